@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 from tests.recomputed import definitions as of
 from tests.recomputed.definitions import UNKNOWN, Between, Interval, Shipped
 from tests.recomputed.displayed import Shown
-from tests.recomputed.figures import Expected, Rule, Rules, Written, estimate
+from tests.recomputed.figures import Expected, Rule, Rules, estimate
 
 Row = Mapping[str, Any]
 
@@ -135,7 +136,9 @@ def _gain_over(run: Shipped, row: Row, shown: Shown) -> Expected:
     every = {each[0] for each in run.timed(workload, row["case"], scope, cache)}
     usable = [name for name in every if of.fastest(run, workload, row["case"], scope, cache, name)]
     before = [run.variant(workload, name) for name in usable]
-    before = sorted((each for each in before if each["role"] == "rung" and each["rung"] < own["rung"]), key=lambda each: each["rung"])
+    before = sorted(
+        (each for each in before if each["role"] == "rung" and each["rung"] < own["rung"]), key=lambda each: each["rung"]
+    )
     for precision in (own["precision"], "fp32", None):
         if found := [each for each in before if precision in (None, each["precision"])]:
             return str(found[-1]["variant"])
@@ -222,7 +225,9 @@ LADDER: Final[Rules] = {
     **estimate("gain", _gain),
     "gain_verdict": _gain_verdict,
     "gain_over": _gain_over,
-    "gain_from": lambda run, row, shown: run.variant(row["workload"], row["gain_over"])["precision"] if isinstance(row["gain_over"], str) else "",
+    "gain_from": lambda run, row, shown: (
+        run.variant(row["workload"], row["gain_over"])["precision"] if isinstance(row["gain_over"], str) else ""
+    ),
     "beats": None,
     "ties": None,
     "on_front": _on_front,
@@ -232,14 +237,21 @@ LADDER: Final[Rules] = {
 # -- winners ---------------------------------------------------------------------------------------------------------
 
 
-def contest(run: Shipped, workload: str, case: str, scope: str, cache: str, precision: str, roles: tuple[str, ...]) -> list[tuple[str, str, int]]:
+@cache
+def contest(
+    run: Shipped, workload: str, case: str, scope: str, cache: str, precision: str, roles: tuple[str, ...]
+) -> list[tuple[str, str, int]]:
     """The trusted cells that compete in a precision, each variant in its fastest config, the fastest first."""
     peers_of = "fp32" if precision == "3xtf32" else precision
     found = []
     for variant in dict.fromkeys(each[0] for each in run.timed(workload, case, scope, cache)):
         about = run.variant(workload, variant)
         wanted = peers_of if about["role"] == "peer" else precision
-        best = of.fastest(run, workload, case, scope, cache, variant) if about["role"] in roles and about["precision"] == wanted else None
+        best = (
+            of.fastest(run, workload, case, scope, cache, variant)
+            if about["role"] in roles and about["precision"] == wanted
+            else None
+        )
         if best and of.trusted(run, workload, *best[:2], case, best[2], scope, cache):
             found.append(best)
     return sorted(found, key=lambda each: run.rounds((workload, *each[:2], case), each[2], scope, cache).median())
@@ -340,7 +352,9 @@ ROOFLINE: Final[Rules] = {
     "memory_roof": None,
     "roof": None,
     "memory_gb_per_s": lambda run, row, shown: _roofs(run, row)[0],
-    "flop_per_byte": lambda run, row, shown: run.case(row["workload"], row["case"])["flops"] / run.case(row["workload"], row["case"])["min_bytes"],
+    "flop_per_byte": lambda run, row, shown: (
+        run.case(row["workload"], row["case"])["flops"] / run.case(row["workload"], row["case"])["min_bytes"]
+    ),
     "roof_gflop_per_s": lambda run, row, shown: _roof(run, row),
     **{f"percent_of_roof{end}": _of_roof(place) for end, place in (("", 0), ("_low", 2), ("_high", 1))},
 }
@@ -415,7 +429,9 @@ SHIP: Final[Rules] = {
     "low_ns": _shipped(1),
     "high_ns": _shipped(2),
     **estimate("slower_percent", _loss),
-    "n": lambda run, row, shown: len(_series(run, shown, row, next(e for e in _place(run, row, shown)[0] if e[0] == row["variant"]))),
+    "n": lambda run, row, shown: len(
+        _series(run, shown, row, next(e for e in _place(run, row, shown)[0] if e[0] == row["variant"]))
+    ),
 }
 
 
@@ -429,7 +445,9 @@ def _cases(run: Shipped, row: Row) -> list[str]:
     largest = [case for case in every if parts <= set(case.split(","))]
     top = max(run.case(row["workload"], case)["size_rank"] for case in largest)
     largest = [case for case in largest if run.case(row["workload"], case)["size_rank"] == top]
-    return [case for case in largest if contest(run, row["workload"], case, row["scope"], row["cache"], row["precision"], ("rung",))]
+    return [
+        case for case in largest if contest(run, row["workload"], case, row["scope"], row["cache"], row["precision"], ("rung",))
+    ]
 
 
 def _mean(values: Any) -> float:
@@ -442,8 +460,16 @@ def _bests(run: Shipped, row: Row, who: str) -> "list[tuple[str, tuple[str, str,
     for case in _cases(run, row):
         if who == "baseline":
             config = str(row["baseline_config"]).split(" or ")
-            entries = [each for each in run.timed(row["workload"], case, row["scope"], row["cache"]) if each[0] == row[who] and each[1] in config]
-            entry = min(entries, key=lambda each: run.rounds((row["workload"], *each[:2], case), each[2], row["scope"], row["cache"]).median(), default=None)
+            entries = [
+                each
+                for each in run.timed(row["workload"], case, row["scope"], row["cache"])
+                if each[0] == row[who] and each[1] in config
+            ]
+            entry = min(
+                entries,
+                key=lambda each: run.rounds((row["workload"], *each[:2], case), each[2], row["scope"], row["cache"]).median(),
+                default=None,
+            )
         else:
             entry = of.fastest(run, row["workload"], case, row["scope"], row["cache"], row[who])
         if entry:
@@ -541,6 +567,9 @@ OVERVIEW: Final[Rules] = {
     "peer_error": _of_best(_error("peer")),
     "baseline_precision": _of_best(_precision_of("baseline")),
     "peer_precision": _of_best(_precision_of("peer")),
-    **{name: _of_best(rule) for name, rule in {**estimate("speedup", _over_other("baseline")), **estimate("over_peer", _over_other("peer"))}.items()},
+    **{
+        name: _of_best(rule)
+        for name, rule in {**estimate("speedup", _over_other("baseline")), **estimate("over_peer", _over_other("peer"))}.items()
+    },
     "n": _of_best(lambda run, row, shown: min(len(times) for _, _, times in _bests(run, row, "best"))),
 }

@@ -26,7 +26,9 @@ def _ranked(run: Shipped, row: Row, ranks: int, case: str = "") -> tuple[str, in
     case = case or row["case"]
     found = []
     for gpus in {0, 1} if ranks == 1 else {ranks}:
-        for config in {key[2] for key in run._rounds if key[0] == row["workload"] and key[1] == row["variant"] and key[3] == case}:
+        for config in {
+            key[2] for key in run._rounds if key[0] == row["workload"] and key[1] == row["variant"] and key[3] == case
+        }:
             cell = (row["workload"], row["variant"], config, case)
             times = run.rounds(cell, gpus, row["scope"], row["cache"])
             if len(times) and run.result(*cell).get("status", "ok") == "ok":
@@ -69,7 +71,9 @@ def _raw(run: Shipped, row: Row, scope: str) -> pd.DataFrame:
     found = _KEPT[key]
     gpus = row["gpus"] if "gpus" in row else (_ranked(run, row, row["ranks"]) or ("", 0))[1]
     config = row["config"]
-    return found[(found["gpus"] == gpus) & (found["config"] == config) & (found["scope"] == scope) & (found["cache"] == row["cache"])]
+    return found[
+        (found["gpus"] == gpus) & (found["config"] == config) & (found["scope"] == scope) & (found["cache"] == row["cache"])
+    ]
 
 
 def _skew(place: int) -> Rule:
@@ -84,7 +88,11 @@ def _skew(place: int) -> Rule:
 
 def _weak(run: Shipped, row: Row, shown: Shown) -> Interval:
     """The time of one rank at the case with as much for it, over that of these ranks, in percent."""
-    one = next(each for each in of.charted(run, row["workload"]) if of.parameters(run, row["workload"], each).get(row["axis"]) == row["per_rank"])
+    one = next(
+        each
+        for each in of.charted(run, row["workload"])
+        if of.parameters(run, row["workload"], each).get(row["axis"]) == row["per_rank"]
+    )
     return _times_of(of.ratio(_times(run, row, 1, one), _times(run, row, row["ranks"]), paired=False), 100)
 
 
@@ -93,7 +101,9 @@ def _best_ranks(run: Shipped, row: Row, shown: Shown) -> int:
     found = {}
     for ranks in sorted(set(shown.frame["ranks"])):
         entry = _ranked(run, row, ranks)
-        if entry and of.trusted(run, row["workload"], row["variant"], entry[0], row["case"], entry[1], row["scope"], row["cache"]):
+        if entry and of.trusted(
+            run, row["workload"], row["variant"], entry[0], row["case"], entry[1], row["scope"], row["cache"]
+        ):
             found[ranks] = _times(run, row, ranks).median()
     return min(found, key=found.__getitem__)
 
@@ -132,7 +142,21 @@ def _alone(run: Shipped, row: Row, shown: Shown) -> Expected:
     return 1000 * float(found["value"].iloc[0]) if len(found) else math.nan
 
 
-_SCALED_NAMES: Final = ["workload", "variant", "case", "scope", "cache", "size", "series", "flags", "interval_kind", "ranks", "part", "axis", "place"]
+_SCALED_NAMES: Final = [
+    "workload",
+    "variant",
+    "case",
+    "scope",
+    "cache",
+    "size",
+    "series",
+    "flags",
+    "interval_kind",
+    "ranks",
+    "part",
+    "axis",
+    "place",
+]
 GPUS: Final[Rules] = {
     **dict.fromkeys(_SCALED_NAMES),
     **{name: cells.CELL[name] for name in ("title", "role", "kind", "rung", "precision", "flops", "size_rank")},
@@ -144,7 +168,9 @@ GPUS: Final[Rules] = {
     "high_ns": _median(2),
     "size_value": cells.SIZES["size_value"],
     **estimate("speedup", _exactly_one(_scaled, 1.0)),
-    **estimate("efficiency", lambda run, row, shown: _times_of(_exactly_one(_scaled, 1.0)(run, row, shown), 100 / row["ranks"])),
+    **estimate(
+        "efficiency", lambda run, row, shown: _times_of(_exactly_one(_scaled, 1.0)(run, row, shown), 100 / row["ranks"])
+    ),
     "skew": _skew(0),
     "skew_low": _skew(1),
     "skew_high": _skew(2),
@@ -191,8 +217,14 @@ COUNTED: Final = {
     "block_threads": ("launch__block_size", "max"),
 }
 _OF: Final = {
-    "load_sectors_per_request": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
-    "store_sectors_per_request": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"),
+    "load_sectors_per_request": (
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    ),
+    "store_sectors_per_request": (
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    ),
     "load_conflict_share": (COUNTED["load_conflicts"][0], "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"),
     "store_conflict_share": (COUNTED["store_conflicts"][0], "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"),
 }
@@ -208,7 +240,12 @@ def counter(run: Shipped, row: Row, shown: Shown, metric: str, how: str) -> floa
     """A metric of the launches of one execution: added up, the largest, or averaged by their times."""
     table = run.table("counters")
     workload, case = shown.where[:2]
-    table = table[(table["workload"] == workload) & (table["case"] == case) & (table["variant"] == row["variant"]) & (table["config"] == row["config"])]
+    table = table[
+        (table["workload"] == workload)
+        & (table["case"] == case)
+        & (table["variant"] == row["variant"])
+        & (table["config"] == row["config"])
+    ]
     wide = table.pivot_table("value", ["launch_index", "kernel"], "metric", aggfunc="first")
     if metric not in wide:
         return math.nan
@@ -232,7 +269,10 @@ def _share_of(name: str) -> Rule:
 
 
 def _flop(run: Shipped, row: Row, shown: Shown, kind: str) -> float:
-    counts = (counter(run, row, shown, f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum", "sum") * each for name, each in _OPERATIONS[kind].items())
+    counts = (
+        counter(run, row, shown, f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum", "sum") * each
+        for name, each in _OPERATIONS[kind].items()
+    )
     return sum(counts)
 
 
@@ -270,7 +310,12 @@ def _bound(run: Shipped, row: Row, shown: Shown) -> Expected:
 
 def _launches(run: Shipped, row: Row, shown: Shown) -> Expected:
     table, (workload, case) = run.table("counters"), shown.where[:2]
-    table = table[(table["workload"] == workload) & (table["case"] == case) & (table["variant"] == row["variant"]) & (table["config"] == row["config"])]
+    table = table[
+        (table["workload"] == workload)
+        & (table["case"] == case)
+        & (table["variant"] == row["variant"])
+        & (table["config"] == row["config"])
+    ]
     return len(table[["launch_index", "kernel"]].drop_duplicates())
 
 
@@ -281,7 +326,12 @@ def _min_bytes(run: Shipped, row: Row, shown: Shown) -> float:
 def _quickest(run: Shipped, row: Row, shown: Shown) -> Expected:
     """The config whose execution took the least time under the profiler."""
     table, (workload, case) = run.table("counters"), shown.where[:2]
-    table = table[(table["workload"] == workload) & (table["case"] == case) & (table["variant"] == row["variant"]) & (table["metric"] == "gpu__time_duration.sum")]
+    table = table[
+        (table["workload"] == workload)
+        & (table["case"] == case)
+        & (table["variant"] == row["variant"])
+        & (table["metric"] == "gpu__time_duration.sum")
+    ]
     return str(table.groupby("config")["value"].sum().idxmin())
 
 
@@ -305,7 +355,9 @@ COUNTERS: Final[Rules] = {
     "top_stall": lambda run, row, shown: _top(run, row, shown)[0],
     "top_stall_percent": lambda run, row, shown: _top(run, row, shown)[1],
     "cycles": lambda run, row, shown: stall(run, row, shown, row["reason"]),
-    "percent": lambda run, row, shown: 100 * stall(run, row, shown, row["reason"]) / np.nansum([stall(run, row, shown, reason) for reason in _STALLS]),
+    "percent": lambda run, row, shown: (
+        100 * stall(run, row, shown, row["reason"]) / np.nansum([stall(run, row, shown, reason) for reason in _STALLS])
+    ),
 }
 
 
@@ -324,7 +376,9 @@ def _sample(name: str) -> Rule:
 
 
 SAMPLES: Final[Rules] = {
-    **dict.fromkeys(("workload", "variant", "config", "case", "gpus", "rank", "cache", "scope", "twin", "process", "round", "position")),
+    **dict.fromkeys(
+        ("workload", "variant", "config", "case", "gpus", "rank", "cache", "scope", "twin", "process", "round", "position")
+    ),
     **{name: _sample(name) for name in ("duration_ns", "sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")},
 }
 
@@ -343,9 +397,13 @@ VERDICTS: Final[Rules] = {"workload": None, **{name: _verdicts(name) for name in
 
 
 def _errors(run: Shipped, row: Row) -> pd.DataFrame:
-    table = run.table("results").merge(run.table("variants")[["workload", "variant", "precision", "role"]], on=["workload", "variant"])
+    table = run.table("results").merge(
+        run.table("variants")[["workload", "variant", "precision", "role"]], on=["workload", "variant"]
+    )
     word = {"tf32": "TF32", "3xtf32": "3xTF32"}
-    table = table[(table["workload"] == row["workload"]) & (table["precision"].map(lambda each: word.get(each, each)) == row["precision"])]
+    table = table[
+        (table["workload"] == row["workload"]) & (table["precision"].map(lambda each: word.get(each, each)) == row["precision"])
+    ]
     return table[(table["status"] == "ok") & table["rel_l2_error"].notna() & (table["role"] != "specimen")]
 
 
@@ -387,7 +445,9 @@ STOPS: Final[Rules] = {"workload": None, "reason": None, "cells": _stopped}
 def _twin(run: Shipped, row: Row, shown: Shown) -> Interval:
     """The baseline's second entry over the first."""
     cell = cells.cell_of(row)
-    return of.ratio(run.rounds(cell, row["gpus"], row["scope"], row["cache"], 1), run.rounds(cell, row["gpus"], row["scope"], row["cache"]))
+    return of.ratio(
+        run.rounds(cell, row["gpus"], row["scope"], row["cache"], 1), run.rounds(cell, row["gpus"], row["scope"], row["cache"])
+    )
 
 
 def _holds_one(run: Shipped, row: Row, shown: Shown) -> Expected:
@@ -397,7 +457,9 @@ def _holds_one(run: Shipped, row: Row, shown: Shown) -> Expected:
 NOISE: Final[Rules] = {
     **dict.fromkeys(("workload", "case", "scope", "cache", "variant", "config", "gpus")),
     **estimate("ratio", _twin, ("ratio", "low", "high")),
-    "n": lambda run, row, shown: min(len(run.rounds(cells.cell_of(row), row["gpus"], row["scope"], row["cache"], twin)) for twin in (0, 1)),
+    "n": lambda run, row, shown: min(
+        len(run.rounds(cells.cell_of(row), row["gpus"], row["scope"], row["cache"], twin)) for twin in (0, 1)
+    ),
     "holds_one": None,
 }
 
@@ -430,7 +492,9 @@ AGREEMENT: Final[Rules] = {
     "high": None,
     "difference_ns": lambda run, row, shown: _device_time(_other(run, row), row)[0] - _device_time(run, row)[0],
     "above": lambda run, row, shown: _device_time(run, row)[0] > 20_000,
-    "agrees": lambda run, row, shown: abs(round(_device_time(_other(run, row), row)[0] / _device_time(run, row)[0] - 1, 9)) <= 0.02,
+    "agrees": lambda run, row, shown: (
+        abs(round(_device_time(_other(run, row), row)[0] / _device_time(run, row)[0] - 1, 9)) <= 0.02
+    ),
 }
 
 
@@ -451,7 +515,12 @@ def _copied(run: Shipped, row: Row, kind: str) -> list[int]:
     """The bytes that each end-to-end sample of a case copied in a direction."""
     own = traces.samples_of(run)
     table = run.table("ranges").set_index("range_id")
-    mine = table[(table["workload"] == row["workload"]) & (table["case"] == row["case"]) & (table["scope"] == "end_to_end") & table["round"].notna()]
+    mine = table[
+        (table["workload"] == row["workload"])
+        & (table["case"] == row["case"])
+        & (table["scope"] == "end_to_end")
+        & table["round"].notna()
+    ]
     mine = mine[mine.index.isin(own["sample"])]
     copies = run.table("memory_ops")
     copies = copies[copies["kind"] == kind]

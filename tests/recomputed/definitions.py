@@ -106,22 +106,40 @@ class Shipped:
         groups = self.by_round.set_index("round").groupby(columns, sort=False)["duration_ns"]
         return {key: values.astype(float) for key, values in groups}
 
+    @cached_property
+    def processes(self) -> int:
+        """The processes that took the samples."""
+        table = self.table("samples")
+        return int(table["process"].nunique()) if "process" in table else 1
+
+    @cached_property
+    def _most_gpus(self) -> int:
+        return int(self.table("samples")["gpus"].max())
+
     def rounds(self, cell: Sequence[str], gpus: int, scope: str, cache: str, twin: int = 0) -> "pd.Series[float]":
         """Times in ns by round; `cell` is workload, variant, config and case."""
         return self._rounds.get((*cell, gpus, cache, scope, twin), pd.Series(dtype=float))
 
     def gpus_of(self, cell: Sequence[str], scope: str, cache: str) -> list[int]:
         """The numbers of GPUs or processes that a cell was timed on."""
-        return sorted(key[4] for key in self._rounds if key[:4] == tuple(cell) and key[5:] == (cache, scope, 0))
+        return [gpus for gpus in range(self._most_gpus + 1) if (*cell, gpus, cache, scope, 0) in self._rounds]
 
-    def timed(self, workload: str, case: str, scope: str, cache: str) -> list[tuple[str, str, int]]:
+    def timed(self, workload: str, case: str, scope: str, cache: str, twin: int = 0) -> list[tuple[str, str, int]]:
         """Variant, config and GPUs of the cells that one process timed."""
-        return [(key[1], key[2], key[4]) for key in self._rounds
-                if (key[0], key[3]) == (workload, case) and key[5:] == (cache, scope, 0) and key[4] <= 1]  # fmt: skip
+        return self._timed.get((workload, case, scope, cache, twin), [])
 
-    def twins(self, workload: str, case: str, scope: str, cache: str) -> list[tuple[str, str, int]]:
-        return [(key[1], key[2], key[4]) for key in self._rounds
-                if (key[0], key[3]) == (workload, case) and key[5:] == (cache, scope, 1)]  # fmt: skip
+    @cached_property
+    def _timed(self) -> dict[tuple[Any, ...], list[tuple[str, str, int]]]:
+        found: dict[tuple[Any, ...], list[tuple[str, str, int]]] = {}
+        for workload, variant, config, case, gpus, cache_, scope, twin in self._rounds:
+            if gpus <= 1:
+                found.setdefault((workload, case, scope, cache_, twin), []).append((variant, config, gpus))
+        return found
+
+    @cached_property
+    def workloads(self) -> frozenset[str]:
+        """The workloads that have samples."""
+        return frozenset(self.table("samples")["workload"].unique()) if self.has("samples") else frozenset()
 
     @cached_property
     def doubts(self) -> list[dict[str, Any]]:
@@ -163,7 +181,7 @@ def ratio(top: "pd.Series[float]", bottom: "pd.Series[float]", *, paired: bool =
         return UNKNOWN
     shared = sorted(set(top.index) & set(bottom.index))
     paired = paired and 2 * len(shared) >= max(len(top), len(bottom))
-    a, b = ((top.loc[shared], bottom.loc[shared]) if paired else (top, bottom))
+    a, b = (top.loc[shared], bottom.loc[shared]) if paired else (top, bottom)
     x, y = a.to_numpy(float), b.to_numpy(float)
     value = float(np.median(x) / np.median(y))
     draw = np.random.default_rng(len(x) * 31 + len(y))
@@ -179,11 +197,12 @@ def known(interval: Interval) -> bool:
     return not math.isnan(interval.value)
 
 
+@cache
 def noise(run: Shipped, workload: str, case: str, scope: str, cache: str, host: bool) -> tuple[float, float]:
     """The least and the greatest noise floor of a case: the far end of the baseline's second entry over the first."""
     low = high = 1.0
-    for variant, config, gpus in run.twins(workload, case, scope, cache):
-        if gpus <= 1 and (run.variant(workload, variant)["kind"] == "host") == host:
+    for variant, config, gpus in run.timed(workload, case, scope, cache, 1):
+        if (run.variant(workload, variant)["kind"] == "host") == host:
             cell = (workload, variant, config, case)
             both = ratio(run.rounds(cell, gpus, scope, cache, 1), run.rounds(cell, gpus, scope, cache))
             low = max(low, both.high.low, 1 / both.low.high)
@@ -304,6 +323,7 @@ def flagged(run: Shipped, workload: str, variant: str, config: str, case: str) -
     return any(all(pd.isna(doubt[name]) or doubt[name] == value for name, value in cell.items()) for doubt in run.doubts)
 
 
+@cache
 def impossible(run: Shipped, workload: str, variant: str, config: str, case: str) -> bool:
     """Whether a time of a cell is below a floor by more than its margin (docs/measurement.md, Distrust, and data/limits.py)."""
     kind, about = run.variant(workload, variant)["kind"], run.case(workload, case)
@@ -331,6 +351,7 @@ def impossible(run: Shipped, workload: str, variant: str, config: str, case: str
     return False
 
 
+@cache
 def trusted(run: Shipped, workload: str, variant: str, config: str, case: str, gpus: int, scope: str, cache_: str) -> bool:
     cell = (workload, variant, config, case)
     return len(run.rounds(cell, gpus, scope, cache_)) >= FEWEST and not flagged(run, *cell) and not impossible(run, *cell)
@@ -343,6 +364,7 @@ def parameters(run: Shipped, workload: str, case: str) -> dict[str, Any]:
     return dict(json.loads(run.case(workload, case)["params"]))
 
 
+@cache
 def charted(run: Shipped, workload: str) -> list[str]:
     """The cases on the size axis, by size."""
     table = run.table("cases")
@@ -350,12 +372,17 @@ def charted(run: Shipped, workload: str) -> list[str]:
     return list(table.sort_values("size_rank", kind="stable")["case"])
 
 
+@cache
 def fastest(run: Shipped, workload: str, case: str, scope: str, cache_: str, variant: str) -> tuple[str, str, int] | None:
     """Variant, config and GPUs of the fastest config that may be called best, or else the fastest one."""
     found = [each for each in run.timed(workload, case, scope, cache_) if each[0] == variant]
     found = [each for each in found if run.result(workload, each[0], each[1], case).get("status", "ok") == "ok"]
     good = [each for each in found if trusted(run, workload, each[0], each[1], case, each[2], scope, cache_)]
-    return min(good or found, key=lambda each: run.rounds((workload, each[0], each[1], case), each[2], scope, cache_).median(), default=None)
+    return min(
+        good or found,
+        key=lambda each: run.rounds((workload, each[0], each[1], case), each[2], scope, cache_).median(),
+        default=None,
+    )
 
 
 # -- intervals of time -----------------------------------------------------------------------------------------------

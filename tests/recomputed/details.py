@@ -25,7 +25,9 @@ def workload_of(run: Shipped, row: Row) -> str:
     if "workload" in row:
         return str(row["workload"])
     cases, variants = run.table("cases"), run.table("variants")
-    having = set(cases.loc[cases["case"] == row["case"], "workload"]) & set(variants.loc[variants["variant"] == row["variant"], "workload"])
+    having = set(cases.loc[cases["case"] == row["case"], "workload"]) & set(
+        variants.loc[variants["variant"] == row["variant"], "workload"]
+    )
     titled = [name for name in having if "title" not in row or run.variant(name, row["variant"])["title"] == row["title"]]
     return str(titled[0])
 
@@ -83,7 +85,12 @@ def _steps(run: Shipped, row: Row) -> pd.DataFrame:
     """The parts of each traced sample of the operation, one row a sample."""
     own = traces.samples_of(run).set_index("range_id")["sample"]
     table = run.table("ranges").set_index("range_id")
-    mine = table[(table["scope"] == "operation") & table["round"].notna() & (table["case"] == row["case"]) & (table["variant"] == row["variant"])]
+    mine = table[
+        (table["scope"] == "operation")
+        & table["round"].notna()
+        & (table["case"] == row["case"])
+        & (table["variant"] == row["variant"])
+    ]
     mine = mine[(mine["config"].fillna("") == row["config"]) & mine.index.isin(own)]
     found = pd.DataFrame(0.0, index=mine.index, columns=list(_PHASES))
     for name, label in (("kernels", "name"), ("memory_ops", "kind")):
@@ -125,12 +132,17 @@ def _over_host(run: Shipped, row: Row, shown: Shown) -> Interval:
 
 COPIES: Final[Rules] = {
     **dict.fromkeys(("variant", "case", "size", "series", "scope", "cache", "reference")),
-    "config": lambda run, row, shown: (of.fastest(run, workload_of(run, row), row["case"], row["scope"], row["cache"], row["variant"]) or ("", None))[1],
+    "config": lambda run, row, shown: (
+        of.fastest(run, workload_of(run, row), row["case"], row["scope"], row["cache"], row["variant"]) or ("", None)
+    )[1],
     "title": _title,
     "size_rank": _case_of("size_rank"),
     "copies": lambda run, row, shown: row["scope"] == "end_to_end",
     **estimate("speedup", _over_host, ("speedup", "low", "high")),
-    "n": lambda run, row, shown: min(len(_times(run, row, row["scope"], row["cache"])), len(run.rounds((workload_of(run, row), row["reference"], "", row["case"]), 0, "operation", "hot"))),
+    "n": lambda run, row, shown: min(
+        len(_times(run, row, row["scope"], row["cache"])),
+        len(run.rounds((workload_of(run, row), row["reference"], "", row["case"]), 0, "operation", "hot")),
+    ),
     "paired": lambda run, row, shown: False,
 }
 
@@ -140,7 +152,11 @@ COPIES: Final[Rules] = {
 
 def _relative(run: Shipped, row: Row, shown: Shown) -> Interval:
     """The time over that of the fastest block of the variant."""
-    same = [each for each in run.timed(row["workload"], row["case"], row["scope"], row["cache"]) if each[0] == row["variant"] and re.fullmatch(r"block=\d+", each[1])]
+    same = [
+        each
+        for each in run.timed(row["workload"], row["case"], row["scope"], row["cache"])
+        if each[0] == row["variant"] and re.fullmatch(r"block=\d+", each[1])
+    ]
     times = {each: run.rounds((row["workload"], *each[:2], row["case"]), each[2], row["scope"], row["cache"]) for each in same}
     best = min(times.values(), key=lambda each: each.median())
     return of.ratio(cells.times(run, row), best)
@@ -229,7 +245,9 @@ def _end_to_end(place: int) -> Rule:
 def _printed(column: str) -> Rule:
     def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
         table = pd.read_csv(PUBLISHED / "gan_tconv.csv", dtype=str)
-        table = table[(table["table"] == "4") & (table["quantity"] == "time") & (table["variant"] == column.removeprefix("published_s: "))]
+        table = table[
+            (table["table"] == "4") & (table["quantity"] == "time") & (table["variant"] == column.removeprefix("published_s: "))
+        ]
         found = table.loc[table["case"] == f"images={row['images']}", "value"]
         return float(found.iloc[0]) if len(found) else math.nan
 
@@ -242,7 +260,9 @@ GENERATOR: Final[Rules] = {
     "images": lambda run, row, shown: json.loads(run.case("gan_tconv", row["case"])["params"])["images"],
     "title": _title,
     "precision": lambda run, row, shown: run.variant("gan_tconv", row["variant"])["precision"],
-    "config": lambda run, row, shown: (of.fastest(run, "gan_tconv", row["case"], "end_to_end", "hot", row["variant"]) or ("", None))[1],
+    "config": lambda run, row, shown: (
+        of.fastest(run, "gan_tconv", row["case"], "end_to_end", "hot", row["variant"]) or ("", None)
+    )[1],
     "n": lambda run, row, shown: len(_times(run, row, "end_to_end", "hot")),
     "median_ns": _end_to_end(0),
     "low_ns": _end_to_end(1),
@@ -261,8 +281,15 @@ GENERATOR: Final[Rules] = {
 def _execution(run: Shipped, row: Row) -> Row:
     """The traced end-to-end execution of median duration, the shorter of two middle ones."""
     table = run.table("ranges")
-    found = table[(table["workload"] == "gan_tconv") & (table["scope"] == "end_to_end") & table["round"].notna() & table["gpu_start_ns"].notna()]
-    found = found[(found["variant"] == row["variant"]) & (found["config"].fillna("") == row["config"]) & (found["case"] == "images=1000")]
+    found = table[
+        (table["workload"] == "gan_tconv")
+        & (table["scope"] == "end_to_end")
+        & table["round"].notna()
+        & table["gpu_start_ns"].notna()
+    ]
+    found = found[
+        (found["variant"] == row["variant"]) & (found["config"].fillna("") == row["config"]) & (found["case"] == "images=1000")
+    ]
     found = found.assign(span=found["gpu_end_ns"] - found["gpu_start_ns"]).sort_values("span", kind="stable")
     return {**found.iloc[(len(found) - 1) // 2].to_dict(), "count": len(found)}
 
@@ -356,7 +383,9 @@ def _own(run: Shipped, row: Row, shown: Shown) -> "tuple[Row, pd.Series[float]]"
             continue
         entry = of.fastest(run, workload, case, scope, cache, variant)
         if printed["config"] and configs - {""}:
-            entry = next((each for each in run.timed(workload, case, scope, cache) if each[:2] == (variant, printed["config"])), None)
+            entry = next(
+                (each for each in run.timed(workload, case, scope, cache) if each[:2] == (variant, printed["config"])), None
+            )
         if entry:
             return printed, run.rounds((workload, *entry[:2], case), entry[2], scope, cache)
     return printed, pd.Series(dtype=float)
@@ -366,7 +395,9 @@ def _ours(run: Shipped, row: Row, shown: Shown) -> Interval:
     printed, times = _own(run, row, shown)
     quantity = printed["quantity"]
     if quantity == "bank_conflicts":
-        value = _extra(*_tile({"tile": printed["config"].removeprefix("tile="), "perm": printed["case"].rpartition("perm=")[2]}))
+        value = _extra(
+            *_tile({"tile": printed["config"].removeprefix("tile="), "perm": printed["case"].rpartition("perm=")[2]})
+        )
         return Interval(value, *[of.Between(value, value)] * 2)
     if times.empty or quantity not in ("time", "bandwidth", "rate", "speedup"):
         return UNKNOWN
@@ -385,14 +416,35 @@ def _ours(run: Shipped, row: Row, shown: Shown) -> Interval:
 
 
 def _twice(name: str) -> Rule:
-    return lambda run, row, shown: 2 * (float(_printed_row(row, shown)["value"]) if name == "published" else _ours(run, row, shown).value)
+    return lambda run, row, shown: (
+        2 * (float(_printed_row(row, shown)["value"]) if name == "published" else _ours(run, row, shown).value)
+    )
 
 
 PRINTED: Final[Rules] = {
-    **dict.fromkeys(("place", "variant", "our_variant", "config", "case", "unit", "hardware", "note", "our_config", "our_scope", "our_cache", "why")),
+    **dict.fromkeys(
+        (
+            "place",
+            "variant",
+            "our_variant",
+            "config",
+            "case",
+            "unit",
+            "hardware",
+            "note",
+            "our_config",
+            "our_scope",
+            "our_cache",
+            "why",
+        )
+    ),
     "published": lambda run, row, shown: float(_printed_row(row, shown)["value"] or "nan"),
     **estimate("ours", _ours),
-    "n": lambda run, row, shown: 0 if math.isnan(_ours(run, row, shown).value) or _printed_row(row, shown)["quantity"] == "bank_conflicts" else len(_own(run, row, shown)[1]),
+    "n": lambda run, row, shown: (
+        0
+        if math.isnan(_ours(run, row, shown).value) or _printed_row(row, shown)["quantity"] == "bank_conflicts"
+        else len(_own(run, row, shown)[1])
+    ),
     "published_at_50": _twice("published"),
     "ours_at_50": _twice("ours"),
 }

@@ -90,7 +90,9 @@ _UNITS: Final = {
 }  # fmt: skip
 
 
-def estimate(name: str, interval: Callable[[Shipped, Mapping[str, Any], Shown], Interval], ends: Sequence[str] = ()) -> dict[str, Rule]:
+def estimate(
+    name: str, interval: Callable[[Shipped, Mapping[str, Any], Shown], Interval], ends: Sequence[str] = ()
+) -> dict[str, Rule]:
     """The rules of a figure and the two ends of its interval."""
     columns = ends or (name, f"{name}_low", f"{name}_high")
 
@@ -100,41 +102,43 @@ def estimate(name: str, interval: Callable[[Shipped, Mapping[str, Any], Shown], 
     return {column: end(place) for place, column in enumerate(columns)}
 
 
-#: The texts of the sentence above a chart, each with its number by definition.
-Title = Callable[[Shipped, Shown], Sequence[tuple[str, Expected | Written]]]
+#: A run, rows of a page of it, their rules.
+Table = tuple[Shipped, Shown, Rules]
 
 
 def draw(
-    rng: random.Random, found: Sequence[tuple[Shipped, Shown, Rules, Title | None]], count: int = EACH
+    rng: random.Random,
+    found: Sequence[Table],
+    numbers: Callable[[Shipped, Shown], Sequence[tuple[str, Written]]],
+    count: int = EACH,
 ) -> list[Figure]:
-    """Figures at random: a table, a column of it, a row of it; one in five is of a sentence where there is one."""
+    """Figures at random: a table, a column of it, a row of it; up to one in five is a number of a sentence above a chart."""
     drawn: dict[tuple[int, str, str], Figure] = {}
-    said = [(run, shown, title) for run, shown, _, title in found if title]
-    for run, shown, title in rng.sample(said, min(len(said), count // 5)):
-        for text, expected in title(run, shown)[:1]:
-            drawn[id(shown), "title", ""] = Figure(shown.page, run.id, shown.name, shown.title, "sentence", text, expected)
-    tables = [(run, shown, rules) for run, shown, rules, _ in found if len(shown.frame)]
+    for run, shown, _ in rng.sample(found, len(found)):
+        if len(drawn) == count // 5:
+            break
+        said = numbers(run, shown)
+        for text, expected in rng.sample(said, min(len(said), 1)):
+            drawn[id(shown), "sentence", text] = Figure(shown.page, run.id, shown.name, shown.title, "sentence", text, expected)
+    tables = [each for each in found if len(each[1].frame)]
     for _ in range(count * 20 if tables else 0):
         if len(drawn) >= count:
             break
         run, shown, rules = rng.choice(tables)
-        columns = [column for column in shown.frame.columns if _rule(rules, str(column), shown) is not None]
-        if not columns:
-            continue
-        column, place = rng.choice(columns), rng.randrange(len(shown.frame))
+        ruled = {str(column): rule for column in shown.frame.columns if (rule := _rule(rules, str(column), shown)) is not None}
+        column, place = rng.choice(list(ruled)), rng.randrange(len(shown.frame))
         row = {str(name): value for name, value in shown.frame.iloc[place].items()}
-        rule = _rule(rules, str(column), shown)
-        assert rule is not None
-        expected = rule(run, row, shown)
-        if _null(row[str(column)]) and not isinstance(expected, set) and (_null(expected) or isinstance(expected, Between) and math.isnan(expected.low)):
+        expected = ruled[column](run, row, shown)
+        if _null(row[column]) and same(None, expected) and not isinstance(expected, set | str):
             continue
         names = " ".join(str(row[name]) for name in ("workload", "variant", "config", "case", "ranks", "part") if name in row)
-        drawn[id(shown), str(column), str(place)] = Figure(
-            shown.page, run.id, shown.name, names or f"row {place}", str(column), row[str(column)], expected
-        )
+        figure = Figure(shown.page, run.id, shown.name, names or f"row {place}", column, row[column], expected)
+        drawn[id(shown), column, str(place)] = figure
     return list(drawn.values())
 
 
 def _rule(rules: Rules, column: str, shown: Shown) -> Rule | None:
-    assert column in rules, f"{shown.page}, {shown.name}: no definition of the column {column!r}; give it a rule, or None for a name"
+    assert column in rules, (
+        f"{shown.page}, {shown.name}: no definition of the column {column!r}; give it a rule, or None for a name"
+    )
     return rules[column]

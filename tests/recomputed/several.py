@@ -31,9 +31,9 @@ def _times(run: Shipped, row: Row) -> "pd.Series[float]":
 
 def _log(run: Shipped, row: Row) -> float:
     """The mean over the processes of the logarithm of the median of each."""
-    table = run.table("samples")
-    if "process" not in table or table["process"].nunique() == 1:
+    if run.processes == 1:
         return math.log(_times(run, row).median())
+    table = run.table("samples")
     for key in ("workload", "variant", "config", "case", "gpus", "scope", "cache"):
         table = table[table[key] == row[key]]
     return float(np.log(table[table["twin"] == 0].groupby("process")["duration_ns"].median()).mean())
@@ -54,11 +54,19 @@ def _equal(row: Row, shown: Shown) -> list[tuple[tuple[str, str, str, int], floa
         _OWN[key] = []
         for cell in after._rounds:
             workload, variant, config, case, gpus, cache, scope, twin = cell
-            if (workload, scope, cache, max(gpus, 1), twin) != (row["workload"], row["scope"], row["cache"], max(row["gpus"], 1), 0):
+            if (workload, scope, cache, max(gpus, 1), twin) != (
+                row["workload"],
+                row["scope"],
+                row["cache"],
+                max(row["gpus"], 1),
+                0,
+            ):
                 continue
             other = dict(row, variant=variant, config=config, case=case, gpus=gpus)
-            if cell in before._rounds and _source(before, other) == _source(after, other) and all(
-                run.result(workload, variant, config, case).get("status", "ok") == "ok" for run in (before, after)
+            if (
+                cell in before._rounds
+                and _source(before, other) == _source(after, other)
+                and all(run.result(workload, variant, config, case).get("status", "ok") == "ok" for run in (before, after))
             ):
                 _OWN[key].append(((variant, config, case, gpus), _log(before, other), _log(after, other) - _log(before, other)))
     return _OWN[key]
@@ -67,10 +75,11 @@ def _equal(row: Row, shown: Shown) -> list[tuple[tuple[str, str, str, int], floa
 def _noise(row: Row, shown: Shown) -> float | None:
     """The noise between two runs of one process each; None where other runs tell it, or fewer than three cells do."""
     before, after = _sides(shown)
-    if any("process" in run.table("samples") and run.table("samples")["process"].nunique() > 2 for run in (before, after)):
+    if any(run.processes > 2 for run in (before, after)):
         return None
-    alike = [run for run in of.shipped() if run.has("samples") and run.info["collector"] == after.info["collector"]
-             and row["workload"] in set(run.table("samples")["workload"])]  # fmt: skip
+    alike = [
+        run for run in of.shipped() if run.info["collector"] == after.info["collector"] and row["workload"] in run.workloads
+    ]
     if _source(before, row) == _source(after, row) and len(alike) > 3:
         return None
     mine = (row["variant"], row["config"], row["case"], row["gpus"])
@@ -192,7 +201,15 @@ def _over_runs(row: Row, shown: Shown) -> "list[tuple[Shipped, Row, pd.Series[fl
     found = []
     for run in runs:
         for gpus in (0, 1):
-            cell: Row = {"workload": workload, "variant": variant, "config": config.removesuffix("]"), "case": case, "gpus": gpus, "scope": scope, "cache": cache}
+            cell: Row = {
+                "workload": workload,
+                "variant": variant,
+                "config": config.removesuffix("]"),
+                "case": case,
+                "gpus": gpus,
+                "scope": scope,
+                "cache": cache,
+            }
             times = _times(run, cell)
             if len(times) and run.result(workload, variant, config.removesuffix("]"), case).get("status", "ok") == "ok":
                 found.append((run, cell, times))
@@ -214,4 +231,3 @@ TRENDS: Final[Rules] = {
     "last_us": lambda run, row, shown: float(_over_runs(row, shown)[-1][2].median()) / 1e3,
     "since_first": _since_first,
 }
-

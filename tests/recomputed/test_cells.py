@@ -2,22 +2,19 @@
 
 import os
 import random
-import re
 from collections.abc import Callable, Sequence
 
-import pytest
-
 from tests.recomputed import cells, definitions, displayed
-from tests.recomputed.definitions import Shipped
 from tests.recomputed.displayed import Shown
-from tests.recomputed.figures import EACH, Expected, Figure, Rules, Title, Written, draw
+from tests.recomputed.figures import EACH, Figure, Rules, draw
+from tests.recomputed.sentences import numbers
 from warpladder.dashboard.views import VIEWS
 
 SEED = int(os.environ.get("WARPLADDER_RECOMPUTED_SEED", "1"))
 VIEW = {view.name: view for view in VIEWS}
 
 
-def of_charts(page: str, rules: Callable[[Shown], Rules | None], runs: int, tables: int, title: Title | None = None) -> list[Figure]:
+def of_charts(page: str, rules: Callable[[Shown], Rules | None], runs: int, tables: int) -> list[Figure]:
     """Figures of the charts of a page, from some runs at random that have any."""
     rng = random.Random(f"{page} {SEED}")
     found, used = [], 0
@@ -27,13 +24,13 @@ def of_charts(page: str, rules: Callable[[Shown], Rules | None], runs: int, tabl
         before = len(found)
         for shown in displayed.charts(VIEW[page], run.id, rng):
             if (known := rules(shown)) is not None:
-                found.append((run, shown, known, title))
+                found.append((run, shown, known))
             if len(found) - before >= tables:
                 break
         used += len(found) > before
         if used == runs:
             break
-    return draw(rng, found)
+    return draw(rng, found, numbers)
 
 
 def check(figures: Sequence[Figure], least: int = EACH) -> None:

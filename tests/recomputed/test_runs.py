@@ -3,13 +3,11 @@
 import random
 from itertools import combinations
 
-import pytest
-
 from tests.recomputed import definitions, details, displayed, several
 from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import draw
+from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
-from warpladder.dashboard import session
 from warpladder.dashboard.core import history
 from warpladder.dashboard.session.run import open_run
 from warpladder.dashboard.views.published import query as published
@@ -21,8 +19,8 @@ def test_details() -> None:
     rng = random.Random(f"details {SEED}")
     found = []
     for run in rng.sample([run for run in definitions.shipped() if run.has("samples")], 2):
-        found += [(run, shown, details.rules_of(shown), None) for shown in displayed.charts(VIEW["details"], run.id, rng)]
-    check(draw(rng, found))
+        found += [(run, shown, details.rules_of(shown)) for shown in displayed.charts(VIEW["details"], run.id, rng)]
+    check(draw(rng, found, numbers))
 
 
 def test_published() -> None:
@@ -37,19 +35,26 @@ def test_published() -> None:
             for source in published.sources(table)[:4]:
                 frame = published.beside_ours(data, table, source)
                 name = f"published|{source.table}|{source.quantity}"
-                found.append((run, Shown("published", run.id, name, "", (report, "", ""), frame.assign(place=range(len(frame)))), details.PRINTED, None))
-    check(draw(rng, found))
+                found.append(
+                    (
+                        run,
+                        Shown("published", run.id, name, "", (report, "", ""), frame.assign(place=range(len(frame)))),
+                        details.PRINTED,
+                    )
+                )
+    check(draw(rng, found, numbers))
 
 
 def test_compare() -> None:
     rng = random.Random(f"compare {SEED}")
     found = []
-    pairs = [(a, b) for a, b in combinations([run for run in definitions.shipped() if run.has("samples")], 2)
-             if set(a.table("samples")["workload"]) & set(b.table("samples")["workload"])]  # fmt: skip
+    pairs = [(a, b) for a, b in combinations(definitions.shipped(), 2) if a.workloads & b.workloads]
     for a, b in rng.sample(pairs, 1):
-        compared = open_run(definitions.RECORDED / b.id).compare(str(definitions.RECORDED / a.id), scope=rng.choice(("", "all")))
-        found.append((b, Shown("compare", f"{a.id} {b.id}", "changes", "", ("", "", ""), compared.table()), several.COMPARE, None))
-    check(draw(rng, found))
+        compared = open_run(definitions.RECORDED / b.id).compare(
+            str(definitions.RECORDED / a.id), scope=rng.choice(("", "all"))
+        )
+        found.append((b, Shown("compare", f"{a.id} {b.id}", "changes", "", ("", "", ""), compared.table()), several.COMPARE))
+    check(draw(rng, found, numbers))
 
 
 def test_trends() -> None:
@@ -57,7 +62,7 @@ def test_trends() -> None:
     found = []
     groups: dict[tuple[str, str], list[str]] = {}
     for run in definitions.shipped():
-        for workload in run.table("samples")["workload"].unique() if run.has("samples") else ():
+        for workload in sorted(run.workloads):
             groups.setdefault((str(run.info["collector"]), workload), []).append(run.id)
     for (_, workload), ids in rng.sample([each for each in groups.items() if len(each[1]) > 1], 1):
         stored = [store.open_run(definitions.RECORDED / each) for each in ids]
@@ -66,5 +71,11 @@ def test_trends() -> None:
         for case, timing in rng.sample([each for each, number in cases.items() if number > 1], 4):
             frame = chart.frame_of(query.trends(recorded, workload, case, timing))
             name = f"{workload}|{case}|{timing.scope} {timing.cache}"
-            found.append((next(run for run in definitions.shipped() if run.id == ids[0]), Shown("trends", " ".join(ids), name, "", ("", "", ""), frame), several.TRENDS, None))
-    check(draw(rng, found))
+            found.append(
+                (
+                    next(run for run in definitions.shipped() if run.id == ids[0]),
+                    Shown("trends", " ".join(ids), name, "", ("", "", ""), frame),
+                    several.TRENDS,
+                )
+            )
+    check(draw(rng, found, numbers))

@@ -7,11 +7,11 @@ from tests.recomputed import definitions, displayed, traces
 from tests.recomputed.definitions import Shipped
 from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import Rules, draw
+from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
-from warpladder.dashboard.trace import picked
+from warpladder.dashboard.trace import picked, samples
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.views.calls import query as calls
-from warpladder.dashboard.trace import samples
 from warpladder.dashboard.views.timeline.visible import gpu_table, kernel_table, visible
 
 
@@ -36,12 +36,17 @@ def _windows(run: Shipped, rng: random.Random) -> Iterator[tuple[Shown, Rules]]:
 
 def test_timeline() -> None:
     rng, runs = _runs("timeline")
-    found = [(run, *each, None) for run in runs for each in _windows(run, rng)]
-    found += [(run, shown, traces.TIMELINE, None) for run in runs for shown in displayed.charts(VIEW["timeline"], run.id, rng)]
-    check(draw(rng, found))
+    found = [(run, *each) for run in runs for each in _windows(run, rng)]
+    found += [(run, shown, traces.TIMELINE) for run in runs for shown in displayed.charts(VIEW["timeline"], run.id, rng)]
+    check(draw(rng, found, numbers))
 
 
-_TABLE = {"cuda_gpu_kern_sum": "kernels", "cuda_api_sum": "api_calls", "cuda_gpu_mem_time_sum": "memory_ops", "cuda_gpu_mem_size_sum": "memory_ops"}
+_TABLE = {
+    "cuda_gpu_kern_sum": "kernels",
+    "cuda_api_sum": "api_calls",
+    "cuda_gpu_mem_time_sum": "memory_ops",
+    "cuda_gpu_mem_size_sum": "memory_ops",
+}
 
 
 def test_api_and_kernels() -> None:
@@ -51,26 +56,29 @@ def test_api_and_kernels() -> None:
         data = displayed.loaded(run.id)
         for shown in displayed.charts(VIEW["calls"], run.id, rng):
             where = "kernels" if "kernels" in shown.name else "api_calls", samples.extents(data)[0], ""
-            found.append((run, shown._replace(where=where), traces.SUMS, None))
+            found.append((run, shown._replace(where=where), traces.SUMS))
         for name, table in _TABLE.items():
             for extent in samples.extents(data):
                 frame = calls.summary(data, name, extent)
-                found.append((run, Shown("calls", run.id, f"{name} of {extent}", "", (table, extent, ""), frame), traces.SUMS, None))
-        for name in ("nvtx_sum", "nvtx_gpu_proj_sum"):
-            found.append((run, Shown("calls", run.id, name, "", ("", "", ""), calls.summary(data, name)), traces.NVTX, None))
-    check(draw(rng, found))
+                found.append((run, Shown("calls", run.id, f"{name} of {extent}", "", (table, extent, ""), frame), traces.SUMS))
+        nvtx = ((name, calls.summary(data, name)) for name in ("nvtx_sum", "nvtx_gpu_proj_sum"))
+        found += [(run, Shown("calls", run.id, name, "", ("", "", ""), frame), traces.NVTX) for name, frame in nvtx]
+    check(draw(rng, found, numbers))
 
 
 def test_transfers() -> None:
     rng, runs = _runs("transfers")
     found = []
     for run in runs:
-        for shown in displayed.charts(VIEW["transfers"], run.id, rng):
-            found.append((run, shown, traces.PAID if "variant" in shown.frame else traces.COPIES, None))
-    check(draw(rng, found))
+        tables = displayed.charts(VIEW["transfers"], run.id, rng)
+        found += [(run, shown, traces.PAID if "variant" in shown.frame else traces.COPIES) for shown in tables]
+    check(draw(rng, found, numbers))
 
 
 def test_pick_variants() -> None:
     rng, runs = _runs("picker")
-    found = [(run, Shown("picker", run.id, "texts", "", ("", "", ""), picked.texts(displayed.loaded(run.id))), traces.TEXTS, None) for run in runs]
-    check(draw(rng, found))
+    found = [
+        (run, Shown("picker", run.id, "texts", "", ("", "", ""), picked.texts(displayed.loaded(run.id))), traces.TEXTS)
+        for run in runs
+    ]
+    check(draw(rng, found, numbers))

@@ -80,7 +80,9 @@ def _busy(run: Shipped, row: Row, shown: Shown) -> Expected:
     if not _alone(run, row, shown):
         return row["busy_ns"]
     found = _events(run, row, shown)
-    return of.union_ns(found["start_ns"].clip(lower=begin_ns(run) + row["start_ns"]), found["end_ns"].clip(upper=begin_ns(run) + row["end_ns"]))
+    return of.union_ns(
+        found["start_ns"].clip(lower=begin_ns(run) + row["start_ns"]), found["end_ns"].clip(upper=begin_ns(run) + row["end_ns"])
+    )
 
 
 def _count(run: Shipped, row: Row, shown: Shown) -> Expected:
@@ -175,7 +177,10 @@ def samples_of(run: Shipped) -> pd.DataFrame:
     if (run.id, "samples") in _KEPT:
         return _KEPT[run.id, "samples"]
     table = run.table("ranges")
-    rows = {row[0]: row[1:] for row in table[["range_id", "parent_id", "round", "scope", "text", "domain"]].itertuples(index=False, name=None)}
+    rows = {
+        row[0]: row[1:]
+        for row in table[["range_id", "parent_id", "round", "scope", "text", "domain"]].itertuples(index=False, name=None)
+    }
     found: dict[int, tuple[int, bool]] = {}
     for range_id in rows:
         sample, executions, at = -1, False, range_id
@@ -187,7 +192,9 @@ def samples_of(run: Shipped) -> pd.DataFrame:
                 sample = at
             at = parent
         found[range_id] = sample, sample >= 0 and (rows[sample][2] != "device" or executions)
-    _KEPT[run.id, "samples"] = pd.DataFrame([(key, *value) for key, value in found.items()], columns=["range_id", "sample", "own"])
+    _KEPT[run.id, "samples"] = pd.DataFrame(
+        [(key, *value) for key, value in found.items()], columns=["range_id", "sample", "own"]
+    )
     return _KEPT[run.id, "samples"]
 
 
@@ -200,7 +207,13 @@ def _durations(run: Shipped, table: str, extent: str) -> pd.DataFrame:
             frame = frame[frame["range_id"].isin(own.loc[own["own"], "range_id"])]
         if table == "kernels":
             frame = frame[frame["name"] != "[CUDA graph]"]
-        names = frame["full_name"] if table == "kernels" else frame["kind"].map(OPERATIONS) if table == "memory_ops" else frame["name"]
+        names = (
+            frame["full_name"]
+            if table == "kernels"
+            else frame["kind"].map(OPERATIONS)
+            if table == "memory_ops"
+            else frame["name"]
+        )
         _KEPT[key] = pd.DataFrame({"name": names, "ns": frame["end_ns"] - frame["start_ns"], "bytes": frame.get("bytes", 0)})
     return _KEPT[key]
 
@@ -352,7 +365,9 @@ COPIES: Final[Rules] = {
     "bytes": lambda run, row, shown: int(_copies(run, row)["bytes"].sum()),
     "time_ns": lambda run, row, shown: _copied_ns(run, row),
     "gb_per_s": lambda run, row, shown: _copies(run, row)["bytes"].sum() / _copied_ns(run, row),
-    "percent_of_run": lambda run, row, shown: 100 * of.union_ns(*(_copies(run, row)[end] for end in ("start_ns", "end_ns"))) / span_ns(run),
+    "percent_of_run": lambda run, row, shown: (
+        100 * of.union_ns(*(_copies(run, row)[end] for end in ("start_ns", "end_ns"))) / span_ns(run)
+    ),
     "overlap_ns": lambda run, row, shown: _overlap_ns(run, row),
     "overlap_percent": lambda run, row, shown: 100 * _overlap_ns(run, row) / _copied_ns(run, row),
 }
@@ -406,7 +421,13 @@ def _first(run: Shipped, row: Row, shown: Shown) -> Row:
     """The first variant of the case, ceilings and specimens passed over."""
     same = shown.frame[(shown.frame["workload"] == row["workload"]) & (shown.frame["case"] == row["case"])]
     order = {name: place for place, name in enumerate(run.table("variants")["variant"])}
-    rows = sorted(same.to_dict("records"), key=lambda each: (run.variant(each["workload"], each["variant"])["role"] in ("ceiling", "specimen"), order[each["variant"]]))
+    rows = sorted(
+        same.to_dict("records"),
+        key=lambda each: (
+            run.variant(each["workload"], each["variant"])["role"] in ("ceiling", "specimen"),
+            order[each["variant"]],
+        ),
+    )
     return {str(name): value for name, value in rows[0].items()}
 
 
@@ -422,7 +443,9 @@ def _host(run: Shipped, row: Row) -> tuple[str, float]:
     every = [each for each in run.timed(row["workload"], row["case"], "operation", "hot")
              if run.variant(row["workload"], each[0])["role"] == "host" and each[2] == 0
              and of.trusted(run, row["workload"], *each[:2], row["case"], 0, "operation", "hot")]  # fmt: skip
-    times = {each[0]: float(run.rounds((row["workload"], *each[:2], row["case"]), 0, "operation", "hot").median()) for each in every}
+    times = {
+        each[0]: float(run.rounds((row["workload"], *each[:2], row["case"]), 0, "operation", "hot").median()) for each in every
+    }
     return min(times.items(), key=lambda each: each[1], default=("", math.nan))
 
 
@@ -439,7 +462,9 @@ PAID: Final[Rules] = {
     **{name: _stage(name) for name in (*STAGES, "copies_ns")},
     "n": lambda run, row, shown: len(_executed(run, row)),
     **{f"speedup_{name.removesuffix('_ns')}": _faster(name) for name in STAGES},
-    "reuses_to_halve": lambda run, row, shown: math.ceil(_executed(run, row)["copies_ns"].median() / _executed(run, row)["with_launch_ns"].median()),
+    "reuses_to_halve": lambda run, row, shown: math.ceil(
+        _executed(run, row)["copies_ns"].median() / _executed(run, row)["with_launch_ns"].median()
+    ),
     "host": lambda run, row, shown: _host(run, row)[0],
     "host_ns": lambda run, row, shown: _host(run, row)[1],
     "reuses_to_pay": _to_pay,
