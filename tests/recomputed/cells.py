@@ -58,14 +58,13 @@ def _over(amount: str, place: int) -> Rule:
 def floor(run: Shipped, row: Row, shown: Shown) -> float:
     if pd.isna(row["scope"]):
         return math.nan
-    return of.floor_ns(run, row["workload"], row["variant"], row["case"], gpus_of(row), row["scope"], row["cache"])
+    return of.floor(run, row["workload"], row["variant"], row["case"], gpus_of(row), row["scope"], row["cache"])[1]
 
 
 def _bound(run: Shipped, row: Row, shown: Shown) -> Expected:
     if pd.isna(row["scope"]):
         return ""
-    found = of.floors(run, row["workload"], row["variant"], row["case"], gpus_of(row), row["scope"], row["cache"])
-    return max(found, key=found.__getitem__) if found else ""
+    return of.floor(run, row["workload"], row["variant"], row["case"], gpus_of(row), row["scope"], row["cache"])[0]
 
 
 def _percent(place: int) -> Rule:
@@ -490,7 +489,7 @@ def _best_floor(place: int, who: str = "best") -> Rule:
             # A peer's is the percent of the best rung's floor.
             whose = row["best"] if who == "peer" else entry[0]
             gpus = _bests(run, row, "best")[0][1][2] if who == "peer" else entry[2]
-            floor = of.floor_ns(run, row["workload"], whose, case, gpus, row["scope"], row["cache"])
+            floor = of.floor(run, row["workload"], whose, case, gpus, row["scope"], row["cache"])[1]
             found.append(100 * floor / of.median_interval(times)[place])
         return _mean(found)
 

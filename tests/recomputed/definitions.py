@@ -59,7 +59,13 @@ class Shipped:
 
     def table(self, name: str) -> pd.DataFrame:
         if name not in self._tables:
-            self._tables[name] = pq.read_table(self.folder / f"{name}.parquet").to_pandas()
+            table = pq.read_table(self.folder / f"{name}.parquet")
+            frame = table.to_pandas()
+            for column in frame:
+                # A float holds no nanoseconds since 1970, and a column of integers with nulls would become one.
+                if str(column).endswith("_ns") and table.column(column).null_count:
+                    frame[column] = pd.array(table.column(column).to_pylist(), dtype="Int64")
+            self._tables[name] = frame
         return self._tables[name]
 
     @cached_property
@@ -309,9 +315,10 @@ def floors(run: Shipped, workload: str, variant: str, case: str, gpus: int, scop
     return {name: time for name, time in found.items() if time > 0}
 
 
-def floor_ns(run: Shipped, workload: str, variant: str, case: str, gpus: int, scope: str, cache_: str) -> float:
-    """The floor of a cell: the only place that says which of the times it is."""
-    return max(floors(run, workload, variant, case, gpus, scope, cache_).values(), default=math.nan)
+def floor(run: Shipped, workload: str, variant: str, case: str, gpus: int, scope: str, cache_: str) -> tuple[str, float]:
+    """What bounds a cell, and its floor in ns: the only place that tells which of the times it is. Empty and NaN without one."""
+    found = floors(run, workload, variant, case, gpus, scope, cache_)
+    return max(found.items(), key=lambda each: each[1], default=("", math.nan))
 
 
 # -- trust -----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import pytest
 from tests.recomputed import cells, definitions, displayed
 from tests.recomputed.definitions import Between
 from tests.recomputed.figures import Written, draw, same
-from tests.recomputed.sentences import numbers
 from warpladder.dashboard.views import VIEWS
 
 HERE = Path(__file__).parent
@@ -41,7 +40,6 @@ def test_a_definition_imports_nothing_of_the_project(file: Path) -> None:
 
 
 def test_every_page_of_the_menu_has_a_test() -> None:
-    assert list(TESTED) == sorted(TESTED, key=list(TESTED).index)
     assert set(TESTED) == {view.name for view in VIEWS}
     written = "".join(file.read_text() for file in HERE.glob("test_*.py"))
     assert all(f"def {name}()" in written for name in TESTED.values() if name)
@@ -76,10 +74,10 @@ def test_a_figure_that_is_one_percent_off_is_found() -> None:
     )
     view = next(view for view in VIEWS if view.name == "ladder")
     shown = next(each for each in displayed.charts(view, run.id, random.Random(1)) if "speedup" in each.frame)
-    off = shown.frame.assign(
-        **{name: 1.01 * shown.frame[name] for name in ("median_ns", "percent_of_floor", "gb_per_s", "speedup")}
-    )
-    found = draw(random.Random(1), [(run, shown._replace(frame=off), cells.LADDER)], numbers, 200)
+    names = ["workload", "variant", "config", "case", "gpus", "cache", "scope", "n", "baseline", "baseline_config"]
+    figures = ["median_ns", "percent_of_floor", "gb_per_s", "speedup"]
+    off = shown.frame[names + figures].assign(**{name: 1.01 * shown.frame[name] for name in figures})
+    found = draw(random.Random(1), [(run, shown._replace(frame=off), cells.LADDER)], lambda run, shown: [], 60)
     wrong = {figure.column for figure in found if not figure.agrees}
     assert {"median_ns", "percent_of_floor", "gb_per_s"} <= wrong
     assert not wrong - {"median_ns", "percent_of_floor", "gb_per_s", "speedup"}
