@@ -109,7 +109,9 @@ def _transfers(run: Shipped, shown: Shown) -> Found:
         ("+ copies", "with_copies_ns"),
         ("end to end", "end_to_end_ns"),
     ):
-        if match := re.search(rf", (\S+): {_VARIANT} over .*(?<![\d.])(?P<over>[\d.]+)× {re.escape(stage)}(?:,|$)", shown.title):
+        if match := re.search(
+            rf", (\S+): {_VARIANT} over .*(?<![\d.])(?P<over>[\d.]+)× {re.escape(stage)}(?:,|$)", shown.title
+        ):
             row = _rows(shown, variant=match["variant"], case=match[1])
             if len(row) == 1:
                 yield match["over"], _value(traces._faster(name), run, row[0], shown)

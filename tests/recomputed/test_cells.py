@@ -48,15 +48,15 @@ def _roofline(shown: Shown) -> Rules | None:
 
 
 def test_ladder() -> None:
-    check(of_charts("ladder", lambda shown: cells.LADDER, 2, 3))
+    check(of_charts("ladder", lambda shown: cells.LADDER, 1, 4))
 
 
 def test_sizes() -> None:
-    check(of_charts("sizes", _sizes, 2, 4))
+    check(of_charts("sizes", _sizes, 1, 4))
 
 
 def test_roofline() -> None:
-    check(of_charts("roofline", _roofline, 3, 2))
+    check(of_charts("roofline", _roofline, 2, 2))
 
 
 def test_ship() -> None:
@@ -64,4 +64,4 @@ def test_ship() -> None:
 
 
 def test_overview() -> None:
-    check(of_charts("overview", lambda shown: cells.OVERVIEW, 4, 1))
+    check(of_charts("overview", lambda shown: cells.OVERVIEW, 2, 1))

@@ -26,7 +26,7 @@ def test_details() -> None:
 def test_published() -> None:
     rng = random.Random(f"published {SEED}")
     found = []
-    for run in rng.sample([run for run in definitions.shipped() if run.has("samples")], 4):
+    for run in rng.sample([run for run in definitions.shipped() if run.has("samples")], 2):
         data = displayed.loaded(run.id)
         for report in figures.reports():
             if report not in data.workloads:
