@@ -11,7 +11,7 @@ import pandas as pd
 from tests.recomputed import definitions as of
 from tests.recomputed.definitions import UNKNOWN, Between, Interval, Shipped
 from tests.recomputed.displayed import Shown
-from tests.recomputed.figures import Expected, Rule, Rules, estimate
+from tests.recomputed.figures import UNTOLD, Expected, Rule, Rules, estimate
 
 Row = Mapping[str, Any]
 
@@ -78,7 +78,7 @@ def _result(name: str) -> Rule:
 def _config(run: Shipped, row: Row, shown: Shown) -> Expected:
     """The fastest config of the variant that may be called best."""
     if not row["n"]:
-        return row["config"]
+        return UNTOLD
     found = of.fastest(run, row["workload"], row["case"], row["scope"], row["cache"], row["variant"])
     return found[1] if found else None
 

@@ -10,7 +10,7 @@ import pandas as pd
 from tests.recomputed import definitions as of
 from tests.recomputed.definitions import Interval, Shipped
 from tests.recomputed.displayed import Shown
-from tests.recomputed.figures import Expected, Rule, Rules
+from tests.recomputed.figures import UNTOLD, Expected, Rule, Rules, Untold
 
 Row = Mapping[str, Any]
 Cell = tuple[str, str, str, str, int]
@@ -121,7 +121,7 @@ def _shiftless(column: str) -> Rule:
         shift, end = _shift(row, shown), COMPARE[column.replace("without_shift", "ratio")]
         assert end
         value = end(run, row, shown)
-        if math.isnan(shift):
+        if math.isnan(shift) or isinstance(value, Untold):
             return value
         return of.Between(*(each / shift for each in value)) if isinstance(value, of.Between) else float(value) / shift  # type: ignore[arg-type]
 
@@ -131,7 +131,7 @@ def _shiftless(column: str) -> Rule:
 def _end(place: int, column: str) -> Rule:
     def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
         found = _ratio(row, shown)
-        return row[column] if found is None else found[place]
+        return UNTOLD if found is None else found[place]
 
     return rule
 
@@ -142,7 +142,7 @@ def _side(place: int, end: int) -> Rule:
 
 def _told_noise(run: Shipped, row: Row, shown: Shown) -> Expected:
     found = _noise(row, shown)
-    return row["noise"] if found is None else found
+    return UNTOLD if found is None else found
 
 
 def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
@@ -152,7 +152,7 @@ def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
         return "unknown"
     found, noise = _ratio(row, shown), _noise(row, shown)
     if found is None or noise is None:
-        return str(row["verdict"])
+        return UNTOLD
     slower = found.low.low > 1.01 and found.value > noise
     faster = found.high.high < 1 / 1.01 and found.value < 1 / noise
     if not slower and not faster:
@@ -163,7 +163,7 @@ def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
 def _least_effect(run: Shipped, row: Row, shown: Shown) -> Expected:
     found, noise = _ratio(row, shown), _noise(row, shown)
     if found is None or noise is None:
-        return float(row["least_effect"])
+        return UNTOLD
     return max(noise, 1.01 * found.value / found.low.low) - 1
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from tests.recomputed import definitions as of
 from tests.recomputed.definitions import Shipped
 from tests.recomputed.displayed import Shown
-from tests.recomputed.figures import Expected, Rule, Rules
+from tests.recomputed.figures import UNTOLD, Expected, Rule, Rules
 
 Row = Mapping[str, Any]
 TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")
@@ -78,7 +78,7 @@ def _alone(run: Shipped, row: Row, shown: Shown) -> bool:
 
 def _busy(run: Shipped, row: Row, shown: Shown) -> Expected:
     if not _alone(run, row, shown):
-        return row["busy_ns"]
+        return UNTOLD
     found = _events(run, row, shown)
     return of.union_ns(
         found["start_ns"].clip(lower=begin_ns(run) + row["start_ns"]), found["end_ns"].clip(upper=begin_ns(run) + row["end_ns"])
@@ -86,18 +86,18 @@ def _busy(run: Shipped, row: Row, shown: Shown) -> Expected:
 
 
 def _count(run: Shipped, row: Row, shown: Shown) -> Expected:
-    return len(_events(run, row, shown)) if _alone(run, row, shown) else row["count"]
+    return len(_events(run, row, shown)) if _alone(run, row, shown) else UNTOLD
 
 
 def _is_event(column: str) -> Rule:
     """An event that is drawn alone is an event of the lane."""
 
     def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
-        if row["count"] != 1:
-            return row[column]
+        if row["count"] != 1 or not row["name"]:
+            return UNTOLD
         found = _lane(run, row)
         near = found.iloc[(found[column] - begin_ns(run) - row[column]).abs().argmin()]
-        return float(near[column] - begin_ns(run)) if row["name"] else row[column]
+        return float(near[column] - begin_ns(run))
 
     return rule
 
