@@ -1,0 +1,416 @@
+"""The figures of the pages from the parquet files alone, by the definitions of the documents.
+
+Nothing here imports the project. Sources: `data/README.md` (columns), `docs/architecture.md` (words), `docs/measurement.md` (floors, medians,
+ratios), `docs/gpus.md`, `docs/import.md`, `docs/timeline.md`, `docs/ship.md`.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow.parquet as pq
+
+RECORDED: Final = Path(__file__).resolve().parents[2] / "data" / "recorded"
+Floats = npt.NDArray[np.float64]
+KEY: Final = ["workload", "variant", "config", "case"]
+MIXES: Final = {"device_write": 0.0, "device_1_to_8": 1 / 9, "device_1_to_2": 1 / 3, "device_copy": 0.5,
+                "device_2_to_1": 2 / 3, "device_8_to_1": 8 / 9, "device_read": 1.0}  # fmt: skip
+SCOPES: Final = ("device", "operation", "end_to_end")
+FEWEST: Final = 6
+#: Resamples of the independent bootstrap, and the percentiles that an end of an interval of 2,000 other resamples lies between but for
+#: one in ten thousand: four standard deviations of both from 2.5 %.
+RESAMPLES: Final = 4000
+_ENDS: Final = ((0.7, 4.4), (95.6, 99.3))
+
+
+class Between(NamedTuple):
+    """A figure that a bootstrap gives: it lies between these two."""
+
+    low: float
+    high: float
+
+
+class Interval(NamedTuple):
+    """A figure, and what each end of its interval may be."""
+
+    value: float
+    low: Between
+    high: Between
+
+
+UNKNOWN: Final = Interval(math.nan, Between(math.nan, math.nan), Between(math.nan, math.nan))
+
+
+class Shipped:
+    """One shipped run. A table is read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.id = folder, folder.name
+        self._tables: dict[str, pd.DataFrame] = {}
+
+    def has(self, table: str) -> bool:
+        return (self.folder / f"{table}.parquet").exists()
+
+    def table(self, name: str) -> pd.DataFrame:
+        if name not in self._tables:
+            table = pq.read_table(self.folder / f"{name}.parquet")
+            frame = table.to_pandas()
+            for column in frame:
+                # A float holds no nanoseconds since 1970, and a column of integers with nulls would become one.
+                if str(column).endswith("_ns") and table.column(column).null_count:
+                    frame[column] = pd.array(table.column(column).to_pylist(), dtype="Int64")
+            self._tables[name] = frame
+        return self._tables[name]
+
+    @cached_property
+    def info(self) -> Mapping[str, Any]:
+        return self.table("run").iloc[0].to_dict()
+
+    @cached_property
+    def ceilings(self) -> dict[str, float]:
+        """The values by name in their units, each of the first device that has it."""
+        if not self.has("ceilings"):
+            return {}
+        return self.table("ceilings").sort_values("device").drop_duplicates("name").set_index("name")["value"].to_dict()
+
+    def variant(self, workload: str, variant: str) -> Mapping[str, Any]:
+        return self._variants[workload, variant]
+
+    @cached_property
+    def _variants(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return {(row["workload"], row["variant"]): row for row in self.table("variants").to_dict("records")}
+
+    def case(self, workload: str, case: str) -> Mapping[str, Any]:
+        return self._cases[workload, case]
+
+    @cached_property
+    def _cases(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return {(row["workload"], row["case"]): row for row in self.table("cases").to_dict("records")}
+
+    def result(self, *key: str) -> Mapping[str, Any]:
+        return self._results.get(key, {})
+
+    @cached_property
+    def _results(self) -> dict[tuple[str, ...], dict[str, Any]]:
+        return {tuple(row[name] for name in KEY): row for row in self.table("results").to_dict("records")}
+
+    @cached_property
+    def by_round(self) -> pd.DataFrame:
+        """The samples, those of several ranks joined: a round takes as long as its slowest rank."""
+        same = [*KEY, "gpus", "cache", "scope", "twin", "round"]
+        return self.table("samples").groupby(same, sort=False)["duration_ns"].max().reset_index()
+
+    @cached_property
+    def _rounds(self) -> dict[tuple[Any, ...], "pd.Series[float]"]:
+        columns = [*KEY, "gpus", "cache", "scope", "twin"]
+        groups = self.by_round.set_index("round").groupby(columns, sort=False)["duration_ns"]
+        return {key: values.astype(float) for key, values in groups}
+
+    @cached_property
+    def processes(self) -> int:
+        """The processes that took the samples."""
+        table = self.table("samples")
+        return int(table["process"].nunique()) if "process" in table else 1
+
+    @cached_property
+    def _most_gpus(self) -> int:
+        return int(self.table("samples")["gpus"].max())
+
+    def rounds(self, cell: Sequence[str], gpus: int, scope: str, cache: str, twin: int = 0) -> "pd.Series[float]":
+        """Times in ns by round; `cell` is workload, variant, config and case."""
+        return self._rounds.get((*cell, gpus, cache, scope, twin), pd.Series(dtype=float))
+
+    def gpus_of(self, cell: Sequence[str], scope: str, cache: str) -> list[int]:
+        """The numbers of GPUs or processes that a cell was timed on."""
+        return [gpus for gpus in range(self._most_gpus + 1) if (*cell, gpus, cache, scope, 0) in self._rounds]
+
+    def timed(self, workload: str, case: str, scope: str, cache: str, twin: int = 0) -> list[tuple[str, str, int]]:
+        """Variant, config and GPUs of the cells that one process timed."""
+        return self._timed.get((workload, case, scope, cache, twin), [])
+
+    @cached_property
+    def _timed(self) -> dict[tuple[Any, ...], list[tuple[str, str, int]]]:
+        found: dict[tuple[Any, ...], list[tuple[str, str, int]]] = {}
+        for workload, variant, config, case, gpus, cache_, scope, twin in self._rounds:
+            if gpus <= 1:
+                found.setdefault((workload, case, scope, cache_, twin), []).append((variant, config, gpus))
+        return found
+
+    @cached_property
+    def workloads(self) -> frozenset[str]:
+        """The workloads that have samples."""
+        return frozenset(self.table("samples")["workload"].unique()) if self.has("samples") else frozenset()
+
+    @cached_property
+    def doubts(self) -> list[dict[str, Any]]:
+        """Warnings and errors about cells."""
+        if not self.has("diagnostics"):
+            return []
+        table = self.table("diagnostics")
+        table = table[table["severity"].isin(["warning", "error"]) & (table["variant"].notna() | table["case"].notna())]
+        return table[["source", *KEY]].to_dict("records")
+
+
+@cache
+def shipped() -> tuple[Shipped, ...]:
+    return tuple(Shipped(folder) for folder in sorted(RECORDED.iterdir()) if (folder / "run.parquet").exists())
+
+
+# -- medians and ratios ----------------------------------------------------------------------------------------------
+
+
+def ranks(n: int) -> tuple[int, int]:
+    """Ranks from 0 of the ends of the median's 95 % interval, from the binomial distribution; below six samples the range."""
+    below = 0
+    total = 0
+    while 40 * (total + math.comb(n, below)) <= 2**n:
+        total += math.comb(n, below)
+        below += 1
+    return max(below - 1, 0), n - 1 - max(below - 1, 0)
+
+
+def median_interval(values: Iterable[float]) -> tuple[float, float, float]:
+    ordered = np.sort(np.asarray(list(values), dtype=float))
+    low, high = ranks(len(ordered))
+    return float(np.median(ordered)), float(ordered[low]), float(ordered[high])
+
+
+def ratio(top: "pd.Series[float]", bottom: "pd.Series[float]", *, paired: bool = True) -> Interval:
+    """The ratio of two medians. Shared rounds are paired; where they are fewer than half of a side's, all rounds count, unpaired."""
+    if top.empty or bottom.empty:
+        return UNKNOWN
+    shared = sorted(set(top.index) & set(bottom.index))
+    paired = paired and 2 * len(shared) >= max(len(top), len(bottom))
+    a, b = (top.loc[shared], bottom.loc[shared]) if paired else (top, bottom)
+    x, y = a.to_numpy(float), b.to_numpy(float)
+    value = float(np.median(x) / np.median(y))
+    draw = np.random.default_rng(len(x) * 31 + len(y))
+    rows = draw.integers(0, len(x), (RESAMPLES, len(x)))
+    columns = rows if paired else draw.integers(0, len(y), (RESAMPLES, len(y)))
+    resampled = np.sort(np.median(x[rows], axis=1) / np.median(y[columns], axis=1))
+    wider = math.sqrt(n / (n - 1)) if (n := min(len(x), len(y))) > 1 else 1.0
+    low, high = (Between(*(value * (float(end) / value) ** wider for end in np.percentile(resampled, ends))) for ends in _ENDS)
+    return Interval(value, low, high)
+
+
+def known(interval: Interval) -> bool:
+    return not math.isnan(interval.value)
+
+
+@cache
+def noise(run: Shipped, workload: str, case: str, scope: str, cache: str, host: bool) -> tuple[float, float]:
+    """The least and the greatest noise floor of a case: the far end of the baseline's second entry over the first."""
+    low = high = 1.0
+    for variant, config, gpus in run.timed(workload, case, scope, cache, 1):
+        if (run.variant(workload, variant)["kind"] == "host") == host:
+            cell = (workload, variant, config, case)
+            both = ratio(run.rounds(cell, gpus, scope, cache, 1), run.rounds(cell, gpus, scope, cache))
+            low = max(low, both.high.low, 1 / both.low.high)
+            high = max(high, both.high.high, 1 / both.low.low)
+    return low, high
+
+
+def verdicts(of: Interval, n: int, floor: tuple[float, float]) -> set[str]:
+    """The words that a ratio may have, above 1 `faster`; several where an end of its interval is next to a limit."""
+    if not known(of):
+        return {""}
+    if n < FEWEST:
+        return {"unknown"}
+    found = set()
+    for low in of.low:
+        for high in of.high:
+            for band in floor:
+                tied = low <= 1 <= high or (low >= 1 / band and high <= band)
+                found.add("tied" if tied else "faster" if low > 1 else "slower")
+    return found
+
+
+# -- floors ----------------------------------------------------------------------------------------------------------
+
+
+def _curve(sizes: Floats, times: Floats, rate: float, nbytes: float) -> float:
+    """The least time for so many bytes of one mix, from times at some sizes."""
+    times = np.array([times[place:].min() for place in range(len(times))])
+    if nbytes <= sizes[0]:
+        return float(times[0] * nbytes / sizes[0])
+    if nbytes >= sizes[-1]:
+        return float(times[-1] + rate * (nbytes - sizes[-1]))
+    at = int(np.searchsorted(sizes, nbytes)) - 1
+
+    def line(first: int, second: int) -> float:
+        return float(times[first] + (times[second] - times[first]) * (nbytes - sizes[first]) / (sizes[second] - sizes[first]))
+
+    between = line(at, at + 1)
+    continued = [line(at - 1, at)] if at > 0 else []
+    continued += [line(at + 1, at + 2)] if at + 2 < len(sizes) else []
+    lower = [each for each in continued if each <= between]
+    return max(max(lower, default=between), float(times[at]))
+
+
+def memory_ns(ceilings: Mapping[str, float], read: float, written: float, cache_: str) -> float:
+    """The least time of the device's memory; with a cache of the times by size, where the run measured them for each of its mixes."""
+    total = read + written
+    share = read / total if total else 0.5
+    mixes = {name: of for name, of in MIXES.items() if name in ceilings}
+    if not mixes:
+        return math.nan
+    rates = [1 / ceilings[name] for name in mixes]
+    curves: list[dict[int, float]] = [
+        {int(name.split("_")[-2]): 1000 * value for name, value in ceilings.items()
+         if cache_ and name.startswith(f"{mix}_{cache_}_") and name.endswith("_bytes")} for mix in mixes
+    ]  # fmt: skip
+    shares = list(mixes.values())
+    if not all(curves):
+        return float(total * np.interp(share, shares, rates))
+    times = [
+        _curve(np.array(sorted(curve), float), np.array([curve[size] for size in sorted(curve)]), rate, total)
+        for curve, rate in zip(curves, rates, strict=True)
+    ]
+    return float(np.interp(share, shares, times))
+
+
+def moved(case: Mapping[str, Any]) -> tuple[float, float]:
+    """The bytes of a case that are read and written."""
+    inputs, outputs = float(case["h2d_bytes"]), float(case["d2h_bytes"])
+    share = inputs / (inputs + outputs) if inputs + outputs else 0.5
+    return case["min_bytes"] * share, case["min_bytes"] * (1 - share)
+
+
+def rate_of(ceilings: Mapping[str, float], kind: str, precision: str) -> float:
+    """TFLOP/s of a precision's arithmetic."""
+    if precision in ("fp16", "bf16", "fp8", "int", "mixed"):
+        return math.nan
+    if kind == "host":
+        return ceilings.get("host_fma", math.nan)
+    tensor = max((ceilings[name] for name in ("tf32_mma", "tf32_wgmma") if name in ceilings), default=math.nan)
+    return {"tf32": tensor, "3xtf32": tensor / 3, "fp64": ceilings.get("fp64_fma", math.nan)}.get(
+        precision, ceilings.get("fp32_fma", math.nan)
+    )
+
+
+def floors(run: Shipped, workload: str, variant: str, case: str, gpus: int, scope: str, cache_: str) -> dict[str, float]:
+    """The times in ns below which a cell cannot be, by `memory`, `compute` and `copies`. Several GPUs share bytes and operations."""
+    if scope not in SCOPES:
+        return {}
+    of, about, ceilings = run.variant(workload, variant), run.case(workload, case), run.ceilings
+    ranks_ = max(gpus, 1)
+    read, written = (each / ranks_ for each in moved(about))
+    found = {}
+    if of["kind"] == "host":
+        if about["min_bytes"] / ranks_ >= 1 << 28 and "host_copy" in ceilings:
+            found["memory"] = (read + written) / ceilings["host_copy"]
+    elif scope == "end_to_end":
+        found["memory"] = min(memory_ns(ceilings, read, written, each) for each in ("cold", "hot"))
+        copies = [about[f"{way}_bytes"] / ceilings.get(f"{way}_pinned", math.nan) for way in ("h2d", "d2h")]
+        found["copies"] = max(copies)
+    else:
+        found["memory"] = memory_ns(ceilings, read, written, cache_)
+    found["compute"] = about["flops"] / (1000 * rate_of(ceilings, of["kind"], of["precision"])) / ranks_
+    return {name: time for name, time in found.items() if time > 0}
+
+
+def floor(run: Shipped, workload: str, variant: str, case: str, gpus: int, scope: str, cache_: str) -> tuple[str, float]:
+    """What bounds a cell, and its floor in ns: the only place that tells which of the times it is. Empty and NaN without one.
+
+    No kernel takes less than an empty one.
+    """
+    found = floors(run, workload, variant, case, gpus, scope, cache_)
+    if scope in SCOPES and run.variant(workload, variant)["kind"] != "host" and "graph_node" in run.ceilings:
+        found["launch"] = 1000 * run.ceilings["graph_node"]
+    return max(found.items(), key=lambda each: each[1], default=("", math.nan))
+
+
+# -- trust -----------------------------------------------------------------------------------------------------------
+
+
+def flagged(run: Shipped, workload: str, variant: str, config: str, case: str) -> bool:
+    """Whether a warning or error is about a cell. A null stands for any value."""
+    cell = dict(zip(KEY, (workload, variant, config, case), strict=True))
+    return any(all(pd.isna(doubt[name]) or doubt[name] == value for name, value in cell.items()) for doubt in run.doubts)
+
+
+@cache
+def impossible(run: Shipped, workload: str, variant: str, config: str, case: str) -> bool:
+    """Whether a time of a cell is below a floor by more than its margin (docs/measurement.md, Distrust, and data/limits.py)."""
+    kind, about = run.variant(workload, variant)["kind"], run.case(workload, case)
+    for scope in SCOPES:
+        for cache_ in ("cold", "hot"):
+            for gpus in run.gpus_of((workload, variant, config, case), scope, cache_):
+                if gpus > 1:
+                    continue
+                median = float(run.rounds((workload, variant, config, case), gpus, scope, cache_).median())
+                found = floors(run, workload, variant, case, gpus, scope, cache_)
+                margin = {"compute": 8.0 if kind == "host" else 1.1, "copies": 1.1}
+                if scope != "end_to_end":
+                    margin["memory"] = 20.0 if kind == "host" else 1.1 if cache_ == "cold" else 4.0
+                    if kind != "host":
+                        total = float(about["min_bytes"])
+                        by_rate = memory_ns(run.ceilings, *moved(about), "")
+                        by_size = memory_ns(run.ceilings, *moved(about), cache_)
+                        if by_rate == by_size and total:
+                            kept = min(float(run.info["l2_bytes"] or 0), total / 2)
+                            found["memory"] = by_rate * (1 - kept / total)
+                        elif cache_ == "hot":
+                            margin["memory"] = 1.25
+                if any(time / margin[name] > median for name, time in found.items() if name in margin):
+                    return True
+    return False
+
+
+@cache
+def trusted(run: Shipped, workload: str, variant: str, config: str, case: str, gpus: int, scope: str, cache_: str) -> bool:
+    cell = (workload, variant, config, case)
+    return len(run.rounds(cell, gpus, scope, cache_)) >= FEWEST and not flagged(run, *cell) and not impossible(run, *cell)
+
+
+# -- cases and baselines ---------------------------------------------------------------------------------------------
+
+
+def parameters(run: Shipped, workload: str, case: str) -> dict[str, Any]:
+    return dict(json.loads(run.case(workload, case)["params"]))
+
+
+@cache
+def charted(run: Shipped, workload: str) -> list[str]:
+    """The cases on the size axis, by size."""
+    table = run.table("cases")
+    table = table[(table["workload"] == workload) & table["size_rank"].notna()]
+    return list(table.sort_values("size_rank", kind="stable")["case"])
+
+
+@cache
+def fastest(run: Shipped, workload: str, case: str, scope: str, cache_: str, variant: str) -> tuple[str, str, int] | None:
+    """Variant, config and GPUs of the fastest config that may be called best, or else the fastest one."""
+    found = [each for each in run.timed(workload, case, scope, cache_) if each[0] == variant]
+    found = [each for each in found if run.result(workload, each[0], each[1], case).get("status", "ok") == "ok"]
+    good = [each for each in found if trusted(run, workload, each[0], each[1], case, each[2], scope, cache_)]
+    return min(
+        good or found,
+        key=lambda each: run.rounds((workload, each[0], each[1], case), each[2], scope, cache_).median(),
+        default=None,
+    )
+
+
+# -- intervals of time -----------------------------------------------------------------------------------------------
+
+
+def union_ns(start: Iterable[int], end: Iterable[int]) -> int:
+    """Nanoseconds in which at least one interval runs."""
+    total, reached = 0, -(1 << 62)
+    for first, last in sorted(zip(start, end, strict=True)):
+        if last > reached:
+            total += last - max(first, reached)
+            reached = last
+    return total
+
+
+def covered_ns(first: int, last: int, start: Sequence[int], end: Sequence[int]) -> int:
+    """Nanoseconds of one interval in which at least one of others runs."""
+    inside = [(max(a, first), min(b, last)) for a, b in zip(start, end, strict=True) if a < last and b > first]
+    return union_ns([a for a, _ in inside], [b for _, b in inside])

@@ -1,0 +1,64 @@
+"""The figures that the pages show: the rows of charts and tables, and the texts above them. Nothing is computed here."""
+
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from tests.recomputed.definitions import RECORDED
+from warpladder.dashboard.core import axes, run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.ui.view import OfRun, OfWorkload, View
+from warpladder.data import store
+
+
+class Shown(NamedTuple):
+    """Some rows that a page shows.
+
+    Attributes:
+        name: of the chart or table.
+        title: the sentence above it; may be empty.
+        where: workload, scope and cache, where the page shows one of each.
+    """
+
+    page: str
+    run: str
+    name: str
+    title: str
+    where: tuple[str, str, str]
+    frame: pd.DataFrame
+
+
+Source = Callable[[RunData, random.Random], Iterator[Shown]]
+
+
+@cache
+def loaded(run_id: str) -> RunData:
+    return run_data.load(store.open_run(RECORDED / run_id))
+
+
+def charts(view: View, run_id: str, rng: random.Random) -> Iterator[Shown]:
+    """The charts of a page for a run, workload and timing after another, in random order."""
+    data = loaded(run_id)
+    style = look(data, "light")
+    drawn: list[tuple[str, Timing, Callable[[], Iterator[Any]]]] = []
+    for each in view.charts:
+        if isinstance(each, OfRun):
+            drawn.append(("", Timing("", ""), lambda each=each: each.draw(data, style)))
+            continue
+        for workload in data.workloads:
+            if isinstance(each, OfWorkload):
+                drawn.append((workload, Timing("", ""), lambda each=each, workload=workload: each.draw(data, style, workload)))
+                continue
+            for timing in axes.timings(data, workload):
+                if not timing.scope.startswith("phase:"):
+                    make = lambda each=each, workload=workload, timing=timing: each.draw(data, style, workload, timing)  # noqa: E731
+                    drawn.append((workload, timing, make))
+    rng.shuffle(drawn)
+    for workload, timing, make in drawn:
+        for chart in make():
+            yield Shown(view.name, run_id, chart.name, chart.title, (workload, timing.scope, timing.cache), chart.data)

@@ -1,0 +1,233 @@
+"""The definitions of the pages of several runs: Compare and Trends."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from tests.recomputed import definitions as of
+from tests.recomputed.definitions import Interval, Shipped
+from tests.recomputed.displayed import Shown
+from tests.recomputed.figures import UNTOLD, Expected, Rule, Rules, Untold
+
+Row = Mapping[str, Any]
+Cell = tuple[str, str, str, str, int]
+#: 97.5 % quantiles of Student's t for 8 to 18, and 3 to 7, degrees of freedom (any table).
+_STUDENT: Final = {3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201, 12: 2.179, 13: 2.160,
+                   14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101}  # fmt: skip
+
+
+def _sides(shown: Shown) -> tuple[Shipped, Shipped]:
+    by_id = {run.id: run for run in of.shipped()}
+    before, after = shown.run.split(" ")
+    return by_id[before], by_id[after]
+
+
+def _times(run: Shipped, row: Row) -> "pd.Series[float]":
+    return run.rounds((row["workload"], row["variant"], row["config"], row["case"]), row["gpus"], row["scope"], row["cache"])
+
+
+def _log(run: Shipped, row: Row) -> float:
+    """The mean over the processes of the logarithm of the median of each."""
+    if run.processes == 1:
+        return math.log(_times(run, row).median())
+    table = run.table("samples")
+    for key in ("workload", "variant", "config", "case", "gpus", "scope", "cache"):
+        table = table[table[key] == row[key]]
+    return float(np.log(table[table["twin"] == 0].groupby("process")["duration_ns"].median()).mean())
+
+
+def _source(run: Shipped, row: Row) -> str:
+    return str(run.variant(row["workload"], row["variant"])["source_sha256"])
+
+
+_OWN: dict[tuple[str, ...], list[tuple[tuple[str, str, str, int], float, float]]] = {}
+
+
+def _equal(row: Row, shown: Shown) -> list[tuple[tuple[str, str, str, int], float, float]]:
+    """The cells of equal sources of a workload, timing and number of GPUs: each with its time in A and its ratio, as logarithms."""
+    before, after = _sides(shown)
+    key = (shown.run, row["workload"], row["scope"], row["cache"], str(max(row["gpus"], 1)))
+    if key not in _OWN:
+        _OWN[key] = []
+        for cell in after._rounds:
+            workload, variant, config, case, gpus, cache, scope, twin = cell
+            if (workload, scope, cache, max(gpus, 1), twin) != (
+                row["workload"],
+                row["scope"],
+                row["cache"],
+                max(row["gpus"], 1),
+                0,
+            ):
+                continue
+            other = dict(row, variant=variant, config=config, case=case, gpus=gpus)
+            if (
+                cell in before._rounds
+                and _source(before, other) == _source(after, other)
+                and all(run.result(workload, variant, config, case).get("status", "ok") == "ok" for run in (before, after))
+            ):
+                _OWN[key].append(((variant, config, case, gpus), _log(before, other), _log(after, other) - _log(before, other)))
+    return _OWN[key]
+
+
+def _noise(row: Row, shown: Shown) -> float | None:
+    """The noise between two runs of one process each; None where other runs tell it, or fewer than three cells do."""
+    before, after = _sides(shown)
+    if any(run.processes > 2 for run in (before, after)):
+        return None
+    alike = [
+        run for run in of.shipped() if run.info["collector"] == after.info["collector"] and row["workload"] in run.workloads
+    ]
+    if _source(before, row) == _source(after, row) and len(alike) > 3:
+        return None
+    mine = (row["variant"], row["config"], row["case"], row["gpus"])
+    others = [(log, abs(moved)) for cell, log, moved in _equal(row, shown) if cell != mine]
+    near = [moved for log, moved in others if abs(log - _log(before, row)) <= math.log(3)]
+    apart = sorted(near if len(near) >= 8 else [moved for _, moved in others])
+    if len(apart) < 3:
+        return None
+    if len(apart) >= 19:
+        return math.exp(apart[math.ceil(0.95 * (len(apart) + 1)) - 1])
+    found = math.exp(1.25 * _STUDENT[len(apart)] * math.sqrt(float(np.mean(np.square(apart)))))
+    return found if len(apart) >= 8 else max(found, math.exp(apart[-1]))
+
+
+def _ratio(row: Row, shown: Shown) -> Interval | None:
+    """B over A; the half intervals of both medians and the noise, as logarithms, are added as squares."""
+    before, after = _sides(shown)
+    noise = _noise(row, shown)
+    value = math.exp(_log(after, row) - _log(before, row))
+    if noise is None:
+        return None
+    (a, a_low, a_high), (b, b_low, b_high) = (of.median_interval(_times(run, row)) for run in (before, after))
+    down = math.hypot(math.log(b / b_low), math.log(a_high / a), math.log(noise))
+    up = math.hypot(math.log(b_high / b), math.log(a / a_low), math.log(noise))
+    low, high = value * math.exp(-down), value * math.exp(up)
+    return Interval(value, of.Between(low, low), of.Between(high, high))
+
+
+def _shift(row: Row, shown: Shown) -> float:
+    """The median ratio of the cells of a case with equal sources; of at least three."""
+    found = [moved for cell, _, moved in _equal(row, shown) if cell[2] == row["case"]]
+    return math.exp(float(np.median(found))) if len(found) >= 3 else math.nan
+
+
+def _shiftless(column: str) -> Rule:
+    """The same column of the ratio, over the common shift of the case where there is one."""
+
+    def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
+        shift, end = _shift(row, shown), COMPARE[column.replace("without_shift", "ratio")]
+        assert end
+        value = end(run, row, shown)
+        if math.isnan(shift) or isinstance(value, Untold):
+            return value
+        return of.Between(*(each / shift for each in value)) if isinstance(value, of.Between) else float(value) / shift  # type: ignore[arg-type]
+
+    return rule
+
+
+def _end(place: int, column: str) -> Rule:
+    def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
+        found = _ratio(row, shown)
+        return UNTOLD if found is None else found[place]
+
+    return rule
+
+
+def _side(place: int, end: int) -> Rule:
+    return lambda run, row, shown: of.median_interval(_times(_sides(shown)[place], row))[end]
+
+
+def _told_noise(run: Shipped, row: Row, shown: Shown) -> Expected:
+    found = _noise(row, shown)
+    return UNTOLD if found is None else found
+
+
+def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
+    """docs/compare.md: the whole interval is beyond 1 %, and the ratio beyond the noise; of equal code it drifted."""
+    before, after = _sides(shown)
+    if min(len(_times(side, row)) for side in (before, after)) < of.FEWEST:
+        return "unknown"
+    found, noise = _ratio(row, shown), _noise(row, shown)
+    if found is None or noise is None:
+        return UNTOLD
+    slower = found.low.low > 1.01 and found.value > noise
+    faster = found.high.high < 1 / 1.01 and found.value < 1 / noise
+    if not slower and not faster:
+        return "unchanged"
+    return "drifted" if _source(before, row) == _source(after, row) else "slower" if slower else "faster"
+
+
+def _least_effect(run: Shipped, row: Row, shown: Shown) -> Expected:
+    found, noise = _ratio(row, shown), _noise(row, shown)
+    if found is None or noise is None:
+        return UNTOLD
+    return max(noise, 1.01 * found.value / found.low.low) - 1
+
+
+COMPARE: Final[Rules] = {
+    **dict.fromkeys(("workload", "case", "scope", "cache", "variant", "config", "gpus", "variant_of_a", "config_of_a")),
+    "a_ns": _side(0, 0),
+    "a_ns_low": _side(0, 1),
+    "a_ns_high": _side(0, 2),
+    "b_ns": _side(1, 0),
+    "b_ns_low": _side(1, 1),
+    "b_ns_high": _side(1, 2),
+    "ratio": lambda run, row, shown: math.exp(_log(_sides(shown)[1], row) - _log(_sides(shown)[0], row)),
+    "ratio_low": _end(1, "ratio_low"),
+    "ratio_high": _end(2, "ratio_high"),
+    **{name: _shiftless(name) for name in ("without_shift", "without_shift_low", "without_shift_high")},
+    "shift": lambda run, row, shown: _shift(row, shown),
+    "noise": _told_noise,
+    "same_source": lambda run, row, shown: _source(_sides(shown)[0], row) == _source(_sides(shown)[1], row),
+    "n": lambda run, row, shown: min(len(_times(side, row)) for side in _sides(shown)),
+    "verdict": _verdict,
+    "least_effect": _least_effect,
+}
+
+
+# -- Trends ----------------------------------------------------------------------------------------------------------
+
+
+def _over_runs(row: Row, shown: Shown) -> "list[tuple[Shipped, Row, pd.Series[float]]]":
+    """The times of a variant in the runs of its machine that have it, the oldest run first."""
+    workload, case, timing = shown.name.split("|")
+    scope, cache = timing.split(" ")
+    by_id = {run.id: run for run in of.shipped()}
+    runs = sorted((by_id[each] for each in shown.run.split(" ")), key=lambda run: (run.info["started_at"], run.id))
+    variant, _, config = str(row["variant"]).partition("[")
+    found = []
+    for run in runs:
+        for gpus in (0, 1):
+            cell: Row = {
+                "workload": workload,
+                "variant": variant,
+                "config": config.removesuffix("]"),
+                "case": case,
+                "gpus": gpus,
+                "scope": scope,
+                "cache": cache,
+            }
+            times = _times(run, cell)
+            if len(times) and run.result(workload, variant, config.removesuffix("]"), case).get("status", "ok") == "ok":
+                found.append((run, cell, times))
+    return found
+
+
+def _since_first(run: Shipped, row: Row, shown: Shown) -> Expected:
+    every = _over_runs(row, shown)
+    if len(every) < 2:
+        return math.nan
+    (first, of_first, _), (last, of_last, _) = every[0], every[-1]
+    return 100 * (math.exp(_log(last, of_last) - _log(first, of_first)) - 1)
+
+
+TRENDS: Final[Rules] = {
+    **dict.fromkeys(("variant", "half_width", "step", "step_interval", "when", "cause")),
+    "runs": lambda run, row, shown: len(_over_runs(row, shown)),
+    "times": lambda run, row, shown: tuple(float(times.median()) for _, _, times in _over_runs(row, shown)),
+    "last_us": lambda run, row, shown: float(_over_runs(row, shown)[-1][2].median()) / 1e3,
+    "since_first": _since_first,
+}

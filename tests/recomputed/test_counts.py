@@ -1,0 +1,72 @@
+"""Twenty figures of GPUs, Counters, and Runs & checks, at random from the shipped runs, from the parquet files alone."""
+
+import random
+
+from tests.recomputed import counts, definitions, displayed
+from tests.recomputed.displayed import Shown
+from tests.recomputed.figures import Rules, draw
+from tests.recomputed.sentences import numbers
+from tests.recomputed.test_cells import SEED, VIEW, check, of_charts
+from warpladder.dashboard.core import counters, noise
+from warpladder.dashboard.views.trust import agreement, copies
+from warpladder.dashboard.views.trust import query as trust
+
+
+def _gpus(shown: Shown) -> Rules:
+    return counts.SHARES if "share" in shown.frame else counts.GPUS
+
+
+def test_gpus() -> None:
+    rng = random.Random(f"gpus {SEED}")
+    shared = [run for run in definitions.shipped() if run.has("samples") and (run.table("samples")["gpus"] > 1).any()]
+    found = [
+        (run, shown, _gpus(shown)) for run in rng.sample(shared, 1) for shown in displayed.charts(VIEW["gpus"], run.id, rng)
+    ]
+    check(draw(rng, found, numbers))
+
+
+def test_counters() -> None:
+    rng = random.Random(f"counters {SEED}")
+    found = []
+    for run in definitions.shipped():
+        if run.has("counters"):
+            data = displayed.loaded(run.id)
+            where = {f"{name}-{workload}": (workload, case) for workload in counters.counted_workloads(data)
+                     for case in counters.counted_cases(data, workload)[-1:] for name in ("counters",)}  # fmt: skip
+            for shown in displayed.charts(VIEW["counters"], run.id, rng):
+                workload, case = next(each for each in where.values() if each[0].replace("_", "-") in shown.name)
+                found.append((run, shown._replace(where=(workload, case, "")), counts.COUNTERS))
+    check(draw(rng, found, numbers))
+
+
+def test_runs_and_checks() -> None:
+    rng = random.Random(f"trust {SEED}")
+    every = definitions.shipped()
+    # One run whose cells others timed too, one with a trace, and one of any.
+    compared = rng.choice(
+        [run for run in every if " by " in str(run.info["label"]) and "raining" not in str(run.info["label"])]
+    )
+    traced = rng.choice([run for run in every if run.has("kernels")])
+    found = []
+    for run in dict.fromkeys((compared, traced, rng.choice(every))):
+        data = displayed.loaded(run.id)
+        tables = [("verdicts", trust.verdicts(data), counts.VERDICTS), ("errors", trust.errors(data), counts.ERRORS),
+                  ("skips", trust.skips(data), counts.SKIPS), ("stops", trust.stop_reasons(data), counts.STOPS),
+                  ("noise", noise.noise_floors(data), counts.NOISE)]  # fmt: skip
+        if run.has("kernels"):
+            tables += [
+                ("kernels", copies.unattributed(data), counts.UNATTRIBUTED),
+                ("rounds", copies.by_case(copies.rounds(data)), counts.ROUNDS),
+            ]
+        if run is compared:
+            mine = agreement.device_times(data)
+            for other in every:
+                if other is not run and other.info["collector"] != run.info["collector"] and " by " in str(other.info["label"]):
+                    frame = agreement.compare(
+                        mine, {other.info["collector"]: agreement.device_times(displayed.loaded(other.id))}
+                    )
+                    tables.append(("agreement", frame.assign(run=other.id), counts.AGREEMENT))
+        for name, frame, rules in tables:
+            found.append((run, Shown("trust", run.id, name, "", ("", "", ""), frame), rules))
+    check(draw(rng, found, numbers))
+    check(of_charts("trust", lambda shown: counts.SAMPLES, 1, 1), least=1)

@@ -1,0 +1,81 @@
+"""Twenty figures of Details, Published, Compare and Trends, at random from the shipped runs, from the parquet files alone."""
+
+import random
+from itertools import combinations
+
+from tests.recomputed import definitions, details, displayed, several
+from tests.recomputed.displayed import Shown
+from tests.recomputed.figures import draw
+from tests.recomputed.sentences import numbers
+from tests.recomputed.test_cells import SEED, VIEW, check
+from warpladder.dashboard.core import history
+from warpladder.dashboard.session.run import open_run
+from warpladder.dashboard.views.published import query as published
+from warpladder.dashboard.views.trends import chart, query
+from warpladder.data import figures, store
+
+
+def test_details() -> None:
+    rng = random.Random(f"details {SEED}")
+    found = []
+    for run in rng.sample([run for run in definitions.shipped() if run.has("samples")], 2):
+        found += [(run, shown, details.rules_of(shown)) for shown in displayed.charts(VIEW["details"], run.id, rng)]
+    check(draw(rng, found, numbers))
+
+
+def test_published() -> None:
+    rng = random.Random(f"published {SEED}")
+    found = []
+    for run in rng.sample([run for run in definitions.shipped() if run.has("samples")], 2):
+        data = displayed.loaded(run.id)
+        for report in figures.reports():
+            if report not in data.workloads:
+                continue
+            table = figures.read(report)
+            for source in published.sources(table)[:4]:
+                frame = published.beside_ours(data, table, source)
+                name = f"published|{source.table}|{source.quantity}"
+                found.append(
+                    (
+                        run,
+                        Shown("published", run.id, name, "", (report, "", ""), frame.assign(place=range(len(frame)))),
+                        details.PRINTED,
+                    )
+                )
+    check(draw(rng, found, numbers))
+
+
+def test_compare() -> None:
+    rng = random.Random(f"compare {SEED}")
+    found = []
+    pairs = [(a, b) for a, b in combinations(definitions.shipped(), 2) if a.workloads & b.workloads]
+    for a, b in rng.sample(pairs, 1):
+        compared = open_run(definitions.RECORDED / b.id).compare(
+            str(definitions.RECORDED / a.id), scope=rng.choice(("", "all"))
+        )
+        found.append((b, Shown("compare", f"{a.id} {b.id}", "changes", "", ("", "", ""), compared.table()), several.COMPARE))
+    check(draw(rng, found, numbers))
+
+
+def test_trends() -> None:
+    rng = random.Random(f"trends {SEED}")
+    found = []
+    groups: dict[tuple[str, str], list[str]] = {}
+    for run in definitions.shipped():
+        for workload in sorted(run.workloads):
+            groups.setdefault((str(run.info["collector"]), workload), []).append(run.id)
+    for (_, workload), ids in rng.sample([each for each in groups.items() if len(each[1]) > 1], 1):
+        stored = [store.open_run(definitions.RECORDED / each) for each in ids]
+        recorded = [query.Recorded(run.run_id, run.info, history.medians(run, workload)) for run in stored]
+        cases = query.counts(recorded, lambda cell: (cell.case, cell.timing))
+        for case, timing in rng.sample([each for each, number in cases.items() if number > 1], 4):
+            frame = chart.frame_of(query.trends(recorded, workload, case, timing))
+            name = f"{workload}|{case}|{timing.scope} {timing.cache}"
+            found.append(
+                (
+                    next(run for run in definitions.shipped() if run.id == ids[0]),
+                    Shown("trends", " ".join(ids), name, "", ("", "", ""), frame),
+                    several.TRENDS,
+                )
+            )
+    check(draw(rng, found, numbers))
