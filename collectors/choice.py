@@ -104,7 +104,7 @@ def choose(name: str, among: Sequence[str] = TIMING) -> tuple[str, str]:
         return name, "asked for"
     problem = gpu_problem()
     if problem is not None:
-        return "host_clock", problem
+        return "host_clock", problem if has_nvidia_driver() else "this machine has no NVIDIA driver"
     passed_over = ""
     for each in among:
         problem = problem_of(each)

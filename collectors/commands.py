@@ -30,7 +30,15 @@ UNDER_TOOL: Final = {
 
 
 def record_run(
-    request: plan.Request, collector: str, launcher: launchers.Launcher, data_dir: Path, label: str, form: str, summary: bool
+    request: plan.Request,
+    collector: str,
+    launcher: launchers.Launcher,
+    data_dir: Path,
+    label: str,
+    form: str,
+    *,
+    summary: bool = True,
+    verbose: bool = False,
 ) -> None:
     """Verify and measure the request, write the run, and print the answer.
 
@@ -42,6 +50,7 @@ def record_run(
         label: the user's name for the run.
         form: format of the answer: `table`, `markdown`, `csv` or `json`.
         summary: False where another recording started this one and reads only the run's id.
+        verbose: whether each finding has a line of its own.
 
     Raises:
         PlanError, WorkloadError: the request cannot be planned.
@@ -55,7 +64,8 @@ def record_run(
     with Stop() as stop:
         run_id = measure(planned, launcher, data_dir, label, stop)
         if summary:
-            answers.report(data_dir / run_id, form)
+            sizes = bool(request.files) or len(planned.work.workloads) == 1
+            answers.report(data_dir / run_id, form, typed=sys.argv[1:], sizes=sizes, every=verbose)
         if form == "table":
             print_id(run_id)
     if stop.number:
@@ -85,14 +95,25 @@ def choose(request: plan.Request, collector: str, launcher: launchers.Launcher) 
     work = plan.make_plan(request)
     name, why = choice.choose(collector, TOGETHER if work.most_gpus > 1 else choice.TIMING)
     launcher.check(work, name)
-    return Planned(request, work.on_host() if name == "host_clock" else work, collector, name, why)
+    return Planned(request, work.on_host(why) if name == "host_clock" else work, collector, name, why)
 
 
-def measure(planned: Planned, launcher: launchers.Launcher, data_dir: Path, label: str, stop: Stop) -> str:
-    """Verify and measure what is planned, and write the run. Returns its id. `record_run` has the arguments and the errors."""
+def measure(
+    planned: Planned,
+    launcher: launchers.Launcher,
+    data_dir: Path,
+    label: str,
+    stop: Stop,
+    known: record.Known | None = None,
+) -> str:
+    """Verify and measure what is planned, and write the run. Returns its id. `record_run` has the other arguments and the errors.
+
+    Args:
+        known: see `Recorder`.
+    """
     salvage(data_dir)
     try:
-        return _record(planned, data_dir, label, launcher, stop)
+        return _record(planned, data_dir, label, launcher, stop, known)
     except (CollectorError, ReportError) as error:
         if stop.number:
             say(str(error))
@@ -100,16 +121,24 @@ def measure(planned: Planned, launcher: launchers.Launcher, data_dir: Path, labe
         if planned.asked != "auto":
             raise
         why = f"{planned.name} was tried first: {error}"
-        return _record(replace(planned, name="cuda_events", why=why), data_dir, label, launcher, stop)
+        return _record(replace(planned, name="cuda_events", why=why), data_dir, label, launcher, stop, known)
 
 
-def _record(planned: Planned, data_dir: Path, label: str, launcher: launchers.Launcher, stop: Stop) -> str:
+def headline_of(name: str, why: str) -> str:
+    """The line that tells which collector measures, and why."""
+    skipped = "; variants for a GPU are skipped" if name == "host_clock" and why != "asked for" else ""
+    return f"collector {name}: {why}{skipped}"
+
+
+def _record(
+    planned: Planned, data_dir: Path, label: str, launcher: launchers.Launcher, stop: Stop, known: record.Known | None
+) -> str:
     """Record with one collector. Returns the run's id."""
-    headline = f"collector {planned.name}: {planned.why}" if planned.why else ""
+    headline = headline_of(planned.name, planned.why) if planned.why else known.told if known else ""
     if planned.name in UNDER_TOOL:
         if headline:
             say(headline)
         return UNDER_TOOL[planned.name](planned.request, data_dir, label, sys.argv[1:], stop)[0]
     with BarProgress(headline) as progress:
-        recorder = record.Recorder(planned.work, collector_of(planned.name), progress, launcher.start)
+        recorder = record.Recorder(planned.work, collector_of(planned.name), progress, launcher.start, known=known)
         return recorder.record(data_dir, label, sys.argv[1:], stop)[0]
