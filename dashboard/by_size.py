@@ -61,7 +61,7 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
     shared, sizes = _labels(cases)
     names = _names(variants, texts, every)
     down, across = (variants, cases) if len(variants) > len(cases) else (cases, variants)
-    label: dict[object, str] = {**dict(zip(cases, sizes, strict=True)), **names}
+    label: dict[object, str] = dict((*zip(cases, sizes, strict=True), *names.items()))
     headings = ["", *(label[each] for each in across)]
 
     def rows_with(*, configs: bool) -> list[list[str]]:

@@ -47,8 +47,11 @@ def main(lifeline: int, own_group: bool, command: list[str]) -> None:
             signal.signal(number, note)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     os.set_inheritable(lifeline, False)
-    group = {"setpgroup": 0} if own_group else {}
-    child = os.posix_spawn(sys.executable, [sys.executable, "-SPs", __file__, str(os.getpid()), *command], os.environ, **group)
+    words = [sys.executable, "-SPs", __file__, str(os.getpid()), *command]
+    if own_group:
+        child = os.posix_spawn(words[0], words, os.environ, setpgroup=0)
+    else:
+        child = os.posix_spawn(words[0], words, os.environ)
     _close_all_but(lifeline, woken, wake)
     status = _watch(child, own_group, lifeline, woken, received)
     _end_as(_kill_all(child, own_group) if status is None else status, child, own_group)
