@@ -134,7 +134,7 @@ class _Progress:
     def __init__(self, headline: str) -> None:
         self._screen = Console(stderr=True, highlight=False, soft_wrap=True)
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Bar(*columns, console=self._screen, disable=not self._screen.is_terminal)
+        self._bar = Bar(*columns, console=self._screen, disable=not self._screen.is_terminal, transient=True)
         self._task = self._bar.add_task("starting", total=None)
         self._headline, self._last = headline, ""
 

@@ -186,6 +186,7 @@ def _narrow(row: Mapping[Any, Any]) -> tuple[str, ...]:
     if isinstance(row["best"], str) and (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"]):
         ratios[0] = "itself"
     best = NOTHING if pd.isna(row["best"]) else _variant(row, "best")
+    best += " (tied)" if isinstance(row["tied_with"], str) else ""
     width = format_half_width(best_ns.value, best_ns.low, best_ns.high) if best_ns.known else ""
     return (
         workload,

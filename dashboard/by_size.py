@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
+from rich.cells import cell_len
 
 from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cell import Cell, Contender, name_on
@@ -18,11 +19,12 @@ from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import doubt, is_trusted
 from warpladder.dashboard.core.winners import best_per_size
 from warpladder.dashboard.ui.numbers import NOTHING, format_duration
-from warpladder.dashboard.ui.plain_table import plain_table
 
 _FASTEST, _TIED, _DOUBTED = "*", "=", "?"
 _LEGEND: Final = {_FASTEST: "the fastest", _TIED: "tied with it", _DOUBTED: "not compared: distrusted, or too few samples"}
 
+#: Spaces between two columns.
+_GAP: Final = 2
 #: A variant, and the number of its GPUs or processes.
 _Who = tuple[str, int]
 
@@ -62,13 +64,13 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
     names = _names(variants, texts, every)
     down, across = (variants, cases) if len(variants) > len(cases) else (cases, variants)
     label: dict[object, str] = dict((*zip(cases, sizes, strict=True), *names.items()))
-    headings = ["", *(label[each] for each in across)]
+    headings = ["", *(f"{label[each]}  " for each in across)]
 
     def rows_with(*, configs: bool) -> list[list[str]]:
         return [[label[one], *(_shown(texts, names, one, other, configs=configs) for other in across)] for one in down]
 
     rows = rows_with(configs=True)
-    if width and sum(_widths(headings, rows)) > width:
+    if width and sum(_widths(headings, rows)) > width + _GAP:
         rows = rows_with(configs=False)
     title = ", ".join([f"{workload}: median {timing.label(on_gpu=bool((every['gpus'] > 0).any()))}", *shared])
     shown = _divided(headings, rows, width)
@@ -159,7 +161,7 @@ def _shown(texts: dict[tuple[_Who, str], _Text], names: dict[_Who, str], one: ob
 
 def _widths(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     """The characters of each column, with the gap after it."""
-    return [max(map(len, column)) + 2 for column in zip(headings, *rows, strict=True)]
+    return [max(map(cell_len, column)) + _GAP for column in zip(headings, *rows, strict=True)]
 
 
 def _divided(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
@@ -167,13 +169,14 @@ def _divided(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int)
     widths = _widths(headings, rows)
     blocks: list[list[int]] = [[]]
     for place in range(1, len(headings)):
-        if width and blocks[-1] and widths[0] + sum(widths[each] for each in [*blocks[-1], place]) > width:
+        if width and blocks[-1] and widths[0] + sum(widths[each] for each in [*blocks[-1], place]) > width + _GAP:
             blocks.append([])
         blocks[-1].append(place)
-    return [
-        line
-        for block in blocks
-        for line in plain_table(
-            [headings[each] for each in (0, *block)], [[row[each] for each in (0, *block)] for row in rows], right=True
-        )
-    ]
+    return [_aligned(row, block, widths) for block in blocks for row in (headings, *rows)]
+
+
+def _aligned(row: Sequence[str], columns: Sequence[int], widths: Sequence[int]) -> str:
+    """The first cell of a row flush left, and some of the others flush right with their marks below one another."""
+    first = row[0] + " " * (widths[0] - _GAP - cell_len(row[0]))
+    cells = (" " * (widths[each] - cell_len(row[each])) + row[each] for each in columns)
+    return "".join([first, *cells]).rstrip()

@@ -95,6 +95,9 @@ class _Unbreakable(Progress):
     def start(self, jobs: int) -> None:
         self._tell(lambda: self._told.start(jobs))
 
+    def limit(self, seconds: float) -> None:
+        self._tell(lambda: self._told.limit(seconds))
+
     def job(self, text: str) -> None:
         self._tell(lambda: self._told.job(text))
 
@@ -205,6 +208,8 @@ class Recorder:
 
     def _describe(self) -> None:
         self._progress.start(len(self._plan.jobs) * self._plan.limits.processes + 1)
+        if self._plan.limits.budget_s is not None:
+            self._progress.limit(self._plan.limits.budget_s)
         self._progress.job("ceilings of this machine")
         if self._known is None:
             self._ask_ceilings(1, Describe(self._plan.limits.ceilings_by_size), "the device could not be described")

@@ -7,18 +7,17 @@ from rich.console import Console
 from rich.table import Table
 
 
-def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int = 1000, *, right: bool = False) -> list[str]:
+def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int = 1000) -> list[str]:
     """The lines of a table in columns, without borders; none without rows.
 
     Args:
         width: the most characters of a line; a longer cell takes several lines.
-        right: whether the columns but for the first are flush right, as columns of figures are.
     """
     if not rows:
         return []
     table = Table(box=None, pad_edge=False)
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if right and number else "left", overflow="fold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*row)
     text = io.StringIO()

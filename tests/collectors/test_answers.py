@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.progress import Progress, ProgressSample
 
 from tests.synthetic import made_runs
-from warpladder.collectors import answers, cli, commands, doctor
+from warpladder.collectors import answers, cli, commands, doctor, progress
 from warpladder.collectors.core.environment import measure_all
 from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.names import Source
@@ -116,6 +117,20 @@ def test_the_first_line_on_a_machine_without_a_gpu_reads_as_no_error() -> None:
         "collector host_clock: this machine has no NVIDIA driver; variants for a GPU are skipped"
     )
     assert commands.headline_of("host_clock", "asked for") == "collector host_clock: asked for"
+
+
+def test_the_time_left_is_no_longer_than_a_recording_may_take() -> None:
+    left = progress._Left()
+    bar = Progress(left)
+    bar.add_task("", total=64)
+    (task,) = bar.tasks
+    clock = iter([0.0, 1.0, 10.0])
+    task.get_time = bar.get_time = lambda: 10.0
+    task.start_time = 0.0
+    task._progress.extend([ProgressSample(next(clock), 0), ProgressSample(next(clock), 1), ProgressSample(next(clock), 2)])
+    assert str(left.render(task)) == "left 0:03:34"
+    left.limit_s = 30.0
+    assert str(left.render(task)) == "left 0:00:20"
 
 
 def test_doctor_ends_with_the_commands_that_work_here() -> None:

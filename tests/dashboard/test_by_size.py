@@ -90,6 +90,15 @@ def test_the_sizes_go_down_where_they_are_as_many_as_the_variants(tmp_path: Path
     ]
 
 
+def test_times_stand_below_one_another_with_and_without_a_mark(tmp_path: Path) -> None:
+    _, *lines, _ = by_size.lines(made(tmp_path, 2, ("slow", "odd")))
+    assert lines == [
+        "        slow         odd",
+        "n=1  90.0 µs    70.0 µs *",
+        "n=2   200 µs *   220 µs",
+    ]
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_no_line_is_wider_than_the_terminal(data: RunData, width: int) -> None:
     lines = by_size.lines(data, width)
