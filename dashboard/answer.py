@@ -35,7 +35,9 @@ _FIGURES: Final = [
     "peer", "peer_config", "over_peer", "over_peer_low", "over_peer_high", "over_peer_verdict",
 ]  # fmt: skip
 #: The most rows that a recording prints.
-_MOST_ROWS: Final = 18
+_MOST_ROWS: Final = 16
+#: The most doubts below them, on a narrow terminal.
+_MOST_DOUBTS: Final = 3
 HEADINGS: Final = (
     "workload",
     "precision",
@@ -142,32 +144,37 @@ def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
     rows = figures(data)
     lines = by_size.lines(data, width) if sizes else []
     shown = rows if every else rows.head(_MOST_ROWS)
-    lines += ["", *table(shown, width)] if lines and len(shown) else table(shown, width)
+    answered = table(shown, width, every=every)
+    lines += ["", *answered] if lines and answered else answered
     if more := len(rows) - len(shown):
         lines.append(f"and {more} more rows: warpladder summary --all")
     return "".join(f"{line}\n" for line in lines)
 
 
-def table(rows: pd.DataFrame, width: int = 0) -> list[str]:
+def table(rows: pd.DataFrame, width: int = 0, *, every: bool = True) -> list[str]:
     """The lines of the table of `figures`, without columns that have no figure.
 
     A table wider than the terminal has the variants without what they are compared with, and cells of several lines.
 
     Args:
         width: columns of the terminal; 0 where the lines may have any length.
+        every: whether all doubts stand below a narrow table.
     """
     lines = plain_table(*_with_figures(HEADINGS, texts(rows)))
     if not width or max(map(len, lines), default=0) <= width:
         return lines
     found = rows.to_dict("records")
-    doubts = [f"{row['workload']}: {doubt}" for row in found for doubt in str(row["distrust"]).split("; ") if doubt]
+    told = (f"{row['workload']}: {doubt}" for row in found for doubt in str(row["distrust"]).split("; ") if doubt)
+    doubts = list(dict.fromkeys(told))
+    if not every and len(doubts) > _MOST_DOUBTS:
+        doubts[_MOST_DOUBTS - 1 :] = [f"and {len(doubts) - _MOST_DOUBTS + 1} more doubts: warpladder summary --all"]
     texts_of = [_narrow(row) for row in found]
     for left_out in ((), *_LEFT_OUT):
         kept = [place for place, heading in enumerate(_NARROW) if heading not in left_out]
         narrow = _with_figures([_NARROW[place] for place in kept], [[row[place] for place in kept] for row in texts_of])
         if max(map(len, plain_table(*narrow))) <= width:
             break
-    return [*plain_table(*narrow, width), *dict.fromkeys(doubts)]
+    return [*plain_table(*narrow, width), *doubts]
 
 
 _NARROW: Final = ("workload", "case", "best", "time", "", "floor", "baseline", "best peer")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from rich.progress import Progress, ProgressSample
@@ -9,6 +10,9 @@ from rich.progress import Progress, ProgressSample
 from tests.synthetic import made_runs
 from warpladder.collectors import answers, cli, commands, doctor, progress
 from warpladder.collectors.core.environment import measure_all
+from warpladder.dashboard import answer
+from warpladder.dashboard.core import run_data
+from warpladder.data import store
 from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.names import Source
 
@@ -139,3 +143,16 @@ def test_doctor_ends_with_the_commands_that_work_here() -> None:
     found = lines[lines.index("what you can do now") + 1 :]
     assert [line.split("  ")[0] for line in found] == [words for words, _ in doctor.possible()]
     assert found[0].startswith("warpladder app")
+
+
+def test_the_first_minute_on_a_gpu_takes_30_lines_at_most(run: Path) -> None:
+    """The findings of the run here, and the answer of a recorded run whose rows are as many as those of all workloads."""
+    data = run_data.load(store.open_run(store.RECORDED / "20261123T210834Z-h200-gan-tconv-27d6"))
+    with pytest.MonkeyPatch.context() as patch:
+        rows = answer.figures(data)
+        several = pd.concat([rows.assign(workload=f"workload_{number}") for number in range(9)])
+        patch.setattr(answer, "figures", lambda data: several)
+        answered = answer.terminal(data, 120, sizes=False, every=False).splitlines()
+        assert len(answer.terminal(data, 120, sizes=False, every=True).splitlines()) > 30
+    headline, run_id = 1, 1
+    assert headline + len(list(answers.summary_of(run))) + len(answered) + run_id <= 30

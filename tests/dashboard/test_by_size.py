@@ -93,7 +93,7 @@ def test_the_sizes_go_down_where_they_are_as_many_as_the_variants(tmp_path: Path
 def test_times_stand_below_one_another_with_and_without_a_mark(tmp_path: Path) -> None:
     _, *lines, _ = by_size.lines(made(tmp_path, 2, ("slow", "odd")))
     assert lines == [
-        "        slow         odd",
+        "        slow        odd",
         "n=1  90.0 µs    70.0 µs *",
         "n=2   200 µs *   220 µs",
     ]
@@ -122,6 +122,6 @@ def test_a_recording_of_many_workloads_prints_few_rows(data: RunData, monkeypatc
     rows = answer.figures(data)
     monkeypatch.setattr(answer, "figures", lambda data: pd.concat([rows] * 40))
     few = answer.terminal(data, 0, sizes=False, every=False).splitlines()
-    assert few[-1] == "and 22 more rows: warpladder summary --all"
-    assert len(few) == 20
+    assert few[-1] == "and 24 more rows: warpladder summary --all"
+    assert len(few) == 18
     assert len(answer.terminal(data, 0, sizes=False, every=True).splitlines()) == 41
