@@ -1,22 +1,27 @@
 """Prints what a run says, at the end of a recording."""
 
+import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from warpladder import IMPORT_ROOT
+from warpladder.collectors.core.environment import measure_all
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.screen import say
 from warpladder.data import store
-from warpladder.data.names import NOT_DONE
+from warpladder.data.names import NOT_DONE, Source
 
 #: Roles of the variants that have to be right unasked. A caught specimen is right, and a peer may lack what it needs.
 _OWN: Final = ("rung", "host")
+#: The order in which findings are told.
+_SEVERITIES: Final = ("error", "warning", "info")
 
 
 def exit_if_wrong(path: Path, named: Collection[str] = ()) -> None:
@@ -48,11 +53,20 @@ def exit_if_wrong(path: Path, named: Collection[str] = ()) -> None:
         raise click.exceptions.Exit(1)
 
 
-def report(path: Path, form: str = "table") -> None:
-    """Print the verdicts and diagnostics of a run on stderr, and its answer on stdout."""
-    for line in summary_of(path):
-        say(line)
-    ask_dashboard("answer", path, form)
+def report(path: Path, form: str = "table", *, typed: Sequence[str] = (), sizes: bool = False, every: bool = False) -> None:
+    """Print the verdicts and diagnostics of a run on stderr, and its answer on stdout.
+
+    Args:
+        path: the run's folder.
+        form: format of the answer.
+        typed: the arguments of the recording. The run has them without folders.
+        sizes: whether the answer in the form `table` starts with the time of every variant at every size.
+        every: whether each diagnostic has a line of its own, and no row is left out.
+    """
+    for line in summary_of(path, every=every):
+        say(line.replace(measure_all(typed), measure_all(typed, folders=True)))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    ask_dashboard("answer", path, form, str(width), *(["sizes"] if sizes else []), *(["every"] if every else []))
 
 
 def ask_dashboard(module: str, path: Path, *arguments: str) -> None:
@@ -66,18 +80,100 @@ def ask_dashboard(module: str, path: Path, *arguments: str) -> None:
         say(f"{path.name}: the {module} could not be made ({why})")
 
 
-def summary_of(path: Path) -> Iterator[str]:
-    """The verdicts and diagnostics of a run, line by line."""
+#: How many reasons for skipped cells are named.
+_MOST_REASONS: Final = 3
+
+
+def summary_of(path: Path, *, every: bool = False) -> Iterator[str]:
+    """The verdicts and diagnostics of a run, line by line.
+
+    Findings of one kind take one line, with their count and the first of them. So do all specimens, which are variants that the checks
+    have to catch.
+
+    Args:
+        path: the run's folder.
+        every: whether each finding has a line of its own, those about specimens too.
+    """
     run = store.open_run(path)
-    results, diagnostics = run.table("results"), run.table("diagnostics")
-    counts = ", ".join(f"{count} {status}" for status, count in results["status"].value_counts().items())
-    skipped = results.loc[results["status"] == "skipped", "detail"].value_counts()
-    reasons = [f"{count}: {reason}" for reason, count in skipped.head(3).items()]
-    more = f"; {len(skipped) - 3} more reasons on Runs & checks" if len(skipped) > 3 else ""
-    why = f" ({'; '.join(reasons)}{more})" if reasons else ""
-    yield f"{counts}{why}"
-    for row in results.query("status not in ('ok', 'skipped')").to_dict("records"):
-        yield f"{Cell.of(row)}: {row['status']}: {row['detail']}"
-    for row in diagnostics.query("severity != 'info' or source == 'not_reached'").to_dict("records"):
-        about = [row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str)]
-        yield f"{row['severity']}: {'/'.join(about)} {row['source']}: {row['text']}"
+    variants = run.table("variants").to_dict("records")
+    specimens = {(row["workload"], row["variant"]) for row in variants if row["role"] == "specimen"}
+    results = run.table("results").to_dict("records")
+    findings = run.table("diagnostics").query("severity != 'info' or source == 'not_reached'").to_dict("records")
+    aside = set() if every else specimens
+    yield _counts([row for row in results if _variant(row) not in aside])
+    if every:
+        failed = ((row, f"{Cell.of(row)}: {row['status']}: {row['detail']}") for row in results)
+        yield from (line for row, line in failed if row["status"] not in ("ok", "skipped"))
+        yield from map(_finding, findings)
+        return
+    if caught := _caught(results, findings, specimens):
+        yield caught
+    lines = [*_failures(results, specimens), *_kinds([row for row in findings if _variant(row) not in specimens])]
+    yield from (line for line, _ in lines)
+    if any(shortened for _, shortened in lines):
+        yield "each of them: warpladder summary --all"
+
+
+def _variant(row: Mapping[Any, Any]) -> tuple[Any, Any]:
+    return row["workload"], row["variant"]
+
+
+def _counts(results: Sequence[Mapping[Any, Any]]) -> str:
+    """`9 ok, 98 skipped (94: needs an NVIDIA GPU; 4: …)`, the right ones first."""
+    counts = Counter(row["status"] for row in results)
+    order = sorted(counts, key=lambda status: (status != "ok", status == "skipped", -counts[status]))
+    reasons = Counter(row["detail"] for row in results if row["status"] == "skipped").most_common()
+    told = [f"{count}: {reason}" if len(reasons) > 1 else str(reason) for reason, count in reasons[:_MOST_REASONS]]
+    told += [f"{len(reasons) - _MOST_REASONS} more reasons on Runs & checks"] if len(reasons) > _MOST_REASONS else []
+    counted = ", ".join(f"{counts[status]} {status}" for status in order)
+    return f"{counted} ({'; '.join(told)})" if told else counted
+
+
+def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> str:
+    """How many cells of specimens were caught; empty where none was measured."""
+    measured = [row for row in results if _variant(row) in specimens and row["status"] != "skipped"]
+    doubted = {Cell.of(row) for row in findings if row["source"] in NOT_DONE and _variant(row) in specimens}
+    caught = [row for row in measured if row["status"] != "ok" or Cell.of(row) in doubted]
+    if not measured:
+        return ""
+    of = str(len(caught)) if len(caught) == len(measured) else f"{len(caught)} of {len(measured)}"
+    names = ", ".join(dict.fromkeys(str(row["variant"]) for row in measured))
+    return f"specimens (known pitfalls, which the checks have to catch): {of} caught: {names}"
+
+
+def _failures(results: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> Iterator[tuple[str, bool]]:
+    """A line for each status of each variant that failed, and whether it stands for several cells."""
+    kinds: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
+    for row in results:
+        if row["status"] not in ("ok", "skipped") and _variant(row) not in specimens:
+            kinds.setdefault((*_variant(row), row["status"]), []).append(row)
+    for rows in kinds.values():
+        where = f" in {len(rows)} cells, the first" if len(rows) > 1 else ""
+        first = rows[0]
+        if where:
+            yield f"{first['workload']}/{first['variant']}: {first['status']}{where} {Cell.of(first)}: {first['detail']}", True
+        else:
+            yield f"{Cell.of(first)}: {first['status']}: {first['detail']}", False
+
+
+def _kinds(findings: Sequence[Mapping[Any, Any]]) -> Iterator[tuple[str, bool]]:
+    """A line for each kind of finding, and whether it stands for several. What was not reached is told in full."""
+    kinds: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
+    for row in findings:
+        apart = row["text"] if row["source"] == Source.NOT_REACHED else ""
+        kinds.setdefault((row["severity"], row["source"], apart), []).append(row)
+    for (severity, source, _), rows in sorted(kinds.items(), key=lambda kind: _SEVERITIES.index(kind[0][0])):
+        if len(rows) == 1:
+            yield (rows[0]["text"] if source == Source.NOT_REACHED else _finding(rows[0])), False
+        else:
+            yield f"{severity}: {len(rows)} times {source}, the first: {_about(rows[0])}{rows[0]['text']}", True
+
+
+def _finding(row: Mapping[Any, Any]) -> str:
+    return f"{row['severity']}: {_about(row)}{row['source']}: {row['text']}"
+
+
+def _about(row: Mapping[Any, Any]) -> str:
+    """`conv2d/v01_copy/n=512 ` where a row of `diagnostics` is about a cell; empty where it is about the run."""
+    about = "/".join(row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str))
+    return f"{about} " if about else ""

@@ -99,4 +99,6 @@ def choose(name: str) -> tuple[str, str]:
             raise CollectorError(f"{name}: {problem}")
         return name, "asked for"
     problem = gpu_problem()
-    return ("cuda_events", "this machine has a GPU") if problem is None else ("host_clock", problem)
+    if problem is None:
+        return "cuda_events", "this machine has a GPU"
+    return "host_clock", problem if has_nvidia_driver() else "this machine has no NVIDIA driver"

@@ -1,4 +1,4 @@
-"""The commands that measure and import: `new`, `record`, `versus`, `profile`, `import`, `list`, `runs`, `doctor`."""
+"""The commands that measure and import: `new`, `record`, `versus`, `profile`, `import`, `list`, `summary`, `runs`, `doctor`."""
 
 import sys
 from collections.abc import Sequence
@@ -99,10 +99,14 @@ def app() -> None:
     default=0,
     help="Most processes that take the rounds, one after another; 0 for 3, or 1 with --watch.",
 )
+@click.option(
+    "--no-limit", is_flag=True, help="Measure every case, however long it takes; else quick takes 60 s, or 30 s without a GPU."
+)
 @click.option("--gpus", default="1", help="Numbers of GPUs (processes without a GPU) that share a case, such as 1,2,4.")
 @click.option("--launcher", default="local", help="What starts the ranks: local (mpiexec on this host), mpirun or srun.")
 @click.option("--launcher-args", default="", show_default=False, help="Further arguments of the launcher.")
 @click.option("--format", "form", default="table", help=f"Format of the answer: {', '.join(_FORMATS)}.")
+@click.option("--verbose", "-v", is_flag=True, help="Print each finding; else those of one kind take one line.")
 @click.option("--summary/--no-summary", default=True, hidden=True)
 @click.option("--if-none", is_flag=True, help="Record only if the folder has no run yet.")
 @click.option(
@@ -125,10 +129,12 @@ def record_command(
     max_rounds: int,
     seconds: float,
     processes: int,
+    no_limit: bool,
     gpus: str,
     launcher: str,
     launcher_args: str,
     form: str,
+    verbose: bool,
     summary: bool,
     if_none: bool,
     watch: bool,
@@ -163,6 +169,7 @@ def record_command(
         seconds=seconds or None,
         processes=processes or None,
         gpus=plan.counts_of(gpus),
+        no_limit=no_limit,
     )
     starter = launchers.Launcher.parse(launcher, launcher_args)
     if watch:
@@ -170,7 +177,7 @@ def record_command(
 
         watching.watch(request, collector, starter, data_dir, label)
         return
-    commands.record_run(request, collector, starter, data_dir, label, form, summary, trace)
+    commands.record_run(request, collector, starter, data_dir, label, form, summary=summary, verbose=verbose, trace=trace)
 
 
 @app.command("new")
@@ -303,6 +310,26 @@ def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> No
             print(f"  case    {case.name:28} {','.join(case.sets)}")
 
 
+@app.command("summary")
+@click.argument("run", default="", metavar="[RUN]")
+@click.option("--all", "every", is_flag=True, help="Every variant at every size, and each finding on a line of its own.")
+@_data_dir
+def summary_command(run: str, every: bool, data_dir: Path) -> None:
+    """Print again what `record` printed at its end.
+
+    RUN: its id, label or folder; the newest run of the data folder when none is named.
+    """
+    from warpladder.collectors import answers
+    from warpladder.data import store
+
+    if not run and not (own := store.list_runs([data_dir])[0]):
+        raise store.StoreError(
+            f"{data_dir}: has no run yet; warpladder record FILE.py makes one, or name one of warpladder runs"
+        )
+    found = store.find_run(run, [data_dir, store.RECORDED]) if run else own[0]
+    answers.report(found.path, sizes=every or len(found.table("cases")["workload"].unique()) == 1, every=every)
+
+
 @app.command("runs")
 @_data_dir
 def runs_command(data_dir: Path) -> None:
@@ -318,7 +345,7 @@ def runs_command(data_dir: Path) -> None:
 
 @app.command("doctor")
 def doctor_command() -> None:
-    """Show which requirements this machine meets, which are missing, and how to get them."""
+    """Show which requirements this machine meets, which are missing and how to get them, and which commands work here."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -328,4 +355,9 @@ def doctor_command() -> None:
     table = Table("", "what", "found, or how to get it", box=None)
     for finding in doctor.examine():
         table.add_row("[green]yes[/]" if finding.found else "[yellow]no[/]", finding.what, escape(finding.detail))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    now = Table("what you can do now", "", box=None)
+    for line in doctor.possible():
+        now.add_row(*map(escape, line))
+    console.print(now)

@@ -35,7 +35,9 @@ def record_run(
     data_dir: Path,
     label: str,
     form: str,
-    summary: bool,
+    *,
+    summary: bool = True,
+    verbose: bool = False,
     trace: bool = False,
 ) -> None:
     """Verify and measure the request, write the run, and print the answer.
@@ -48,6 +50,7 @@ def record_run(
         label: the user's name for the run.
         form: format of the answer: `table`, `markdown`, `csv` or `json`.
         summary: False where another recording started this one and reads only the run's id.
+        verbose: whether each finding has a line of its own.
         trace: take a trace too, in a further pass.
 
     Raises:
@@ -64,7 +67,8 @@ def record_run(
     with Stop() as stop:
         run_id = measure(planned, launcher, data_dir, label, stop)
         if summary:
-            answers.report(data_dir / run_id, form)
+            sizes = bool(request.files) or len(planned.work.workloads) == 1
+            answers.report(data_dir / run_id, form, typed=sys.argv[1:], sizes=sizes, every=verbose)
         if form == "table":
             print_id(run_id)
     if stop.number:
@@ -94,15 +98,26 @@ def choose(request: plan.Request, collector: str, launcher: launchers.Launcher) 
     work = plan.make_plan(request)
     name, why = choice.choose(collector)
     launcher.check(work, name)
-    return Planned(request, work.on_host() if name == "host_clock" else work, name, why)
+    return Planned(request, work.on_host(why) if name == "host_clock" else work, name, why)
 
 
-def measure(planned: Planned, launcher: launchers.Launcher, data_dir: Path, label: str, stop: Stop) -> str:
-    """Verify and measure what is planned, and write the run. Returns its id. `record_run` has the arguments and the errors."""
+def measure(
+    planned: Planned,
+    launcher: launchers.Launcher,
+    data_dir: Path,
+    label: str,
+    stop: Stop,
+    known: record.Known | None = None,
+) -> str:
+    """Verify and measure what is planned, and write the run. Returns its id. `record_run` has the other arguments and the errors.
+
+    Args:
+        known: see `Recorder`.
+    """
     salvage(data_dir)
 
     def into(of: Planned) -> trace_pass.RecordInto:
-        return lambda folder: _record(of, folder, label, launcher, stop)
+        return lambda folder: _record(of, folder, label, launcher, stop, known)
 
     try:
         if not planned.tracer:
@@ -122,13 +137,21 @@ def _further(planned: Planned) -> Planned:
     return Planned(request, plan.make_plan(request), planned.tracer, why)
 
 
-def _record(planned: Planned, data_dir: Path, label: str, launcher: launchers.Launcher, stop: Stop) -> str:
+def headline_of(name: str, why: str) -> str:
+    """The line that tells which collector measures, and why."""
+    skipped = "; variants for a GPU are skipped" if name == "host_clock" and why != "asked for" else ""
+    return f"collector {name}: {why}{skipped}"
+
+
+def _record(
+    planned: Planned, data_dir: Path, label: str, launcher: launchers.Launcher, stop: Stop, known: record.Known | None
+) -> str:
     """Record with one collector. Returns the run's id."""
-    headline = f"collector {planned.name}: {planned.why}" if planned.why else ""
+    headline = headline_of(planned.name, planned.why) if planned.why else known.told if known else ""
     if planned.name in UNDER_TOOL:
         if headline:
             say(headline)
         return UNDER_TOOL[planned.name](planned.request, data_dir, label, sys.argv[1:], stop)[0]
     with BarProgress(headline) as progress:
-        recorder = record.Recorder(planned.work, collector_of(planned.name), progress, launcher.start)
+        recorder = record.Recorder(planned.work, collector_of(planned.name), progress, launcher.start, known=known)
         return recorder.record(data_dir, label, sys.argv[1:], stop)[0]

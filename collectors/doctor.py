@@ -71,6 +71,20 @@ def examine() -> Iterator[Finding]:
     yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")
 
 
+def possible() -> Iterator[tuple[str, str]]:
+    """Yield the commands that work on this machine, each with what it does."""
+    gpu = gpu_problem() is None
+    yield "warpladder app", "the dashboard, with runs of an H200 that ship"
+    yield "warpladder record", f"the variants for {'the GPU and ' if gpu else ''}the processor, for up to {60 if gpu else 30} s"
+    yield "warpladder new my_kernel", "a file of your own to start from"
+    yield 'warpladder versus "./old" "./new"', "whole programs, side by side"
+    if NSYS.problem is None:
+        yield "warpladder profile -- ./program", "the timeline of a program"
+        yield "warpladder import report.nsys-rep", "a report of Nsight Systems"
+    else:
+        yield "warpladder import report.sqlite", "a report that nsys has exported"
+
+
 def _tool(tool: Tool, cure: str) -> Finding:
     problem = tool.problem
     return Finding(tool.name, problem is None, f"{tool.version}, {tool.path}" if problem is None else f"{problem}; {cure}")

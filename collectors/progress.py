@@ -1,15 +1,18 @@
 """Shows the progress of a recording: as a bar on a terminal, as a bar in a notebook, or as lines in a file."""
 
 import html
+import math
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
+from rich.text import Text
 
 from warpladder.collectors.core.progress import Progress
 
@@ -24,14 +27,25 @@ class _Screen(Console):
 _screen = _Screen(stderr=True, highlight=False, soft_wrap=True, force_jupyter=False)
 
 
+class _Left(ProgressColumn):
+    """The time left, which is no longer than the recording may take."""
+
+    limit_s = math.inf
+
+    def render(self, task: Task) -> Text:
+        until_limit = max(self.limit_s - (task.elapsed or 0), 0)
+        left = min(math.inf if task.time_remaining is None else task.time_remaining, until_limit)
+        return Text(f"left {timedelta(seconds=int(left))}" if left < math.inf else "")
+
+
 class BarProgress(Progress):
     """Shows progress on stderr: on a terminal a bar with the time left, in a file one line for each finished job."""
 
     def __init__(self, headline: str) -> None:
         self._headline = headline
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        left = (TextColumn("left"), TimeRemainingColumn())
-        self._bar = Bar(*columns, *left, console=_screen, disable=not _screen.is_terminal)
+        self._left = _Left()
+        self._bar = Bar(*columns, self._left, console=_screen, disable=not _screen.is_terminal, transient=True)
         self._task = self._bar.add_task("starting", total=None)
         self._since = time.monotonic()
 
@@ -52,6 +66,9 @@ class BarProgress(Progress):
     def start(self, jobs: int) -> None:
         self._begin()
         self._bar.reset(self._task, total=jobs)
+
+    def limit(self, seconds: float) -> None:
+        self._left.limit_s = seconds
 
     def _begin(self) -> None:
         if self._headline:

@@ -92,11 +92,11 @@ def _recorded(declared: Sequence[Any], asked: Asked, data_dir: Path) -> tuple[Pa
     request = _request(asked.request, here)
     work = plan.make_plan(request, given=[(each.workload, each.ref) for each in found])
     name, why = _choose(asked.collector)
-    work = work.on_host() if name == "host_clock" else work
+    work = work.on_host(why) if name == "host_clock" else work
     if here and (problem := threads.why_not()):
         raise CollectorError(problem)
     salvage(data_dir)
-    headline = f"collector {name}: {why}" + (f"; in this process, because {here}" if here else "")
+    headline = commands.headline_of(name, why) + (f"; in this process, because {here}" if here else "")
     collector = collector_of(name)
     script = _script() if any(each.ref.file == _script() for each in found) else None
     with ExitStack() as stack:

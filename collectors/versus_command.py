@@ -23,6 +23,7 @@ from warpladder.collectors.programs.record import Request, record
 from warpladder.collectors.programs.words import ProgramError
 from warpladder.collectors.screen import print_id, say
 from warpladder.data import store
+from warpladder.workloads.driver import has_nvidia_driver
 
 #: Collectors that time whole programs, and `auto` for the first that can run here.
 COLLECTORS: Final = ("auto", "host_clock", "nsight_systems")
@@ -103,12 +104,15 @@ def choose(collector: str) -> tuple[str, str]:
     if collector == "host_clock":
         return collector, "asked for"
     problem = choice.driver_problem() or NSYS.problem
+    if problem and collector == "auto":
+        return (
+            "host_clock",
+            f"times alone, without a trace: {problem if has_nvidia_driver() else 'this machine has no NVIDIA driver'}",
+        )
     if collector == "nsight_systems":
         if problem:
             raise CollectorError(f"nsight_systems: {problem}")
         return collector, "asked for"
-    if problem:
-        return "host_clock", problem
     return "nsight_systems", "the best that can run here"
 
 
@@ -130,7 +134,7 @@ class _Progress:
     def __init__(self, headline: str) -> None:
         self._screen = Console(stderr=True, highlight=False, soft_wrap=True)
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Bar(*columns, console=self._screen, disable=not self._screen.is_terminal)
+        self._bar = Bar(*columns, console=self._screen, disable=not self._screen.is_terminal, transient=True)
         self._task = self._bar.add_task("starting", total=None)
         self._headline, self._last = headline, ""
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from warpladder.collectors import commands
 from warpladder.collectors.core import runs
+from warpladder.collectors.core.environment import NO_GPU
+from warpladder.collectors.core.record import Known
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.mistakes import MISTAKES
 from warpladder.collectors.watch import snapshot
@@ -15,6 +17,7 @@ from warpladder.collectors.watch.files import kernel_files
 from warpladder.collectors.watch.snapshot import Change, Snapshot
 from warpladder.collectors.watch.step import Loaded, Mistake, Order, Recorded, narrowed, to_record
 from warpladder.command_line import imported
+from warpladder.data import store
 from warpladder.workloads import registry
 from warpladder.workloads.api import WorkloadError
 
@@ -53,7 +56,22 @@ def _carry_out(order: Order, pipe: Connection) -> None:
     more = ["--gpus", ",".join(map(str, request.gpus))] if list(request.gpus) != [1] else []
     sys.argv[1:] = ["record", *planned.request.arguments(), *more]  # the run's command
     with Stop() as stop:
-        pipe.send(Recorded(commands.measure(planned, order.launcher, order.data_dir, order.label, stop)))
+        known = _known(order.ceilings_of)
+        pipe.send(Recorded(commands.measure(planned, order.launcher, order.data_dir, order.label, stop, known)))
+
+
+def _known(path: Path | None) -> Known | None:
+    """The device and its ceilings as an earlier run of the watch has them; None where there is none that has."""
+    if path is None:
+        return None
+    try:
+        run = store.open_run(path)
+        ceilings = run.table("ceilings").to_dict("records")
+    except store.StoreError:  # someone removed it
+        return None
+    at = run.info["started_at"].astimezone()
+    told = f"the ceilings are those of the watch's first recording, of {at:%H:%M:%S}"
+    return Known({name: run.info[name] for name in NO_GPU}, ceilings, told) if ceilings else None
 
 
 def _baselines(now: Snapshot, change: Change, collector: str) -> list[str]:

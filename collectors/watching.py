@@ -181,13 +181,13 @@ class _Watch:
         timed = results.loc[results["status"] == "ok", ["workload", "variant"]].drop_duplicates()
         self._runs |= dict.fromkeys(timed.itertuples(index=False, name=None), path)
         if loaded.change is None:
-            answers.report(path)
+            answers.report(path, sizes=True)
         else:
             asked = loaded.change.variants if loaded.recorded is not None else list(loaded.snapshot.variants)
             told = [(*key, str(earlier[key].resolve()) if key in earlier else "") for key in asked]
             answers.ask_dashboard("verdict", path, json.dumps(told))
         print_id(path.name)
-        self._order = replace(self._order, last=loaded.snapshot)
+        self._order = replace(self._order, last=loaded.snapshot, ceilings_of=self._order.ceilings_of or path)
         return False
 
     def _drop(self, path: Path) -> None:

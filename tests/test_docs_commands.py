@@ -156,6 +156,8 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         _done(CliRunner().invoke(APP, words))
     elif command == "compare":
         assert APP.commands[command].make_context(command, rest).params["b"]
+    elif command == "summary":  # of the newest own run, which a fresh checkout lacks; `every` is --all
+        assert APP.commands[command].make_context(command, rest).params["every"]
     elif command == "export":
         check_export(words, monkeypatch)
     else:
@@ -175,7 +177,7 @@ def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if "docs/examples/softmax.py" in words:
         pytest.importorskip("torch", reason="PyTorch is not installed")
     asked: list[Any] = []
-    monkeypatch.setattr(commands, "record_run", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(commands, "record_run", lambda *arguments, **shown: asked.append(arguments))
     monkeypatch.setattr(watching, "watch", lambda *arguments: asked.append(arguments))
     _done(CliRunner().invoke(APP, words))
     ((request, collector, *_),) = asked

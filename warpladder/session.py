@@ -57,6 +57,7 @@ def record(
     max_rounds: int | None = None,
     seconds: float | None = None,
     processes: int | None = None,
+    no_limit: bool = False,
 ) -> "Run":
     """Verify and measure every variant, write the run, and open it. The defaults are those of `warpladder record`.
 
@@ -76,6 +77,7 @@ def record(
         max_rounds: most rounds of a scope; None for the limit of the case set.
         seconds: time limit for the rounds of a scope; None for that of the case set.
         processes: most processes that take the rounds, one after another; None for 3 in a file and 1 in a notebook.
+        no_limit: whether every case of `quick` is measured, however long it takes.
 
     Returns:
         The run. In a notebook and at a prompt also after Ctrl-C, with what was measured until then.
@@ -92,5 +94,6 @@ def record(
     from warpladder.data import store
 
     folder = LOCAL if data_dir is None else store.folder(data_dir).resolve()
-    request = session.request_of(cases, axis, variants, seed=seed, max_rounds=max_rounds, seconds=seconds, processes=processes)
+    limits = {"max_rounds": max_rounds, "seconds": seconds, "processes": processes, "no_limit": no_limit}
+    request = session.request_of(cases, axis, variants, seed=seed, **limits)
     return Run(store.open_run(session.record_run(declared, session.Asked(request, collector, label), folder)))

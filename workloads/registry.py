@@ -38,9 +38,11 @@ def load_file(path: Path) -> tuple[Workload, ...]:
         WorkloadError: there is no such file, it does not import, or it declares none.
     """
     if not path.is_file():
-        raise WorkloadError(f"{path}: no such file; give the path of a Python file that sets WORKLOAD")
+        raise WorkloadError(
+            f"{path}: no such file; give the path of a Python file that declares a Benchmark; `warpladder new NAME` writes one"
+        )
     if path.suffix != ".py":
-        raise WorkloadError(f"{path}: not a Python file; give the path of a .py file that sets WORKLOAD")
+        raise WorkloadError(f"{path}: not a Python file; give the path of a .py file that declares a Benchmark")
     try:
         module = neighbours.load(path)
     except (Exception, SystemExit) as error:
@@ -109,7 +111,7 @@ def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
         raise WorkloadError(where + said.removeprefix(name) if named else f"{where}: {said}") from error
     if not found:
         raise WorkloadError(
-            f"{where}: sets no WORKLOAD = Workload(...), and declares no Benchmark at its top level, outside of `if __name__`; "
+            f"{where}: declares no Benchmark at its top level, outside of `if __name__`, and sets no WORKLOAD; "
             "see docs/own-kernel.md"
         )
     return found

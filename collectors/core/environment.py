@@ -65,6 +65,19 @@ def command_line(arguments: Sequence[str]) -> str:
     return shlex.join(["warpladder", *(without_folders(argument) for argument in arguments)])
 
 
+def measure_all(arguments: Sequence[str] | str, *, folders: bool = False) -> str:
+    """Return the command line or the call that measures every case of a recording, however long it takes.
+
+    Args:
+        arguments: those of the recording, as in `host_facts`.
+        folders: whether paths are whole.
+    """
+    if isinstance(arguments, str):
+        return f"{arguments.removesuffix(')')}, no_limit=True)"
+    words = [*(each for each in arguments if each not in ("--if-none", "--watch")), "--no-limit"]
+    return shlex.join(["warpladder", *words]) if folders else command_line(words)
+
+
 def cpu_name() -> str:
     """Return the processor's name, as the system reports it."""
     info = Path("/proc/cpuinfo")

@@ -48,13 +48,36 @@ class Plan:
     seed: int
     notes: tuple[str, ...] = ()
 
+    def _kind(self, workload: str, variant: str) -> str:
+        return next(each for each in self.workloads if each.name == workload).variant(variant).kind
+
     @property
     def most_gpus(self) -> int:
         """The largest number of ranks that share a case."""
         return max(job.gpus for job in self.jobs)
 
-    def on_host(self) -> "Plan":
-        """Return the plan for a machine without a GPU, with a smaller time budget."""
+    def on_host(self, why: str) -> "Plan":
+        """Return the plan for a recording of host variants alone, with a smaller time budget.
+
+        Args:
+            why: why no GPU is measured.
+
+        Raises:
+            PlanError: it has no host variant.
+        """
+        named = dict.fromkeys((cell.workload, cell.variant) for job in self.jobs for cell in job.cells)
+        if not any(self._kind(*name) == "host" for name in named):
+            (_, first), *others = named
+            host = [
+                each.name for workload in self.workloads for each in workload.variants if each.kind == "host" and not each.draft
+            ]
+            more = f" and {len(others)} more need" if others else " needs"
+            todo = (
+                f"record {', '.join(dict.fromkeys(host))} here, or these on a machine with one"
+                if host
+                else "record on one with a GPU"
+            )
+            raise PlanError(f"{first}{more} an NVIDIA GPU, and the collector is host_clock ({why}); {todo}")
         if self.limits.budget_s is None:
             return self
         return replace(self, limits=replace(self.limits, budget_s=min(self.limits.budget_s, HOST_BUDGET_S)))
@@ -75,6 +98,7 @@ class Request:
         seconds: time limit for the rounds of one scope and cache; None for that of the case set.
         processes: number of processes that take the rounds, one after another; None for `PROCESSES`.
         gpus: numbers of ranks. Each number measures the workloads that can be shared; one process measures the others.
+        no_limit: whether every case of the set is measured, however long it takes.
     """
 
     names: Sequence[str] = ()
@@ -87,16 +111,18 @@ class Request:
     seconds: float | None = None
     processes: int | None = None
     gpus: Sequence[int] = (1,)
+    no_limit: bool = False
 
     def arguments(self) -> list[str]:
         """Return the request as arguments of `warpladder record`, valid in any folder."""
-        arguments = [*self.names, "--cases", self.case_set, "--seed", str(self.seed)]
-        arguments += [f"--workload={file.resolve()}" for file in self.files]
+        arguments = [*self.names, *(str(file.resolve()) for file in self.files)]
+        arguments += ["--cases", self.case_set, "--seed", str(self.seed)]
         arguments += [f"--case={name}" for name in self.cases]
         arguments += [f"--variants={','.join(self.variants)}"] if self.variants else []
         arguments += [f"--max-rounds={self.max_rounds}"] if self.max_rounds else []
         arguments += [f"--seconds={self.seconds:g}"] if self.seconds else []
-        return arguments + ([f"--processes={self.processes}"] if self.processes else [])
+        arguments += [f"--processes={self.processes}"] if self.processes else []
+        return arguments + (["--no-limit"] if self.no_limit else [])
 
 
 def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tuple[Workload, WorkloadRef]] = ()) -> Plan:
@@ -146,6 +172,8 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
     if request.max_rounds:
         limits = replace(limits, max_rounds=request.max_rounds, min_rounds=min(limits.min_rounds, request.max_rounds))
     limits = replace(limits, processes=min(request.processes or limits.processes, limits.most_processes))
+    if request.no_limit:
+        limits = replace(limits, budget_s=None)
     if limits.budget_s:
         limits = replace(limits, budget_s=limits.budget_s * len(request.gpus))
         jobs = _breadth_first(jobs, workloads)

@@ -11,6 +11,9 @@ class Progress:
 
     def start(self, jobs: int) -> None: ...
 
+    def limit(self, seconds: float) -> None:
+        """Called before the first job where the recording leaves out what does not fit into some seconds."""
+
     def job(self, text: str) -> None: ...
 
     def advance(self) -> None: ...

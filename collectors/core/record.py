@@ -6,11 +6,10 @@ first one took.
 """
 
 import math
-import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
 from warpladder.collectors.core.collector import Collector
 from warpladder.collectors.core.entries import begin, job_event, unreached_event
+from warpladder.collectors.core.environment import measure_all
 from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.journal import Journal
 from warpladder.collectors.core.messages import (
@@ -58,14 +58,29 @@ _SAME_SIGNAL_S: Final = 0.5
 
 
 _FEWER: Final = (
-    "the rounds are of {} and not of {} processes, since another one does not fit into {:g} s of measuring; so the difference between "
-    "processes is not known (a named --case has no limit of time)"
+    "the rounds are of {} and not of {} processes, since another one does not fit into {:g} s of measuring; how far processes differ "
+    "is not known"
 )
 
 #: Starts the child that measures alone. Argument: modules to import before the first question.
 StartChild = Callable[[Sequence[str]], Child]
 #: Starts ranks. Arguments: name of the collector, number of ranks, and a function to call while they start.
 StartRanks = Callable[[str, int, Callable[[], None]], Child]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an earlier recording on this machine found.
+
+    Attributes:
+        facts: columns of `run` about the GPU.
+        ceilings: rows of `ceilings`.
+        told: which recording, in words.
+    """
+
+    facts: Mapping[str, Any]
+    ceilings: Sequence[Mapping[Any, Any]]
+    told: str
 
 
 class _Unbreakable(Progress):
@@ -79,6 +94,9 @@ class _Unbreakable(Progress):
 
     def start(self, jobs: int) -> None:
         self._tell(lambda: self._told.start(jobs))
+
+    def limit(self, seconds: float) -> None:
+        self._tell(lambda: self._told.limit(seconds))
 
     def job(self, text: str) -> None:
         self._tell(lambda: self._told.job(text))
@@ -102,6 +120,7 @@ class Recorder:
         progress: receives the progress.
         start_ranks: starts the ranks that share a case; None if no case of the plan is shared.
         start_child: starts the child that measures the other cases; None for a process.
+        known: the device and its ceilings as an earlier recording found them; None to measure the ceilings.
     """
 
     def __init__(
@@ -111,14 +130,17 @@ class Recorder:
         progress: Progress | None = None,
         start_ranks: StartRanks | None = None,
         start_child: StartChild | None = None,
+        known: Known | None = None,
     ) -> None:
         self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
         self._start_ranks, self._start_child = start_ranks, start_child or partial(ChildProcess, collector.name)
         self._children: dict[int, Child] = {}  # by number of ranks
+        self._known = known
         self._rounds_done: dict[tuple[str, str, int], int] = {}  # by workload, case and number of ranks
         self._stop = Stop()
         self._early = self._modules()  # that a child imports before its first question
         self._journal: Journal
+        self._arguments: Sequence[str] | str = ()
 
     def record(self, data_dir: Path, label: str, arguments: Sequence[str] | str, stop: Stop | None = None) -> tuple[str, int]:
         """Measure and write the run.
@@ -137,6 +159,7 @@ class Recorder:
                 folder, which holds the run.
             LabelError: the label cannot be stored.
         """
+        self._arguments = arguments
         with nullcontext(stop) if stop else Stop() as self._stop:
             self._journal = Journal(
                 data_dir,
@@ -185,11 +208,17 @@ class Recorder:
 
     def _describe(self) -> None:
         self._progress.start(len(self._plan.jobs) * self._plan.limits.processes + 1)
+        if self._plan.limits.budget_s is not None:
+            self._progress.limit(self._plan.limits.budget_s)
         self._progress.job("ceilings of this machine")
-        self._ask_ceilings(1, Describe(self._plan.limits.ceilings_by_size), "the device could not be described")
-        for gpus, sizes in self._collector.averages(self._plan).items():
-            why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
-            self._ask_ceilings(gpus, DescribeAllReduce(tuple(sizes)), why)
+        if self._known is None:
+            self._ask_ceilings(1, Describe(self._plan.limits.ceilings_by_size), "the device could not be described")
+            for gpus, sizes in self._collector.averages(self._plan).items():
+                why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
+                self._ask_ceilings(gpus, DescribeAllReduce(tuple(sizes)), why)
+        else:
+            self._journal.note({"kind": "described", "facts": self._known.facts, "ceilings": self._known.ceilings})
+            self._diagnose("info", Source.CEILINGS, self._known.told)
         self._progress.advance()
 
     def _ask_ceilings(self, gpus: int, question: Question, else_say: str) -> None:
@@ -255,15 +284,11 @@ class Recorder:
             self._progress.advance()
 
     def _leave_out(self, jobs: Sequence[Job]) -> None:
-        """Leave jobs out of the run because the time budget is used up. One diagnostic gives the command that records them."""
-        cases = list(dict.fromkeys((job.workload, job.case) for job in jobs))
-        words = ["warpladder record"]
-        words += dict.fromkeys(
-            f"--workload {of.file.name}" if of.file else of.name for of, _ in cases
-        )  # without folders, like column `command` of table `run`
-        words += dict.fromkeys(f"--case {shlex.quote(case)}" for _, case in cases)
-        count = f"{len(cases)} case{'s' if len(cases) > 1 else ''}"
-        text = f"{count} not reached within {self._plan.limits.budget_s:g} s of measuring; to record them: {' '.join(words)}"
+        """Leave jobs out of the run because the time budget is used up. One diagnostic gives the command that measures all."""
+        left = len({(job.workload.name, job.case) for job in jobs})
+        cases = len({(job.workload.name, job.case) for job in self._plan.jobs})
+        within = f"{left} of {cases} cases not reached within {self._plan.limits.budget_s:g} s of measuring"
+        text = f"{within}; to measure all: {measure_all(self._arguments)}"
         self._journal.note(unreached_event(jobs), durable=False)
         self._diagnose("info", Source.NOT_REACHED, text)
 

@@ -281,9 +281,11 @@ class _Measurement:
         """Sample in rounds. A program that fails leaves, and the others go on; the first of them is then the baseline."""
         limits = self._request.limits
         one = replace(limits, min_rounds=1, max_rounds=1)
+        known = f" until each median is known to ±{limits.target:.1%}, for {limits.seconds:g} s at most"
+        until = "" if self._request.runs else known
         started, done = time.monotonic(), 0
         while self.ok and not self._is_done(limits, done, time.monotonic() - started):
-            self._told("rounds", done, self._request.runs)
+            self._told(f"rounds{until}", done, self._request.runs)
             entries = [*map(Entry, self.ok), Entry(self.ok[0], twin=1)]
             try:
                 found = run_rounds(entries, HOW, self._take, Turn(0, done, one), self._rng, gpus=0)

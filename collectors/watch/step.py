@@ -33,6 +33,7 @@ class Order:
     Attributes:
         launcher: starts the ranks that share a case, as for `commands.record_run`.
         last: the files as they were recorded last; None to record everything.
+        ceilings_of: folder of the run whose ceilings hold for this recording too; None to measure them.
     """
 
     request: Request
@@ -41,6 +42,7 @@ class Order:
     data_dir: Path
     label: str
     last: Snapshot | None
+    ceilings_of: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["record", "--workload", "absent.py"], "absent.py: no such file"),
         (["record", "--workload", "README.md"], "README.md: not a Python file"),
         (["record", "--workload", "pyproject.toml"], "pyproject.toml: not a Python file"),
-        (["record", "--workload", "collectors/core/runs.py"], "collectors/core/runs.py: sets no WORKLOAD"),
+        (["record", "--workload", "collectors/core/runs.py"], "collectors/core/runs.py: declares no Benchmark"),
         (["record", "conv2d", "--data-dir", "/dev/null/runs"], "/dev/null/runs: cannot be written"),
         (["record", "conv2d", "--data-dir", ""], NO_FOLDER),
         (["profile", "--data-dir", " ", "--", "true"], NO_FOLDER),
@@ -135,6 +135,7 @@ def test_an_argument_that_is_a_python_file_is_a_workload_of_ones_own(tmp_path: P
     assert run.info["command"].startswith("warpladder record misbehaving.py ")
     missing = collectors("record", "nowhere/bench.py")
     assert missing.returncode == 2 and missing.stderr.count("\n") == 1 and "nowhere/bench.py: no such file" in missing.stderr
+    assert "declares a Benchmark" in missing.stderr and "WORKLOAD" not in missing.stderr
 
 
 def test_doctor_says_how_to_get_what_is_missing() -> None:

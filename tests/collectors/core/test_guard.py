@@ -30,6 +30,23 @@ def test_it_ends_as_the_command_does(script: str, code: int) -> None:
     assert command.process.returncode == code
 
 
+def test_it_does_not_fork_where_a_tool_has_started_threads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A lock that a thread holds stays locked after a fork. The tool here ends a process that forks."""
+    source, library = tmp_path / "tool.c", tmp_path / "tool.so"
+    source.write_text(
+        "#include <pthread.h>\n#include <unistd.h>\n"
+        "static void die(void) { _exit(99); }\n"
+        "static void *idle(void *none) { pause(); return none; }\n"
+        "__attribute__((constructor)) static void begin(void)\n"
+        "{ pthread_t thread; pthread_create(&thread, 0, idle, 0); pthread_atfork(die, 0, 0); }\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", "-pthread", str(source), "-o", str(library)], check=True)
+    loaded = {**os.environ, "LD_PRELOAD": str(library), "PYTHONWARNINGS": "always"}
+    with Guarded(["sh", "-c", "exit 4"], env=loaded) as command:
+        assert command.wait(30)
+    assert (command.process.returncode, capfd.readouterr().err) == (4, "")
+
+
 def test_a_command_that_is_not_there_is_named(capfd: pytest.CaptureFixture[str]) -> None:
     with Guarded(["/no/such/program"]) as command:
         assert command.wait(30)

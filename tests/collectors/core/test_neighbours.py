@@ -165,9 +165,11 @@ def test_what_does_not_import_is_named_as_its_user_names_it(line: str, said: str
 
 def test_what_was_not_reached_is_told_without_folders(two: list[Path], tmp_path: Path) -> None:
     limits = replace(LIMITS_HERE, budget_s=0.0)
-    run_id, _ = Recorder(make_plan(Request(files=two), limits), collector_of("host_clock")).record(tmp_path / "runs", "", [])
+    recorder = Recorder(make_plan(Request(files=two), limits), collector_of("host_clock"))
+    typed = ["record", str(two[0]), "--if-none", "--cases", "quick"]
+    run_id, _ = recorder.record(tmp_path / "runs", "", typed)
     texts = "\n".join(store.open_run(tmp_path / "runs" / run_id).table("diagnostics")["text"])
-    assert "--workload bench.py" in texts
+    assert f"; to measure all: warpladder record {two[0].name} --cases quick --no-limit" in texts
     assert str(tmp_path) not in texts
 
 

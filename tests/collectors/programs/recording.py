@@ -27,14 +27,16 @@ def script(path: Path, text: str) -> str:
     return f"'{path}'"
 
 
-def compared(folder: Path, *commands: str, profiler: Profiler | None = None, **settings: Any) -> store.Run:
+def compared(
+    folder: Path, *commands: str, profiler: Profiler | None = None, told: list[str] | None = None, **settings: Any
+) -> store.Run:
     """Record a comparison and open its run."""
     settings = {"runs": 3, "timeout_s": 30.0, **settings}
     check = settings.pop("check", "")
     request = Request(tuple(map(parse, commands)), check=parse(check) if check else None, **settings)
-    data_dir = folder / "runs"
+    data_dir, lines = folder / "runs", [] if told is None else told
     with Stop() as stop:
-        run_id = record(request, profiler, data_dir, "", ["versus", *commands], stop, lambda text, done, of: None)
+        run_id = record(request, profiler, data_dir, "", ["versus", *commands], stop, lambda text, done, of: lines.append(text))
     assert not list(data_dir.glob(".*"))
     return store.open_run(data_dir / run_id)
 

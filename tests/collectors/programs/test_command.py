@@ -51,7 +51,8 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], said: str) 
 
 def test_without_a_gpu_auto_takes_the_clock_of_the_host_and_nsys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "driver_problem", lambda: "no driver")
-    assert versus_command.choose("auto") == ("host_clock", "no driver")
+    monkeypatch.setattr(versus_command, "has_nvidia_driver", lambda: True)
+    assert versus_command.choose("auto") == ("host_clock", "times alone, without a trace: no driver")
     done = CliRunner().invoke(cli.app, ["versus", "true", "true", "--collector", "nsight_systems"])
     assert (done.exit_code, done.stderr) == (2, "nsight_systems: no driver\n")
 

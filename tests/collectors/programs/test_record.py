@@ -228,7 +228,9 @@ def test_without_a_number_the_rounds_stop_when_the_medians_are_known_or_time_is_
     loose = compared(tmp_path, "true", "true", runs=None)
     assert "operation hot: converged, n=10" in verdicts(loose)["true"][1]
     monkeypatch.setattr(record, "LIMITS", replace(record.LIMITS, target=0.0, seconds=0.0))
-    short = compared(tmp_path, "true", "true", runs=None)
+    told: list[str] = []
+    short = compared(tmp_path, "true", "true", runs=None, told=told)
+    assert list(dict.fromkeys(told))[2:] == ["rounds until each median is known to ±0.0%, for 0 s at most"]
     assert "operation hot: at the limit of 0 s, n=10" in verdicts(short)["true #2"][1]
 
 

@@ -117,6 +117,10 @@ def test_a_watch_records_what_changed_and_says_what_came_of_it(watch: Watch, fol
     saved(helpers, SLOWER)
     said = watch.until(WAITS)
     assert said[0] == "helped changed: recorded again, with plain beside"
+    assert re.fullmatch(r"the ceilings are those of the watch's first recording, of \d\d:\d\d:\d\d", said[1])
+    first, second = watch.recorded()
+    assert first.table("ceilings").equals(second.table("ceilings"))
+    assert said[1] in set(second.table("diagnostics")["text"])
     (row,) = [line for line in said if line.startswith("helped  ")]
     assert re.match(r"helped +slower +\d[\d.]*× \(.*\) +n=300000 +\d.* +\d.*× plain$", row)
     assert not [line for line in said if line.startswith("plain")]
@@ -157,7 +161,7 @@ def test_one_changed_variant_of_three_is_recorded_with_the_baseline_alone(folder
     assert set(second.table("samples")["variant"]) == {"plain", "third"}
     assert second.info["label"] == "three"
     assert second.info["command"] == (
-        "warpladder record --cases quick --seed 0 --workload=bench.py --variants=plain,third --max-rounds=15 --processes=1"
+        "warpladder record bench.py --cases quick --seed 0 --variants=plain,third --max-rounds=15 --processes=1"
     )
     assert watch.end() == 0
 

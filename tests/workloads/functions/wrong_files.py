@@ -41,7 +41,7 @@ def _given(inputs: str) -> str:
 #: Name -> text of the file, and what its message holds.
 FILES: Final[dict[str, tuple[str, str]]] = {
     # the file
-    "empty": ("", "file.py: sets no WORKLOAD = Workload(...), and declares no Benchmark at its top level"),
+    "empty": ("", "file.py: declares no Benchmark at its top level, outside of `if __name__`, and sets no WORKLOAD"),
     "syntax": (_HEAD + "def f(:\n", "file.py:3: SyntaxError: invalid syntax; mend it"),
     "missing_module": (
         "import no_such_module\n",

@@ -1,0 +1,182 @@
+"""The time of every variant at every size as text: what a recording of a file prints."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+from rich.cells import cell_len
+
+from warpladder.dashboard.core.axes import charted_cases, timings
+from warpladder.dashboard.core.cell import Cell, Contender, name_on
+from warpladder.dashboard.core.cells import best_config, best_of_charted, cells
+from warpladder.dashboard.core.compare import judged
+from warpladder.dashboard.core.noise import noise_of
+from warpladder.dashboard.core.precision import compared, named
+from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.trusted import doubt, is_trusted
+from warpladder.dashboard.core.winners import best_per_size
+from warpladder.dashboard.ui.numbers import NOTHING, format_duration
+
+_FASTEST, _TIED, _DOUBTED = "*", "=", "?"
+_LEGEND: Final = {_FASTEST: "the fastest", _TIED: "tied with it", _DOUBTED: "not compared: distrusted, or too few samples"}
+
+#: Spaces between two columns.
+_GAP: Final = 2
+#: A variant, and the number of its GPUs or processes.
+_Who = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A cell of the table: its time and mark, or how it failed; and the config of the time."""
+
+    text: str
+    config: str = ""
+
+
+def lines(data: RunData, width: int = 0) -> list[str]:
+    """A table for each workload, in its first timing: the time of each variant by its fastest config, with the fastest marked.
+
+    The cases are the rows, or the variants if there are more of them. Specimens are left out, and so are variants and cases without a
+    verdict. A config that differs from size to size is left out where the terminal is too narrow.
+
+    Args:
+        width: columns of the terminal, to which a wider table is divided; 0 where the lines may have any length.
+    """
+    found: list[str] = []
+    for workload in data.workloads:
+        for timing in timings(data, workload)[:1]:
+            found += [*([""] if found else []), *_of_workload(data, workload, timing, width)]
+    return found
+
+
+def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> list[str]:
+    every = cells(data)
+    every = every[(every["workload"] == workload) & (every["role"] != "specimen")]
+    texts = _texts(data, every, timing)
+    cases = [case for case in _cases(data, workload) if any(at == case for _, at in texts)]
+    place = {name: number for number, name in enumerate(every["variant"].drop_duplicates())}
+    variants = sorted({who for who, _ in texts}, key=lambda who: (place[who[0]], who[1]))
+    shared, sizes = _labels(cases)
+    names = _names(variants, texts, every)
+    down, across = (variants, cases) if len(variants) > len(cases) else (cases, variants)
+    label: dict[object, str] = dict((*zip(cases, sizes, strict=True), *names.items()))
+    headings = ["", *(f"{label[each]}  " for each in across)]
+
+    def rows_with(*, configs: bool) -> list[list[str]]:
+        return [[label[one], *(_shown(texts, names, one, other, configs=configs) for other in across)] for one in down]
+
+    rows = rows_with(configs=True)
+    if width and sum(_widths(headings, rows)) > width + _GAP:
+        rows = rows_with(configs=False)
+    title = ", ".join([f"{workload}: median {timing.label(on_gpu=bool((every['gpus'] > 0).any()))}", *shared])
+    shown = _divided(headings, rows, width)
+    marks = [f"{mark} {words}" for mark, words in _LEGEND.items() if any(f" {mark}" in text for row in rows for text in row)]
+    return [title, *shown, *(["   ".join(marks)] if marks else [])]
+
+
+def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> dict[tuple[_Who, str], _Text]:
+    """The text of each variant in each case, where there is a verdict other than `skipped`."""
+    times = best_config(every[(every["scope"] == timing.scope) & (every["cache"] == timing.cache)])
+    found = {}
+    marks = _marks(data, str(every["workload"].iloc[0]), timing)
+    for cell in records(Cell, times):
+        mark = _DOUBTED if doubt(cell.n, cell.flags) else marks.get((_who(cell), cell.case), " ")
+        found[_who(cell), cell.case] = _Text(f"{format_duration(cell.median_ns.value)} {mark}", cell.config)
+    timed = {(variant, case) for (variant, _), case in found}
+    for cell in records(Cell, every[~every["status"].isin(["ok", "skipped"])]):
+        if (cell.variant, cell.case) not in timed:
+            found.setdefault((_who(cell), cell.case), _Text(f"{cell.status}  "))
+    return found
+
+
+def _who(cell: Cell) -> _Who:
+    return cell.variant, max(cell.gpus, 1)
+
+
+def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_Who, str], str]:
+    """The mark of the fastest of each case and precision, and of those that it is not known to be faster than."""
+    every = best_of_charted(data, workload, timing)
+    every = every[is_trusted(every)].sort_values("median_ns", kind="stable")
+    found: dict[tuple[_Who, str], str] = {}
+    for winner in best_per_size(data, workload, timing):
+        first = winner.cell
+        found[_who(first), first.case] = _FASTEST
+        rounds = data.rounds(workload, first.case, timing.scope, timing.cache)
+        noise = noise_of(rounds, data.hosts(workload))
+        rivals = compared(
+            every[(every["case"] == first.case) & ~every["role"].isin(["ceiling", "specimen"])], winner.compared_in
+        )
+        for cell in records(Contender, rivals):
+            if _who(cell) == _who(first):
+                continue
+            if judged(rounds, noise, _entry(first), _entry(cell)).verdict == "faster":
+                break  # the others are slower still
+            found.setdefault((_who(cell), first.case), _TIED)
+    return found
+
+
+def _entry(cell: Cell) -> Entry:
+    return Entry(cell.variant, cell.config, cell.gpus, 0)
+
+
+def _cases(data: RunData, workload: str) -> list[str]:
+    """The cases of a workload by size, then those without a size."""
+    mine = data.cases.loc[data.cases["workload"] == workload, "case"]
+    return list(dict.fromkeys([*charted_cases(data, workload)["case"], *mine]))
+
+
+def _labels(cases: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The axes that all cases share, and what is left of the name of each case."""
+    parts = [case.split(",") for case in cases]
+    shared = [part for part in parts[0] if all(part in others for others in parts)] if len(cases) > 1 else []
+    return shared, [",".join(part for part in own if part not in shared) for own in parts]
+
+
+def _names(variants: Sequence[_Who], texts: dict[tuple[_Who, str], _Text], every: pd.DataFrame) -> dict[_Who, str]:
+    """The name of each variant, with its precision where there are several, and with its config where it is the same in all cases."""
+    precisions = every.drop_duplicates("variant").set_index("variant")["precision"]
+    several = precisions[[variant for variant, _ in variants]].nunique() > 1
+    found = {}
+    for who in variants:
+        configs = {cell.config for (each, _), cell in texts.items() if each == who and cell.config}
+        name = name_on(who[0], next(iter(configs)) if len(configs) == 1 else "", who[1])
+        precision = precisions[who[0]]
+        found[who] = named(name, precision) if several and precision != "fp32" else name
+    return found
+
+
+def _shown(texts: dict[tuple[_Who, str], _Text], names: dict[_Who, str], one: object, other: object, *, configs: bool) -> str:
+    """The text of a variant in a case, with the config where it is not the same in all cases."""
+    who, case = (one, other) if one in names else (other, one)
+    cell = texts.get((who, case))  # type: ignore[arg-type]
+    if cell is None:
+        return f"{NOTHING}  "
+    own = configs and cell.config and f"[{cell.config}]" not in names[who]  # type: ignore[index]
+    return f"{cell.text.rstrip()} [{cell.config}]" if own else cell.text
+
+
+def _widths(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """The characters of each column, with the gap after it."""
+    return [max(map(cell_len, column)) + _GAP for column in zip(headings, *rows, strict=True)]
+
+
+def _divided(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """The lines of a table, whose columns are divided among several tables where the terminal is too narrow."""
+    widths = _widths(headings, rows)
+    blocks: list[list[int]] = [[]]
+    for place in range(1, len(headings)):
+        if width and blocks[-1] and widths[0] + sum(widths[each] for each in [*blocks[-1], place]) > width + _GAP:
+            blocks.append([])
+        blocks[-1].append(place)
+    return [_aligned(row, block, widths) for block in blocks for row in (headings, *rows)]
+
+
+def _aligned(row: Sequence[str], columns: Sequence[int], widths: Sequence[int]) -> str:
+    """The first cell of a row flush left, and some of the others flush right with their marks below one another."""
+    first = row[0] + " " * (widths[0] - _GAP - cell_len(row[0]))
+    cells = (" " * (widths[each] - cell_len(row[each])) + row[each] for each in columns)
+    return "".join([first, *cells]).rstrip()
