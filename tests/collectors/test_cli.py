@@ -148,8 +148,11 @@ def test_auto_times_by_events_whatever_else_is_installed(monkeypatch: pytest.Mon
     monkeypatch.setattr(choice, "problem_of", lambda name: None)
     monkeypatch.setattr(choice, "gpu_problem", lambda: None)
     assert choice.choose("auto")[0] == "cuda_events"
-    monkeypatch.setattr(choice, "gpu_problem", lambda: "this machine has no GPU")
-    assert choice.choose("auto") == ("host_clock", "this machine has no GPU")
+    monkeypatch.setattr(choice, "gpu_problem", lambda: "nvidia-ml-py is not installed")
+    monkeypatch.setattr(choice, "has_nvidia_driver", lambda: True)
+    assert choice.choose("auto") == ("host_clock", "nvidia-ml-py is not installed")
+    monkeypatch.setattr(choice, "has_nvidia_driver", lambda: False)
+    assert choice.choose("auto") == ("host_clock", "this machine has no NVIDIA driver")
 
 
 def test_help_and_the_list_of_workloads_load_nothing_that_they_do_not_need() -> None:
