@@ -3,6 +3,7 @@
 The store, the importers of reports and the dashboard share them.
 """
 
+import errno
 import os
 from collections.abc import Hashable
 from pathlib import Path
@@ -55,7 +56,26 @@ def kind_problem(file: Path) -> str | None:
         mode = file.stat().st_mode
     except OSError as error:
         return f"cannot be read ({error.strerror})"
-    return None if S_ISREG(mode) else f"is not a file but {_KINDS.get(S_IFMT(mode), 'something else')}"
+    return None if S_ISREG(mode) else _kind(mode)
+
+
+def _kind(mode: int) -> str:
+    return f"is not a file but {_KINDS.get(S_IFMT(mode), 'something else')}"
+
+
+def read_bytes(file: Path, most: int = -1) -> bytes:
+    """The content of a file, or its first bytes. Opening a FIFO would wait for a writer, which no signal ends.
+
+    Args:
+        most: bytes to read at most; all if it is negative.
+
+    Raises:
+        OSError: it cannot be read, or it is a folder, a FIFO, a socket or a device.
+    """
+    if not S_ISREG((mode := file.stat().st_mode)):
+        raise OSError(errno.EINVAL, _kind(mode), str(file))
+    with file.open("rb") as opened:
+        return opened.read(most)
 
 
 def ends_problem(file: Path) -> str | None:

@@ -5,7 +5,6 @@ this package, and none of their generated columns. So no expression of the file 
 are cut to `TEXT_LIMIT`, so that a long string in a file cannot exhaust memory.
 """
 
-import contextlib
 import re
 import sqlite3
 import tempfile
@@ -21,8 +20,9 @@ import pyarrow as pa
 from warpladder.collectors.nsight_systems.run import export
 from warpladder.collectors.nsight_systems.unsettled import settled
 from warpladder.collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
-from warpladder.data import store
+from warpladder.data import files, store
 
+_HEAD_BYTES: Final = 256
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _NSYS_MAGIC: Final = b"NVIDIA Tegra Profiler Report"
 _LFS_MAGIC: Final = b"version https://git-lfs"
@@ -98,7 +98,9 @@ class SqliteReport(Report):
                 for batch in cursor.fetch_record_batch():
                     rows += batch.num_rows
                     if rows > self._most_rows:
-                        raise ReportError(f"{self.name}: table {table} has more rows than the file has room for; export it again")
+                        raise ReportError(
+                            f"{self.name}: table {table} has more rows than the file has room for; export it again"
+                        )
                     yield batch
         except (adbc.Error, pa.ArrowException, OSError) as error:
             raise self._damaged(table, error) from error
@@ -139,8 +141,7 @@ def open_report(path: Path) -> Iterator[Report]:
     """
     try:
         is_folder = path.is_dir()
-        with contextlib.nullcontext() if is_folder else path.open("rb") as file:
-            head = file.read(256) if file else b""
+        head = b"" if is_folder else files.read_bytes(path, _HEAD_BYTES)
     except OSError as error:
         raise ReportError(f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions") from error
     if is_folder:
@@ -198,7 +199,10 @@ def _columns(database: sqlite3.Connection, name: str) -> Columns:
     tables = [str(table) for _, table, kind, *_ in listed if kind == "table" and not str(table).startswith("sqlite_")]
     _refuse_many(name, len(tables))
     # `table_info` leaves out generated columns.
-    return {table: frozenset(str(row[1]) for row in database.execute(f"pragma main.table_info({_quoted(table)})")) for table in tables}
+    return {
+        table: frozenset(str(row[1]) for row in database.execute(f"pragma main.table_info({_quoted(table)})"))
+        for table in tables
+    }
 
 
 def _quoted(name: str) -> str:
