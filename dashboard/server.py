@@ -91,9 +91,13 @@ class Guard:
 
 
 def _policy(host: str) -> str:
-    """The policy for a page: it may load from this server and open its WebSocket. Plotly needs `eval` for its WebGL code."""
+    """The policy for a page: it may load from this server and open its WebSocket, and no other site may frame it.
+
+    Plotly needs `eval` for its WebGL code.
+    """
     return (
-        f"default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' ws://{host} wss://{host} data: blob:"
+        f"default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' ws://{host} wss://{host} data: blob:; "
+        "frame-ancestors 'self'"
     )
 
 

@@ -51,11 +51,12 @@ def is_folder(path: Path) -> bool:
 
 
 def kind_problem(file: Path) -> str | None:
-    """Why it cannot be read as a file, e.g. because it is a folder or a FIFO; None if it can."""
-    try:
-        mode = file.stat().st_mode
-    except OSError as error:
-        return f"cannot be read ({error.strerror})"
+    """Why it cannot be read as a file, e.g. because it is a folder or a FIFO; None if it can.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    mode = file.stat().st_mode
     return None if S_ISREG(mode) else _kind(mode)
 
 
@@ -72,24 +73,25 @@ def read_bytes(file: Path, most: int = -1) -> bytes:
     Raises:
         OSError: it cannot be read, or it is a folder, a FIFO, a socket or a device.
     """
-    if not S_ISREG((mode := file.stat().st_mode)):
-        raise OSError(errno.EINVAL, _kind(mode), str(file))
+    if problem := kind_problem(file):
+        raise OSError(errno.EINVAL, problem, str(file))
     with file.open("rb") as opened:
         return opened.read(most)
 
 
 def ends_problem(file: Path) -> str | None:
     """Why it is no parquet file, by its first and last four bytes; None if it may be one. A file that was cut off lacks the
-    last ones."""
+    last ones.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     if problem := kind_problem(file):
         return problem
-    try:
-        with file.open("rb") as opened:
-            begin = opened.read(len(_PARQUET))
-            opened.seek(max(opened.seek(0, os.SEEK_END) - len(_PARQUET), 0))
-            end = opened.read(len(_PARQUET))
-    except OSError as error:
-        return f"cannot be read ({error.strerror}{'; chmod u+r gives the right' if isinstance(error, PermissionError) else ''})"
+    with file.open("rb") as opened:
+        begin = opened.read(len(_PARQUET))
+        opened.seek(max(opened.seek(0, os.SEEK_END) - len(_PARQUET), 0))
+        end = opened.read(len(_PARQUET))
     return None if begin == end == _PARQUET else "not a readable parquet file (it was cut off, or is another file)"
 
 

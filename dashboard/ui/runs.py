@@ -202,12 +202,17 @@ def picked(run: store.Run) -> Naming | None:
 
 
 def opens(run: store.Run) -> bool:
-    """Whether a run passes its check. Pages that show several runs ask this, so that a bad run does not hide the others."""
+    """Whether a run passes its check. Pages that show several runs ask this, so that a bad run does not hide the others.
+
+    After a check that finds a run bad, or a table too large to be read, `listing` is made again.
+    """
     try:
-        store.open_run(run.path)
+        checked = store.open_run(run.path)
     except store.StoreError:
         listing.clear()
         return False
+    if checked.left_out and not run.left_out:
+        listing.clear()
     return True
 
 

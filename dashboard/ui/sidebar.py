@@ -74,6 +74,8 @@ def _draw_run(found: runs.Listing, name: str, need: Need, *, of_one_run: bool) -
     runs.choose(run, _picked(name), name, fixed=fixed)
     runs.set_context(runs.Context(device, need, tuple(found.index.values())))
     _facts(run.info, found.index.get(name))
+    for reason in run.left_out.values():
+        st.caption(plain(f"Left out: {reason}"))
     _draw_newest(found, name, device, need)
 
 
@@ -114,7 +116,8 @@ def _find(found: runs.Listing, folders: Any, need: Need) -> tuple[str | None, ru
     """The name of the run to show, None without a run; and the listing, from which runs that turned out to be bad are gone."""
     fixed = _fixed(found, need)
     if fixed:
-        return fixed, found
+        _opens(found, fixed)  # what a check finds too large is left out of the listing from then on
+        return fixed, runs.listing(folders)
     every = list(found.index.values())
     devices = run_index.devices(every)
     device = state.text_of(state.DEVICE, "")
@@ -129,7 +132,10 @@ def _find(found: runs.Listing, folders: Any, need: Need) -> tuple[str | None, ru
     for each in _in_order(every, device, need):
         if _opens(found, each.name):
             now = runs.listing(folders)
-            return each.name, now if each.name in now.index else found
+            checked = now.index.get(each.name)
+            if checked and each.facts.has(need) and not checked.facts.has(need):
+                continue  # the table that the page needs is too large to be read
+            return each.name, now if checked else found
     return None, runs.listing(folders)
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,7 +13,8 @@ import pyarrow as pa
 from warpladder.data import checks, files, schema
 from warpladder.data.columns import Table
 from warpladder.data.files import one_line, state_of
-from warpladder.data.store.errors import StoreError, cure, happened
+from warpladder.data.store import budget
+from warpladder.data.store.errors import StoreError, TooLarge, cure, unreadable
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_later
 
@@ -41,14 +43,15 @@ class _Glanced(NamedTuple):
 
 #: Folder -> what was found in it, with the states that show a later change.
 _glanced: Final[dict[Path, _Glanced]] = {}
-_opened_before: Final[dict[Path, tuple[Hashable, StoreError | None]]] = {}
+_opened_before: Final[dict[Path, tuple[Hashable, Run | StoreError]]] = {}
 _listed: Final[dict[Path, frozenset[str]]] = {}
 
 
 def open_run(path: Path) -> Run:
     """Open one run and check all of it: columns, values, keys, and the checksums of pages.
 
-    The check is remembered until a file of the run changes.
+    The check is remembered until a file of the run changes. A table that is larger than may be read is left out of the run, if
+    the rest can be shown without it.
 
     Raises:
         StoreError: the folder has no readable table `run`, or a table of another schema version, or a foreign file, or a table has
@@ -62,12 +65,12 @@ def open_run(path: Path) -> Run:
     now = state_of(path)
     known = _opened_before.get(path)
     if known is None or known[0] != now:
-        known = (now, _why_not(found))
-        if not (known[1] and files.is_passing(known[1].__cause__)):
+        known = (now, _checked(found))
+        if not (isinstance(known[1], StoreError) and files.is_passing(known[1].__cause__)):
             _opened_before[path] = known
-    if known[1] is not None:
+    if isinstance(known[1], StoreError):
         raise StoreError(str(known[1]))
-    return found
+    return known[1]
 
 
 def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
@@ -93,10 +96,10 @@ def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
     for each in found:
         if isinstance(each, BadRun):
             bad.append(each)
-        elif reason := _refused_before(each.path):
-            bad.append(BadRun(each.path, reason, each))
+        elif isinstance(known := _known(each), Run):
+            good.append(known)
         else:
-            good.append(each)
+            bad.append(BadRun(each.path, str(known), each))
     good.sort(key=lambda run: run.info["started_at"], reverse=True)
     bad.sort(key=lambda run: run.path)
     return good, bad
@@ -116,9 +119,11 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
     for run in good:
         if name and name in (run.info["label"], run.run_id):
             return open_run(run.path)
-    for path in (*(run.path for run in bad if name in (run.path.name, run.name)), *places[:1]):
-        if name and files.is_folder(path):
-            return open_run(path)
+    for each in bad:
+        if name and name in (each.path.name, each.name):
+            raise StoreError(each.reason)
+    if name and places and files.is_folder(places[0]):
+        return open_run(places[0])
     known = sorted({run.info["label"] or run.run_id for run in good})
     more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
     raise StoreError(f"{name}: no such run; known runs: {', '.join(known[:_MOST_NAMES]) or 'none'}{more}")
@@ -129,7 +134,7 @@ def _run_folders(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     with os.scandir(folder) as entries:
-        names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and entry.is_dir()}
+        names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and _may_be_run(entry)}
     for gone in _listed.get(folder, frozenset()) - names:
         _glanced.pop(folder / gone, None)
         _opened_before.pop(folder / gone, None)
@@ -137,10 +142,18 @@ def _run_folders(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(names)]
 
 
-def _refused_before(path: Path) -> str | None:
-    """Why `open_run` refused a run that has not changed since; None where it did not."""
-    known = _opened_before.get(path)
-    return str(known[1]) if known and known[1] and known[0] == state_of(path) else None
+def _may_be_run(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a data folder is a folder, or cannot be looked at: its own line in the list then says why."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return True
+
+
+def _known(run: Run) -> Run | StoreError:
+    """What `open_run` found of a run that has not changed since; the run itself where it was not opened."""
+    known = _opened_before.get(run.path)
+    return known[1] if known and known[0] == state_of(run.path) else run
 
 
 def _glance(path: Path) -> Run | BadRun:
@@ -157,7 +170,7 @@ def _glance(path: Path) -> Run | BadRun:
     try:
         known = _Glanced(now, _read_run(path))
     except Exception as error:  # whatever it is, it must not hide the other runs
-        said = error if isinstance(error, StoreError) else StoreError(f"{path}: {happened(error)}; {cure(path / 'run')}")
+        said = error if isinstance(error, StoreError) else unreadable(path, error)
         known = _Glanced(now, BadRun(path, str(said)), state_of(path))
         if files.is_passing(error.__cause__ or error):
             return known.found
@@ -173,7 +186,11 @@ def _read_run(path: Path) -> Run:
         raise StoreError(f"{path}: has no run{SUFFIX}, so it is not a complete run; record or import it again")
     tables = []
     for name in names:
-        if problem := files.ends_problem(path / name):
+        try:
+            problem = files.ends_problem(path / name)
+        except OSError as error:
+            raise unreadable(path / name, error) from error
+        if problem:
             raise StoreError(f"{path / name}: {problem}; {cure(path / name)}")
         tables.append(name.removesuffix(SUFFIX))
     with opened(file) as parquet:
@@ -207,15 +224,20 @@ def _info(row: pa.Table) -> dict[str, Any]:
     return {**info, "started_at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=started_us)}
 
 
-def _why_not(run: Run) -> StoreError | None:
-    """What is wrong with the tables of a run; None where nothing is."""
+def _checked(run: Run) -> Run | StoreError:
+    """The run without the tables that are too large to be read; what is wrong with a table where one is wrong."""
     checker = checks.Checker()
-    try:
-        for name in run.tables:
+    left_out: dict[str, str] = {}
+    for name in run.tables:
+        try:
             _check_table(run.path / f"{name}{SUFFIX}", schema.TABLES[name], checker)
-    except StoreError as error:
-        return error
-    return None
+        except TooLarge as error:
+            if name not in budget.LONG_TABLES:
+                return error
+            left_out[name] = str(error)
+        except StoreError as error:
+            return error
+    return replace(run, tables=tuple(name for name in run.tables if name not in left_out), left_out=left_out)
 
 
 def _check_table(file: Path, table: Table, checker: checks.Checker) -> None:

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from warpladder.data import files, schema
 from warpladder.data.columns import Table
-from warpladder.data.store.errors import StoreError, cure, happened
+from warpladder.data.store import budget
+from warpladder.data.store.errors import StoreError, TooLarge, cure, unreadable
 
 SUFFIX: Final = ".parquet"
 
@@ -25,24 +26,31 @@ def opened(file: Path, categories: Table | None = None) -> Iterator[pq.ParquetFi
         categories: the table whose text columns are read as dictionaries; None for none.
 
     Raises:
+        TooLarge: it is larger than may be read.
         StoreError: it is no readable parquet file, or turns out to be damaged while it is read.
     """
-    # A column that came later may be missing, and cannot be asked for then.
-    texts = [c.name for c in categories.columns if pa.types.is_string(c.type) and not c.later] if categories else []
-    if problem := files.kind_problem(file):
-        raise StoreError(f"{file}: {problem}; {cure(file)}")
     try:
+        if problem := files.kind_problem(file):
+            raise StoreError(f"{file}: {problem}; {cure(file)}")
+        metadata = pq.read_metadata(pa.OSFile(os.fsencode(file)))
+        there = set(metadata.schema.to_arrow_schema().names)
+        table = schema.TABLES.get(file.stem)
+        if table and (excess := budget.excess(table, metadata)):
+            raise TooLarge(str(file), excess)
+        texts = [c.name for c in categories.columns if pa.types.is_string(c.type) and c.name in there] if categories else []
         source = pa.OSFile(os.fsencode(file))
-        parquet = pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True)
+        parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
+    except StoreError:
+        raise
     except Exception as error:  # a damaged footer makes pyarrow raise nearly anything
-        raise StoreError(f"{file}: not a readable parquet file ({happened(error)}); {cure(file)}") from error
+        raise unreadable(file, error, "not a readable parquet file") from error
     with parquet:
         try:
             yield parquet
         except StoreError:
             raise
         except Exception as error:
-            raise StoreError(f"{file}: damaged ({happened(error)}); {cure(file)}") from error
+            raise unreadable(file, error) from error
 
 
 def check_columns(file: Path, table: Table, found: pa.Schema) -> None:

@@ -200,6 +200,7 @@ def outside(server: Server) -> list[str]:
 
 def test_what_a_page_may_load_is_of_this_server(server: Server) -> None:
     policy = server.answer("/", "localhost:9000").headers["Content-Security-Policy"]
+    assert "frame-ancestors 'self'" in policy
     sources = {word for part in policy.split(";") for word in part.split()[1:]}
     assert sources == {
         "'self'", "'unsafe-inline'", "'unsafe-eval'", "data:", "blob:", "ws://localhost:9000", "wss://localhost:9000",

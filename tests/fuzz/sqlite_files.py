@@ -176,7 +176,7 @@ def hostile() -> Iterator[tuple[str, Change]]:
     )
     yield "a tree whose nodes are an endless view", sql(
         "create virtual table r using rtree(id, a, b)", "pragma writable_schema = on",
-        f"update sqlite_master set type = 'view', rootpage = 0, sql = 'create view r_node as select n as nodeno, zeroblob(n) as data from (with recursive m(n) as "
+        "update sqlite_master set type = 'view', rootpage = 0, sql = 'create view r_node as select n as nodeno, zeroblob(n) as data from (with recursive m(n) as "
         "(select 1 union all select n + 1 from m) select n from m)' where name = 'r_node'",
     )  # fmt: skip
     view = f"create view NVTX_EVENTS as {ENDLESS}"
@@ -267,7 +267,7 @@ def attempt(path: Path, data_dir: Path, most_s: float) -> Outcome:
             return Outcome(None, most_s, "", "hangs")
     seconds = time.monotonic() - begin
     wrong = "traceback" if "Traceback" in said else "" if process.returncode in (0, 2) else f"exit code {process.returncode}"
-    if process.returncode == 2 and (not said.strip().count("\n") == 0 or not said.strip().isprintable()):
+    if process.returncode == 2 and (said.strip().count("\n") != 0 or not said.strip().isprintable()):
         wrong = wrong or "not one printable line"
     return Outcome(process.returncode, seconds, (said.strip() or out.strip()).split("\n")[-1], wrong)
 

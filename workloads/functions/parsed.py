@@ -172,7 +172,8 @@ class Pieces:
 
 def parsed(file: str) -> ParsedFile | None:
     """A file as it is now, or a notebook's cell as it ran; None if there is no text, or no Python in it."""
-    if os.path.exists(file) and not os.path.isfile(file):  # opening a FIFO would wait for a writer
+    # Opening a FIFO would wait for a writer. The name of code need not be one that a file can have.
+    if os.path.exists(file) and not os.path.isfile(file):  # noqa: PTH110, PTH113
         return None
     linecache.checkcache(file)
     text = "".join(linecache.getlines(file))

@@ -54,7 +54,7 @@ def test_an_old_sqlite_that_cannot_tell_tables_apart_is_refused(tmp_path: Path, 
             return getattr(self._database, name)
 
     path = write(tmp_path / "report.sqlite", small())
-    with closing(sqlite3.connect(path)) as database, pytest.raises(ReportError, match="SQLite 3.37 or later"):
+    with closing(sqlite3.connect(path)) as database, pytest.raises(ReportError, match=r"SQLite 3\.37 or later"):
         source._columns(Old(database), "report.sqlite")  # type: ignore[arg-type]
 
 
