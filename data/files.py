@@ -16,6 +16,8 @@ _KINDS: Final = {S_IFDIR: "a folder", S_IFIFO: "a FIFO", S_IFSOCK: "a socket", S
 
 def one_line(text: str) -> str:
     """Text that can be printed anywhere. Bytes that are not UTF-8 and characters that end or hide a line become escapes."""
+    if text.isprintable():
+        return text
     known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in known)
 

@@ -43,8 +43,8 @@ class _Glanced(NamedTuple):
 
 #: Folder -> what was found in it, with the states that show a later change.
 _glanced: Final[dict[Path, _Glanced]] = {}
-_opened_before: Final[dict[Path, tuple[Hashable, Run | StoreError]]] = {}
-_listed: Final[dict[Path, frozenset[str]]] = {}
+_opened_before: Final[dict[Path, tuple[Hashable, Run | BadRun]]] = {}
+_listed: Final[dict[Path, dict[str, Path]]] = {}
 
 
 def open_run(path: Path) -> Run:
@@ -65,11 +65,15 @@ def open_run(path: Path) -> Run:
     now = state_of(path)
     known = _opened_before.get(path)
     if known is None or known[0] != now:
-        known = (now, _checked(found))
-        if not (isinstance(known[1], StoreError) and files.is_passing(known[1].__cause__)):
-            _opened_before[path] = known
-    if isinstance(known[1], StoreError):
-        raise StoreError(str(known[1]))
+        try:
+            known = (now, _checked(found))
+        except StoreError as error:
+            known = (now, BadRun(path, str(error), found))
+            if files.is_passing(error.__cause__):
+                raise
+        _opened_before[path] = known
+    if isinstance(known[1], BadRun):
+        raise StoreError(known[1].reason)
     return known[1]
 
 
@@ -90,16 +94,9 @@ def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
         with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
             new = [path for path in paths if path not in _glanced]
             list(pool.map(_glance, new))
-        found += map(_glance, paths)
-    good: list[Run] = []
-    bad: list[BadRun] = []
-    for each in found:
-        if isinstance(each, BadRun):
-            bad.append(each)
-        elif isinstance(known := _known(each), Run):
-            good.append(known)
-        else:
-            bad.append(BadRun(each.path, str(known), each))
+        found += [_as_opened(_glance(path)) for path in paths]
+    good = [each for each in found if isinstance(each, Run)]
+    bad = [each for each in found if isinstance(each, BadRun)]
     good.sort(key=lambda run: run.info["started_at"], reverse=True)
     bad.sort(key=lambda run: run.path)
     return good, bad
@@ -135,11 +132,13 @@ def _run_folders(folder: Path) -> list[Path]:
         return []
     with os.scandir(folder) as entries:
         names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and _may_be_run(entry)}
-    for gone in _listed.get(folder, frozenset()) - names:
-        _glanced.pop(folder / gone, None)
-        _opened_before.pop(folder / gone, None)
-    _listed[folder] = frozenset(names)
-    return [folder / name for name in sorted(names)]
+    known = _listed.get(folder, {})
+    for gone in known.keys() - names:
+        _glanced.pop(known[gone], None)
+        _opened_before.pop(known[gone], None)
+    # The same paths as before: with thousands of runs, to make them takes longer than to look at the folders.
+    _listed[folder] = {name: known.get(name) or folder / name for name in sorted(names)}
+    return list(_listed[folder].values())
 
 
 def _may_be_run(entry: os.DirEntry[str]) -> bool:
@@ -150,19 +149,15 @@ def _may_be_run(entry: os.DirEntry[str]) -> bool:
         return True
 
 
-def _known(run: Run) -> Run | StoreError:
+def _as_opened(run: Run | BadRun) -> Run | BadRun:
     """What `open_run` found of a run that has not changed since; the run itself where it was not opened."""
     known = _opened_before.get(run.path)
-    return known[1] if known and known[0] == state_of(run.path) else run
+    return known[1] if isinstance(run, Run) and known and known[0] == state_of(run.path) else run
 
 
 def _glance(path: Path) -> Run | BadRun:
     """The run by its table `run`, after a check of the ends of its other files. The result is kept until the folder changes."""
-    try:
-        folder = path.stat()
-        now: Hashable = (folder.st_mtime_ns, folder.st_ino, *files.file_state(path / f"run{SUFFIX}"))
-    except OSError as error:
-        now = error.errno
+    now = _now(path)
     known = _glanced.get(path)
     # Any file of a bad run may be repaired.
     if known and known.now == now and (isinstance(known.found, Run) or known.files == state_of(path)):
@@ -176,6 +171,15 @@ def _glance(path: Path) -> Run | BadRun:
             return known.found
     _glanced[path] = known
     return known.found
+
+
+def _now(path: Path) -> Hashable:
+    """A value that changes when the folder of a run or its table `run` changes. It is asked of thousands of runs for a page."""
+    try:
+        folder, file = os.stat(path), os.stat(f"{path}/run{SUFFIX}")  # noqa: PTH116
+    except OSError as error:
+        return error.errno
+    return folder.st_mtime_ns, folder.st_ino, file.st_size, file.st_mtime_ns, file.st_ino, file.st_mode
 
 
 def _read_run(path: Path) -> Run:
@@ -224,8 +228,12 @@ def _info(row: pa.Table) -> dict[str, Any]:
     return {**info, "started_at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=started_us)}
 
 
-def _checked(run: Run) -> Run | StoreError:
-    """The run without the tables that are too large to be read; what is wrong with a table where one is wrong."""
+def _checked(run: Run) -> Run:
+    """The run without the tables that are too large to be read.
+
+    Raises:
+        StoreError: something is wrong with a table, or a table without which nothing can be shown is too large.
+    """
     checker = checks.Checker()
     left_out: dict[str, str] = {}
     for name in run.tables:
@@ -233,10 +241,10 @@ def _checked(run: Run) -> Run | StoreError:
             _check_table(run.path / f"{name}{SUFFIX}", schema.TABLES[name], checker)
         except TooLarge as error:
             if name not in budget.LONG_TABLES:
-                return error
+                raise
             left_out[name] = str(error)
-        except StoreError as error:
-            return error
+    if not left_out:
+        return run
     return replace(run, tables=tuple(name for name in run.tables if name not in left_out), left_out=left_out)
 
 
