@@ -196,7 +196,7 @@ def _once(find: Callable[Concatenate[Iterable[Listed], _Further], _Found]) -> Ca
     """A function of runs that is computed once for the same `Runs` and the same further arguments."""
 
     @wraps(find)
-    def found(every: Iterable[Listed], *args: _Further.args, **named: _Further.kwargs) -> _Found:
+    def found(every: Iterable[Listed], /, *args: _Further.args, **named: _Further.kwargs) -> _Found:
         if not isinstance(every, Runs):
             return find(every, *args, **named)
         key = (find, args, tuple(named.items()))

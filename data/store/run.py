@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,9 @@ from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_lat
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_SHORT: Final = 10_000  # rows
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,9 @@ class Run:
         with opened(self._file(name), table) as parquet:
             check_columns(self._file(name), table, parquet.schema_arrow)
             there = set(parquet.schema_arrow.names)
-            found = parquet.read(columns=[name for name in columns if name in there]).unify_dictionaries()
+            wanted = [name for name in columns if name in there]
+            # To start threads takes longer than to read a short table.
+            found = parquet.read(columns=wanted, use_threads=parquet.metadata.num_rows > _SHORT).unify_dictionaries()
             if not categories:
                 found = self._written_out(name, found)
         return with_later(found, table).select(columns)

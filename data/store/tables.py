@@ -15,6 +15,7 @@ from warpladder.data.store import budget
 from warpladder.data.store.errors import StoreError, TooLarge, cure, unreadable
 
 SUFFIX: Final = ".parquet"
+_AT_ONCE_BYTES: Final = 1 << 18
 
 
 @contextmanager
@@ -32,13 +33,13 @@ def opened(file: Path, categories: Table | None = None) -> Iterator[pq.ParquetFi
     try:
         if problem := files.kind_problem(file):
             raise StoreError(f"{file}: {problem}; {cure(file)}")
-        metadata = pq.read_metadata(pa.OSFile(os.fsencode(file)))
-        there = set(metadata.schema.to_arrow_schema().names)
+        source = _source(file)
+        metadata = pq.read_metadata(source)
+        there = set(metadata.schema.to_arrow_schema().names) if categories else ()
         table = schema.TABLES.get(file.stem)
         if table and (excess := budget.excess(table, metadata)):
             raise TooLarge(str(file), excess)
         texts = [c.name for c in categories.columns if pa.types.is_string(c.type) and c.name in there] if categories else []
-        source = pa.OSFile(os.fsencode(file))
         parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
     except StoreError:
         raise
@@ -51,6 +52,15 @@ def opened(file: Path, categories: Table | None = None) -> Iterator[pq.ParquetFi
             raise
         except Exception as error:
             raise unreadable(file, error) from error
+
+
+def _source(file: Path) -> pa.NativeFile:
+    """A file to read from. A small one is read at once: pyarrow asks the system for each column, and a table `run` has thirty."""
+    source = pa.OSFile(os.fsencode(file))
+    if source.size() > _AT_ONCE_BYTES:
+        return source
+    with source:
+        return pa.BufferReader(source.read_buffer())
 
 
 def check_columns(file: Path, table: Table, found: pa.Schema) -> None:
