@@ -5,7 +5,6 @@ nothing has changed, of the first draw of a page, and of the clicks after it.
 """
 
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -41,7 +40,12 @@ def make(folder: Path, runs: int) -> None:
                 if file.name != "run.parquet":
                     os.link(file, path / file.name)
             started = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
-            for name, value in (("run_id", path.name), ("label", f"run {number}"), ("started_at", started), ("device_name", f"GPU {number % 3}")):
+            for name, value in (
+                ("run_id", path.name),
+                ("label", f"run {number}"),
+                ("started_at", started),
+                ("device_name", f"GPU {number % 3}"),
+            ):
                 place = row.column_names.index(name)
                 row = row.set_column(place, row.schema.field(place), pa.array([value], row.schema.field(place).type))
             pq.write_table(row, path / "run.parquet")

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from warpladder.collectors.core.progress import Progress
+from warpladder.data.files import one_line
 
 
 class _Screen(Console):
@@ -29,7 +30,7 @@ class BarProgress(Progress):
 
     def __init__(self, headline: str) -> None:
         self._headline = headline
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         left = (TextColumn("left"), TimeRemainingColumn())
         self._bar = Bar(*columns, *left, console=_screen, disable=not _screen.is_terminal)
         self._task = self._bar.add_task("starting", total=None)
@@ -55,13 +56,13 @@ class BarProgress(Progress):
 
     def _begin(self) -> None:
         if self._headline:
-            _screen.print(self._headline, markup=False)
+            _screen.print(one_line(self._headline), markup=False)
             self._headline = ""
         self._bar.start()
         self._since = time.monotonic()
 
     def job(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
+        self._bar.update(self._task, description=one_line(text))
         self._since = time.monotonic()
 
     def advance(self) -> None:
@@ -74,7 +75,7 @@ class BarProgress(Progress):
     def end(self, lines: Sequence[str]) -> None:
         """Print what the recording found."""
         for line in lines:
-            _screen.print(line, markup=False)
+            _screen.print(one_line(line), markup=False)
 
 
 #: The most lines of what a recording found.

@@ -22,7 +22,7 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.ui.plain_table import markdown_table, plain_table
+from warpladder.dashboard.ui.plain_table import markdown_table, plain_lines, plain_table
 from warpladder.dashboard.ui.spreadsheet import csv
 from warpladder.dashboard.views.overview.query import overview
 from warpladder.data import store
@@ -70,7 +70,7 @@ def render(rows: pd.DataFrame, form: Answer) -> str:
     if form == "csv":
         return csv(rows)
     lines = (markdown_table if form == "markdown" else plain_table)(HEADINGS, texts(rows))
-    return "".join(f"{line}\n" for line in lines)
+    return plain_lines(lines)
 
 
 def texts(rows: pd.DataFrame) -> list[tuple[str, ...]]:

@@ -15,7 +15,12 @@ _KINDS: Final = {S_IFDIR: "a folder", S_IFIFO: "a FIFO", S_IFSOCK: "a socket", S
 
 
 def one_line(text: str) -> str:
-    """Text that can be printed anywhere. Bytes that are not UTF-8 and characters that end or hide a line become escapes."""
+    """Text that can be printed anywhere, and that any XML may hold.
+
+    Bytes that are not UTF-8 and characters that are not printable become escapes: those that end a line or turn its direction,
+    and what a terminal would carry out. Every text that leaves the program goes through this function, after which Markdown, HTML
+    and LaTeX escape what they read as markup.
+    """
     if text.isprintable():
         return text
     known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -192,7 +192,9 @@ class Runs(tuple[Listed, ...]):
         self.found: dict[Hashable, Any] = {}
 
 
-def _once(find: Callable[Concatenate[Iterable[Listed], _Further], _Found]) -> Callable[Concatenate[Iterable[Listed], _Further], _Found]:
+def _once(
+    find: Callable[Concatenate[Iterable[Listed], _Further], _Found],
+) -> Callable[Concatenate[Iterable[Listed], _Further], _Found]:
     """A function of runs that is computed once for the same `Runs` and the same further arguments."""
 
     @wraps(find)
