@@ -1,110 +1,85 @@
-"""How long a data folder of thousands of runs takes to list, at first and at each click, and what that adds to a click on each page.
+"""How long a page of the dashboard takes beside thousands of runs: `python -m benchmarks.many_runs [RUNS]`.
 
-    python -m benchmarks.many_runs [RUN] [--runs 2000] [--folder FOLDER]
-
-RUN, by default a shipped recording, is copied under that many names; all tables but `run` are links to its own. A click is a rerun of a
-page through Streamlit's test driver, the median of five, beside the same with two runs.
-
-Measured on two cores of an AMD EPYC that other programs used too (load 2), 2,000 runs; before runs were remembered, every click took
-16.1 s to list them:
-
-    first listing   2.7 s
-    listing again   0.05 s
-                  first, with two runs    a click, with two runs
-    overview      3.5 s  1.0 s            0.11 s  0.11 s
-    ladder        0.4 s  0.4 s            0.19 s  0.16 s
-    roofline      0.6 s  0.3 s            0.16 s  0.13 s
-    counters      0.2 s  0.1 s            0.04 s  0.03 s
-    gpus          0.2 s  0.1 s            0.05 s  0.03 s
-    trust         0.4 s  0.2 s            0.07 s  0.05 s
+It makes a folder of small runs of two workloads on three devices, and prints seconds: of the first list of them, of a list that
+nothing has changed, of the first draw of a page, and of the clicks after it.
 """
 
-import argparse
 import os
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from streamlit.testing.v1 import AppTest
-from streamlit.util import calc_hash
 
+from tests.dashboard.pages import lead
+from tests.synthetic import made_runs
+from warpladder.dashboard import server
 from warpladder.data import store
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-RUN: Final = store.RECORDED / "20261123T165210Z-h200-mlp-training-8f59"
-PAGES: Final = ("overview", "ladder", "roofline", "counters", "gpus", "trust")
-REPEATS: Final = 5
-GOAL_CLICK_S: Final = 0.3
+PAGES = ("overview", "ladder", "sizes", "trends", "compare", "trust")
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Make the runs and print what was measured."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("run", nargs="?", type=Path, default=RUN, help="folder of the run that is copied")
-    parser.add_argument("--runs", type=int, default=2_000, help="how many copies")
-    parser.add_argument("--folder", type=Path, help="where they are written meanwhile, on the file system of the run")
-    chosen = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="warpladder-", dir=chosen.folder) as folder:
-        few, many = Path(folder) / "few", Path(folder) / "many"
-        copy(chosen.run, few, 2)
-        copy(chosen.run, many, chosen.runs)
-        print(f"first listing   {seconds(lambda: store.list_runs([many])):6.2f} s")
-        again = statistics.median(seconds(lambda: store.list_runs([many])) for _ in range(REPEATS))
-        print(f"listing again   {again:6.3f} s (goal {GOAL_CLICK_S})")
-        store.LOCAL = store.RECORDED = Path(folder) / "none"  # type: ignore[misc]
-        for page in PAGES:
-            (first_two, two), (first_all, every) = click(few, page), click(many, page)
-            print(
-                f"{page:10} first {first_all:5.2f} s, with two runs {first_two:5.2f} s; click {every:5.2f} s, with two runs {two:5.2f} s"
-            )
+def make(folder: Path, runs: int) -> None:
+    """Write that many runs. Their tables but `run` are links to those of a few."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+        first = [
+            made_runs.write(Path(beside), f"{workload}{number}", rounds=8, workloads=(workload,))
+            for workload in ("conv2d", "tensor_transpose")
+            for number in range(2)
+        ]
+        rows = [pq.read_table(run / "run.parquet") for run in first]
+        for number in range(runs):
+            model, row = first[number % len(first)], rows[number % len(first)]
+            path = folder / f"r{number:05}"
+            path.mkdir()
+            for file in model.glob("*.parquet"):
+                if file.name != "run.parquet":
+                    os.link(file, path / file.name)
+            started = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
+            for name, value in (
+                ("run_id", path.name),
+                ("label", f"run {number}"),
+                ("started_at", started),
+                ("device_name", f"GPU {number % 3}"),
+            ):
+                place = row.column_names.index(name)
+                row = row.set_column(place, row.schema.field(place), pa.array([value], row.schema.field(place).type))
+            pq.write_table(row, path / "run.parquet")
 
 
-def copy(run: Path, folder: Path, count: int) -> None:
-    """Copies of a run, each with an id and a label of its own."""
-    info = pq.read_table(run / "run.parquet")
-    for number in range(count):
-        name = f"20260101T000000Z-copy-{number:05}"
-        (folder / name).mkdir(parents=True)
-        for file in run.iterdir():
-            if file.stem != "run":
-                link(file, folder / name / file.name)
-        mine = {"run_id": name, "label": f"copy {number}"}
-        pq.write_table(
-            pa.table({c: pa.array([mine[c]]) if c in mine else info[c] for c in info.column_names}, schema=info.schema),
-            folder / name / "run.parquet",
-        )
+def main(runs: int = 10_000) -> None:
+    """Make the runs, and print what each step takes."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "runs"
+        folder.mkdir()
+        make(folder, runs)
+        measure(folder)
 
 
-def link(file: Path, to: Path) -> None:
-    """A hard link, or a symbolic one where the two places are on different file systems."""
-    try:
-        os.link(file, to)
-    except OSError:
-        to.symlink_to(file)
-
-
-def click(folder: Path, page: str) -> tuple[float, float]:
-    """Seconds to open a page, and of a click on it."""
+def measure(folder: Path) -> None:
+    """Print what each step takes with the runs of a folder."""
+    store.LOCAL = store.RECORDED = folder.parent / "none"  # type: ignore[misc]
     os.environ["WARPLADDER_DATA_DIR"] = str(folder)
-    app = AppTest.from_file(str(ROOT / "dashboard" / "app.py"), default_timeout=300)
-    app._page_hash = calc_hash(page)  # before the first run, `switch_page` takes the file's name for the page's address
-    first = seconds(app.run)
-    assert not app.exception, app.exception[0].message
-    return first, statistics.median(seconds(app.run) for _ in range(REPEATS))
+    told("first list", lambda: store.list_runs([folder]))
+    told("list again", lambda: store.list_runs([folder]))
+    for page in PAGES:
+        app = AppTest.from_file(str(server.APP), default_timeout=600)
+        if page != "overview":
+            lead(app, page)
+        told(f"{page}: first draw", app.run)
+        for _ in range(2):
+            told(f"{page}: click", app.run)
 
 
-def seconds(what: Callable[[], object]) -> float:
-    """Seconds that a call takes."""
+def told(name: str, step: object) -> None:
     begin = time.perf_counter()
-    what()
-    return time.perf_counter() - begin
+    step()  # type: ignore[operator]
+    print(f"{name:24} {time.perf_counter() - begin:8.3f} s", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*map(int, sys.argv[1:]))

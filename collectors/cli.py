@@ -11,6 +11,7 @@ from warpladder import IS_CHECKOUT
 from warpladder.collectors import choice
 from warpladder.collectors.mistakes import MISTAKES
 from warpladder.command_line import SETTINGS, OneLineErrors
+from warpladder.data.files import one_line
 from warpladder.data.folders import LOCAL
 
 
@@ -156,7 +157,7 @@ def record_command(
     if watch and trace:
         raise plan.PlanError("--watch --trace: --watch takes times alone; record once more with --trace when it ends")
     if if_none and (existing := store.list_runs([data_dir])[0]):
-        print(existing[0].run_id)
+        print(one_line(existing[0].run_id))
         return
     request = plan.Request(
         names=_names_of(workloads),
@@ -199,9 +200,9 @@ def new_command(name: str, kind: str, arrays: str, folder: bool) -> None:
     skeleton.write(files)
     if lacking := skeleton.missing(arrays):
         print(lacking, file=sys.stderr)
-    print(f"wrote {' and '.join(map(str, files))}; next:")
+    print(one_line(f"wrote {' and '.join(map(str, files))}; next:"))
     for line in skeleton.commands(list(files)):
-        print(line)
+        print(one_line(line))
 
 
 @app.command("versus")
@@ -301,13 +302,14 @@ def list_command(workloads: Sequence[str], workload_files: Sequence[Path]) -> No
     from warpladder.workloads.api import format_params
 
     for workload in registry.load_all(_names_of(workloads), _files_of(workloads, workload_files)):
-        print(f"{workload.name}: {workload.title}{' (draft)' if workload.draft else ''}")
+        print(one_line(f"{workload.name}: {workload.title}{' (draft)' if workload.draft else ''}"))
         for variant in workload.variants:
             configs = " ".join(f"[{format_params(config)}]" for config in variant.configs if config)
             title = f"{variant.title}{' (draft)' if variant.draft else ''}"
-            print(f"  variant {variant.name:28} {variant.kind:8} {variant.role:9} {variant.precision:7} {title} {configs}")
+            kinds = f"{variant.kind:8} {variant.role:9} {variant.precision:7}"
+            print(one_line(f"  variant {variant.name:28} {kinds} {title} {configs}"))
         for case in workload.cases:
-            print(f"  case    {case.name:28} {','.join(case.sets)}")
+            print(one_line(f"  case    {case.name:28} {','.join(case.sets)}"))
 
 
 @app.command("summary")
@@ -338,9 +340,9 @@ def runs_command(data_dir: Path) -> None:
 
     good, bad = store.list_runs([store.RECORDED, data_dir])
     for run in good:
-        print(f"{run.run_id}  {run.title}")
+        print(one_line(f"{run.run_id}  {run.title}"))
     for broken in bad:
-        print(f"{broken.name}  cannot be opened: {broken.reason}", file=sys.stderr)
+        print(one_line(f"{broken.name}  cannot be opened: {broken.reason}"), file=sys.stderr)
 
 
 @app.command("doctor")

@@ -15,6 +15,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from warpladder.collectors.core.progress import Progress
+from warpladder.data.files import one_line
 
 
 class _Screen(Console):
@@ -43,7 +44,7 @@ class BarProgress(Progress):
 
     def __init__(self, headline: str) -> None:
         self._headline = headline
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._left = _Left()
         self._bar = Bar(*columns, self._left, console=_screen, disable=not _screen.is_terminal, transient=True)
         self._task = self._bar.add_task("starting", total=None)
@@ -72,13 +73,13 @@ class BarProgress(Progress):
 
     def _begin(self) -> None:
         if self._headline:
-            _screen.print(self._headline, markup=False)
+            _screen.print(one_line(self._headline), markup=False)
             self._headline = ""
         self._bar.start()
         self._since = time.monotonic()
 
     def job(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
+        self._bar.update(self._task, description=one_line(text))
         self._since = time.monotonic()
 
     def advance(self) -> None:
@@ -91,7 +92,7 @@ class BarProgress(Progress):
     def end(self, lines: Sequence[str]) -> None:
         """Print what the recording found."""
         for line in lines:
-            _screen.print(line, markup=False)
+            _screen.print(one_line(line), markup=False)
 
 
 #: The most lines of what a recording found.

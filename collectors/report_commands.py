@@ -15,7 +15,7 @@ from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.screen import print_id, say
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
-from warpladder.data import files, store
+from warpladder.data import store
 from warpladder.data.naming import Naming, NamingError
 
 #: Warnings of an import that are printed; a report of Nsight Systems may hold dozens.
@@ -57,9 +57,9 @@ def import_reports(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
             try:
                 run_id = read(path, data_dir, label, naming, sys.argv[1:], notes)
                 _warn(path.name, notes)
-                print(run_id, flush=True)
+                print_id(run_id)
             except (ReportError, NamingError, store.StoreError) as error:
-                print(error, file=sys.stderr)
+                say(str(error))
                 refused = True
     if refused:
         raise click.exceptions.Exit(2)
@@ -69,7 +69,7 @@ def _warn(name: str, notes: Notes) -> None:
     """Print the first warnings and errors of an import on stderr, and the number of the others."""
     warnings = notes.warnings()
     for text in warnings[:_MOST_WARNINGS]:
-        say(files.one_line(f"{name}: {text}"))
+        say(f"{name}: {text}")
     if len(warnings) > _MOST_WARNINGS:
         more = len(warnings) - _MOST_WARNINGS
-        say(files.one_line(f"{name}: {more} more warnings on the dashboard's page Runs & checks"))
+        say(f"{name}: {more} more warnings on the dashboard's page Runs & checks")

@@ -4,16 +4,18 @@ import os
 import sys
 from contextlib import suppress
 
+from warpladder.data.files import one_line
+
 
 def say(text: str) -> None:
     """Print a line on stderr; do nothing if stderr is closed."""
     with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(one_line(text), file=sys.stderr, flush=True)
 
 
 def print_id(run_id: str) -> None:
     """Print a run's id on stdout; do nothing if stdout is closed."""
     try:
-        print(run_id, flush=True)
+        print(one_line(run_id), flush=True)
     except OSError:  # the pipe is closed; keep Python from flushing to it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

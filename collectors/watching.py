@@ -30,6 +30,8 @@ from warpladder.data import store
 
 #: A collector that takes no times.
 _COUNTS: Final = "nsight_compute"
+#: Recordings in a row that a change of a file ended, after which the files themselves are taken to write it.
+_MOST_AGAIN: Final = 3
 
 
 def watch(request: Request, collector: str, launcher: Launcher, data_dir: Path, label: str) -> None:
@@ -79,8 +81,12 @@ class _Watch:
     def run(self) -> bool:
         """Record and wait in turn, until a signal comes. Returns whether it came during a recording."""
         while True:
+            again = 0
             while self._record() and not self._stop.number:
-                pass
+                again += 1
+                if again == _MOST_AGAIN:
+                    self._say_what_writes()
+                    break
             if self._stop.number:
                 return True
             others = sum(file.is_file() for file in self._saves.files) - len(self._files)
@@ -89,6 +95,18 @@ class _Watch:
             while not self._wait():
                 if self._stop.number:
                     return False
+
+    def _say_what_writes(self) -> None:
+        """Say which files changed in each of several recordings, and take what they hold now as known."""
+        self._saves.settle(self._files, self._ended)  # a process of the last recording may still write
+        now = snapshot.files_now(list(self._known))
+        writes = [file for file, text in now.items() if text != self._known[file]]
+        say(
+            f"{_names(writes or self._files)}: changed during each of {_MOST_AGAIN} recordings in a row; if loading the files writes it, "
+            "write it elsewhere. The next save records again"
+        )
+        self._known = now
+        self._saves = Saves(now)
 
     def _wait(self) -> bool:
         """Wait for a save or a signal. Returns whether the files say something else than when they were loaded last."""

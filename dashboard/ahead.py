@@ -13,7 +13,7 @@ from warpladder.data import store
 def compute() -> None:
     """Compute them for the device that Overview shows first. A run that cannot be opened is passed over."""
     with contextlib.suppress(argparse.ArgumentError, store.StoreError):
-        every = list(runs.listing(runs.data_dirs()).index.values())
+        every = runs.listing(runs.data_dirs()).every
         for device in run_index.devices(every)[:1]:
             for workload in run_index.workloads(every, device):
                 with contextlib.suppress(store.StoreError):

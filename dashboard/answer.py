@@ -24,7 +24,7 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.ui.plain_table import markdown_table, plain_table
+from warpladder.dashboard.ui.plain_table import markdown_table, plain_lines, plain_table
 from warpladder.dashboard.ui.spreadsheet import csv
 from warpladder.dashboard.views.overview.query import overview
 from warpladder.data import store
@@ -75,8 +75,7 @@ def render(rows: pd.DataFrame, form: Answer) -> str:
         return ""
     if form == "csv":
         return csv(rows)
-    lines = markdown_table(HEADINGS, texts(rows)) if form == "markdown" else table(rows)
-    return "".join(f"{line}\n" for line in lines)
+    return plain_lines(markdown_table(HEADINGS, texts(rows)) if form == "markdown" else table(rows))
 
 
 def texts(rows: pd.DataFrame) -> list[tuple[str, ...]]:

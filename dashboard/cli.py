@@ -54,7 +54,10 @@ def _load(run: str, data_dirs: Sequence[str]) -> "RunData":
     from warpladder.dashboard.core import run_data
     from warpladder.data import store
 
-    return run_data.load(store.find_run(run, _folders(data_dirs)))
+    found = store.find_run(run, _folders(data_dirs))
+    for reason in found.left_out.values():
+        print(f"left out: {reason}", file=sys.stderr)
+    return run_data.load(found)
 
 
 def _folders(data_dirs: Sequence[str]) -> "list[Path]":

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Final
@@ -15,7 +16,8 @@ from warpladder.dashboard.core.lost import Lost, told
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.formats import Comparison as Form
 from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_ends
-from warpladder.dashboard.ui.plain_table import markdown_table, plain_table
+from warpladder.dashboard.ui.plain_table import markdown_table, markdown_text, plain_lines, plain_table
+from warpladder.data.files import one_line
 
 _HEADINGS: Final = (
     "verdict",
@@ -57,26 +59,21 @@ def _text(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     lines += [f"{'warning: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
     lines += _sources(found)
     lines += plain_table(_HEADINGS, _rows(found))
-    return "".join(f"{line}\n" for line in (*lines, *alone(found), *_left_out(found), sentence(found.changes, found.lost)))
+    return plain_lines((*lines, *alone(found), *_left_out(found), sentence(found.changes, found.lost)))
 
 
 def _markdown(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
-    lines = [f"**{sentence(found.changes, found.lost)}**", "", f"A: {_title(a)}  ", f"B: {_title(b)}", ""]
-    lines += [f"- {'**warning**: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
-    lines += [f"- {line}" for line in (*_sources(found), *alone(found))]
+    told = markdown_text(sentence(found.changes, found.lost))
+    lines = [f"**{told}**", "", f"A: {markdown_text(_title(a))}  ", f"B: {markdown_text(_title(b))}", ""]
+    lines += [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(said)}" for fact, said in _facts(found)]
+    lines += [f"- {markdown_text(line)}" for line in (*_sources(found), *alone(found))]
     if rows := _rows(found):
         lines += ["", *markdown_table(_HEADINGS, rows)]
-    lines += [
-        "",
-        *_left_out(found),
-        "To record both again:",
-        "",
-        "```sh",
-        str(a.info["command"]),
-        str(b.info["command"]),
-        "```",
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    commands = [str(a.info["command"]), str(b.info["command"])]
+    # A fence ends at a line of as many marks.
+    fence = "`" * max(3, 1 + max(len(marks) for command in commands for marks in re.findall("`+", command) or [""]))
+    lines += ["", *_left_out(found), "To record both again:", "", f"{fence}sh", *commands, fence]
+    return plain_lines(lines)
 
 
 def _json(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
@@ -99,30 +96,36 @@ def _json(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
 
 def _junit(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
     failed = set(map(id, failures(found, limit)))
-    suite = ElementTree.Element("testsuite", name=f"{_title(a)} to {_title(b)}")
+    suite = ElementTree.Element("testsuite", name=one_line(f"{_title(a)} to {_title(b)}"))
     suite.set("tests", str(len(found.changes) + len(found.lost)))
     suite.set("failures", str(len(failed)))
     skipped = [each for each in found.lost if not each.fails]
     suite.set("skipped", str(len(skipped)))
     for each in found.lost:
-        case = _testcase(suite, each)
         tag = "failure" if each.fails else "skipped"
-        ElementTree.SubElement(case, tag, message=each.reason).text = f"A: {format_duration(each.a_ns.value)}"
+        _element(_testcase(suite, each), tag, f"A: {format_duration(each.a_ns.value)}", message=each.reason)
     for change in found.changes:
         case = _testcase(suite, change)
         case.set("time", f"{change.b_ns.value / 1e9:.9f}")
         if id(change) in failed:
-            failure = ElementTree.SubElement(case, "failure", message=f"slower: {_ratio(change.ratio)}")
-            failure.text = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
+            told = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
+            _element(case, "failure", told, message=f"slower: {_ratio(change.ratio)}")
         elif change.verdict in ("drifted", "unknown"):
-            ElementTree.SubElement(case, "system-out").text = f"{change.verdict}: {_ratio(change.ratio)}"
+            _element(case, "system-out", f"{change.verdict}: {_ratio(change.ratio)}")
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _testcase(suite: ElementTree.Element, cell: Change | Lost) -> ElementTree.Element:
     name = f"{cell.case} {cell.name} {cell.timing.scope} {cell.timing.cache}"
-    return ElementTree.SubElement(suite, "testcase", classname=cell.workload, name=name)
+    return _element(suite, "testcase", classname=cell.workload, name=name)
+
+
+def _element(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
+    """A new element below another one. Its texts are without the characters that XML may not hold."""
+    made = ElementTree.SubElement(parent, tag, {name: one_line(value) for name, value in attributes.items()})
+    made.text = one_line(text) or None
+    return made
 
 
 _RENDERERS: Final[Mapping[Form, Callable[[Comparison, RunData, RunData, float], str]]] = {

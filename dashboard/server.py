@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
@@ -44,6 +45,8 @@ _WARM_UP: Final = "warm-up"
 _OF_PAGES: Final = "streamlit.runtime.scriptrunner_utils.script_run_context"
 _PATIENCE_S: Final = 30.0
 _STEP_S: Final = 0.05
+#: The first parts of addresses of files.
+_FOLDERS: Final = frozenset({"_stcore", "media", "component", "static", "app", "ours"})
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:[0-9]{1,5})?", re.IGNORECASE)
 
 
@@ -71,6 +74,9 @@ class Guard:
         if refusal := self._refusal(headers):
             await PlainTextResponse(f"{refusal}\n", status_code=403)(scope, receive, send)
             return
+        if page := _page_above(scope["path"], headers):
+            await RedirectResponse(page)(scope, receive, send)
+            return
         policy = _policy(headers["host"])
 
         async def send_with_policy(message: Message) -> None:
@@ -90,10 +96,24 @@ class Guard:
         return ""
 
 
+def _page_above(path: str, headers: Headers) -> str:
+    """Where to lead a browser that asks for a page below a page, such as `/ladder/x`; empty for other requests.
+
+    Streamlit would serve its own page there, which looks for its server below that address and waits for ever.
+    """
+    first, *rest = path.strip("/").split("/")
+    leads = bool(rest) and headers.get("sec-fetch-dest") == "document" and first not in _FOLDERS
+    return f"/{quote(first)}" if leads else ""
+
+
 def _policy(host: str) -> str:
-    """The policy for a page: it may load from this server and open its WebSocket. Plotly needs `eval` for its WebGL code."""
+    """The policy for a page: it may load from this server and open its WebSocket, and no other site may frame it.
+
+    Plotly needs `eval` for its WebGL code.
+    """
     return (
-        f"default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' ws://{host} wss://{host} data: blob:"
+        f"default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' ws://{host} wss://{host} data: blob:; "
+        "frame-ancestors 'self'"
     )
 
 

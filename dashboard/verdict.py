@@ -37,7 +37,7 @@ from warpladder.dashboard.ui.numbers import (
     format_interval,
     format_ratio,
 )
-from warpladder.dashboard.ui.plain_table import plain_table
+from warpladder.dashboard.ui.plain_table import plain_lines, plain_table
 from warpladder.data import store
 
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")
@@ -90,7 +90,7 @@ def verdicts(
         if found := _cells(data, each, history, smallest):
             rows.append((name, *_line(found)))
         failed += [f"{name}: {failure}" for failure in _failures(data, each)]
-    return "".join(f"{line}\n" for line in (*plain_table(_HEADINGS, rows), *failed))
+    return plain_lines((*plain_table(_HEADINGS, rows), *failed))
 
 
 def _cells(data: RunData, asked: Asked, history: History | None, smallest: float) -> list[_Cell]:

@@ -18,7 +18,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.formats import ANSWERS, Answer
 from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_estimate, format_ratio, significant
-from warpladder.dashboard.ui.plain_table import markdown_table, plain_table
+from warpladder.dashboard.ui.plain_table import markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.dashboard.ui.spreadsheet import csv
 from warpladder.data import store
 from warpladder.data.names import Phase
@@ -76,8 +76,9 @@ def render(rows: pd.DataFrame, form: Answer) -> str:
     headings = ("program", "time", f"times as fast as {first}", "verdict", "n", *phases.values())
     lines = [_line(row, tuple(phases)) for row in rows.to_dict("records")]
     table = (markdown_table if form == "markdown" else plain_table)(headings, lines)
-    between = [""] if form == "markdown" else []
-    return "".join(f"{line}\n" for line in (*table, *between, *_notes(rows)))
+    if form == "markdown":
+        return plain_lines((*table, "", *map(markdown_text, _notes(rows))))
+    return plain_lines((*table, *_notes(rows)))
 
 
 def _line(row: Mapping[Any, Any], phases: tuple[str, ...]) -> tuple[str, ...]:

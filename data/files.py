@@ -3,6 +3,7 @@
 The store, the importers of reports and the dashboard share them.
 """
 
+import errno
 import os
 from collections.abc import Hashable
 from pathlib import Path
@@ -14,7 +15,14 @@ _KINDS: Final = {S_IFDIR: "a folder", S_IFIFO: "a FIFO", S_IFSOCK: "a socket", S
 
 
 def one_line(text: str) -> str:
-    """Text that can be printed anywhere. Bytes that are not UTF-8 and characters that end or hide a line become escapes."""
+    """Text that can be printed anywhere, and that any XML may hold.
+
+    Bytes that are not UTF-8 and characters that are not printable become escapes: those that end a line or turn its direction,
+    and what a terminal would carry out. Every text that leaves the program goes through this function, after which Markdown, HTML
+    and LaTeX escape what they read as markup.
+    """
+    if text.isprintable():
+        return text
     known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in known)
 
@@ -50,26 +58,47 @@ def is_folder(path: Path) -> bool:
 
 
 def kind_problem(file: Path) -> str | None:
-    """Why it cannot be read as a file, e.g. because it is a folder or a FIFO; None if it can."""
-    try:
-        mode = file.stat().st_mode
-    except OSError as error:
-        return f"cannot be read ({error.strerror})"
-    return None if S_ISREG(mode) else f"is not a file but {_KINDS.get(S_IFMT(mode), 'something else')}"
+    """Why it cannot be read as a file, e.g. because it is a folder or a FIFO; None if it can.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    mode = file.stat().st_mode
+    return None if S_ISREG(mode) else _kind(mode)
+
+
+def _kind(mode: int) -> str:
+    return f"is not a file but {_KINDS.get(S_IFMT(mode), 'something else')}"
+
+
+def read_bytes(file: Path, most: int = -1) -> bytes:
+    """The content of a file, or its first bytes. Opening a FIFO would wait for a writer, which no signal ends.
+
+    Args:
+        most: bytes to read at most; all if it is negative.
+
+    Raises:
+        OSError: it cannot be read, or it is a folder, a FIFO, a socket or a device.
+    """
+    if problem := kind_problem(file):
+        raise OSError(errno.EINVAL, problem, str(file))
+    with file.open("rb") as opened:
+        return opened.read(most)
 
 
 def ends_problem(file: Path) -> str | None:
     """Why it is no parquet file, by its first and last four bytes; None if it may be one. A file that was cut off lacks the
-    last ones."""
+    last ones.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     if problem := kind_problem(file):
         return problem
-    try:
-        with file.open("rb") as opened:
-            begin = opened.read(len(_PARQUET))
-            opened.seek(max(opened.seek(0, os.SEEK_END) - len(_PARQUET), 0))
-            end = opened.read(len(_PARQUET))
-    except OSError as error:
-        return f"cannot be read ({error.strerror}{'; chmod u+r gives the right' if isinstance(error, PermissionError) else ''})"
+    with file.open("rb") as opened:
+        begin = opened.read(len(_PARQUET))
+        opened.seek(max(opened.seek(0, os.SEEK_END) - len(_PARQUET), 0))
+        end = opened.read(len(_PARQUET))
     return None if begin == end == _PARQUET else "not a readable parquet file (it was cut off, or is another file)"
 
 

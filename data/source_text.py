@@ -4,6 +4,7 @@ Three rooms read sources, and need the same text: `workloads` compiles it, the r
 compares the recorded hash with the file of today. This is the only module of `data` that `workloads` imports.
 """
 
+import errno
 import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -53,8 +54,11 @@ class _Reader:
 
     def read(self, file: Path, shown: PurePosixPath) -> str:
         """The text of a file that messages call `shown`."""
-        if self._lenient and not file.is_file():
-            return ""
+        if not file.is_file():
+            if self._lenient:
+                return ""
+            if file.exists():  # opening a FIFO would wait for a writer
+                raise OSError(errno.EINVAL, "is not a file", str(file))
         same = file.resolve()
         if same in self._once or same in self._open:
             return ""

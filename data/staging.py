@@ -151,7 +151,15 @@ def _try_lock(lock: int) -> bool | None:
 def _is_still(path: Path, descriptor: int) -> bool:
     """Whether a path still names the file that is open."""
     try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
+        return is_same(path, os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def is_same(path: Path, known: os.stat_result) -> bool:
+    """Whether a path names the file or folder that had this status."""
+    try:
+        return os.path.samestat(path.stat(), known)
     except OSError:
         return False
 

@@ -1,4 +1,4 @@
-"""Bounds on the processor's time that a piece of a test may take: what grows with the square of its input would take many times as much."""
+"""Bounds on the time of a piece of a test: on the processor's for what may grow with the square of its input, on the clock's for a wait."""
 
 import signal
 from collections.abc import Iterator
@@ -20,3 +20,19 @@ def cpu_seconds(most: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+
+
+@contextmanager
+def no_hang(most: float) -> Iterator[None]:
+    """Fails where the block takes more seconds. For what waits and takes no time of the processor, such as opening a FIFO."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise AssertionError(f"waited for more than {most:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, most)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import click
 
+from warpladder.data.files import one_line
+
 #: Of every group of commands.
 SETTINGS: Final[dict[str, Any]] = {"no_args_is_help": True, "context_settings": {"show_default": True}}
 
@@ -27,7 +29,7 @@ class OneLineErrors(click.Group):
         except Exception as error:
             if not isinstance(error, imported(self._mistakes)):
                 raise
-            print(error, file=sys.stderr)
+            print(one_line(str(error)), file=sys.stderr)
             raise click.exceptions.Exit(2) from error
 
 

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from warpladder.data.files import one_line
 from warpladder.data.names import Source
 from warpladder.data.staging import Staging, abandoned
 
@@ -24,7 +25,7 @@ def salvage(data_dir: Path) -> None:
         finally:
             staging.release()
         if said:
-            print(f"{data_dir}: the recording {staging.run_id} was cut off: {said}", file=sys.stderr)
+            print(one_line(f"{data_dir}: the recording {staging.run_id} was cut off: {said}"), file=sys.stderr)
 
 
 def _taken_up(data_dir: Path, staging: Staging) -> str:

@@ -19,7 +19,7 @@ from warpladder.collectors.nsight_compute.metrics import METRICS
 from warpladder.collectors.nsight_compute.session import MAGIC, read_session
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
-from warpladder.data import naming, schema
+from warpladder.data import files, naming, schema
 from warpladder.data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
 from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming
@@ -54,8 +54,7 @@ def is_printed(path: Path) -> bool:
 
 def _begins(path: Path, *beginnings: bytes) -> bool:
     try:
-        with path.open("rb") as file:
-            return file.read(max(map(len, beginnings))).startswith(beginnings)
+        return files.read_bytes(path, max(map(len, beginnings))).startswith(beginnings)
     except OSError:
         return False
 

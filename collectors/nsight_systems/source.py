@@ -1,10 +1,10 @@
 """Opens a report in any format: SQLite export, folder of parquet files, or `.nsys-rep`/`.qdrep` through `nsys export`.
 
-A report may come from an untrusted source. It is opened read-only and never changed. Only base tables are read, by names from
-this package. Texts are cut to `TEXT_LIMIT`, so that a long string in a file cannot exhaust memory.
+A report may come from an untrusted source. It is opened read-only and never changed. Only plain tables are read, by names from
+this package, and none of their generated columns. So no expression of the file runs. Rows, steps and seconds are limited. Texts
+are cut to `TEXT_LIMIT`, so that a long string in a file cannot exhaust memory.
 """
 
-import contextlib
 import re
 import sqlite3
 import tempfile
@@ -20,8 +20,9 @@ import pyarrow as pa
 from warpladder.collectors.nsight_systems.run import export
 from warpladder.collectors.nsight_systems.unsettled import settled
 from warpladder.collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
-from warpladder.data import store
+from warpladder.data import files, store
 
+_HEAD_BYTES: Final = 256
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _NSYS_MAGIC: Final = b"NVIDIA Tegra Profiler Report"
 _LFS_MAGIC: Final = b"version https://git-lfs"
@@ -29,8 +30,15 @@ _CURE: Final = "name a .nsys-rep, or what `nsys export --type sqlite` or `--type
 
 #: A report with more tables is refused; exports have about a hundred.
 _MOST_TABLES: Final = 10_000
-#: Limit of steps of SQLite's virtual machine per table name; reading one takes about 6.
+#: Limit of steps of SQLite's virtual machine per table; reading its name takes about 6, and listing it 10.
 _STEPS_A_TABLE: Final = 15
+#: Limit of its steps when it asks whether a table has a row.
+_STEPS_OF_A_ROW: Final = 1_000
+#: Fewest bytes of a row in a file. A file whose tables have more rows refers to the same page again and again.
+_LEAST_ROW_BYTES: Final = 4
+#: Seconds that reading a file may take, and bytes for which it may take a second more: a slow network disk reads 20 MB/s.
+_SECONDS: Final = 30.0
+_BYTES_A_SECOND: Final = 4_000_000
 
 #: A table StringIds and any of these show that Nsight Systems wrote the file.
 _MARKS: Final = frozenset(
@@ -55,17 +63,25 @@ class SqliteReport(Report):
 
     def __init__(self, path: Path, name: str, remarks: Sequence[tuple[str, str]] = ()) -> None:
         self._uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
-        _check_length(path, name)
+        size = _check_length(path, name)
+        self._most_rows = size // _LEAST_ROW_BYTES
         try:
-            with closing(sqlite3.connect(self._uri, uri=True)) as database:
+            with self._limited(_STEPS_A_TABLE * _MOST_TABLES) as database:
                 columns = _columns(database, name)
         except (sqlite3.Error, UnicodeError) as error:
             raise ReportError(f"{name}: a damaged SQLite file ({error}); export it again") from error
-        super().__init__(name, _of_nsys(name, columns), remarks)
+        super().__init__(name, _of_nsys(name, columns), remarks, _SECONDS + size / _BYTES_A_SECOND)
+
+    @contextmanager
+    def _limited(self, steps: int) -> Iterator[sqlite3.Connection]:
+        """The file, for statements that end with an error after that many steps of SQLite's virtual machine."""
+        with closing(sqlite3.connect(self._uri, uri=True)) as database:
+            database.set_progress_handler(lambda: True, steps)
+            yield database
 
     def _has_rows(self, table: str) -> bool:
         try:
-            with closing(sqlite3.connect(self._uri, uri=True)) as database:  # names of this package only
+            with self._limited(_STEPS_OF_A_ROW) as database:  # names of this package only
                 return database.execute(f'select 1 from "{table}" limit 1').fetchone() is not None
         except sqlite3.Error as error:
             raise self._damaged(table, error) from error
@@ -75,10 +91,17 @@ class SqliteReport(Report):
         picked = [f'cast("{name}" as integer) as "{name}"' for name in integers]
         picked += [f'coalesce(cast(substr("{name}", 1, {TEXT_LIMIT}) as text), \'\') as "{name}"' for name in texts]
         options = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
+        rows = 0
         try:
             with adbc.connect(self._uri) as connection, connection.cursor(adbc_stmt_kwargs=options) as cursor:
                 cursor.execute(f'select {", ".join(picked)} from "{table}"')  # names of this package only
-                yield from cursor.fetch_record_batch()
+                for batch in cursor.fetch_record_batch():
+                    rows += batch.num_rows
+                    if rows > self._most_rows:
+                        raise ReportError(
+                            f"{self.name}: table {table} has more rows than the file has room for; export it again"
+                        )
+                    yield batch
         except (adbc.Error, pa.ArrowException, OSError) as error:
             raise self._damaged(table, error) from error
 
@@ -118,8 +141,7 @@ def open_report(path: Path) -> Iterator[Report]:
     """
     try:
         is_folder = path.is_dir()
-        with contextlib.nullcontext() if is_folder else path.open("rb") as file:
-            head = file.read(256) if file else b""
+        head = b"" if is_folder else files.read_bytes(path, _HEAD_BYTES)
     except OSError as error:
         raise ReportError(f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions") from error
     if is_folder:
@@ -155,31 +177,36 @@ def _of_nsys(name: str, columns: Columns) -> Columns:
 
 
 def _columns(database: sqlite3.Connection, name: str) -> Columns:
-    """Return table -> names of its columns. Views and virtual tables are skipped, because they can generate rows without end.
+    """Return plain table -> names of its columns that are stored.
 
-    The number of tables is limited. SQLite's time to read their names grows with the square of their number, and the rows of
-    each table are read through a new connection. 100,000 tables would take minutes.
+    SQLite itself tells what is a plain table. A view or a virtual table can generate rows without end. SQLite would prepare and
+    call them to list their columns, so that all but the two pragmas is forbidden.
+
+    The number of tables is limited, since the rows of each are read through a new connection.
     """
-    too_many: list[bool] = []
-
-    def stop() -> bool:
-        too_many.append(True)
-        return True
-
-    database.set_progress_handler(stop, _STEPS_A_TABLE * _MOST_TABLES)
+    database.execute("pragma trusted_schema = off")
+    database.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action == sqlite3.SQLITE_PRAGMA else sqlite3.SQLITE_DENY)
     try:
-        query = "select name from sqlite_master where type = 'table' and sql not like 'create virtual%'"
-        tables = [str(table) for (table,) in database.execute(query)]
+        listed = database.execute("pragma main.table_list").fetchall()
     except sqlite3.OperationalError as error:
-        if too_many:
+        if str(error) == "interrupted":
             _refuse_many(name, _MOST_TABLES + 1)
-        raise error
+        raise
+    if not listed:
+        raise ReportError(
+            f"{name}: cannot be checked with SQLite {sqlite3.sqlite_version}; use a Python with SQLite 3.37 or later"
+        )
+    tables = [str(table) for _, table, kind, *_ in listed if kind == "table" and not str(table).startswith("sqlite_")]
     _refuse_many(name, len(tables))
-    database.set_progress_handler(None, 0)
+    # `table_info` leaves out generated columns.
     return {
-        table: frozenset(str(row[0]) for row in database.execute("select name from pragma_table_info(?)", (table,)))
+        table: frozenset(str(row[1]) for row in database.execute(f"pragma main.table_info({_quoted(table)})"))
         for table in tables
     }
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _refuse_many(name: str, tables: int) -> None:
@@ -189,16 +216,19 @@ def _refuse_many(name: str, tables: int) -> None:
         )
 
 
-def _check_length(path: Path, name: str) -> None:
-    """Compare the file's length with the page count in SQLite's header; an incomplete download is shorter."""
+def _check_length(path: Path, name: str) -> int:
+    """Return the file's length in bytes, after a comparison with the page count in SQLite's header; an incomplete download is
+    shorter."""
     with path.open("rb") as file:
         head = file.read(100)
     page = int.from_bytes(head[16:18], "big")
     page = 65_536 if page == 1 else page
     pages = int.from_bytes(head[28:32], "big")
     counted = head[24:28] == head[92:96]  # the header's page count is valid only if these are equal
-    if len(head) < 100 or (counted and page * pages > path.stat().st_size):
+    size = path.stat().st_size
+    if len(head) < 100 or (counted and page * pages > size):
         raise ReportError(f"{name}: truncated; copy it again, or export it again")
+    return size
 
 
 def _first_line(error: Exception) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from warpladder.collectors.programs.runner import MOST_OUTPUT, Ended, Launch
 from warpladder.collectors.programs.words import Program
+from warpladder.data.files import one_line
 
 #: In the detail of a verdict, where outputs were not compared.
 NOT_COMPARED: Final = "outputs were not compared"
@@ -165,7 +166,7 @@ def _shown(path: Path, since: int, at: int) -> str:
         text = file.read(4 * _MOST_OF_A_LINE)
     if begin + len(text) <= at:
         return "the end"
-    line = _plain(text.split(b"\n")[0])[:_MOST_OF_A_LINE]
+    line = one_line(text.split(b"\n")[0].decode("utf-8", "surrogateescape"))[:_MOST_OF_A_LINE]
     return f"'{'…' if begin > since else ''}{line}'"
 
 
@@ -177,8 +178,4 @@ def _last_line(path: Path) -> str:
             lines = [line for line in file.read().splitlines() if line.strip()]
     except OSError:
         return ""
-    return _plain(lines[-1].strip())[:_MOST_OF_STDERR] if lines else ""
-
-
-def _plain(text: bytes) -> str:
-    return "".join(letter if letter.isprintable() else "�" for letter in text.decode("utf-8", "replace"))
+    return one_line(lines[-1].strip().decode("utf-8", "surrogateescape"))[:_MOST_OF_STDERR] if lines else ""

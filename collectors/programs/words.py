@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from warpladder.collectors.core.environment import without_folders
+from warpladder.data.files import one_line
 
 #: Characters that only a shell interprets, outside of quotes; `$` and the backquote also within double quotes.
 _OF_SHELLS: Final = frozenset("|&;<>()$`*?[\n")
@@ -68,17 +69,15 @@ def parse(text: str, *, shell: bool = False) -> Program:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise ProgramError(f"{_one_line(text)}: cannot be split into words ({error}); close its quotes") from error
+        raise ProgramError(f"{one_line(text)}: cannot be split into words ({error}); close its quotes") from error
     found = _for_a_shell(text)
     if found:
         shown = "a line break" if found == "\n" else f"the character {found}"
-        raise ProgramError(
-            f"{_one_line(text)}: {shown} has a meaning to a shell only; quote it, or give --shell to run a shell"
-        )
+        raise ProgramError(f"{one_line(text)}: {shown} has a meaning to a shell only; quote it, or give --shell to run a shell")
     if not words or not words[0]:
-        raise ProgramError(f"{_one_line(text)}: names no program; write for example './solver 2048'")
+        raise ProgramError(f"{one_line(text)}: names no program; write for example './solver 2048'")
     if _ASSIGNMENT.match(words[0]) and "/" not in words[0].partition("=")[0]:
-        raise ProgramError(f"{_one_line(text)}: sets a variable, which a shell does; write env {words[0]} …, or give --shell")
+        raise ProgramError(f"{one_line(text)}: sets a variable, which a shell does; write env {words[0]} …, or give --shell")
     return Program(text, tuple(words))
 
 
@@ -117,7 +116,3 @@ def _for_a_shell(text: str) -> str:
         else:
             beginning = character.isspace()
     return ""
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

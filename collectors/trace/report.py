@@ -5,6 +5,7 @@ Texts are cut to `TEXT_LIMIT`, so that a long string in a file cannot exhaust me
 
 import queue
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
@@ -15,6 +16,8 @@ import pyarrow.compute as pc
 
 BATCH_ROWS: Final = 250_000
 TEXT_LIMIT: Final = 8192
+#: Seconds to wait for the reading thread at the end, which stops after the batch that it reads.
+_LAST_BATCH_S: Final = 1.0
 
 Columns: TypeAlias = Mapping[str, frozenset[str]]
 
@@ -30,10 +33,14 @@ class Report(ABC):
         name: the file's name, for messages and column `source`.
         columns: table -> names of its columns.
         remarks: severity and text of messages about the opening of the report.
+        seconds: that all reading may take together; None for any number.
     """
 
-    def __init__(self, name: str, columns: Columns, remarks: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, name: str, columns: Columns, remarks: Sequence[tuple[str, str]] = (), seconds: float | None = None
+    ) -> None:
         self.name, self.columns, self.remarks = name, columns, remarks
+        self._seconds = self._left = seconds
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the report has the table with these columns."""
@@ -61,7 +68,7 @@ class Report(ABC):
         wanted = ([name for name in integers if name in present], [name for name in texts if name in present])
         if not any(wanted):
             return
-        with closing(_read_ahead(self._read(table, *wanted))) as found:
+        with closing(self._read_ahead(table, self._read(table, *wanted))) as found:
             for batch in found:
                 arrays = [
                     pc.cast(batch.column(name), pa.int64(), safe=False) if name in present else pa.nulls(len(batch), pa.int64())
@@ -82,6 +89,60 @@ class Report(ABC):
                 if len(found) >= limit:
                     break
         return found
+
+    def _read_ahead(self, table: str, batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the same batches, and read the next one while the caller works on the last one.
+
+        The calling thread only waits, so that a signal ends it at once, even where the reader hangs.
+        """
+        ready: queue.Queue[Any] = queue.Queue(maxsize=2)
+        stopped = threading.Event()
+
+        def offer(item: Any) -> bool:
+            while not stopped.is_set():
+                try:
+                    ready.put(item, timeout=0.1)
+                    return True
+                except queue.Full:
+                    continue
+            return False
+
+        def read() -> None:
+            try:
+                for batch in batches:
+                    if not offer(batch):
+                        return
+                offer(None)
+            except BaseException as error:  # passed to the consumer below, which raises it
+                offer(error)
+            finally:
+                batches.close()
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        try:
+            while (item := self._wait(table, ready)) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            stopped.set()
+            thread.join(_LAST_BATCH_S)
+
+    def _wait(self, table: str, ready: "queue.Queue[Any]") -> Any:
+        """The next item. The time until it comes is taken from the seconds left."""
+        if self._left is None:
+            return ready.get()
+        begin = time.monotonic()
+        try:
+            return ready.get(timeout=max(self._left, 0.0))
+        except queue.Empty:
+            raise ReportError(
+                f"{self.name}: table {table} was not read within {self._seconds:.0f} s, far longer than a file of its size takes; "
+                "copy it to a local disk, or export it again"
+            ) from None
+        finally:
+            self._left -= time.monotonic() - begin
 
     @abstractmethod
     def _has_rows(self, table: str) -> bool: ...
@@ -106,40 +167,3 @@ def _clean(array: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         array = pa.array([value.decode("utf-8", "replace") for value in array.cast(pa.binary()).to_pylist()], pa.string())
     return array
-
-
-def _read_ahead(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the same batches, and read the next one while the caller works on the last one."""
-    ready: queue.Queue[Any] = queue.Queue(maxsize=2)
-    stopped = threading.Event()
-
-    def offer(item: Any) -> bool:
-        while not stopped.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def read() -> None:
-        try:
-            for batch in batches:
-                if not offer(batch):
-                    return
-            offer(None)
-        except BaseException as error:  # passed to the consumer below, which raises it
-            offer(error)
-        finally:
-            batches.close()
-
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    try:
-        while (item := ready.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        stopped.set()
-        thread.join()

@@ -3,9 +3,11 @@
 import ast
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
+
+from warpladder.data import files
 
 _DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 #: The fewest characters of a text on one line that is taken for a part of a kernel's source.
@@ -19,22 +21,43 @@ def digest(*texts: str) -> str:
     return hashlib.sha256(repr(texts).encode(errors="surrogateescape")).hexdigest()
 
 
+class _Said(str):
+    """A piece of the text itself, among values that are still to be written."""
+
+
 def of_python(node: Any, left_out: Collection[ast.AST] = (), kernels: Collection[str] = ()) -> str:
-    """A syntax tree as text, without docstrings; it has neither comments nor places.
+    """A syntax tree as text, without docstrings; it has neither comments nor places. The tree may be of any depth.
 
     Args:
         left_out: nodes within it that do not count.
         kernels: sources of kernels; a text of the tree that is a part of one does not count.
     """
-    if isinstance(node, list):
-        return f"[{', '.join(of_python(each, left_out, kernels) for each in node if each not in left_out)}]"
-    if not isinstance(node, ast.AST):
-        is_text = isinstance(node, str) and ("\n" in node or (" " in node and len(node) >= _LONG_TEXT))  # and no name
-        return "a kernel" if is_text and any(node in kernel for kernel in kernels) else repr(node)
-    found = {name: each for name, each in ast.iter_fields(node) if isinstance(each, list) or each not in left_out}
-    if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-        found["body"] = node.body[1:]
-    return f"{type(node).__name__}({', '.join(f'{name}={of_python(each, left_out, kernels)}' for name, each in found.items())})"
+    said: list[str] = []
+    todo: list[Any] = [node]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, _Said):
+            said.append(each)
+        elif isinstance(each, list):
+            inner = [part for item in each if item not in left_out for part in (item, _Said(", "))]
+            todo += [_Said("]"), *reversed(inner), _Said("[")]
+        elif isinstance(each, ast.AST):
+            parts = [part for name, value in _fields(each, left_out) for part in (_Said(f"{name}="), value, _Said(", "))]
+            todo += [_Said(")"), *reversed(parts), _Said(f"{type(each).__name__}(")]
+        else:
+            is_text = isinstance(each, str) and ("\n" in each or (" " in each and len(each) >= _LONG_TEXT))  # and no name
+            said.append("a kernel" if is_text and any(each in kernel for kernel in kernels) else repr(each))
+    return "".join(said)
+
+
+def _fields(node: ast.AST, left_out: Collection[ast.AST]) -> Iterator[tuple[str, Any]]:
+    """The names and values of a node's fields, without its docstring."""
+    documented = isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None
+    for name, value in ast.iter_fields(node):
+        if name == "body" and documented:
+            yield name, value[1:]
+        elif isinstance(value, list) or value not in left_out:
+            yield name, value
 
 
 def of_cpp(text: str) -> str:
@@ -49,7 +72,7 @@ def of_cpp(text: str) -> str:
 def of_file(file: Path) -> str:
     """A hash of what a file says to the compiler; empty for a file that cannot be read."""
     try:
-        content = file.read_bytes()
+        content = files.read_bytes(file)
         text = content.decode()
         return digest(of_python(ast.parse(text)) if file.suffix == ".py" else of_cpp(text))
     except OSError:

@@ -1,12 +1,13 @@
 """What each run has, by which pages find the run to show. No table of samples is read for it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import wraps
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ RULE: Final = (
     "The newest run that has at least half of the charted cases, and of the measured cells, that the fullest run of the "
     "workload on this device has."
 )
+_Further = ParamSpec("_Further")
+_Found = TypeVar("_Found")
 _MOST_NAMES: Final = 3  # of workloads in the title of a run
 _TRACE: Final = ("ranges", "kernels", "memory_ops", "api_calls")
 
@@ -179,12 +182,49 @@ class Listed:
         return files.one_line(" · ".join(part for part in parts if part))
 
 
+class Runs(tuple[Listed, ...]):
+    """Runs that can be chosen. What the functions of this module find of them is computed once.
+
+    A tuple of thousands of runs is asked a dozen times for each page.
+    """
+
+    def __init__(self, _: Iterable[Listed] = ()) -> None:
+        self.found: dict[Hashable, Any] = {}
+
+
+def _once(
+    find: Callable[Concatenate[Iterable[Listed], _Further], _Found],
+) -> Callable[Concatenate[Iterable[Listed], _Further], _Found]:
+    """A function of runs that is computed once for the same `Runs` and the same further arguments."""
+
+    @wraps(find)
+    def found(every: Iterable[Listed], /, *args: _Further.args, **named: _Further.kwargs) -> _Found:
+        if not isinstance(every, Runs):
+            return find(every, *args, **named)
+        key = (find, args, tuple(named.items()))
+        if key not in every.found:
+            every.found[key] = find(every, *args, **named)
+        answer: _Found = every.found[key]
+        return answer
+
+    return found
+
+
+@_once
+def titles(every: Iterable[Listed]) -> Mapping[str, str]:
+    """The texts of the runs, those of the user's own first, by their names."""
+    ordered = sorted(every, key=lambda each: each.shipped)
+    return MappingProxyType({each.name: f"{'Shipped' if each.shipped else 'Mine'}: {each.title}" for each in ordered})
+
+
+@_once
 def devices(every: Iterable[Listed]) -> tuple[str, ...]:
     """The devices of the runs: those of the user's own runs before those of shipped ones alone, by their newest run."""
     ordered = sorted(_newest(every), key=lambda each: each.shipped)
     return tuple(dict.fromkeys(each.facts.device for each in ordered))
 
 
+@_once
 def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> str:
     """The workload to show first on a device: that of the newest run to show, a run of the user's own before a shipped one."""
     every = list(every)
@@ -194,6 +234,7 @@ def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES
     return max(own, key=lambda name: shown[name].facts.started_at, default="")
 
 
+@_once
 def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
     """The workloads that a run of the device has with what is needed, by name."""
     here = (each for each in every if each.facts.device == device and each.facts.has(need))
@@ -206,6 +247,7 @@ def _least_runs(need: Need) -> int:
     return 2 if need is Need.PAIR else 1
 
 
+@_once
 def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = Need.TIMES) -> tuple[Listed, ...]:
     """The runs to show of a workload on a device, the one to take first at the front.
 
@@ -217,7 +259,8 @@ def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = N
     found = [each for each in _newest(found) if _coverage(each, workload).cells]
     if len(found) < _least_runs(need):
         return ()
-    whole = [each for each in found if _place(each, need) == min(_place(other, need) for other in found)]
+    first = min(_place(each, need) for each in found)
+    whole = [each for each in found if _place(each, need) == first]
     cases = max((_coverage(each, workload).cases for each in whole), default=0)
     cells = max((_coverage(each, workload).cells for each in whole), default=0)
 
@@ -245,6 +288,7 @@ def _newest(every: Iterable[Listed]) -> list[Listed]:
     return sorted(every, key=lambda each: each.facts.started_at, reverse=True)
 
 
+@_once
 def having(every: Iterable[Listed], need: Need, device: str, workload: str = "") -> tuple[Listed, ...]:
     """The runs with what a page needs: first those of the device and workload, then of the device, then all others.
 

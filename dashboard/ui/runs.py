@@ -7,12 +7,12 @@ A run is checked when it is first loaded. A bad run is no longer in `listing`. `
 import argparse
 import os
 import sys
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from threading import Lock, Thread
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import streamlit as st
 
@@ -31,6 +31,7 @@ _Further = ParamSpec("_Further")
 _Answer = TypeVar("_Answer")
 _CHOSEN: Final = "chosen run"
 _PICKED: Final = "chosen naming"
+_PATIENCE_S: Final = 0.2  # for the look at runs that are known
 _AT_ONCE: Final = 4  # runs that are read side by side
 _MOST_GLANCED: Final = 1_000  # answers about runs that are only read in part
 _NAME: Final = "name of the chosen run"
@@ -47,12 +48,14 @@ class Listing:
         bad: runs that cannot be opened, and why.
         refused: bad runs whose table `run` can be read, but whose check failed.
         index: what each of `runs` has, by the same names.
+        every: the runs of `index`.
     """
 
     runs: dict[str, store.Run]
     bad: tuple[store.BadRun, ...]
     refused: dict[str, store.Run]
     index: dict[str, Listed]
+    every: run_index.Runs
 
 
 def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
@@ -72,12 +75,52 @@ def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
 def listing(folders: tuple[Path, ...]) -> Listing:
     """Every run of the folders, folder by folder, the newest first. It is shared between sessions: never change it.
 
-    What is known of a run is kept until one of its files changes, so that looking again asks only for the times of change.
+    What is known of a run is kept until its folder or its table `run` changes, so that looking again asks only for the times of
+    change. With thousands of runs that takes longer than a click may. A page then gets what was known before, and the next one
+    what has been found meanwhile.
     """
+    if folders not in _listed:
+        return _look(folders)
+    looking = Thread(target=_look, args=(folders,), daemon=True)
+    looking.start()
+    looking.join(_PATIENCE_S)
+    return _listed[folders].listing
+
+
+class _Found(NamedTuple):
+    """What was found in some folders: the runs and bad runs of each, and what each run has, by its `id`."""
+
+    of_folders: list[tuple[list[store.Run], list[store.BadRun]]]
+    facts: dict[int, Facts | str]
+    listing: Listing
+
+
+_listed: Final[dict[tuple[Path, ...], _Found]] = {}
+
+
+def _look(folders: tuple[Path, ...]) -> Listing:
+    """The listing as it is now; the same object as before where nothing has changed."""
+    found = [store.list_runs([folder]) for folder in folders]
+    every = [run for good, bad in found for run in (*good, *(each.run for each in bad if each.run))]
+    facts = {id(run): _facts(run) for run in every}
+    before = _listed.get(folders)
+    if before is None or _ids(before.of_folders, before.facts) != _ids(found, facts):
+        before = _listed[folders] = _Found(found, facts, _listing(folders, found, facts))
+    return before.listing
+
+
+def _ids(found: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]], facts: Mapping[int, Facts | str]) -> list[Any]:
+    return [[*map(id, each)] for of_folder in found for each in of_folder] + [[*facts], [*map(id, facts.values())]]
+
+
+def _listing(
+    folders: Sequence[Path],
+    found: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]],
+    facts: Mapping[int, Facts | str],
+) -> Listing:
     names: dict[str, store.Run] = {}
     every_bad: list[store.BadRun] = []
-    for folder in folders:
-        good, bad = store.list_runs([folder])
+    for folder, (good, bad) in zip(folders, found, strict=True):
         every_bad += bad
         for run in (*good, *(each.run for each in bad if each.run)):
             names[_name(run, folder, names)] = run
@@ -85,45 +128,52 @@ def listing(folders: tuple[Path, ...]) -> Listing:
     index = {}
     for name, run in names.items():
         if run.path not in refused:
-            facts = _facts(run)
-            if isinstance(facts, Facts):
-                index[name] = Listed(name, run, facts, is_recorded(run))
+            has = facts[id(run)]
+            if isinstance(has, Facts):
+                index[name] = Listed(name, run, has, is_recorded(run))
             else:
-                every_bad.append(store.BadRun(run.path, facts, run))
+                every_bad.append(store.BadRun(run.path, has, run))
     return Listing(
         {name: each.run for name, each in index.items()},
         tuple(sorted(every_bad, key=lambda each: each.path)),
         {name: run for name, run in names.items() if name not in index},
         index,
+        run_index.Runs(index.values()),
     )
 
 
-#: Folder of a run -> the states of the files that its facts come from, and the facts, or why they cannot be read.
-_known: Final[dict[Path, tuple[Hashable, Facts | str]]] = {}
+def forget_listing() -> None:
+    """Make the next page look at all runs, since a check found something wrong with one."""
+    _listed.clear()
+    listing.clear()
+
+
+#: Folder of a run -> the run, and what it has, or why that cannot be read.
+_known: Final[dict[Path, tuple[store.Run, Facts | str]]] = {}
 
 
 def _facts(run: store.Run) -> Facts | str:
-    """What a run has, or why that cannot be read; read once until its files change."""
-    now = (run, run.state("cases", "results"))
+    """What a run has, or why that cannot be read; read once until the run changes."""
     known = _known.get(run.path)
-    if known is None or known[0] != now:
+    if known is None or known[0] is not run:
         try:
-            known = (now, facts_of(run))
+            known = (run, facts_of(run))
         except store.StoreError as error:
-            known = (now, str(error))
+            known = (run, str(error))
+            if files.is_passing(error.__cause__):
+                return known[1]
         _known[run.path] = known
     return known[1]
 
 
 def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:
     """The name of a run in a URL: its id, with as much of its path as it takes to tell it from others."""
-    names = (
-        run.run_id,
-        f"{run.run_id}@{folder.name}",
-        f"{run.run_id}@{folder.name}/{run.path.name}",
-        f"{run.run_id}@{run.path}",
-    )
-    return next(name for name in map(files.one_line, names) if name not in taken)
+    name = files.one_line(run.run_id)
+    for more in (folder.name, f"{folder.name}/{run.path.name}", run.path):
+        if name not in taken:
+            break
+        name = files.one_line(f"{run.run_id}@{more}")
+    return name
 
 
 def choose(run: store.Run | None, picked: Naming | None = None, name: str = "", *, fixed: bool = False) -> None:
@@ -161,7 +211,7 @@ class Context:
 
     device: str
     need: Need
-    every: tuple[Listed, ...]
+    every: run_index.Runs
 
     def workloads(self) -> tuple[str, ...]:
         """The workloads that some run of the device has with what the page needs."""
@@ -202,12 +252,17 @@ def picked(run: store.Run) -> Naming | None:
 
 
 def opens(run: store.Run) -> bool:
-    """Whether a run passes its check. Pages that show several runs ask this, so that a bad run does not hide the others."""
+    """Whether a run passes its check. Pages that show several runs ask this, so that a bad run does not hide the others.
+
+    After a check that finds a run bad, or a table too large to be read, `listing` is made again.
+    """
     try:
-        store.open_run(run.path)
+        checked = store.open_run(run.path)
     except store.StoreError:
-        listing.clear()
+        forget_listing()
         return False
+    if checked.left_out and not run.left_out:
+        forget_listing()
     return True
 
 
@@ -351,7 +406,7 @@ def _load(_run: store.Run, path: bytes, state: Hashable) -> RunData:
     try:
         return run_data.load(store.open_run(_run.path))
     except store.StoreError:
-        listing.clear()  # the run is bad from now on
+        forget_listing()  # the run is bad from now on
         raise
 
 

@@ -49,13 +49,15 @@ def draw(need: Need, *, of_one_run: bool) -> None:
 def _draw_run(found: runs.Listing, name: str, need: Need, *, of_one_run: bool) -> None:
     run = found.runs.get(name) or found.refused[name]
     device = run_index.device_of(run)
-    devices = run_index.devices(found.index.values())
+    devices = run_index.devices(found.every)
     if len(devices) > 1 or device not in devices:
         st.session_state[_DEVICE_WIDGET] = device
         options = list(dict.fromkeys([*devices, device]))
         st.selectbox("Device", options, key=_DEVICE_WIDGET, on_change=_choose_device, filter_mode="contains")
     # A bad run stays among the options while it is shown.
-    titles = _titles(found.index.values()) | ({name: str(run.info["label"] or name)} if name not in found.runs else {})
+    titles = run_index.titles(found.every)
+    if name not in found.runs:
+        titles = {**titles, name: str(run.info["label"] or name)}
     st.session_state[_RUN_WIDGET] = name
     st.caption("Run")
     with st.popover(plain(titles[name].split(" · ")[0]), width="stretch", help=plain(titles[name])):
@@ -72,8 +74,10 @@ def _draw_run(found: runs.Listing, name: str, need: Need, *, of_one_run: bool) -
     fixed = state.text_of(state.RUN, "", written=False) == name
     state.name_run(name, written=fixed or of_one_run)
     runs.choose(run, _picked(name), name, fixed=fixed)
-    runs.set_context(runs.Context(device, need, tuple(found.index.values())))
+    runs.set_context(runs.Context(device, need, found.every))
     _facts(run.info, found.index.get(name))
+    for reason in run.left_out.values():
+        st.caption(plain(f"Left out: {reason}"))
     _draw_newest(found, name, device, need)
 
 
@@ -83,7 +87,7 @@ def _draw_newest(found: runs.Listing, name: str, device: str, need: Need) -> Non
     own = tuple(listed.facts.workloads) if listed else ()
     workload = state.coming("workload")
     workload = workload if workload in own else next(iter(own), "")
-    newest = run_index.suitable(found.index.values(), device, workload, need)
+    newest = run_index.suitable(found.every, device, workload, need)
     if not newest:
         return
     if newest[0].name == name:
@@ -114,8 +118,9 @@ def _find(found: runs.Listing, folders: Any, need: Need) -> tuple[str | None, ru
     """The name of the run to show, None without a run; and the listing, from which runs that turned out to be bad are gone."""
     fixed = _fixed(found, need)
     if fixed:
-        return fixed, found
-    every = list(found.index.values())
+        _opens(found, fixed)  # what a check finds too large is left out of the listing from then on
+        return fixed, runs.listing(folders)
+    every = found.every
     devices = run_index.devices(every)
     device = state.text_of(state.DEVICE, "")
     if device and device not in devices:
@@ -129,11 +134,14 @@ def _find(found: runs.Listing, folders: Any, need: Need) -> tuple[str | None, ru
     for each in _in_order(every, device, need):
         if _opens(found, each.name):
             now = runs.listing(folders)
-            return each.name, now if each.name in now.index else found
+            checked = now.index.get(each.name)
+            if checked and each.facts.has(need) and not checked.facts.has(need):
+                continue  # the table that the page needs is too large to be read
+            return each.name, now if checked else found
     return None, runs.listing(folders)
 
 
-def _in_order(every: list[Listed], device: str, need: Need) -> Iterable[Listed]:
+def _in_order(every: run_index.Runs, device: str, need: Need) -> Iterable[Listed]:
     """The runs to show where none is fixed, the first one first."""
     workload = state.coming("workload")
     first = run_index.suitable(every, device, workload, need)
@@ -162,7 +170,7 @@ def _fixed(found: runs.Listing, need: Need) -> str:
     listed, workload = found.index.get(name), state.coming("workload")
     if listed is None or not workload or workload in listed.facts.workloads:
         return name
-    others = run_index.suitable(found.index.values(), listed.facts.device, workload, need)
+    others = run_index.suitable(found.every, listed.facts.device, workload, need)
     if not others:
         return name
     if before != name and not state.changed("workload"):
@@ -203,12 +211,6 @@ def _picked(name: str) -> Naming | None:
     except NamingError as error:
         state.note(f"The link picks variants by a pattern that cannot be used. {error}")
         return None
-
-
-def _titles(every: Iterable[Listed]) -> dict[str, str]:
-    """The texts of the runs, those of the user's own first, by their names."""
-    ordered = sorted(every, key=lambda each: each.shipped)
-    return {each.name: f"{'Shipped' if each.shipped else 'Mine'}: {each.title}" for each in ordered}
 
 
 def _facts(info: Mapping[str, Any], listed: Listed | None) -> None:

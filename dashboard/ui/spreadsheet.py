@@ -4,6 +4,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.data.files import one_line
+
 #: The beginnings of cells that spreadsheets compute (OWASP, CSV injection), also in full width.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")
 
@@ -19,5 +21,5 @@ def _inert(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     # A carriage return alone is not quoted, and would start a new row.
-    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    text = "\n".join(map(one_line, value.replace("\r\n", "\n").replace("\r", "\n").split("\n")))
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -14,7 +14,9 @@ import pandas as pd
 
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.ui.numbers import NOTHING, format_error, significant
+from warpladder.dashboard.ui.plain_table import markdown_text
 from warpladder.dashboard.ui.template import Chart
+from warpladder.dashboard.ui.text import plain_line
 
 #: Columns for the dashboard's own use, or that repeat another one.
 _LEFT_OUT: Final = re.compile(
@@ -53,7 +55,6 @@ _LATEX: Final[Mapping[str, str]] = {
     "⚠": "!",
     "°": r"\textdegree{}",
 }
-_MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~$&#@:])")
 
 
 @dataclass(frozen=True)
@@ -91,21 +92,12 @@ def markdown(chart: Chart) -> str:
 
 def latex_text(text: str) -> str:
     """Text that LaTeX shows unchanged. Letters of other alphabets stay as they are."""
-    return "".join(_LATEX.get(letter, letter) for letter in _one_line(text))
+    return "".join(_LATEX.get(letter, letter) for letter in plain_line(text))
 
 
 def _inert(row: str) -> str:
     """A row whose start LaTeX does not take for an option of the line break before it."""
     return f"{{}}{row}" if row.startswith(("[", "*")) else row
-
-
-def markdown_text(text: str) -> str:
-    """Text that Markdown shows unchanged, in a cell of a table too."""
-    return _MARKDOWN.sub(r"\\\1", _one_line(text))
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def _sentence(text: str) -> str:

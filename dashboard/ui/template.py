@@ -17,6 +17,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.font import FAMILY
 from warpladder.dashboard.ui.numbers import format_error, format_percent
+from warpladder.dashboard.ui.text import plain_line
 
 Theme = Literal["light", "dark"]
 
@@ -254,7 +255,7 @@ def blank(theme: Theme, height: int) -> go.Figure:
 
 def text(name: str) -> str:
     """A name, escaped for Plotly, which reads some HTML in every text. A name out of a report is never markup."""
-    return html.escape(" ".join(str(name).split()), quote=False)
+    return html.escape(plain_line(str(name)), quote=False)
 
 
 def hover(cell: Cell, *figures: tuple[str, str]) -> str:

@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from warpladder.data.files import one_line
+
 _MARKS: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$:~&^=])")
 #: The places at which to split texts that Streamlit takes for a link, an icon, its logo or an arrow even where they are
 #: escaped.
@@ -23,12 +25,17 @@ def short(text: str) -> str:
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
 
 
+def plain_line(text: str) -> str:
+    """Text on one line. Spaces and line feeds become one space, and what is not printable an escape."""
+    return one_line(" ".join(text.split()))
+
+
 def plain(text: str) -> str:
     """Text that Streamlit's Markdown shows unchanged: a name from a report is never markup, and an address in it is no link.
 
     Line breaks become spaces, so that no line starts a list or a heading.
     """
-    return _MARKS.sub(r"\\\1", _TAKEN.sub(_WORD_JOINER, " ".join(text.split())))
+    return _MARKS.sub(r"\\\1", _TAKEN.sub(_WORD_JOINER, plain_line(text)))
 
 
 def cut(name: str, most: int) -> str:

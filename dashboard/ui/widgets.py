@@ -143,6 +143,11 @@ def no_trace(run: store.Run, view: View, lacks: str, option: str) -> NoReturn:
         lacks: the missing part, such as `no trace of copies`.
         option: the option of `nsys profile` that adds it to a report.
     """
+    if run.left_out:
+        st.info(plain(f"This run has {lacks} that can be read. {' '.join(run.left_out.values())}."))
+        offer_runs(view)
+        end_page()
+        st.stop()
     if run.info["kind"] == "import":
         source = str(run.info["source"])
         st.info(

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from warpladder.data.files import kind_problem
 from warpladder.data.store.errors import StoreError, first_line
 
 _TEXT_BYTES_A_GROUP: Final = 1_000_000_000
@@ -20,6 +21,8 @@ def foreign_columns(file: Path) -> tuple[frozenset[str], int]:
         StoreError: the file is not parquet.
     """
     try:
+        if problem := kind_problem(file):  # opening a FIFO would wait for a writer
+            raise StoreError(f"{file.name}: {problem}; export the report again")
         metadata = pq.read_metadata(file)
         return frozenset(metadata.schema.to_arrow_schema().names), int(metadata.num_rows)
     except (pa.ArrowException, OSError) as error:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -12,7 +13,8 @@ import pyarrow as pa
 from warpladder.data import checks, files, schema
 from warpladder.data.columns import Table
 from warpladder.data.files import one_line, state_of
-from warpladder.data.store.errors import StoreError, cure, happened
+from warpladder.data.store import budget
+from warpladder.data.store.errors import StoreError, TooLarge, cure, unreadable
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_later
 
@@ -41,14 +43,15 @@ class _Glanced(NamedTuple):
 
 #: Folder -> what was found in it, with the states that show a later change.
 _glanced: Final[dict[Path, _Glanced]] = {}
-_opened_before: Final[dict[Path, tuple[Hashable, StoreError | None]]] = {}
-_listed: Final[dict[Path, frozenset[str]]] = {}
+_opened_before: Final[dict[Path, tuple[Hashable, Run | BadRun]]] = {}
+_listed: Final[dict[Path, dict[str, Path]]] = {}
 
 
 def open_run(path: Path) -> Run:
     """Open one run and check all of it: columns, values, keys, and the checksums of pages.
 
-    The check is remembered until a file of the run changes.
+    The check is remembered until a file of the run changes. A table that is larger than may be read is left out of the run, if
+    the rest can be shown without it.
 
     Raises:
         StoreError: the folder has no readable table `run`, or a table of another schema version, or a foreign file, or a table has
@@ -62,12 +65,16 @@ def open_run(path: Path) -> Run:
     now = state_of(path)
     known = _opened_before.get(path)
     if known is None or known[0] != now:
-        known = (now, _why_not(found))
-        if not (known[1] and files.is_passing(known[1].__cause__)):
-            _opened_before[path] = known
-    if known[1] is not None:
-        raise StoreError(str(known[1]))
-    return found
+        try:
+            known = (now, _checked(found))
+        except StoreError as error:
+            known = (now, BadRun(path, str(error), found))
+            if files.is_passing(error.__cause__):
+                raise
+        _opened_before[path] = known
+    if isinstance(known[1], BadRun):
+        raise StoreError(known[1].reason)
+    return known[1]
 
 
 def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
@@ -87,16 +94,9 @@ def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
         with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
             new = [path for path in paths if path not in _glanced]
             list(pool.map(_glance, new))
-        found += map(_glance, paths)
-    good: list[Run] = []
-    bad: list[BadRun] = []
-    for each in found:
-        if isinstance(each, BadRun):
-            bad.append(each)
-        elif reason := _refused_before(each.path):
-            bad.append(BadRun(each.path, reason, each))
-        else:
-            good.append(each)
+        found += [_as_opened(_glance(path)) for path in paths]
+    good = [each for each in found if isinstance(each, Run)]
+    bad = [each for each in found if isinstance(each, BadRun)]
     good.sort(key=lambda run: run.info["started_at"], reverse=True)
     bad.sort(key=lambda run: run.path)
     return good, bad
@@ -116,9 +116,11 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
     for run in good:
         if name and name in (run.info["label"], run.run_id):
             return open_run(run.path)
-    for path in (*(run.path for run in bad if name in (run.path.name, run.name)), *places[:1]):
-        if name and files.is_folder(path):
-            return open_run(path)
+    for each in bad:
+        if name and name in (each.path.name, each.name):
+            raise StoreError(each.reason)
+    if name and places and files.is_folder(places[0]):
+        return open_run(places[0])
     known = sorted({run.info["label"] or run.run_id for run in good})
     more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
     raise StoreError(f"{name}: no such run; known runs: {', '.join(known[:_MOST_NAMES]) or 'none'}{more}")
@@ -129,27 +131,33 @@ def _run_folders(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     with os.scandir(folder) as entries:
-        names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and entry.is_dir()}
-    for gone in _listed.get(folder, frozenset()) - names:
-        _glanced.pop(folder / gone, None)
-        _opened_before.pop(folder / gone, None)
-    _listed[folder] = frozenset(names)
-    return [folder / name for name in sorted(names)]
+        names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and _may_be_run(entry)}
+    known = _listed.get(folder, {})
+    for gone in known.keys() - names:
+        _glanced.pop(known[gone], None)
+        _opened_before.pop(known[gone], None)
+    # The same paths as before: with thousands of runs, to make them takes longer than to look at the folders.
+    _listed[folder] = {name: known.get(name) or folder / name for name in sorted(names)}
+    return list(_listed[folder].values())
 
 
-def _refused_before(path: Path) -> str | None:
-    """Why `open_run` refused a run that has not changed since; None where it did not."""
-    known = _opened_before.get(path)
-    return str(known[1]) if known and known[1] and known[0] == state_of(path) else None
+def _may_be_run(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a data folder is a folder, or cannot be looked at: its own line in the list then says why."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return True
+
+
+def _as_opened(run: Run | BadRun) -> Run | BadRun:
+    """What `open_run` found of a run that has not changed since; the run itself where it was not opened."""
+    known = _opened_before.get(run.path)
+    return known[1] if isinstance(run, Run) and known and known[0] == state_of(run.path) else run
 
 
 def _glance(path: Path) -> Run | BadRun:
     """The run by its table `run`, after a check of the ends of its other files. The result is kept until the folder changes."""
-    try:
-        folder = path.stat()
-        now: Hashable = (folder.st_mtime_ns, folder.st_ino, *files.file_state(path / f"run{SUFFIX}"))
-    except OSError as error:
-        now = error.errno
+    now = _now(path)
     known = _glanced.get(path)
     # Any file of a bad run may be repaired.
     if known and known.now == now and (isinstance(known.found, Run) or known.files == state_of(path)):
@@ -157,12 +165,21 @@ def _glance(path: Path) -> Run | BadRun:
     try:
         known = _Glanced(now, _read_run(path))
     except Exception as error:  # whatever it is, it must not hide the other runs
-        said = error if isinstance(error, StoreError) else StoreError(f"{path}: {happened(error)}; {cure(path / 'run')}")
+        said = error if isinstance(error, StoreError) else unreadable(path, error)
         known = _Glanced(now, BadRun(path, str(said)), state_of(path))
         if files.is_passing(error.__cause__ or error):
             return known.found
     _glanced[path] = known
     return known.found
+
+
+def _now(path: Path) -> Hashable:
+    """A value that changes when the folder of a run or its table `run` changes. It is asked of thousands of runs for a page."""
+    try:
+        folder, file = os.stat(path), os.stat(f"{path}/run{SUFFIX}")  # noqa: PTH116
+    except OSError as error:
+        return error.errno
+    return folder.st_mtime_ns, folder.st_ino, file.st_size, file.st_mtime_ns, file.st_ino, file.st_mode
 
 
 def _read_run(path: Path) -> Run:
@@ -173,7 +190,11 @@ def _read_run(path: Path) -> Run:
         raise StoreError(f"{path}: has no run{SUFFIX}, so it is not a complete run; record or import it again")
     tables = []
     for name in names:
-        if problem := files.ends_problem(path / name):
+        try:
+            problem = files.ends_problem(path / name)
+        except OSError as error:
+            raise unreadable(path / name, error) from error
+        if problem:
             raise StoreError(f"{path / name}: {problem}; {cure(path / name)}")
         tables.append(name.removesuffix(SUFFIX))
     with opened(file) as parquet:
@@ -207,15 +228,24 @@ def _info(row: pa.Table) -> dict[str, Any]:
     return {**info, "started_at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=started_us)}
 
 
-def _why_not(run: Run) -> StoreError | None:
-    """What is wrong with the tables of a run; None where nothing is."""
+def _checked(run: Run) -> Run:
+    """The run without the tables that are too large to be read.
+
+    Raises:
+        StoreError: something is wrong with a table, or a table without which nothing can be shown is too large.
+    """
     checker = checks.Checker()
-    try:
-        for name in run.tables:
+    left_out: dict[str, str] = {}
+    for name in run.tables:
+        try:
             _check_table(run.path / f"{name}{SUFFIX}", schema.TABLES[name], checker)
-    except StoreError as error:
-        return error
-    return None
+        except TooLarge as error:
+            if name not in budget.LONG_TABLES:
+                raise
+            left_out[name] = str(error)
+    if not left_out:
+        return run
+    return replace(run, tables=tuple(name for name in run.tables if name not in left_out), left_out=left_out)
 
 
 def _check_table(file: Path, table: Table, checker: checks.Checker) -> None:

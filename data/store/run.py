@@ -1,21 +1,27 @@
 """A run on disk. Its tables are read when they are needed."""
 
+import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.data import schema
-from warpladder.data.files import file_state, one_line
+from warpladder.data.files import one_line
+from warpladder.data.store import budget
+from warpladder.data.store.errors import TooLarge
 from warpladder.data.store.rows import as_frame
 from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_later
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_SHORT: Final = 10_000  # rows
 
 
 @dataclass(frozen=True)
@@ -24,11 +30,13 @@ class Run:
 
     Attributes:
         tables: names of the tables that have rows.
+        left_out: names of tables that are too large to be read, each with the reason. They are not among `tables`.
     """
 
     path: Path
     info: Mapping[str, Any]
     tables: tuple[str, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -51,7 +59,7 @@ class Run:
 
     def state(self, *names: str) -> Hashable:
         """A value that changes when one of these tables changes."""
-        return tuple(_state(self._file(name)) for name in names)
+        return tuple(_state(f"{self.path}/{name}{SUFFIX}") for name in names)
 
     def rows(self, name: str) -> int:
         """How many rows a table has, without reading them.
@@ -120,21 +128,37 @@ class Run:
         table = schema.TABLES[name]
         if name not in self.tables:
             return table.arrow.empty_table().select(columns)
-        with opened(self._file(name), table if categories else None) as parquet:
+        with opened(self._file(name), table) as parquet:
             check_columns(self._file(name), table, parquet.schema_arrow)
             there = set(parquet.schema_arrow.names)
-            found = parquet.read(columns=[name for name in columns if name in there]).unify_dictionaries()
+            wanted = [name for name in columns if name in there]
+            # To start threads takes longer than to read a short table.
+            found = parquet.read(columns=wanted, use_threads=parquet.metadata.num_rows > _SHORT).unify_dictionaries()
+            if not categories:
+                found = self._written_out(name, found)
         return with_later(found, table).select(columns)
+
+    def _written_out(self, name: str, found: pa.Table) -> pa.Table:
+        """The rows with their texts in place of codes. Raises TooLarge."""
+        for place, column in enumerate(found.schema):
+            if pa.types.is_dictionary(column.type):
+                texts = found.column(place)
+                if excess := budget.excess_of_texts(name, texts):
+                    raise TooLarge(f"{self._file(name)}: column {column.name}", excess)
+                found = found.set_column(place, column.name, texts.cast(column.type.value_type))
+        return found
 
     def _file(self, name: str) -> Path:
         return self.path / f"{name}{SUFFIX}"
 
 
-def _state(file: Path) -> Hashable:
+def _state(file: str) -> Hashable:
+    """It is asked of thousands of runs for a page."""
     try:
-        return file_state(file)
+        found = os.stat(file)  # noqa: PTH116
     except OSError as error:
         return error.errno
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_mode
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 
 from warpladder.data import files, schema
 from warpladder.data.columns import Table
-from warpladder.data.store.errors import StoreError, cure, happened
+from warpladder.data.store import budget
+from warpladder.data.store.errors import StoreError, TooLarge, cure, unreadable
 
 SUFFIX: Final = ".parquet"
+_AT_ONCE_BYTES: Final = 1 << 18
 
 
 @contextmanager
@@ -25,24 +27,40 @@ def opened(file: Path, categories: Table | None = None) -> Iterator[pq.ParquetFi
         categories: the table whose text columns are read as dictionaries; None for none.
 
     Raises:
+        TooLarge: it is larger than may be read.
         StoreError: it is no readable parquet file, or turns out to be damaged while it is read.
     """
-    # A column that came later may be missing, and cannot be asked for then.
-    texts = [c.name for c in categories.columns if pa.types.is_string(c.type) and not c.later] if categories else []
-    if problem := files.kind_problem(file):
-        raise StoreError(f"{file}: {problem}; {cure(file)}")
     try:
-        source = pa.OSFile(os.fsencode(file))
-        parquet = pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True)
+        if problem := files.kind_problem(file):
+            raise StoreError(f"{file}: {problem}; {cure(file)}")
+        source = _source(file)
+        metadata = pq.read_metadata(source)
+        there = set(metadata.schema.to_arrow_schema().names) if categories else ()
+        table = schema.TABLES.get(file.stem)
+        if table and (excess := budget.excess(table, metadata)):
+            raise TooLarge(str(file), excess)
+        texts = [c.name for c in categories.columns if pa.types.is_string(c.type) and c.name in there] if categories else []
+        parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
+    except StoreError:
+        raise
     except Exception as error:  # a damaged footer makes pyarrow raise nearly anything
-        raise StoreError(f"{file}: not a readable parquet file ({happened(error)}); {cure(file)}") from error
+        raise unreadable(file, error, "not a readable parquet file") from error
     with parquet:
         try:
             yield parquet
         except StoreError:
             raise
         except Exception as error:
-            raise StoreError(f"{file}: damaged ({happened(error)}); {cure(file)}") from error
+            raise unreadable(file, error) from error
+
+
+def _source(file: Path) -> pa.NativeFile:
+    """A file to read from. A small one is read at once: pyarrow asks the system for each column, and a table `run` has thirty."""
+    source = pa.OSFile(os.fsencode(file))
+    if source.size() > _AT_ONCE_BYTES:
+        return source
+    with source:
+        return pa.BufferReader(source.read_buffer())
 
 
 def check_columns(file: Path, table: Table, found: pa.Schema) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warpladder.data import schema
-from warpladder.data.staging import Staging, is_taken, sync
+from warpladder.data.staging import Staging, is_same, is_taken, sync
 from warpladder.data.store.errors import RunExists, StoreError, first_line
 from warpladder.data.store.rows import Rows, conform
 from warpladder.data.store.tables import SUFFIX
@@ -118,9 +118,12 @@ class RunWriter:
         self._close()
         if durable:
             self.staging.sync()
+        tables = self.staging.tables.stat()
         try:
             self.staging.tables.rename(self.path)
         except OSError as error:
+            if is_same(self.path, tables):  # a network disk may do it, and answer a second request with an error
+                return True
             if is_taken(error):
                 return False
             raise

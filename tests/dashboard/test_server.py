@@ -200,6 +200,7 @@ def outside(server: Server) -> list[str]:
 
 def test_what_a_page_may_load_is_of_this_server(server: Server) -> None:
     policy = server.answer("/", "localhost:9000").headers["Content-Security-Policy"]
+    assert "frame-ancestors 'self'" in policy
     sources = {word for part in policy.split(";") for word in part.split()[1:]}
     assert sources == {
         "'self'", "'unsafe-inline'", "'unsafe-eval'", "data:", "blob:", "ws://localhost:9000", "wss://localhost:9000",
@@ -210,6 +211,26 @@ def test_the_first_page_answers_under_its_name_too(server: Server) -> None:
     answer = server.answer("/overview?run=gpu&x=%26", "localhost")
     assert (answer.status, answer.headers["Location"]) == (307, "/?run=gpu&x=%26")
     assert server.answer("/overview", "localhost").headers["Location"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/ladder/x?run=gpu", "/ladder"),
+        ("/a%2Fb/c", "/a"),
+        ("//evil.example/x", "/evil.example"),
+        ("/%0d%0aX: y/z", "/%0D%0AX%3A%20y"),
+    ],
+)
+def test_an_address_below_a_page_leads_to_the_page(server: Server, path: str, to: str) -> None:
+    answer = server.answer(path.replace(" ", "%20"), "localhost", **{"Sec-Fetch-Dest": "document"})
+    assert (answer.status, answer.headers["Location"]) == (307, to)
+
+
+def test_files_are_not_led_elsewhere(server: Server) -> None:
+    document = {"Sec-Fetch-Dest": "document"}
+    assert server.status("/ours/page.js", "localhost", **document) == 200
+    assert server.status("/_stcore/health", "localhost", **document) == 200
 
 
 def test_an_address_that_was_asked_for_is_listened_on_and_answered(environment: dict[str, str], tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_all_forms_tell_the_same(rows: pd.DataFrame) -> None:
     ]
     markdown = versus.render(rows, "markdown").splitlines()
     assert markdown[1] == "| --- | --- | --- | --- | --- | --- |"
-    assert markdown[5].startswith("| v4 \\| x | – | – | launch_error | – | – |")
+    assert markdown[5].startswith("| v4 \\| x | – | – | launch\\_error | – | – |")
     parsed = json.loads(versus.render(rows, "json"))
     assert [row["verdict"] for row in parsed] == ["baseline", "tied", "faster", ""]
     assert versus.render(rows, "csv").splitlines()[0].startswith("workload,case,variant,status,n,median_ns")

@@ -1,7 +1,9 @@
 """A run that cannot be opened is named and passed over, whatever is wrong with it; what was found out is not looked for again."""
 
+import errno
 import os
 import random
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.data.test_store import case_row, rewrite, write
+from tests.synthetic import made_traces
 from warpladder.collectors import cli
 from warpladder.dashboard.cli import app as dashboard
 from warpladder.data import store
-from warpladder.data.store import listing, tables
+from warpladder.data.store import budget, listing, tables
 from warpladder.data.store import run as run_module
 
 
@@ -190,7 +193,7 @@ def test_whatever_reading_a_run_raises_the_others_are_listed(alone: Path, monkey
     monkeypatch.setattr(listing, "_read_run", broken)
     good, bad = store.list_runs([alone])
     assert [run.run_id for run in good] == ["good"]
-    assert bad[0].reason == f"{alone / 'worse'}: nobody; remove the folder worse, then record or import the run again"
+    assert bad[0].reason == f"{alone / 'worse'}: damaged (nobody); remove the folder worse, then record or import the run again"
 
 
 def test_folders_with_one_id_are_all_listed_and_the_one_of_that_name_is_found(alone: Path) -> None:
@@ -276,3 +279,100 @@ def test_a_date_is_of_its_own_run(alone: Path) -> None:
     good, _ = store.list_runs([alone])
     assert [run.run_id for run in good] == ["late", "old"]
     assert all(run.title.isprintable() for run in good)
+
+
+def test_a_link_to_itself_hides_no_other_run(alone: Path) -> None:
+    write(alone, "good", label="sound")
+    (alone / "loop").symlink_to("loop")
+    good, bad = store.list_runs([alone])
+    assert [run.run_id for run in good] == ["good"]
+    said = f"{alone / 'loop'}: cannot be read (Too many levels of symbolic links); remove the link, which leads to itself"
+    assert [run.reason for run in bad] == [said]
+    listed = CliRunner().invoke(cli.app, ["runs", "--data-dir", str(alone)])
+    assert listed.exit_code == 0 and "good  sound" in listed.stdout and "loop  cannot be opened" in listed.stderr
+    assert store.find_run("sound", [alone]).run_id == "good"
+    with pytest.raises(store.StoreError, match="remove the link"):
+        store.find_run("loop", [alone])
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO])
+def test_an_entry_of_a_disk_that_does_not_answer_hides_no_other_run_and_is_not_to_be_removed(
+    alone: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    for name in ("good", "stale"):
+        write(alone, name)
+    real_stat, real_scan = Path.stat, os.scandir
+
+    def refuse(path: Any) -> None:
+        if "stale" in Path(os.fspath(path)).parts:
+            raise OSError(number, os.strerror(number), str(path))
+
+    def stat(path: Path, **options: Any) -> os.stat_result:
+        refuse(path)
+        return real_stat(path, **options)
+
+    def scan(path: Any) -> Any:
+        refuse(path)
+        return real_scan(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "stat", stat)
+        patched.setattr(os, "scandir", scan)
+        good, bad = store.list_runs([alone])
+    assert [run.run_id for run in good] == ["good"]
+    assert [run.path.name for run in bad] == ["stale"]
+    assert os.strerror(number) in bad[0].reason and "check the disk" in bad[0].reason
+    assert "remove" not in bad[0].reason
+    assert [run.run_id for run in store.list_runs([alone])[0]] == ["good", "stale"], "it is looked at again"
+
+
+def test_a_table_beyond_its_budget_is_left_out_and_the_rest_is_shown(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_traces.write(alone, "trace")
+    monkeypatch.setattr(budget, "LONG", budget.Budget(2, 10**9))
+    run = store.open_run(alone / "trace")
+    assert set(run.left_out) >= {"kernels", "api_calls"}
+    assert "kernels" not in run.tables
+    assert re.search(
+        r"kernels\.parquet: has \d+ rows, and at most 2 are read; record or capture less at once", run.left_out["kernels"]
+    )
+    assert run.table("kernels").empty
+    assert store.list_runs([alone])[0][0].left_out == run.left_out
+    exported = CliRunner().invoke(
+        dashboard, ["export", "trace", "--data-dir", str(alone), "--format", "csv", "--out", str(alone / "charts")]
+    )
+    assert exported.exit_code == 0 and "left out: " in exported.stderr, exported.output
+
+
+def test_a_run_whose_cases_are_beyond_their_budget_is_too_large_and_not_damaged(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(alone, "large", cases=[case_row("a"), case_row("b")])
+    monkeypatch.setattr(budget, "SHORT", budget.Budget(1, 10**9))
+    with pytest.raises(
+        store.StoreError, match=r"cases\.parquet: has 2 rows, and at most 1 are read; record or capture less at once"
+    ):
+        store.open_run(alone / "large")
+
+
+def test_texts_that_unpack_to_more_than_may_be_read_are_not_written_out(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(alone, "bomb", cases=[case_row(f"n={number}") for number in range(100)])
+    bomb = pa.array(['{"a": "' + 10_000 * "x" + '"}'] * 100)
+    rewrite(alone / "bomb" / "cases.parquet", lambda t: t.set_column(t.column_names.index("params"), "params", bomb))
+    monkeypatch.setattr(budget, "SHORT", budget.Budget(1_000, 500_000))
+    run = store.open_run(alone / "bomb")  # 10 kB as a dictionary
+    with pytest.raises(store.StoreError, match=r"column params: takes 0\.0 GB in memory"):
+        run.table("cases")
+
+
+def test_a_lack_of_memory_is_no_damage(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(alone, "good", cases=[case_row("a")])
+
+    def full(*_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(listing, "check_columns", full)
+        with pytest.raises(store.StoreError, match="needs more memory than is free; close other programs") as refused:
+            store.open_run(alone / "good")
+    assert "remove" not in str(refused.value)
+    assert store.open_run(alone / "good").run_id == "good", "it is read again"

@@ -1,5 +1,7 @@
 """Runs on disk: whole or not at all, and refused with file, column and cure where they do not fit."""
 
+import errno
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -221,3 +223,20 @@ def test_a_run_is_found_by_id_by_label_and_by_path(tmp_path: Path) -> None:
     assert store.find_run(str(path), []).run_id == "r1"
     with pytest.raises(store.StoreError, match="zzz: no such run; known runs: mine"):
         store.find_run("zzz", [tmp_path])
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT, errno.ENOTEMPTY])
+def test_a_rename_that_is_done_but_reports_an_error_leaves_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As a network disk does that answers a repeated request."""
+    real = Path.rename
+
+    def rename(path: Path, to: Path) -> Path:
+        real(path, to)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "rename", rename)
+    write(tmp_path, "r1")
+    assert [path.name for path in tmp_path.iterdir()] == ["r1"]
+    assert store.open_run(tmp_path / "r1").run_id == "r1"

@@ -2,6 +2,7 @@
 
 import ast
 import linecache
+import os
 import symtable
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -85,11 +86,12 @@ class ParsedFile:
 
     def within(self, node: ast.AST) -> Iterator[ast.AST]:
         """The statements and expressions of a node, and itself; of an `if` or a loop at the top level, those of its head."""
-        if isinstance(node, ast.stmt | ast.expr):  # others, such as `ast.Load()`, are the same object everywhere
-            yield node
-        for child in ast.iter_child_nodes(node):
-            if child not in self.statements:
-                yield from self.within(child)
+        todo = [node]
+        while todo:
+            each = todo.pop()
+            if isinstance(each, ast.stmt | ast.expr):  # others, such as `ast.Load()`, are the same object everywhere
+                yield each
+            todo += [child for child in ast.iter_child_nodes(each) if child not in self.statements]
 
     def at(self, line: int) -> ast.stmt | None:
         """The innermost of the statements that holds a line."""
@@ -170,6 +172,9 @@ class Pieces:
 
 def parsed(file: str) -> ParsedFile | None:
     """A file as it is now, or a notebook's cell as it ran; None if there is no text, or no Python in it."""
+    # Opening a FIFO would wait for a writer. The name of code need not be one that a file can have.
+    if os.path.exists(file) and not os.path.isfile(file):  # noqa: PTH110, PTH113
+        return None
     linecache.checkcache(file)
     text = "".join(linecache.getlines(file))
     return _parsed(file, text) if text else None
@@ -184,8 +189,7 @@ def names_read(node: ast.AST) -> list[Read]:
         part = node.test
     elif isinstance(node, ast.With | ast.AsyncWith):
         part = ast.Tuple([item.context_expr for item in node.items], ast.Load())
-    reads: dict[Read, None] = {}
-    _collect(part, reads)
+    reads = _collect(part)
     free = _free(part) | set(imports_in(ast.walk(part)))
     return [read for read in reads if read.name in free]
 
@@ -216,20 +220,24 @@ def _parsed(file: str, text: str) -> ParsedFile | None:
 def _is_idle(statement: ast.stmt) -> bool:
     """Whether a statement does nothing when a file is loaded: a docstring, or `if __name__ == "__main__"`."""
     if isinstance(statement, ast.If):
-        return ast.unparse(statement.test) == "__name__ == '__main__'"
+        match statement.test:
+            case ast.Compare(ast.Name("__name__"), [ast.Eq()], [ast.Constant("__main__")]):
+                return True
+        return False
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of a module, with those inside its `if`, `try`, `for`, `while`, `with` and `match`."""
-    for statement in body:
+    todo = list(reversed(body))
+    while todo:
+        statement = todo.pop()
         yield statement
         if isinstance(statement, _DEFINITIONS):
             continue
-        for inner in ("body", "orelse", "finalbody"):
-            yield from _top_level(getattr(statement, inner, ()))
-        for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-            yield from _top_level(part.body)
+        inner = [each for name in ("body", "orelse", "finalbody") for each in getattr(statement, name, ())]
+        parts = (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ()))
+        todo += reversed([*inner, *(each for part in parts for each in part.body)])
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
@@ -248,32 +256,32 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
         targets = [item.optional_vars for item in statement.items if item.optional_vars]
     else:
         return
-    for target in targets:
-        yield from _roots(target)
+    todo = list(reversed(targets))
+    while todo:
+        target = todo.pop()
+        if isinstance(target, ast.Name):
+            yield target.id
+        elif isinstance(target, ast.Tuple | ast.List):
+            todo += reversed(target.elts)
+        elif isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
+            todo.append(target.value)
 
 
-def _roots(target: ast.expr) -> Iterator[str]:
-    if isinstance(target, ast.Name):
-        yield target.id
-    elif isinstance(target, ast.Tuple | ast.List):
-        for each in target.elts:
-            yield from _roots(each)
-    elif isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
-        yield from _roots(target.value)
-
-
-def _collect(node: ast.AST, reads: dict[Read, None]) -> None:
-    """Add each name that is read below a node, with the longest chain of attributes that starts at it."""
-    chain: list[str] = []
-    root = node
-    while isinstance(root, ast.Attribute):
-        chain.append(root.attr)
-        root = root.value
-    if isinstance(root, ast.Name):
-        reads[Read(root.id, tuple(reversed(chain)))] = None
-        return
-    for child in ast.iter_child_nodes(root):
-        _collect(child, reads)
+def _collect(node: ast.AST) -> dict[Read, None]:
+    """Each name that is read below a node, with the longest chain of attributes that starts at it."""
+    reads: dict[Read, None] = {}
+    todo = [node]
+    while todo:
+        chain: list[str] = []
+        root = todo.pop()
+        while isinstance(root, ast.Attribute):
+            chain.append(root.attr)
+            root = root.value
+        if isinstance(root, ast.Name):
+            reads[Read(root.id, tuple(reversed(chain)))] = None
+        else:
+            todo += reversed(list(ast.iter_child_nodes(root)))
+    return reads
 
 
 def _free(node: ast.AST) -> set[str]:

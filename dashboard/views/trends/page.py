@@ -24,6 +24,7 @@ _MOST_SHOWN: Final = 6
 _MOST_STEPS: Final = 5
 _TABLE_ROWS: Final = 6
 _ROW_PX: Final = 35
+_MOST_RUNS: Final = 500  # of a device and collector, the newest
 
 _Group = dict[str, store.Run]
 
@@ -80,7 +81,11 @@ def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, st
     own = _group_of(run)
     name = state.choose("on", "Runs on", names, default=own, text=count.__getitem__, owner=own) if len(names) > 1 else names[0]
     device, _, collector = name.rpartition(" · ")
-    return groups[name], f"on {device} by {collector}"
+    group = groups[name]
+    if len(group) > _MOST_RUNS:
+        state.note(f"Of {len(group):,} runs the newest {_MOST_RUNS} are shown.")
+    newest = sorted(group, key=lambda each: group[each].info["started_at"], reverse=True)[:_MOST_RUNS]
+    return {each: group[each] for each in newest}, f"on {device} by {collector}"
 
 
 def _choose_workload(group: _Group, where: str) -> str:

@@ -16,7 +16,7 @@ from warpladder.collectors.programs.runner import Ended
         (b"a\nbcd\n", b"a\nbxd\n", "at byte 4, line 2: 'bxd', not 'bcd'"),
         (b"a\n", b"", "at byte 1, line 1: the end, not 'a'"),
         (b"a\n", b"a\nmore\n", "at byte 3, line 2: 'more', not the end"),
-        (b"\xff\x00", b"\xff\x01", "at byte 2, line 1: '��', not '��'"),
+        (b"\xff\x00", b"\xff\x01", r"at byte 2, line 1: '\xff\x01', not '\xff\x00'"),
         (b"x" * 3_000_000 + b"1", b"x" * 3_000_000 + b"2", f"at byte 3,000,001, line 1: '…{'x' * 20}2', not '…{'x' * 20}1'"),
         (b"1\n" * 700_000 + b"a", b"1\n" * 700_000 + b"b", "at byte 1,400,001, line 700,001: 'b', not 'a'"),
     ],

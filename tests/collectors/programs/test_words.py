@@ -35,7 +35,7 @@ def test_a_command_line_is_split_as_by_a_shell(text: str, words: list[str]) -> N
         ("./a *.csv", "./a *.csv: the character * has"),
         ("~/a", "~/a: the character ~ has"),
         ("./a # fast", "./a # fast: the character # has"),
-        ("./a\n./b", "./a ./b: a line break has a meaning to a shell only"),
+        ("./a\n./b", r"./a\n./b: a line break has a meaning to a shell only"),
         ("N=1 ./a", "N=1 ./a: sets a variable, which a shell does; write env N=1"),
         ("''", "'': names no program"),
     ],

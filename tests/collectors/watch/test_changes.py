@@ -12,6 +12,16 @@ from warpladder.collectors.watch.snapshot import Change
 from warpladder.collectors.watch.step import to_record
 from warpladder.workloads import registry
 
+#: What Python loads though it is nested deeper than Python calls functions.
+DEEP = f"""
+TOTAL = {" + ".join(["1"] * 900)}
+if FACTOR == 0:
+    SMALL = 0
+{"".join(f"elif FACTOR == {n}:{chr(10)}    SMALL = {n}{chr(10)}" for n in range(1, 500))}
+@bench.variant
+def deep(x):
+    return scaled(x, {" + ".join(["1"] * 900)} - 897)
+"""
 BENCH = '''"""A docstring of the file."""
 import functools
 import numpy as np
@@ -148,6 +158,16 @@ def edited(tmp_path: Path, name: str, old: str, new: str) -> Change:
     main = "kernels.py" if name in ("kernels.py", "second.cu", "twice.cuh") else "bench.py"
     before = taken(tmp_path / "before", FILES, main)
     return snapshot.changed(before, taken(tmp_path / "after", {**FILES, name: FILES[name].replace(old, new)}, main))
+
+
+def test_a_file_of_any_depth_that_loads_is_compared(tmp_path: Path) -> None:
+    before = taken(tmp_path / "before", {**FILES, "bench.py": BENCH + DEEP}, "bench.py")
+    other = (BENCH + DEEP).replace("- 897)", "- 896)")
+    change = snapshot.changed(before, taken(tmp_path / "after", {**FILES, "bench.py": other}, "bench.py"))
+    assert (change.names, change.rest) == (["deep"], ())
+    other = (BENCH + DEEP).replace("SMALL = 499", "SMALL = 500")
+    change = snapshot.changed(before, taken(tmp_path / "later", {**FILES, "bench.py": other}, "bench.py"))
+    assert change.rest == (REST,)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from warpladder.collectors import cli
+from tests.limits import no_hang
+from warpladder.collectors import cli, watching
+from warpladder.collectors.core.plan import Request
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.ranks.launchers import Launcher
+from warpladder.collectors.watch import snapshot
+from warpladder.collectors.watch.files import python_files
+from warpladder.collectors.watch.step import Order
 from warpladder.data import store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -229,3 +236,39 @@ def test_what_cannot_be_watched_is_one_line_and_exit_code_2(
     assert (done.exit_code, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(said)
+
+
+def test_a_file_that_each_recording_changes_is_not_recorded_without_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop = Stop()
+    order = Order(Request(files=[folder / "bench.py"]), "host_clock", Launcher.parse("local", ""), folder / "runs", "", None)
+    watched = watching._Watch(order, stop)
+    watched._known_as(snapshot.files_now([folder / "bench.py", folder / "helpers.py"]))
+    recordings = 0
+
+    def record() -> bool:
+        nonlocal recordings
+        recordings += 1
+        assert recordings < 10, "it goes on"
+        (folder / "helpers.py").write_text(f"{HELPERS}\nSTAMP = {recordings}\n")
+        return True
+
+    def wait() -> bool:
+        stop.number = signal.SIGINT
+        return False
+
+    monkeypatch.setattr(watched, "_record", record)
+    monkeypatch.setattr(watched, "_wait", wait)
+    assert watched.run() is False
+    assert recordings == 3
+    assert "helpers.py: changed during each of 3 recordings in a row" in capsys.readouterr().err
+    assert not watched._differ()
+
+
+def test_a_fifo_in_place_of_a_file_has_no_text(folder: Path) -> None:
+    fifo = folder / "fifo.py"
+    os.mkfifo(fifo)
+    with no_hang(5):
+        assert snapshot.files_now([fifo]) == {fifo: ""}
+        assert python_files([fifo]) == {fifo}

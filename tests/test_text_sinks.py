@@ -1,0 +1,99 @@
+"""Names that a terminal, XML, Markdown or a spreadsheet would carry out: every text that leaves the program shows them as text."""
+
+import csv
+import io
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from tests import hostile_run
+from tests.synthetic import made_runs
+from warpladder.collectors import cli, screen
+from warpladder.dashboard.cli import app as dashboard
+from warpladder.data import store
+
+#: Clears the screen, names a window, ends the line, turns its direction, is no XML, is a picture, closes a fence.
+NASTY = ' \x1b[2J\x1b]0;owned\x07\r\nfake line\u202e\x00\ufffe<img src="http://evil.example/x">](http://evil.example) | ``` ~~~'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made, runs = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hostile_run, "TAIL", NASTY)
+        for name in ("a", "b"):
+            hostile_run.write(made_runs.write(made, name, rounds=8, workloads=("conv2d",), label=f"label {name}"), runs / name)
+    return runs
+
+
+def out(folder: Path, *arguments: str) -> str:
+    """What a command prints."""
+    app = cli.app if arguments[0] in cli.app.commands else dashboard
+    done = CliRunner().invoke(app, [*arguments, "--data-dir", str(folder)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["runs"],
+        ["answer", "a"],
+        ["answer", "a", "--format", "markdown"],
+        ["answer", "a", "--format", "csv"],
+        ["answer", "a", "--format", "json"],
+        ["compare", "a", "b"],
+        ["compare", "a", "b", "--format", "markdown"],
+        ["compare", "a", "b", "--format", "junit"],
+        ["compare", "a", "b", "--format", "json"],
+        ["compare", "a", "absent\x1b[2J\u202e"],
+        ["export", "a", "--topic", "\x1b[2J", "--out", "x"],
+    ],
+    ids=" ".join,
+)
+def test_no_output_has_a_character_that_is_carried_out(folder: Path, arguments: list[str]) -> None:
+    said = out(folder, *arguments)
+    assert said
+    assert [line for line in said.split("\n") if not line.isprintable()] == []
+    if arguments[-1] != "csv":  # whose cells may have lines
+        assert not [line for line in said.split("\n") if line.startswith("fake line")]
+
+
+def test_a_report_for_a_build_is_xml(folder: Path) -> None:
+    suite = ElementTree.fromstring(out(folder, "compare", "a", "b", "--format", "junit"))
+    assert suite.findall("testcase")
+    assert r"\x1b[2J" in str(suite.findall("testcase")[0].get("name"))
+
+
+@pytest.mark.parametrize("arguments", [["answer", "a"], ["compare", "a", "b"]])
+def test_no_name_is_markup_of_markdown(folder: Path, arguments: list[str]) -> None:
+    said = out(folder, *arguments, "--format", "markdown")
+    prose, _, commands = said.partition("sh\n")
+    assert "<img" not in prose.replace(r"\<img", "")
+    assert "](" not in prose.replace(r"\](", "")
+    if commands:
+        fence = prose.rsplit("\n", 1)[-1]
+        assert [line for line in commands.splitlines() if line.startswith("```")] == [fence], "a command does not end the block"
+
+
+def test_a_table_for_a_spreadsheet_is_read_back(folder: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(out(folder, "answer", "a", "--format", "csv"))))
+    assert all("\nfake line" in row["workload"] for row in rows)
+
+
+def test_a_line_for_the_terminal_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    screen.say(f"report{NASTY}.sqlite: damaged")
+    screen.print_id(f"run{NASTY}")
+    said = capsys.readouterr()
+    assert said.err.count("\n") == said.out.count("\n") == 1
+    assert said.err[:-1].isprintable() and said.out[:-1].isprintable()
+
+
+def test_the_name_of_a_damaged_run_is_text(tmp_path: Path) -> None:
+    (tmp_path / f"bad{NASTY}".replace("/", "").replace("\0", "")).mkdir()
+    said = out(tmp_path, "runs")
+    assert "cannot be opened" in said and r"\x1b[2J" in said
+    assert all(line.isprintable() for line in said.split("\n"))
+    assert len(store.list_runs([tmp_path])[1]) == 1
