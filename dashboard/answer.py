@@ -146,7 +146,7 @@ def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
     lines += ["", *answered] if lines and answered else answered
     if more := len(rows) - len(shown):
         lines.append(f"and {more} more rows: warpladder summary --all")
-    return "".join(f"{line}\n" for line in lines)
+    return plain_lines(lines)
 
 
 def table(rows: pd.DataFrame, width: int = 0, *, every: bool = True) -> list[str]:

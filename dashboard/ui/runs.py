@@ -67,7 +67,7 @@ def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--data-dir", type=store.folder, action="append", default=[])
     given, _ = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
-    named = [*given.data_dir, *(Path(part) for part in os.environ.get(DATA_DIR_VARIABLE, "").split(os.pathsep) if part)]
+    named = [*given.data_dir, *(store.folder(part) for part in os.environ.get(DATA_DIR_VARIABLE, "").split(os.pathsep) if part)]
     return tuple(dict.fromkeys(folder.resolve() for folder in (*named, store.LOCAL, store.RECORDED)))
 
 

@@ -1,5 +1,6 @@
 """Lists the runs of some folders by their table `run`, and opens a run with a check of all its values."""
 
+import errno
 import os
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,11 +27,19 @@ def folder(text: str | Path) -> Path:
     """A data folder as a user wrote it.
 
     Raises:
-        StoreError: it is empty, which would stand for the working directory.
+        StoreError: it is empty, which would stand for the working directory, or a link that leads to itself.
     """
     if not str(text).strip():
         raise StoreError('--data-dir "": names no folder; write --data-dir . for the working directory')
-    return Path(text)
+    path = Path(text)
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StoreError(f"--data-dir {text}: is a link that leads to itself; choose another folder") from error
+    except ValueError as error:
+        raise StoreError(f"--data-dir {text}: names no folder ({error})") from error
+    return path
 
 
 class _Glanced(NamedTuple):

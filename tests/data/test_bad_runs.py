@@ -376,3 +376,11 @@ def test_a_lack_of_memory_is_no_damage(alone: Path, monkeypatch: pytest.MonkeyPa
             store.open_run(alone / "good")
     assert "remove" not in str(refused.value)
     assert store.open_run(alone / "good").run_id == "good", "it is read again"
+
+
+@pytest.mark.parametrize("command", [["runs"], ["compare", "a", "b"], ["app"]])
+def test_a_data_folder_that_is_a_link_to_itself_is_one_line(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    done = CliRunner().invoke(dashboard if command[0] != "runs" else cli.app, [*command, "--data-dir", str(tmp_path / "loop")])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == f"--data-dir {tmp_path / 'loop'}: is a link that leads to itself; choose another folder\n"

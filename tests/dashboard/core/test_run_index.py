@@ -1,11 +1,14 @@
 """What each run has, and which run a page shows of a workload."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
+from tests.limits import cpu_seconds, no_hang
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import Coverage, Facts, Listed, Need
@@ -90,3 +93,41 @@ def test_a_run_with_a_damaged_table_is_bad_and_hides_no_other(tmp_path: Path) ->
     found = runs.listing.__wrapped__((tmp_path,))  # type: ignore[attr-defined]
     assert (list(found.index), list(found.refused)) == (["good"], ["bad"])
     assert "cases.parquet" in found.bad[0].reason
+
+
+def test_ten_thousand_runs_are_asked_in_a_moment() -> None:
+    every = run_index.Runs(listed(f"r{day}", day, cases=8, cells=80) for day in range(10_000))
+    with cpu_seconds(2):
+        assert run_index.suitable(every, "h200", "w")[0].name == "r9999"
+    first = run_index.workloads(every, "h200")
+    with cpu_seconds(1):
+        for _ in range(1_000):
+            assert run_index.workloads(every, "h200") is first
+
+
+def test_runs_that_have_not_changed_are_the_same_listing(tmp_path: Path) -> None:
+    made_runs.write_host_run(tmp_path, "a", rounds=6)
+    first = runs._look((tmp_path,))
+    assert runs._look((tmp_path,)) is first
+    made_runs.write_host_run(tmp_path, "b", rounds=6)
+    second = runs._look((tmp_path,))
+    assert list(second.runs) != list(first.runs) and second.runs["a"] is first.runs["a"]
+    shutil.rmtree(tmp_path / "a")
+    assert list(runs._look((tmp_path,)).runs) == ["b"]
+
+
+def test_a_page_does_not_wait_long_for_a_look_at_known_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_runs.write_host_run(tmp_path, "a", rounds=6)
+    runs._look((tmp_path,))
+    goes_on = Event()
+    real = runs._look
+
+    def slow(folders: tuple[Path, ...]) -> runs.Listing:
+        goes_on.wait()
+        return real(folders)
+
+    monkeypatch.setattr(runs, "_look", slow)
+    made_runs.write_host_run(tmp_path, "b", rounds=6)
+    with no_hang(5):
+        assert list(runs.listing.__wrapped__((tmp_path,)).runs) == ["a"]
+    goes_on.set()
