@@ -17,6 +17,8 @@ from warpladder.collectors.core.verdicts import Cell
 #: A cell keeps results if it is slower with so many new input sets, before it is not slower with more than so many.
 HITS: Final = 4
 MISSES: Final = 1
+#: So many times the machine may be slower before the new inputs and while they are read, but not after; then the cell is left alone.
+SLOW_SPELLS: Final = 6
 #: It is slower if it takes so many times as long as the samples, and so many nanoseconds more: single executions scatter.
 _FACTOR: Final = 2.0
 _LEAST_NS: Final = 5_000
@@ -31,6 +33,7 @@ class Suspect:
         seen_ns: durations of its samples.
         new_ns: durations of its executions on new inputs that were slower.
         misses: number of those that were not.
+        slow_spells: number of those in which the machine itself may have been slower.
     """
 
     cell: Cell
@@ -39,11 +42,12 @@ class Suspect:
     seen_ns: Sequence[int]
     new_ns: list[int] = field(default_factory=list)
     misses: int = 0
+    slow_spells: int = 0
 
     @property
     def is_settled(self) -> bool:
         """Whether no more executions are needed."""
-        return self.misses > MISSES or self.keeps_results
+        return self.misses > MISSES or self.slow_spells >= SLOW_SPELLS or self.keeps_results
 
     @property
     def keeps_results(self) -> bool:
@@ -61,25 +65,27 @@ class Suspect:
 
 
 def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int) -> None:
-    """Execute a cell once on new inputs, between two more samples on inputs that it has seen, and note whether that is slower.
+    """Execute a cell once on new inputs, between samples on inputs that it has seen, and note whether that is slower.
 
-    It is slower if it takes longer than the cell's samples, and than one of those two. They are taken at the same time, so that a machine that
-    became slower does not count. The first one finds the memory that the inputs were made in. The second one is taken if needed.
+    It is slower if it takes longer than the cell's samples, than one right before and than one right after, so that a machine that is slower
+    for a while does not count. Making the inputs slows what follows: its threads wait spinning, and its memory is in the caches. A sample
+    that does not count takes the first of that.
 
     Args:
         inputs: that no variant has seen.
         seed: chooses the input sets of the samples.
     """
-    before_ns = _sampled(suspect, bench, seed)
+    _sampled(suspect, bench, seed)
+    before_ns = _sampled(suspect, bench, seed + 1)
     bench.load(inputs)
     bench.draw(suspect.operation, None)
     new_ns = _sampled(suspect, bench, None)
-    if _is_slower(new_ns, median(suspect.seen_ns)) and (
-        _is_slower(new_ns, before_ns) or _is_slower(new_ns, _sampled(suspect, bench, seed + 1))
-    ):
+    if not _is_slower(new_ns, median(suspect.seen_ns)) or not _is_slower(new_ns, _sampled(suspect, bench, seed + 2)):
+        suspect.misses += 1
+    elif _is_slower(new_ns, before_ns):
         suspect.new_ns.append(new_ns)
     else:
-        suspect.misses += 1
+        suspect.slow_spells += 1
 
 
 def _sampled(suspect: Suspect, bench: Bench, seed: int | None) -> int:

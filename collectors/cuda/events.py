@@ -225,6 +225,7 @@ class CudaBench:
                 self._lent.load(self._on_host)
 
     def draw(self, operation: Operation, seed: int | None) -> None:
+        self._use_stream()
         self._draw(operation, None if seed is None else Random(seed))
 
     def _draw(self, operation: Operation, chance: Random | None) -> None:

@@ -1,10 +1,10 @@
 """cuDNN's transposed convolution, reached through PyTorch, with PyTorch's batch normalisation and activations."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from warpladder.workloads.api import Buffers, Case
-from warpladder.workloads.gan_tconv.problem import EPSILON, channels_of, layers, side_of
+from warpladder.workloads.api import Buffers, Case, Repacked
+from warpladder.workloads.gan_tconv.problem import EPSILON, Layer, channels_of, layers, side_of
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -85,7 +85,7 @@ def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -
     images = torch_bridge.as_tensor(outputs["images"]).permute(0, 3, 1, 2)
     first = (-1, side_of(case), side_of(case), channels_of(case))
     network = layers(case)
-    weights = [given[f"w{n.number}"].permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last) for n in network]
+    weights, repack = _repacked(given, network, torch.channels_last)
 
     def generate() -> None:
         x = _normalised(given, (given["z"] @ given["w0"].T).view(first).permute(0, 3, 1, 2), 0)
@@ -97,7 +97,22 @@ def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -
             else:
                 x = _normalised(given, x, layer.number)
 
-    return torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32)
+    return Repacked(torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32), repack)
+
+
+def _repacked(given: Mapping[str, Any], network: Sequence[Layer], memory_format: Any) -> tuple[list[Any], Callable[[], None]]:
+    """The weights in PyTorch's layout: input channels, output channels, rows, columns; and what copies them there.
+
+    They are copied when the inputs change, as a model's weights are when it is loaded.
+    """
+    own = [given[f"w{layer.number}"].permute(3, 2, 0, 1) for layer in network]
+    weights = [each.contiguous(memory_format=memory_format) for each in own]
+
+    def repack() -> None:
+        for weight, each in zip(weights, own, strict=True):
+            weight.copy_(each)
+
+    return weights, repack
 
 
 def _normalised(given: Mapping[str, Any], x: Any, number: int) -> Any:
@@ -121,8 +136,7 @@ def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, 
     images = torch_bridge.as_tensor(outputs["images"]).permute(0, 3, 1, 2)
     first = (-1, side_of(case), side_of(case), channels_of(case))
     network = layers(case)
-    # PyTorch has input channels, output channels, rows, columns; made once, as a model's weights are.
-    weights = [given[f"w{n.number}"].permute(3, 2, 0, 1).contiguous(memory_format=memory_format) for n in network]
+    weights, repack = _repacked(given, network, memory_format)
     matmul = torch.backends.cuda.matmul
 
     def operation() -> None:
@@ -150,4 +164,4 @@ def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, 
             else:
                 x = _normalised(given, x, layer.number).contiguous(memory_format=memory_format)
 
-    return operation
+    return Repacked(operation, repack)
