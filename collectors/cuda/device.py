@@ -87,7 +87,7 @@ class CudaDevice:
         self._flags = np.frombuffer(pinned, np.uint32, 2)
         self._flags_pointer = np.uintp(pinned.ptr)
         self.empty_kernels = self._measure_empty_kernels()
-        self.event_overhead = EventOverhead.of([*self._added_by_events()])
+        self.measure_event_overhead()
 
     def facts(self) -> dict[str, Any]:
         """Return the columns of table `run` about the GPU."""
@@ -117,6 +117,10 @@ class CudaDevice:
                 one()
 
         return EmptyKernels(self.median_ns(one), self.median_ns(many) / EMPTY_KERNELS, self._in_graph_ns(one, EMPTY_KERNELS))
+
+    def measure_event_overhead(self) -> None:
+        """Measure what events add. Benches do so for each case, because on an H200 it moved by up to 0.6 us between two of them."""
+        self.event_overhead = EventOverhead.of([*self._added_by_events()])
 
     def _added_by_events(self) -> Iterator[float]:
         """The time in ns between two events around each kernel of known length, less its length: that of a node of a CUDA graph."""

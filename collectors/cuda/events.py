@@ -75,6 +75,7 @@ class CudaBench:
     def __init__(self, workload: Workload, case: Case, inputs: Mapping[str, np.ndarray]) -> None:
         self.device = current_device()
         self._use_stream()
+        self.device.measure_event_overhead()
         _, outputs = workload.buffers(case)
         self._workload = workload
         self._case = case
