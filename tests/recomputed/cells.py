@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import cache
+from itertools import permutations
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +33,7 @@ def times(run: Shipped, row: Row) -> "pd.Series[float]":
 
 def median(run: Shipped, row: Row, shown: Shown) -> tuple[float, float, float]:
     found = times(run, row)
-    return of.median_interval(found) if len(found) else (math.nan, math.nan, math.nan)
+    return of.time_interval(run, found, row["scope"], row["cache"]) if len(found) else (math.nan, math.nan, math.nan)
 
 
 def _end(place: int) -> Rule:
@@ -87,18 +88,44 @@ def _trusted(run: Shipped, row: Row) -> bool:
     return not pd.isna(row["scope"]) and of.trusted(run, *cell_of(row), gpus_of(row), row["scope"], row["cache"])
 
 
-def _baseline(run: Shipped, row: Row, shown: Shown) -> "tuple[tuple[str, str, str, str], int, pd.Series[float]]":
-    """The baseline's cell at the case of a row, on as few GPUs as it was timed on."""
+def _baseline_variant(run: Shipped, workload: str, scope: str, cache: str, cases: list[str]) -> str:
+    """The variant with a twin in most of some cases, on a GPU before on the host; else the lowest rung."""
+    twins = [each for case in cases for each in run.timed(workload, case, scope, cache, 1)]
+    if twins:
+        return max(twins, key=lambda each: (each[2] > 0, twins.count(each)))[0]
+    rungs = {each[0] for case in cases for each in run.timed(workload, case, scope, cache)}
+    rungs = {name for name in rungs if run.variant(workload, name)["role"] == "rung"}
+    return min(rungs, key=lambda name: run.variant(workload, name)["rung"], default="")
+
+
+def _baseline(run: Shipped, row: Row, shown: Shown) -> tuple[str, str, int] | None:
+    """Variant, config and GPUs of the baseline at the case of a row, in its fastest config."""
     workload, scope, cache = shown.where
-    cell = workload, row["baseline"], row["baseline_config"], row["case"]
-    found = [each for each in run.gpus_of(cell, scope, cache) if each <= 1]
-    gpus = found[0] if found else 0
-    return cell, gpus, run.rounds(cell, gpus, scope, cache)
+    variant = _baseline_variant(run, workload, scope, cache, list(dict.fromkeys(shown.frame["case"])))
+    return of.fastest(run, workload, row["case"], scope, cache, variant)
+
+
+def _of_baseline(place: int) -> Rule:
+    return lambda run, row, shown: str((_baseline(run, row, shown) or ("", ""))[place])
+
+
+def _no_speedup(run: Shipped, row: Row, shown: Shown) -> Expected:
+    """Why the baseline gives no speedup."""
+    base = _baseline(run, row, shown)
+    if base is None:
+        return ""
+    flags = of.flags(run, row["workload"], *base[:2], row["case"])
+    n = len(_series(run, shown, row, base))
+    doubt = f"distrusted: {', '.join(flags)}" if flags else f"of only {n} sample{'s' * (n != 1)}" if n < of.FEWEST else ""
+    name = f"{base[0]}[{base[1]}]" if base[1] else base[0]
+    return f"no speedup: the baseline {name} is {doubt}" if doubt else ""
 
 
 def _speedup(run: Shipped, row: Row, shown: Shown) -> Interval:
-    own = times(run, row)
-    return of.ratio(_baseline(run, row, shown)[2], own)
+    base = _baseline(run, row, shown)
+    if base is None or _no_speedup(run, row, shown):
+        return UNKNOWN
+    return of.ratio(_series(run, shown, row, base), times(run, row))
 
 
 def _noise(run: Shipped, workload: str, case: str, scope: str, cache: str, *variants: str) -> tuple[float, float]:
@@ -107,13 +134,13 @@ def _noise(run: Shipped, workload: str, case: str, scope: str, cache: str, *vari
 
 
 def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
-    cell, gpus, base = _baseline(run, row, shown)
-    own = times(run, row)
-    if own.empty or base.empty:
+    own, entry = times(run, row), _baseline(run, row, shown)
+    if own.empty or entry is None:
         return {""}
-    if not _trusted(run, row) or not of.trusted(run, *cell, gpus, *shown.where[1:]):
+    if not _trusted(run, row) or _no_speedup(run, row, shown):
         return {"unknown"}
-    noise = _noise(run, row["workload"], row["case"], row["scope"], row["cache"], row["variant"], row["baseline"])
+    base = _series(run, shown, row, entry)
+    noise = _noise(run, row["workload"], row["case"], row["scope"], row["cache"], row["variant"], entry[0])
     return of.verdicts(of.ratio(base, own), min(len(base), len(own)), noise)
 
 
@@ -215,8 +242,9 @@ def _size_value(run: Shipped, row: Row, shown: Shown) -> Expected:
 OVER_BASELINE: Final[Rules] = {
     **estimate("speedup", _speedup),
     "verdict": _verdict,
-    "baseline": None,
-    "baseline_config": None,
+    "baseline": _of_baseline(0),
+    "baseline_config": _of_baseline(1),
+    "no_speedup": _no_speedup,
 }
 LADDER: Final[Rules] = {
     **CELL,
@@ -282,7 +310,7 @@ def _told(run: Shipped, row: Row, shown: Shown) -> Expected:
 
 def _won(place: int) -> Rule:
     def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
-        return of.median_interval(_series(run, shown, row, _winner(run, row, shown)[0]))[place]
+        return of.time_interval(run, _series(run, shown, row, _winner(run, row, shown)[0]), *shown.where[1:])[place]
 
     return rule
 
@@ -379,7 +407,7 @@ def _shipped(place: int) -> Rule:
     def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
         own = of.fastest(run, row["workload"], row["case"], *shown.where[1:], row["variant"])
         assert own
-        return of.median_interval(_series(run, shown, row, own))[place]
+        return of.time_interval(run, _series(run, shown, row, own), *shown.where[1:])[place]
 
     return rule
 
@@ -457,27 +485,16 @@ def _mean(values: Any) -> float:
 def _bests(run: Shipped, row: Row, who: str) -> "list[tuple[str, tuple[str, str, int], pd.Series[float]]]":
     found = []
     for case in _cases(run, row):
-        if who == "baseline":
-            config = str(row["baseline_config"]).split(" or ")
-            entries = [
-                each
-                for each in run.timed(row["workload"], case, row["scope"], row["cache"])
-                if each[0] == row[who] and each[1] in config
-            ]
-            entry = min(
-                entries,
-                key=lambda each: run.rounds((row["workload"], *each[:2], case), each[2], row["scope"], row["cache"]).median(),
-                default=None,
-            )
-        else:
-            entry = of.fastest(run, row["workload"], case, row["scope"], row["cache"], row[who])
+        entry = of.fastest(run, row["workload"], case, row["scope"], row["cache"], row[who])
         if entry:
             found.append((case, entry, run.rounds((row["workload"], *entry[:2], case), entry[2], row["scope"], row["cache"])))
     return found
 
 
 def _best_time(place: int) -> Rule:
-    return lambda run, row, shown: _mean(of.median_interval(times)[place] for _, _, times in _bests(run, row, "best"))
+    return lambda run, row, shown: _mean(
+        of.time_interval(run, times, row["scope"], row["cache"])[place] for _, _, times in _bests(run, row, "best")
+    )
 
 
 def _best_floor(place: int, who: str = "best") -> Rule:
@@ -490,7 +507,7 @@ def _best_floor(place: int, who: str = "best") -> Rule:
             whose = row["best"] if who == "peer" else entry[0]
             gpus = _bests(run, row, "best")[0][1][2] if who == "peer" else entry[2]
             floor = of.floor(run, row["workload"], whose, case, gpus, row["scope"], row["cache"])[1]
-            found.append(100 * floor / of.median_interval(times)[place])
+            found.append(100 * floor / of.time_interval(run, times, row["scope"], row["cache"])[place])
         return _mean(found)
 
     return rule
@@ -498,15 +515,58 @@ def _best_floor(place: int, who: str = "best") -> Rule:
 
 def _over_other(who: str) -> Any:
     def interval(run: Shipped, row: Row, shown: Shown) -> Interval:
-        name = "speedup" if who == "baseline" else "over_peer"
-        if not isinstance(row[who], str) or row[f"{name}_verdict"] == "unknown":
+        if not isinstance(row[who], str):
             return UNKNOWN
-        other = {case: times for case, _, times in _bests(run, row, who)}
-        ratios = [of.ratio(other[case], times) for case, _, times in _bests(run, row, "best")]
+        others = {case: (entry, times) for case, entry, times in _bests(run, row, who)}
+        bests = _bests(run, row, "best")
+        timing = row["scope"], row["cache"]
+        if not all(
+            of.trusted(run, row["workload"], *entry[:2], case, entry[2], *timing) for case, (entry, _) in others.items()
+        ):
+            return UNKNOWN
+        if len(others) < len(bests) or min(len(each[2]) for each in bests) < of.FEWEST:
+            return UNKNOWN
+        ratios = [of.ratio(others[case][1], times) for case, _, times in bests]
         ends = [Between(*(_mean(getattr(each, end)[side] for each in ratios) for side in (0, 1))) for end in ("low", "high")]
         return Interval(_mean(each.value for each in ratios), *ends)
 
     return interval
+
+
+def _over_verdict(who: str) -> Rule:
+    """By the geometric mean of the cases' noise floors."""
+    over = _over_other(who)
+
+    def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
+        if not isinstance(row[who], str):
+            return {""}
+        found, bests = over(run, row, shown), _bests(run, row, "best")
+        if not of.known(found):
+            return {"unknown"} if len(_bests(run, row, who)) == len(bests) else {""}
+        floors = [_noise(run, row["workload"], case, row["scope"], row["cache"], row["best"], row[who]) for case, *_ in bests]
+        n = min(len(times) for which in ("best", who) for *_, times in _bests(run, row, which))
+        return of.verdicts(found, n, (_mean(low for low, _ in floors), _mean(high for _, high in floors)))
+
+    return rule
+
+
+def _configs(who: str) -> Rule:
+    """The configs of a variant over the cases, where they differ all of them."""
+
+    def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
+        if not isinstance(row[who], str):
+            return ""
+        every = dict.fromkeys(entry[1] for _, entry, _ in _bests(run, row, who))
+        return {" or ".join(order) for order in permutations(every)}
+
+    return rule
+
+
+def _on(run: Shipped, row: Row, shown: Shown) -> Expected:
+    """Whether the run has times of several GPUs of the workload too."""
+    samples = run.table("samples")
+    several = ((samples["workload"] == row["workload"]) & (samples["gpus"] > 1)).any()
+    return "1 GPU" if several and run.info["device_name"] else ""
 
 
 def _best_of(roles: tuple[str, ...], who: str) -> Rule:
@@ -527,9 +587,8 @@ def _best_of(roles: tuple[str, ...], who: str) -> Rule:
     return rule
 
 
-_OVERVIEW_NAMES: Final = ["workload", "precision", "scope", "cache", "case", "baseline", "baseline_config", "best_title", "best_config",
-                          "tied_with", "peer_title", "peer_config", "floor_bound", "floor_ceiling", "doubts", "badges",
-                          "speedup_verdict", "over_peer_verdict"]  # fmt: skip
+_OVERVIEW_NAMES: Final = ["workload", "precision", "scope", "cache", "case", "best_title", "tied_with", "peer_title",
+                          "floor_bound", "floor_ceiling", "doubts", "badges"]  # fmt: skip
 
 
 def _error(who: str) -> Rule:
@@ -552,6 +611,13 @@ def _of_best(rule: Rule) -> Rule:
 
 OVERVIEW: Final[Rules] = {
     **dict.fromkeys(_OVERVIEW_NAMES),
+    "on": _on,
+    "baseline": _of_best(
+        lambda run, row, shown: _baseline_variant(run, row["workload"], row["scope"], row["cache"], _cases(run, row))
+    ),
+    **{f"{who}_config": _of_best(_configs(who)) for who in ("baseline", "best", "peer")},
+    "speedup_verdict": _of_best(_over_verdict("baseline")),
+    "over_peer_verdict": _of_best(_over_verdict("peer")),
     "cases": _of_best(lambda run, row, shown: len(_cases(run, row))),
     "best": _of_best(_best_of(("rung",), "best")),
     "peer": _of_best(_best_of(("peer",), "peer")),

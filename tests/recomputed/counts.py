@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -44,7 +45,7 @@ def _times(run: Shipped, row: Row, ranks: int, case: str = "") -> "pd.Series[flo
 
 
 def _median(place: int) -> Rule:
-    return lambda run, row, shown: of.median_interval(_times(run, row, row["ranks"]))[place]
+    return lambda run, row, shown: of.time_interval(run, _times(run, row, row["ranks"]), row["scope"], row["cache"])[place]
 
 
 def _scaled(run: Shipped, row: Row, shown: Shown) -> Interval:
@@ -236,17 +237,18 @@ _STALLS: Final = (
 )  # fmt: skip
 
 
+@cache
+def _launched(run: Shipped, workload: str, case: str, variant: str, config: str) -> pd.DataFrame:
+    """The metrics of each launch of one execution."""
+    table = run.table("counters")
+    chosen = (table["workload"] == workload) & (table["case"] == case)
+    chosen &= (table["variant"] == variant) & (table["config"] == config)
+    return table[chosen].pivot_table("value", ["launch_index", "kernel"], "metric", aggfunc="first")
+
+
 def counter(run: Shipped, row: Row, shown: Shown, metric: str, how: str) -> float:
     """A metric of the launches of one execution: added up, the largest, or averaged by their times."""
-    table = run.table("counters")
-    workload, case = shown.where[:2]
-    table = table[
-        (table["workload"] == workload)
-        & (table["case"] == case)
-        & (table["variant"] == row["variant"])
-        & (table["config"] == row["config"])
-    ]
-    wide = table.pivot_table("value", ["launch_index", "kernel"], "metric", aggfunc="first")
+    wide = _launched(run, *shown.where[:2], row["variant"], row["config"])
     if metric not in wide:
         return math.nan
     values = wide[metric]
@@ -300,31 +302,50 @@ def _top(run: Shipped, row: Row, shown: Shown) -> tuple[str, float]:
     return top, 100 * cycles[top] / sum(cycles.values())
 
 
+def _part(run: Shipped, row: Row, shown: Shown) -> tuple[str, float]:
+    """Where memory is busier than arithmetic: the part of it whose own share is closest to its own, within a tenth; else `memory`."""
+    compute, memory = (counter(run, row, shown, *COUNTED[name]) for name in ("compute_percent", "memory_percent"))
+    if max(compute, memory) < 60 or compute > memory:
+        return "", math.nan
+    shares = {part: counter(run, row, shown, *COUNTED[f"{part.lower()}_percent"]) for part in ("DRAM", "L2", "L1")}
+    near = {part: share for part, share in shares.items() if abs(share - memory) <= 0.1 * memory} or {"memory": memory}
+    part = min(near, key=lambda each: abs(near[each] - memory))
+    return part, near[part]
+
+
 def _bound(run: Shipped, row: Row, shown: Shown) -> Expected:
-    """docs/import.md: 80 % of the peak and more, below 60 % of both, between the two."""
+    """docs/import.md: 80 % of the peak and more, below 60 % of both, between the two. Of memory the named part's share counts."""
     compute, memory = (counter(run, row, shown, *COUNTED[name]) for name in ("compute_percent", "memory_percent"))
     if max(compute, memory) < 60:
         return "latency"
-    return "neither" if max(compute, memory) < 80 else "memory" if memory >= compute else "compute"
+    part, share = _part(run, row, shown)
+    return "neither" if (share if part else compute) < 80 else "memory" if part else "compute"
 
 
 def _launches(run: Shipped, row: Row, shown: Shown) -> Expected:
-    table, (workload, case) = run.table("counters"), shown.where[:2]
-    table = table[
-        (table["workload"] == workload)
-        & (table["case"] == case)
-        & (table["variant"] == row["variant"])
-        & (table["config"] == row["config"])
-    ]
-    return len(table[["launch_index", "kernel"]].drop_duplicates())
+    return len(_launched(run, *shown.where[:2], row["variant"], row["config"]))
 
 
 def _min_bytes(run: Shipped, row: Row, shown: Shown) -> float:
     return float(run.case(*shown.where[:2])["min_bytes"])
 
 
+def _sampled(run: Shipped, row: Row, shown: Shown) -> dict[str, float]:
+    """The median device times of the variant's configs by samples of the same run, cold, of those that may be called best."""
+    workload, case = shown.where[:2]
+    if not run.has("samples"):
+        return {}
+    return {
+        config: float(run.rounds((workload, variant, config, case), gpus, "device", "cold").median())
+        for variant, config, gpus in run.timed(workload, case, "device", "cold")
+        if variant == row["variant"]
+        and run.result(workload, variant, config, case).get("status", "ok") == "ok"
+        and of.trusted(run, workload, variant, config, case, gpus, "device", "cold")
+    }
+
+
 def _quickest(run: Shipped, row: Row, shown: Shown) -> Expected:
-    """The config whose execution took the least time under the profiler."""
+    """The config that took the least time by samples, or where none has samples under the profiler."""
     table, (workload, case) = run.table("counters"), shown.where[:2]
     table = table[
         (table["workload"] == workload)
@@ -332,11 +353,16 @@ def _quickest(run: Shipped, row: Row, shown: Shown) -> Expected:
         & (table["variant"] == row["variant"])
         & (table["metric"] == "gpu__time_duration.sum")
     ]
-    return str(table.groupby("config")["value"].sum().idxmin())
+    profiled = table.groupby("config")["value"].sum()
+    sampled = _sampled(run, row, shown)
+    return str(min(profiled.index, key=lambda config: (sampled.get(config, math.inf), profiled[config])))
 
 
 COUNTERS: Final[Rules] = {
-    **dict.fromkeys(("variant", "kernels", "limiter", "part", "reason", "meaning")),
+    **dict.fromkeys(("variant", "kernels", "limiter", "reason", "meaning")),
+    "part": lambda run, row, shown: _part(run, row, shown)[0],
+    "part_percent": lambda run, row, shown: _part(run, row, shown)[1],
+    "timed_ns": lambda run, row, shown: _sampled(run, row, shown).get(row["config"], math.nan),
     "config": _quickest,
     "title": lambda run, row, shown: run.variant(shown.where[0], row["variant"])["title"],
     "role": lambda run, row, shown: run.variant(shown.where[0], row["variant"])["role"],

@@ -21,8 +21,11 @@ Floats = npt.NDArray[np.float64]
 KEY: Final = ["workload", "variant", "config", "case"]
 MIXES: Final = {"device_write": 0.0, "device_1_to_8": 1 / 9, "device_1_to_2": 1 / 3, "device_copy": 0.5,
                 "device_2_to_1": 2 / 3, "device_8_to_1": 8 / 9, "device_read": 1.0}  # fmt: skip
+HOST_MIXES: Final = {"host_copy": 0.5}
 SCOPES: Final = ("device", "operation", "end_to_end")
 FEWEST: Final = 6
+#: The error in ns of a cold device time between two events, of a run that did not measure it (docs/collectors.md, Device times).
+EVENTS_NS: Final = 400.0
 #: Resamples of the independent bootstrap, and the percentiles that an end of an interval of 2,000 other resamples lies between but for
 #: one in ten thousand: four standard deviations of both from 2.5 %.
 RESAMPLES: Final = 4000
@@ -107,10 +110,13 @@ class Shipped:
         return self.table("samples").groupby(same, sort=False)["duration_ns"].max().reset_index()
 
     @cached_property
-    def _rounds(self) -> dict[tuple[Any, ...], "pd.Series[float]"]:
-        columns = [*KEY, "gpus", "cache", "scope", "twin"]
-        groups = self.by_round.set_index("round").groupby(columns, sort=False)["duration_ns"]
-        return {key: values.astype(float) for key, values in groups}
+    def _rounds(self) -> dict[tuple[Any, ...], npt.NDArray[np.int64]]:
+        """The rows of `by_round` of each cell, scope, cache and twin."""
+        places: dict[tuple[Any, ...], list[int]] = {}
+        columns = [self.by_round[name].tolist() for name in (*KEY, "gpus", "cache", "scope", "twin")]
+        for place, key in enumerate(zip(*columns, strict=True)):
+            places.setdefault(key, []).append(place)
+        return {key: np.array(rows) for key, rows in places.items()}
 
     @cached_property
     def processes(self) -> int:
@@ -124,7 +130,14 @@ class Shipped:
 
     def rounds(self, cell: Sequence[str], gpus: int, scope: str, cache: str, twin: int = 0) -> "pd.Series[float]":
         """Times in ns by round; `cell` is workload, variant, config and case."""
-        return self._rounds.get((*cell, gpus, cache, scope, twin), pd.Series(dtype=float))
+        rows = self._rounds.get((*cell, gpus, cache, scope, twin))
+        if rows is None:
+            return pd.Series(dtype=float)
+        return pd.Series(self._times[1][rows], self._times[0][rows])
+
+    @cached_property
+    def _times(self) -> tuple[npt.NDArray[np.int64], Floats]:
+        return self.by_round["round"].to_numpy(), self.by_round["duration_ns"].to_numpy(dtype=float)
 
     def gpus_of(self, cell: Sequence[str], scope: str, cache: str) -> list[int]:
         """The numbers of GPUs or processes that a cell was timed on."""
@@ -181,6 +194,15 @@ def median_interval(values: Iterable[float]) -> tuple[float, float, float]:
     return float(np.median(ordered)), float(ordered[low]), float(ordered[high])
 
 
+def time_interval(run: Shipped, times: "pd.Series[float]", scope: str, cache_: str) -> tuple[float, float, float]:
+    """A median with its interval, which for cold device times between two events includes the error of the clock."""
+    median, low, high = median_interval(times)
+    error = 0.0
+    if (run.info["collector"], scope, cache_) == ("cuda_events", "device", "cold"):
+        error = 1000 * run.ceilings["event_uncertainty"] if "event_uncertainty" in run.ceilings else EVENTS_NS
+    return median, max(low - error, min(low, 1.0)), high + error
+
+
 def ratio(top: "pd.Series[float]", bottom: "pd.Series[float]", *, paired: bool = True) -> Interval:
     """The ratio of two medians. Shared rounds are paired; where they are fewer than half of a side's, all rounds count, unpaired."""
     if top.empty or bottom.empty:
@@ -234,11 +256,11 @@ def verdicts(of: Interval, n: int, floor: tuple[float, float]) -> set[str]:
 # -- floors ----------------------------------------------------------------------------------------------------------
 
 
-def _curve(sizes: Floats, times: Floats, rate: float, nbytes: float) -> float:
-    """The least time for so many bytes of one mix, from times at some sizes."""
+def _curve(sizes: Floats, times: Floats, rate: float, nbytes: float, empty: float) -> float:
+    """The least time for so many bytes of one mix, from times at some sizes, the empty kernel's and the rate beyond."""
     times = np.array([times[place:].min() for place in range(len(times))])
     if nbytes <= sizes[0]:
-        return float(times[0] * nbytes / sizes[0])
+        return float(np.interp(nbytes, [0, sizes[0]], [min(empty, times[0]), times[0]]))
     if nbytes >= sizes[-1]:
         return float(times[-1] + rate * (nbytes - sizes[-1]))
     at = int(np.searchsorted(sizes, nbytes)) - 1
@@ -253,13 +275,16 @@ def _curve(sizes: Floats, times: Floats, rate: float, nbytes: float) -> float:
     return max(max(lower, default=between), float(times[at]))
 
 
-def memory_ns(ceilings: Mapping[str, float], read: float, written: float, cache_: str) -> float:
+def memory_ns(
+    ceilings: Mapping[str, float], read: float, written: float, cache_: str, measured: Mapping[str, float] = MIXES
+) -> float:
     """The least time of the device's memory; with a cache of the times by size, where the run measured them for each of its mixes."""
     total = read + written
     share = read / total if total else 0.5
-    mixes = {name: of for name, of in MIXES.items() if name in ceilings}
+    mixes = {name: of for name, of in measured.items() if name in ceilings}
     if not mixes:
         return math.nan
+    empty = 1000 * ceilings.get("graph_node", 0.0) if measured is MIXES else 0.0
     rates = [1 / ceilings[name] for name in mixes]
     curves: list[dict[int, float]] = [
         {int(name.split("_")[-2]): 1000 * value for name, value in ceilings.items()
@@ -269,7 +294,7 @@ def memory_ns(ceilings: Mapping[str, float], read: float, written: float, cache_
     if not all(curves):
         return float(total * np.interp(share, shares, rates))
     times = [
-        _curve(np.array(sorted(curve), float), np.array([curve[size] for size in sorted(curve)]), rate, total)
+        _curve(np.array(sorted(curve), float), np.array([curve[size] for size in sorted(curve)]), rate, total, empty)
         for curve, rate in zip(curves, rates, strict=True)
     ]
     return float(np.interp(share, shares, times))
@@ -294,6 +319,11 @@ def rate_of(ceilings: Mapping[str, float], kind: str, precision: str) -> float:
     )
 
 
+def host_by_size(ceilings: Mapping[str, float]) -> bool:
+    """Whether the processor's copies were timed by size, so that a case that its caches hold has a floor too."""
+    return any(name.startswith("host_copy_hot_") for name in ceilings)
+
+
 def floors(run: Shipped, workload: str, variant: str, case: str, gpus: int, scope: str, cache_: str) -> dict[str, float]:
     """The times in ns below which a cell cannot be, by `memory`, `compute` and `copies`. Several GPUs share bytes and operations."""
     if scope not in SCOPES:
@@ -303,8 +333,8 @@ def floors(run: Shipped, workload: str, variant: str, case: str, gpus: int, scop
     read, written = (each / ranks_ for each in moved(about))
     found = {}
     if of["kind"] == "host":
-        if about["min_bytes"] / ranks_ >= 1 << 28 and "host_copy" in ceilings:
-            found["memory"] = (read + written) / ceilings["host_copy"]
+        if host_by_size(ceilings) or about["min_bytes"] / ranks_ >= 1 << 28:
+            found["memory"] = memory_ns(ceilings, read, written, "hot", HOST_MIXES)
     elif scope == "end_to_end":
         found["memory"] = min(memory_ns(ceilings, read, written, each) for each in ("cold", "hot"))
         copies = [about[f"{way}_bytes"] / ceilings.get(f"{way}_pinned", math.nan) for way in ("h2d", "d2h")]
@@ -329,10 +359,12 @@ def floor(run: Shipped, workload: str, variant: str, case: str, gpus: int, scope
 # -- trust -----------------------------------------------------------------------------------------------------------
 
 
-def flagged(run: Shipped, workload: str, variant: str, config: str, case: str) -> bool:
-    """Whether a warning or error is about a cell. A null stands for any value."""
+def flags(run: Shipped, workload: str, variant: str, config: str, case: str) -> list[str]:
+    """The sources of the warnings and errors about a cell, and `above_ceiling` if it is impossible. A null stands for any value."""
     cell = dict(zip(KEY, (workload, variant, config, case), strict=True))
-    return any(all(pd.isna(doubt[name]) or doubt[name] == value for name, value in cell.items()) for doubt in run.doubts)
+    about = [doubt for doubt in run.doubts if all(pd.isna(doubt[name]) or doubt[name] == of for name, of in cell.items())]
+    beyond = ["above_ceiling"] if impossible(run, workload, variant, config, case) else []
+    return list(dict.fromkeys([*(str(doubt["source"]) for doubt in about), *beyond]))
 
 
 @cache
@@ -348,7 +380,9 @@ def impossible(run: Shipped, workload: str, variant: str, config: str, case: str
                 found = floors(run, workload, variant, case, gpus, scope, cache_)
                 margin = {"compute": 8.0 if kind == "host" else 1.1, "copies": 1.1}
                 if scope != "end_to_end":
-                    margin["memory"] = 20.0 if kind == "host" else 1.1 if cache_ == "cold" else 4.0
+                    margin["memory"] = 1.1 if cache_ == "cold" else 4.0
+                    if kind == "host" and not host_by_size(run.ceilings):
+                        margin["memory"] = 20.0
                     if kind != "host":
                         total = float(about["min_bytes"])
                         by_rate = memory_ns(run.ceilings, *moved(about), "")
@@ -366,7 +400,7 @@ def impossible(run: Shipped, workload: str, variant: str, config: str, case: str
 @cache
 def trusted(run: Shipped, workload: str, variant: str, config: str, case: str, gpus: int, scope: str, cache_: str) -> bool:
     cell = (workload, variant, config, case)
-    return len(run.rounds(cell, gpus, scope, cache_)) >= FEWEST and not flagged(run, *cell) and not impossible(run, *cell)
+    return len(run.rounds(cell, gpus, scope, cache_)) >= FEWEST and not flags(run, *cell)
 
 
 # -- cases and baselines ---------------------------------------------------------------------------------------------

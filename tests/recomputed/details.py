@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -364,35 +365,40 @@ def rules_of(shown: Shown) -> Rules:
 _UNITS: Final = {"ns": 1.0, "ms": 1e-6, "s": 1e-9}
 
 
+@cache
+def _printed_table(report: str) -> pd.DataFrame:
+    return pd.read_csv(PUBLISHED / f"{report}.csv", dtype=str, keep_default_na=False)
+
+
 def _printed_row(row: Row, shown: Shown) -> Row:
-    table = pd.read_csv(PUBLISHED / f"{shown.where[0]}.csv", dtype=str, keep_default_na=False)
+    table = _printed_table(shown.where[0])
     _, section, quantity = shown.name.split("|")
     table = table[(table["table"] == section) & (table["quantity"] == quantity)].reset_index(drop=True)
     return {str(key): value for key, value in table.iloc[row["place"]].items()}
 
 
-def _own(run: Shipped, row: Row, shown: Shown) -> "tuple[Row, pd.Series[float]]":
-    """Our cell for a printed number, hot where it was measured so, and its times."""
+def _own(run: Shipped, row: Row, shown: Shown) -> "tuple[Row, pd.Series[float], tuple[str, str]]":
+    """Our cell for a printed number, hot where it was measured so, its times and their scope and cache."""
     printed = _printed_row(row, shown)
     scope = "operation" if printed["our_variant"] == "numba_serial" else printed["scope"]
     workload, variant, case = printed["workload"], printed["our_variant"], printed["case"]
-    for cache in ("hot", "cold"):
-        configs = {each[1] for each in run.timed(workload, case, scope, cache) if each[0] == variant}
+    for cache_ in ("hot", "cold"):
+        configs = {each[1] for each in run.timed(workload, case, scope, cache_) if each[0] == variant}
         usable = [run.result(workload, variant, config, case).get("status", "ok") == "ok" for config in configs]
         if not any(usable):
             continue
-        entry = of.fastest(run, workload, case, scope, cache, variant)
+        entry = of.fastest(run, workload, case, scope, cache_, variant)
         if printed["config"] and configs - {""}:
             entry = next(
-                (each for each in run.timed(workload, case, scope, cache) if each[:2] == (variant, printed["config"])), None
+                (each for each in run.timed(workload, case, scope, cache_) if each[:2] == (variant, printed["config"])), None
             )
         if entry:
-            return printed, run.rounds((workload, *entry[:2], case), entry[2], scope, cache)
-    return printed, pd.Series(dtype=float)
+            return printed, run.rounds((workload, *entry[:2], case), entry[2], scope, cache_), (scope, cache_)
+    return printed, pd.Series(dtype=float), ("", "")
 
 
 def _ours(run: Shipped, row: Row, shown: Shown) -> Interval:
-    printed, times = _own(run, row, shown)
+    printed, times, timing = _own(run, row, shown)
     quantity = printed["quantity"]
     if quantity == "bank_conflicts":
         value = _extra(
@@ -404,7 +410,7 @@ def _ours(run: Shipped, row: Row, shown: Shown) -> Interval:
     if quantity == "speedup":
         host = run.rounds((printed["workload"], "numba_serial", "", printed["case"]), 0, "operation", "hot")
         return of.ratio(host, times, paired=False)
-    median, low, high = of.median_interval(times)
+    median, low, high = of.time_interval(run, times, *timing)
     if quantity != "time":
         about = run.case(printed["workload"], printed["case"])
         # The convolution report counts 25 operations for a point, and we count 50.

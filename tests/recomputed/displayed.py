@@ -41,9 +41,13 @@ def loaded(run_id: str) -> RunData:
     return run_data.load(store.open_run(RECORDED / run_id))
 
 
-def charts(view: View, run_id: str, rng: random.Random) -> Iterator[Shown]:
-    """The charts of a page for a run, workload and timing after another, in random order."""
-    data = loaded(run_id)
+def charts(view: View, run_id: str, rng: random.Random, data: RunData | None = None) -> Iterator[Shown]:
+    """The charts of a page for a run, workload and timing after another, in random order; each is drawn when it is asked for.
+
+    Args:
+        data: a part of the run; None for all of it.
+    """
+    data = data or loaded(run_id)
     style = look(data, "light")
     drawn: list[tuple[str, Timing, Callable[[], Iterator[Any]]]] = []
     for each in view.charts:

@@ -14,6 +14,8 @@ Row = Mapping[str, Any]
 Found = Iterator[tuple[str, Written]]
 _VARIANT: Final = r"(?P<variant>[\w.]+)(?: · \w+)?"
 
+_FASTEST: Final = rf"^{_VARIANT}(?:, the fastest,|, with the least time under the profiler,)?"
+
 
 def _rows(shown: Shown, **wanted: Any) -> list[Row]:
     found = shown.frame
@@ -52,11 +54,19 @@ def _sizes(run: Shipped, shown: Shown) -> Found:
         )
         for row in _rows(shown, variant=match["variant"], size=size[1] if size else "")[:1]:
             yield match["text"].rstrip("×%"), _value(cells.SIZES[metric], run, row, shown)
+    if match := re.search(rf": at (?P<size>\S+), first is {_VARIANT}, (?P<over>[\d.,]+)× ", shown.title):
+        for row in _rows(shown, variant=match["variant"], size=match["size"])[:1]:
+            yield match["over"], _value(cells.SIZES["speedup"], run, row, shown)
 
 
 def _roofline(run: Shipped, shown: Shown) -> Found:
     if match := re.search(rf"{_VARIANT} is nearest to its roof, at (?P<percent>[\d.]+) %", shown.title):
         yield match["percent"], _value(cells.ROOFLINE["percent_of_roof"], run, _rows(shown, variant=match["variant"])[0], shown)
+    if match := re.match(
+        rf"{_VARIANT} of .*: nearest to its roof at (?P<size>\S+), at (?P<percent>[\d.]+) % of what", shown.title
+    ):
+        for row in _rows(shown, variant=match["variant"], size=match["size"])[:1]:
+            yield match["percent"], _value(cells.ROOFLINE["percent_of_roof"], run, row, shown)
 
 
 def _overview(run: Shipped, shown: Shown) -> Found:
@@ -139,10 +149,13 @@ def _counters(run: Shipped, shown: Shown) -> Found:
         ),
         (rf"{_VARIANT} moves the most DRAM bytes: (?P<one>[\d.]+)×", "dram_over_min", ""),
         (
-            rf"{_VARIANT}, the fastest, reaches (?P<one>[\d.]+) % of compute and (?P<two>[\d.]+) % of memory",
+            rf"{_FASTEST} reaches (?P<one>[\d.]+) % of compute and (?P<two>[\d.]+) % of memory",
             "compute_percent",
             "memory_percent",
         ),
+        (rf"{_FASTEST} runs at (?P<one>[\d.]+) % of compute throughput", "compute_percent", ""),
+        (rf"{_FASTEST} runs at (?P<one>[\d.]+) % of (?:DRAM|L1|L2|memory) throughput", "part_percent", ""),
+        (rf"{_FASTEST} .*; (?P<one>[\d.]+) % of its time a warp", "top_stall_percent", ""),
         (rf"The longest wait: (?P<one>[\d.]+) cycles .* a warp of {_VARIANT} ", "cycles", ""),
     )
     for pattern, *columns in patterns:

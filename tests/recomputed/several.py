@@ -137,10 +137,22 @@ def _end(place: int, column: str) -> Rule:
 
 
 def _side(place: int, end: int) -> Rule:
-    return lambda run, row, shown: of.median_interval(_times(_sides(shown)[place], row))[end]
+    def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
+        side = _sides(shown)[place]
+        return of.time_interval(side, _times(side, row), row["scope"], row["cache"])[end]
+
+    return rule
+
+
+def _other_spans(row: Row, shown: Shown) -> bool:
+    """Whether one side has device times between two events, and the other those of a trace (docs/collectors.md)."""
+    collectors = {side.info["collector"] for side in _sides(shown)}
+    return row["scope"] == "device" and "cuda_events" in collectors and bool(collectors & {"cupti", "nsight_systems"})
 
 
 def _told_noise(run: Shipped, row: Row, shown: Shown) -> Expected:
+    if _other_spans(row, shown):
+        return math.nan
     found = _noise(row, shown)
     return UNTOLD if found is None else found
 
@@ -149,6 +161,8 @@ def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
     """docs/compare.md: the whole interval is beyond 1 %, and the ratio beyond the noise; of equal code it drifted."""
     before, after = _sides(shown)
     if min(len(_times(side, row)) for side in (before, after)) < of.FEWEST:
+        return "unknown"
+    if _other_spans(row, shown):
         return "unknown"
     found, noise = _ratio(row, shown), _noise(row, shown)
     if found is None or noise is None:
@@ -161,6 +175,8 @@ def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
 
 
 def _least_effect(run: Shipped, row: Row, shown: Shown) -> Expected:
+    if _other_spans(row, shown):
+        return math.nan
     found, noise = _ratio(row, shown), _noise(row, shown)
     if found is None or noise is None:
         return UNTOLD
@@ -224,10 +240,16 @@ def _since_first(run: Shipped, row: Row, shown: Shown) -> Expected:
     return 100 * (math.exp(_log(last, of_last) - _log(first, of_first)) - 1)
 
 
+def _spark(run: Shipped, row: Row, shown: Shown) -> Expected:
+    """The medians over their median, in percent more, within 25 %."""
+    medians = np.array([float(times.median()) for _, _, times in _over_runs(row, shown)])
+    return tuple(np.clip(100 * (medians / np.median(medians) - 1), -25, 25).tolist())
+
+
 TRENDS: Final[Rules] = {
     **dict.fromkeys(("variant", "half_width", "step", "step_interval", "when", "cause")),
     "runs": lambda run, row, shown: len(_over_runs(row, shown)),
-    "times": lambda run, row, shown: tuple(float(times.median()) for _, _, times in _over_runs(row, shown)),
+    "times": _spark,
     "last_us": lambda run, row, shown: float(_over_runs(row, shown)[-1][2].median()) / 1e3,
     "since_first": _since_first,
 }
