@@ -6,6 +6,7 @@ PyTorch and CuPy are imported at the first use, so importing this module is fast
 import gc
 import socket
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Final
@@ -114,8 +115,11 @@ def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = Fals
         with tf32(allow_tf32):
             compiled()
 
-    for _ in range(_WARM_UPS):
-        operation()
+    with warnings.catch_warnings():
+        # The precision is that of the variant: float32 is meant where it is not TensorFloat-32.
+        warnings.filterwarnings("ignore", "TensorFloat32 tensor cores", UserWarning)
+        for _ in range(_WARM_UPS):
+            operation()
     torch.cuda.current_stream().synchronize()
     return operation
 

@@ -26,6 +26,8 @@ SCOPES: Final = ("device", "operation", "end_to_end")
 FEWEST: Final = 6
 #: The error in ns of a cold device time between two events, of a run that did not measure it (docs/collectors.md, Device times).
 EVENTS_NS: Final = 400.0
+#: And at least that between two runs.
+LEAST_EVENTS_NS: Final = 270.0
 #: Resamples of the independent bootstrap, and the percentiles that an end of an interval of 2,000 other resamples lies between but for
 #: one in ten thousand: four standard deviations of both from 2.5 %.
 RESAMPLES: Final = 4000
@@ -199,7 +201,8 @@ def time_interval(run: Shipped, times: "pd.Series[float]", scope: str, cache_: s
     median, low, high = median_interval(times)
     error = 0.0
     if (run.info["collector"], scope, cache_) == ("cuda_events", "device", "cold"):
-        error = 1000 * run.ceilings["event_uncertainty"] if "event_uncertainty" in run.ceilings else EVENTS_NS
+        measured = 1000 * run.ceilings.get("event_uncertainty", math.nan)
+        error = EVENTS_NS if math.isnan(measured) else max(measured, LEAST_EVENTS_NS)
     return median, max(low - error, min(low, 1.0)), high + error
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.dashboard.core.test_changes import MINE, run
-from tests.dashboard.core.test_queries_cells import STEADY, only, run_of, samples, variant, with_ceilings
+from tests.dashboard.core.test_queries_cells import only, run_of, samples, variant, with_ceilings
 from warpladder.dashboard.core.changes import Side, compare, sentence
-from warpladder.dashboard.core.clock import UNMEASURED_NS
+from warpladder.dashboard.core.clock import LEAST_NS, UNMEASURED_NS
 from warpladder.dashboard.core.history import medians
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import store
@@ -21,7 +21,7 @@ def by(data: RunData, collector: str) -> RunData:
 @pytest.mark.parametrize(
     ("collector", "scope", "cache", "error_ns"),
     [
-        ("cuda_events", "device", "cold", 30),
+        ("cuda_events", "device", "cold", 300),
         ("cuda_events", "device", "hot", 0),
         ("cuda_events", "operation", "cold", 0),
         ("nsight_systems", "device", "cold", 0),
@@ -30,9 +30,14 @@ def by(data: RunData, collector: str) -> RunData:
 def test_the_interval_of_a_cold_device_time_holds_the_error_of_the_events(
     collector: str, scope: str, cache: str, error_ns: float
 ) -> None:
-    data = by(run_of([variant("v01_a")], samples("v01_a", STEADY, scope=scope, cache=cache)), collector)
-    cell = only(with_ceilings(data, {Ceiling.EVENT_UNCERTAINTY: 0.03}))
-    assert (cell["low_ns"], cell["median_ns"], cell["high_ns"]) == (100 - error_ns, 100, 100 + error_ns)
+    data = by(run_of([variant("v01_a")], samples("v01_a", [2000] * 6, scope=scope, cache=cache)), collector)
+    cell = only(with_ceilings(data, {Ceiling.EVENT_UNCERTAINTY: 0.3}))
+    assert (cell["low_ns"], cell["median_ns"], cell["high_ns"]) == (2000 - error_ns, 2000, 2000 + error_ns)
+
+
+def test_the_error_is_at_least_that_between_two_runs() -> None:
+    data = by(run_of([variant("v01_a")], samples("v01_a", [2000] * 6)), "cuda_events")
+    assert only(with_ceilings(data, {Ceiling.EVENT_UNCERTAINTY: 0.05}))["high_ns"] == 2000 + LEAST_NS
 
 
 def test_a_run_that_did_not_measure_the_error_has_that_of_older_runs() -> None:
