@@ -29,6 +29,7 @@ class Need(StrEnum):
     NOTHING = "nothing"
     TIMES = "times"
     PAIR = "times, and another run of the workload to compare with"
+    HISTORY = "times of one workload in several runs"
     TRACE = "a trace"
     CALLS = "kernels or API calls"
     COPIES = "a trace of copies"
@@ -94,6 +95,7 @@ class Facts:
 _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.TIMES: ("samples",),
     Need.PAIR: ("samples",),
+    Need.HISTORY: ("samples",),
     Need.TRACE: _TRACE,
     Need.CALLS: ("kernels", "api_calls"),
     Need.COPIES: ("memory_ops",),
@@ -203,7 +205,7 @@ def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> 
 
 def _least_runs(need: Need) -> int:
     """How many runs of a workload a page needs."""
-    return 2 if need is Need.PAIR else 1
+    return 2 if need in (Need.PAIR, Need.HISTORY) else 1
 
 
 def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = Need.TIMES) -> tuple[Listed, ...]:
@@ -236,7 +238,7 @@ def _place(each: Listed, need: Need) -> int:
     """Smaller for a run that is taken before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
-    if need in (Need.TIMES, Need.PAIR):
+    if need in (Need.TIMES, Need.PAIR, Need.HISTORY):
         return 2 if each.facts.imported else int(each.facts.gpus > 1)
     return 0
 
@@ -250,8 +252,23 @@ def having(every: Iterable[Listed], need: Need, device: str, workload: str = "")
 
     Among equals the order is that of `suitable`, and then the newest first.
     """
-    found = [each for each in _newest(every) if each.facts.has(need)]
+    every = list(every)
+    found = [each for each in _newest(every) if each.facts.has(need) and _in_enough(every, each, need)]
     first = suitable(found, device, workload, need)
     names = {each.name for each in first}
     rest = sorted((each for each in found if each.name not in names), key=lambda each: each.facts.device != device)
     return (*first, *rest)
+
+
+def _in_enough(every: list[Listed], each: Listed, need: Need) -> bool:
+    """Whether as many runs of the device as a page needs have a workload of this one."""
+    if _least_runs(need) == 1:
+        return True
+    return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))
+
+
+def lacks(every: Iterable[Listed], device: str, need: Need) -> bool:
+    """Whether no run of the device has what a page needs. A page that compares two runs can compare two variants of one."""
+    need = Need.TIMES if need is Need.PAIR else need
+    here = [each for each in every if each.facts.device == device]
+    return not having(here, need, device)

@@ -1,6 +1,6 @@
 """Roofline: the distance of each variant from the roof of memory or arithmetic, and the roof that limits it."""
 
-from typing import Final
+from typing import Final, NoReturn
 
 import pandas as pd
 import streamlit as st
@@ -111,7 +111,7 @@ def _name(run: store.Run) -> str:
     return f"run {run.info['label'] or run.run_id}"
 
 
-def _without_operations(run: store.Run, workload: str) -> None:
+def _without_operations(run: store.Run, workload: str) -> NoReturn:
     """Lead to the percent of floor of a workload that only moves data. Ends the page."""
     st.info(
         plain(
@@ -122,8 +122,7 @@ def _without_operations(run: store.Run, workload: str) -> None:
     link = state.link(workload=workload)
     st.page_link(page_of("sizes"), label="% of floor over sizes →", query_params={**link, "metric": "percent_of_floor"})
     st.page_link(page_of("ladder"), label="% of floor rung by rung →", query_params=link)
-    widgets.end_page()
-    st.stop()
+    widgets.end_empty()
 
 
 page()
