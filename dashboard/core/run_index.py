@@ -30,6 +30,7 @@ class Need(StrEnum):
     TIMES = "times"
     PAIR = "times, and another run of the workload to compare with"
     HISTORY = "times of one workload in several runs"
+    GPU_TIMES = "times of a GPU"
     TRACE = "a trace"
     CALLS = "kernels or API calls"
     COPIES = "a trace of copies"
@@ -96,6 +97,7 @@ _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.TIMES: ("samples",),
     Need.PAIR: ("samples",),
     Need.HISTORY: ("samples",),
+    Need.GPU_TIMES: ("samples",),
     Need.TRACE: _TRACE,
     Need.CALLS: ("kernels", "api_calls"),
     Need.COPIES: ("memory_ops",),
@@ -238,7 +240,7 @@ def _place(each: Listed, need: Need) -> int:
     """Smaller for a run that is taken before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
-    if need in (Need.TIMES, Need.PAIR, Need.HISTORY):
+    if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.GPU_TIMES):
         return 2 if each.facts.imported else int(each.facts.gpus > 1)
     return 0
 
@@ -253,15 +255,17 @@ def having(every: Iterable[Listed], need: Need, device: str, workload: str = "")
     Among equals the order is that of `suitable`, and then the newest first.
     """
     every = list(every)
-    found = [each for each in _newest(every) if each.facts.has(need) and _in_enough(every, each, need)]
+    found = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]
     first = suitable(found, device, workload, need)
     names = {each.name for each in first}
     rest = sorted((each for each in found if each.name not in names), key=lambda each: each.facts.device != device)
     return (*first, *rest)
 
 
-def _in_enough(every: list[Listed], each: Listed, need: Need) -> bool:
-    """Whether as many runs of the device as a page needs have a workload of this one."""
+def _fits(every: list[Listed], each: Listed, need: Need) -> bool:
+    """Whether a run is of a GPU where the page needs one, and as many runs of its device as the page needs have a workload of it."""
+    if need is Need.GPU_TIMES:
+        return bool(each.run.info["device_name"])
     if _least_runs(need) == 1:
         return True
     return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))

@@ -112,10 +112,8 @@ def nothing(why: str, what_to_do: str) -> NoReturn:
 
 
 def end_empty() -> NoReturn:
-    """End a page that says why it is empty. For a run of the user's own, it leads to shipped runs that have what the page needs."""
-    listed = runs.context().every
-    if not any(each.shipped and each.name == runs.chosen_name() for each in listed):
-        offer_runs(st.session_state[_VIEW], shipped=True)
+    """End a page that says why it is empty. It leads to shipped runs that have what the page needs."""
+    offer_runs(st.session_state[_VIEW], shipped=True)
     end_page()
     st.stop()
 
@@ -321,8 +319,8 @@ def table(frame: pd.DataFrame, **options: Any) -> None:
     """A frame as a table without its index, with tuples as text. The options are those of `st.dataframe`."""
     shown = frame.copy()
     # One value at a time: what `map` gives of a column of categories is such a column, and has no `any`.
-    for name in shown.select_dtypes(["object", "category"]):
-        if any(isinstance(value, tuple) for value in shown[name]):
+    for name, dtype in shown.dtypes.items():
+        if dtype.name in ("object", "category") and any(isinstance(value, tuple) for value in shown[name]):
             shown[name] = [", ".join(map(str, value)) if isinstance(value, tuple) else value for value in shown[name]]
     formats = {name: st.column_config.NumberColumn(format=style) for name, style in _FORMATS.items() if name in shown}
     st.dataframe(
