@@ -7,10 +7,12 @@ from typing import Final
 
 import pandas as pd
 
+from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER
 from warpladder.dashboard.core.changes import Change, Comparison, durations
 from warpladder.dashboard.core.lost import Lost
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
 
 #: The places of the roles in a list of variants: the competitors first.
 _PLACES: Final = {role: place for place, role in enumerate(sorted(ROLE_ORDER, key=lambda role: role in ASIDE))}
@@ -85,7 +87,7 @@ def timed_variants(data: RunData) -> list[str]:
 
 
 def pair(data: RunData) -> tuple[str, str]:
-    """The two variants of a run to compare at first: the first one and the last that were timed at one case in one timing.
+    """The two variants of a run to compare at first: the first one, and the last that has a case with it in a workload's first timing.
 
     Ceilings and specimens are no competitors, and are passed over where two others can be compared.
 
@@ -95,11 +97,11 @@ def pair(data: RunData) -> tuple[str, str]:
     ordered = timed_variants(data)
     roles = data.variants.groupby("variant", observed=True)["role"].agg(set)
     rivals = [name for name in ordered if roles[name] - set(ASIDE)]
-    keys = data.grouped.keys
-    cells = {
-        name: set(of[["workload", "case", "scope", "cache"]].itertuples(index=False, name=None))
-        for name, of in keys.groupby("variant", observed=True)
-    }
+    first_timings = {workload: axes.timings(data, workload)[:1] for workload in data.workloads}
+    cells: dict[str, set[tuple[str, str]]] = {name: set() for name in ordered}
+    for row in data.grouped.keys[["variant", "workload", "case", "scope", "cache"]].drop_duplicates().itertuples(index=False):
+        if Timing(row.scope, row.cache) in first_timings[row.workload]:
+            cells[row.variant].add((row.workload, row.case))
     for names in (rivals, ordered):
         for place, first in enumerate(names):
             for last in reversed(names[place + 1 :]):
