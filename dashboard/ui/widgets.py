@@ -52,7 +52,7 @@ def heading(view: View) -> None:
     if st.session_state.get(_PAGE) != view.title:
         st.session_state[_PAGE] = view.title
         _entitle()
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"# {plain(view.title)}", width="content")
         st.caption(plain(view.question), width="content")
         _picked()

@@ -99,9 +99,10 @@ def pair(data: RunData) -> tuple[str, str]:
     rivals = [name for name in ordered if roles[name] - set(ASIDE)]
     first_timings = {workload: axes.timings(data, workload)[:1] for workload in data.workloads}
     cells: dict[str, set[tuple[str, str]]] = {name: set() for name in ordered}
-    for row in data.grouped.keys[["variant", "workload", "case", "scope", "cache"]].drop_duplicates().itertuples(index=False):
-        if Timing(row.scope, row.cache) in first_timings[row.workload]:
-            cells[row.variant].add((row.workload, row.case))
+    keys = data.grouped.keys[["variant", "workload", "case", "scope", "cache"]].drop_duplicates().astype(object)
+    for variant, workload, case, scope, cache in keys.itertuples(index=False, name=None):
+        if Timing(scope, cache) in first_timings[workload]:
+            cells[variant].add((workload, case))
     for names in (rivals, ordered):
         for place, first in enumerate(names):
             for last in reversed(names[place + 1 :]):

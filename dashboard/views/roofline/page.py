@@ -7,6 +7,7 @@ import streamlit as st
 
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.core.run_label import label_of
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.ui import runs, state, widgets
@@ -108,7 +109,7 @@ def _counted(run: store.Run, workload: str) -> store.Run | None:
 
 
 def _name(run: store.Run) -> str:
-    return f"run {run.info['label'] or run.run_id}"
+    return f"run {label_of(run)}"
 
 
 def _without_operations(run: store.Run, workload: str) -> NoReturn:

@@ -11,6 +11,7 @@ from warpladder import ROOT
 from warpladder.dashboard.core import axes, cells, precision, staleness
 from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.core.run_label import label_of
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_measure, significant
 from warpladder.dashboard.ui.text import plain
@@ -249,7 +250,7 @@ def _share_a_cell(mine: pd.DataFrame, other: store.Run) -> bool:
 
 
 def _label(run: store.Run) -> str:
-    return f"{run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d %H:%M}"
+    return f"{label_of(run)} · {run.info['started_at']:%Y-%m-%d %H:%M}" if run.info["label"] else label_of(run)
 
 
 def _launches_and_copies(run: store.Run) -> None:
