@@ -178,8 +178,8 @@ class Listed:
     def title(self) -> str:
         """Label, date, device, workloads and marks, as in `conv2d · 2026-11-22 16:02 · NVIDIA H200 · conv2d · trace`."""
         if not self.run.info["label"] and self.facts.workloads:
-            parts = (label_from(self.run.info, list(self.facts.workloads)), ", ".join(self.facts.marks))
-            return " · ".join(part for part in parts if part)
+            made = (label_from(self.run.info, list(self.facts.workloads)), ", ".join(self.facts.marks))
+            return " · ".join(part for part in made if part)
         named = list(self.facts.workloads)
         shown = ", ".join(named[:_MOST_NAMES]) + (f" and {len(named) - _MOST_NAMES} more" if len(named) > _MOST_NAMES else "")
         date = f"{self.facts.started_at:%Y-%m-%d %H:%M}"

@@ -19,7 +19,9 @@ from tests.walk import fresh
 from tests.walk.in_browser import Seen, see
 from tests.walk.in_process import Walk
 from warpladder.dashboard.core import run_index
+from warpladder.dashboard.core.run_index import Listed
 from warpladder.dashboard.ui import runs
+from warpladder.dashboard.ui.view import View
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import store
 
@@ -51,6 +53,7 @@ def _in_process(folders: list[Path]) -> list[str]:
 def _in_browser(folders: list[Path], log: Path) -> list[str]:
     every = list(runs.listing((*folders, store.RECORDED)).index.values())
     seen: dict[str, list[Seen]] = defaultdict(list)
+    problems: list[str] = []
     chromium = next(filter(None, map(shutil.which, BROWSERS)))
     arguments = [part for folder in folders for part in ("--data-dir", str(folder))]
     with serving(log, *arguments) as address, sync_playwright() as playwright:
@@ -58,12 +61,26 @@ def _in_browser(folders: list[Path], log: Path) -> list[str]:
         page = browser.new_page()
         page.set_default_timeout(90_000)
         for view in VIEWS:
-            able = [each for each in every if not run_index.lacks([each], each.facts.device, view.needs)] or every[:1]
+            able = _able(view, every)
             for each in able:
                 seen[view.name] += see(page, address, f"{view.name}?run={each.name}")
             print(_line(view.name, seen[view.name]), flush=True)
+            told = [f"{each.path} at {each.width}: {problem}" for each in seen[view.name] for problem in each.problems]
+            print("\n".join(told), flush=True)
+            problems += told
         browser.close()
-    return [f"{each.path} at {each.width}: {problem}" for of in seen.values() for each in of for problem in each.problems]
+    return problems
+
+
+def _able(view: View, every: list[Listed]) -> list[Listed]:
+    """The runs that have what the page needs, and one that has not."""
+    able = [
+        each
+        for device in run_index.devices(every)
+        for each in run_index.having(every, view.needs, device)
+        if each.facts.device == device
+    ]
+    return [*able, *[each for each in every if each not in able][:1]]
 
 
 def _line(name: str, of: list[Seen]) -> str:
