@@ -76,7 +76,7 @@ SLOW = {
 
 
 #: Groups of tests that one worker runs, the longest first. They start before all other tests, so that no worker waits for one at the end.
-FIRST = ("browser", "specimens", "numba", "app", "signals")
+FIRST = ("browser", "specimens", "numba", "app", "walk", "signals")
 
 
 def _start(item: pytest.Item) -> int:

@@ -7,6 +7,8 @@ from warpladder.dashboard.core.estimate import Estimate
 
 #: The order of the roles of variants in charts and tables.
 ROLE_ORDER: Final = ("ceiling", "rung", "peer", "host", "specimen")
+#: The roles of variants that do not compete.
+ASIDE: Final = ("ceiling", "specimen")
 
 
 def name_of(variant: str, config: str) -> str:

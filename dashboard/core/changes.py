@@ -20,6 +20,7 @@ from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.lost import Lost, Verdicts, not_done
 from warpladder.dashboard.core.readings import Reading, Timed, reading
 from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_label import label_from
 from warpladder.dashboard.core.timing import Timing
 from warpladder.data.names import NOT_DONE
 
@@ -363,7 +364,7 @@ def _slowest_first(changes: Iterable[Change]) -> list[Change]:
 
 
 def _title(side: Side) -> str:
-    return said(side.data.info["label"]) or str(side.data.info["run_id"])
+    return said(side.data.info["label"]) or label_from(side.data.info, side.data.workloads)
 
 
 def against_variant(a: Side, b: Side, options: Options = Options(), history: History | None = None) -> tuple[Change, ...]:

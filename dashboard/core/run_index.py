@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 
+from warpladder.dashboard.core.run_label import label_from
 from warpladder.data import files, store
 
 #: A run that has a smaller part than this of the charted cases or cells of the fullest one does not hide it.
@@ -32,6 +33,8 @@ class Need(StrEnum):
     NOTHING = "nothing"
     TIMES = "times"
     PAIR = "times, and another run of the workload to compare with"
+    HISTORY = "times of one workload in several runs"
+    GPU_TIMES = "times of a GPU"
     TRACE = "a trace"
     CALLS = "kernels or API calls"
     COPIES = "a trace of copies"
@@ -97,6 +100,8 @@ class Facts:
 _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.TIMES: ("samples",),
     Need.PAIR: ("samples",),
+    Need.HISTORY: ("samples",),
+    Need.GPU_TIMES: ("samples",),
     Need.TRACE: _TRACE,
     Need.CALLS: ("kernels", "api_calls"),
     Need.COPIES: ("memory_ops",),
@@ -175,6 +180,9 @@ class Listed:
     @property
     def title(self) -> str:
         """Label, date, device, workloads and marks, as in `conv2d · 2026-11-22 16:02 · NVIDIA H200 · conv2d · trace`."""
+        if not self.run.info["label"] and self.facts.workloads:
+            made = (label_from(self.run.info, list(self.facts.workloads)), ", ".join(self.facts.marks))
+            return " · ".join(part for part in made if part)
         named = list(self.facts.workloads)
         shown = ", ".join(named[:_MOST_NAMES]) + (f" and {len(named) - _MOST_NAMES} more" if len(named) > _MOST_NAMES else "")
         date = f"{self.facts.started_at:%Y-%m-%d %H:%M}"
@@ -244,7 +252,7 @@ def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> 
 
 def _least_runs(need: Need) -> int:
     """How many runs of a workload a page needs."""
-    return 2 if need is Need.PAIR else 1
+    return 2 if need in (Need.PAIR, Need.HISTORY) else 1
 
 
 @_once
@@ -279,7 +287,7 @@ def _place(each: Listed, need: Need) -> int:
     """Smaller for a run that is taken before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
-    if need in (Need.TIMES, Need.PAIR):
+    if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.GPU_TIMES):
         return 2 if each.facts.imported else int(each.facts.gpus > 1)
     return 0
 
@@ -294,8 +302,25 @@ def having(every: Iterable[Listed], need: Need, device: str, workload: str = "")
 
     Among equals the order is that of `suitable`, and then the newest first.
     """
-    found = [each for each in _newest(every) if each.facts.has(need)]
+    every = list(every)
+    found = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]
     first = suitable(found, device, workload, need)
     names = {each.name for each in first}
     rest = sorted((each for each in found if each.name not in names), key=lambda each: each.facts.device != device)
     return (*first, *rest)
+
+
+def _fits(every: list[Listed], each: Listed, need: Need) -> bool:
+    """Whether a run is of a GPU where the page needs one, and as many runs of its device as the page needs have a workload of it."""
+    if need is Need.GPU_TIMES:
+        return bool(each.run.info["device_name"])
+    if _least_runs(need) == 1:
+        return True
+    return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))
+
+
+def lacks(every: Iterable[Listed], device: str, need: Need) -> bool:
+    """Whether no run of the device has what a page needs. A page that compares two runs can compare two variants of one."""
+    need = Need.TIMES if need is Need.PAIR else need
+    here = [each for each in every if each.facts.device == device]
+    return not having(here, need, device)

@@ -14,6 +14,7 @@ from warpladder.dashboard.core import changes, counters
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, sentence
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_label import label_of
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import machine, runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_duration, format_ratio
@@ -36,7 +37,7 @@ class Pinned:
 
     @property
     def title(self) -> str:
-        label = str(self.run.info["label"] or self.run.run_id)
+        label = label_of(self.run)
         return f"{label}, {self.variant}" if self.variant else label
 
 

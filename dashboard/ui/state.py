@@ -127,6 +127,15 @@ def choose(
     return chosen[0]
 
 
+def pick(key: str, option: str) -> None:
+    """Choose an option of the widget of `choose` in place of the user, such as after a click on a chart. Called before a rerun.
+
+    Args:
+        option: one of the options that the widget shows.
+    """
+    st.session_state[_widget_key(key)] = option
+
+
 def choose_many(
     key: str, label: str, options: Sequence[str], *, default: Sequence[str], text: Callable[[str], str] = str, owner: str = ""
 ) -> list[str]:

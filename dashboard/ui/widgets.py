@@ -36,6 +36,7 @@ _FORMATS: Final = {
 }
 _PATTERN_CHARACTERS: Final = 44
 _PAGE: Final = "title of the page"
+_VIEW: Final = "view of the page"
 _LINKED: Final = 5  # of runs that a page leads to
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
 
@@ -47,10 +48,11 @@ def theme() -> Theme:
 
 def heading(view: View) -> None:
     """The view's title and its question on one line. The title is the document's too."""
+    st.session_state[_VIEW] = view
     if st.session_state.get(_PAGE) != view.title:
         st.session_state[_PAGE] = view.title
         _entitle()
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"# {plain(view.title)}", width="content")
         st.caption(plain(view.question), width="content")
         _picked()
@@ -106,6 +108,12 @@ def run_of_page() -> store.Run:
 def nothing(why: str, what_to_do: str) -> NoReturn:
     """Say why there is nothing to show and what to do about it. Ends the page."""
     st.info(f"{plain(why)} {plain(what_to_do)}")
+    end_empty()
+
+
+def end_empty() -> NoReturn:
+    """End a page that says why it is empty. It leads to shipped runs that have what the page needs."""
+    offer_runs(st.session_state[_VIEW], shipped=True)
     end_page()
     st.stop()
 
@@ -116,11 +124,16 @@ def link_runs(view: str, others: Sequence[Listed]) -> None:
         st.page_link(page_of(view), label=f"{plain(other.title)} →", query_params={state.RUN: other.name})
 
 
-def offer_runs(view: View) -> bool:
-    """Offer other runs that have what a page needs, those of the device and workload first; whether there are any."""
+def offer_runs(view: View, *, shipped: bool = False) -> bool:
+    """Offer other runs that have what a page needs, those of the device and workload first; whether there are any.
+
+    Args:
+        shipped: offer shipped runs alone.
+    """
     others = [each for each in runs.context().having(view.needs, state.coming("workload")) if each.name != runs.chosen_name()]
+    others = [each for each in others if each.shipped or not shipped]
     if others:
-        st.caption(f"Runs with {plain(view.needs)}:")
+        st.caption(f"{'Shipped runs' if shipped else 'Runs'} with {plain(view.needs)}:")
         link_runs(view.name, others)
     return bool(others)
 
@@ -131,8 +144,7 @@ def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
         nothing(why, "Choose another run, or record this machine: make record.")
     st.info(f"{plain(why)} Its NVTX ranges can be:")
     st.page_link(page_of("picker"), label="Pick variants →", query_params=state.link())
-    end_page()
-    st.stop()
+    end_empty()
 
 
 def no_trace(run: store.Run, view: View, lacks: str, option: str) -> NoReturn:
@@ -206,7 +218,8 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
         nothing_to_compare(run, "This run has no variants to compare.")
     context = runs.context()
     found_by = (name for name in own if context.is_first(name, runs.chosen_name()))
-    first = default if default in own else next(found_by, own[0])
+    timed = (name for name in own if runs.ask(run, axes.timed_cases, name))
+    first = default if default in own else next(found_by, next(timed, own[0]))
     names = [*own, *(name for name in context.workloads() if name not in every)]
     names = names if len(names) == len(own) else sorted(names)
     name = state.choose("workload", "Workload", names, default=first, style="segmented" if len(names) <= 5 else "select")
@@ -310,8 +323,10 @@ def _clicked(name: str, on_click: Callable[[Any], None]) -> None:
 def table(frame: pd.DataFrame, **options: Any) -> None:
     """A frame as a table without its index, with tuples as text. The options are those of `st.dataframe`."""
     shown = frame.copy()
-    for name in shown.columns[shown.map(lambda value: isinstance(value, tuple)).any()]:
-        shown[name] = shown[name].map(lambda value: ", ".join(map(str, value)) if isinstance(value, tuple) else value)
+    # One value at a time: what `map` gives of a column of categories is such a column, and has no `any`.
+    for name, dtype in shown.dtypes.items():
+        if dtype.name in ("object", "category") and any(isinstance(value, tuple) for value in shown[name]):
+            shown[name] = [", ".join(map(str, value)) if isinstance(value, tuple) else value for value in shown[name]]
     formats = {name: st.column_config.NumberColumn(format=style) for name, style in _FORMATS.items() if name in shown}
     st.dataframe(
         shown, hide_index=True, placeholder="–", **{**options, "column_config": formats | options.get("column_config", {})}

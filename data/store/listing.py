@@ -132,7 +132,7 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
         return open_run(places[0])
     known = sorted({run.info["label"] or run.run_id for run in good})
     more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
-    raise StoreError(f"{name}: no such run; known runs: {', '.join(known[:_MOST_NAMES]) or 'none'}{more}")
+    raise StoreError(f"{name}: no such run; known runs: {'; '.join(known[:_MOST_NAMES]) or 'none'}{more}")
 
 
 def _run_folders(folder: Path) -> list[Path]:

@@ -1,4 +1,5 @@
-"""Every page on a GPU run, on a host run, with no run and beside bad runs, through Streamlit's own test driver."""
+"""The pages with no run and beside bad runs, their choices and their URLs, through Streamlit's own test driver. `tests/walk` opens
+each page on each run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -54,14 +55,6 @@ def words(app: AppTest) -> str:
     """All the prose of a page, without the marks that keep names from being read as Markdown."""
     blocks = (*app.main.markdown, *app.main.caption, *app.main.info, *app.main.error, *app.sidebar.caption)
     return " ".join(str(block.value) for block in blocks).replace("\\", "")
-
-
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("run", ["gpu", "host"])
-def test_every_page_opens_on_every_kind_of_run(open_app: Open, synthetic: Path, page: str, run: str) -> None:
-    app = open_app(synthetic, page, run=run)
-    assert not app.error
-    assert app.sidebar.selectbox(key="choose run").value == run
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "glossary"])
@@ -307,12 +300,6 @@ def test_an_interrupted_run_opens_at_the_largest_case_that_it_has(open_app: Open
     app = open_app(tmp_path, "ladder", run="gpu", workload="conv2d")
     assert app.selectbox(key="choose case.n").value == "2048"
     assert not app.info
-
-
-@pytest.mark.parametrize("topic", ["findings", "verdicts", "noise", "samples", "collectors", "copies", "ceilings", "run"])
-def test_each_check_opens(open_app: Open, synthetic: Path, topic: str) -> None:
-    app = open_app(synthetic, "trust", run="gpu", topic=topic)
-    assert app.button_group(key="choose topic").value == topic
 
 
 @pytest.mark.parametrize("topic", ["copies", "overheads", "blocks", "conflicts", "matrices", "phases", "generator", "routes"])

@@ -10,6 +10,7 @@ import streamlit as st
 from warpladder.dashboard.core import counted
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison
+from warpladder.dashboard.core.run_label import label_of
 from warpladder.dashboard.ui import runs, widgets
 from warpladder.dashboard.ui.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.ui.template import tones
@@ -124,7 +125,7 @@ def _clicked(on_click: Callable[[object], None]) -> None:
 
 
 def _label(run: store.Run) -> str:
-    return str(run.info["label"] or run.run_id)
+    return label_of(run)
 
 
 def _figure(value: float, unit: str) -> str:

@@ -93,26 +93,20 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
         always=True,
     )
     other = every[name]
-    of_b = _timed_variants(runs.load(run))
+    of_b = query.timed_variants(runs.load(run))
     if other.path == run.path:
         if len(of_b) < 2:
             widgets.nothing("This run has no two variants to compare.", "Record it again after your change.")
-        first = state.choose("a", "Variant of A", of_b, owner=name)
-        return other, first, state.choose("b", "Variant of B", of_b, default=of_b[-1], owner=name)
-    of_a = runs.ask(runs.as_recorded(other), _timed_variants)
+        of_first, of_second = runs.ask(run, query.pair)
+        first = state.choose("a", "Variant of A", of_b, default=of_first, owner=name)
+        return other, first, state.choose("b", "Variant of B", of_b, default=of_second, owner=name)
+    of_a = runs.ask(runs.as_recorded(other), query.timed_variants)
     words = {_EACH: "each with its own"}
     first = state.choose("a", "Variant of A", [_EACH, *of_a], text=lambda each: words.get(each, each), owner=name)
     if first == _EACH:
         return other, "", ""
     same = first if first in of_b else of_b[0]
     return other, first, state.choose("b", "Variant of B", of_b, default=same, owner=name)
-
-
-def _timed_variants(data: RunData) -> list[str]:
-    """The variants with samples: rungs, then all others, in the order of the run."""
-    timed = data.variants[data.variants["variant"].isin(data.grouped.keys["variant"])]
-    rungs = timed["role"] == "rung"
-    return list(dict.fromkeys([*timed.loc[rungs, "variant"], *timed.loc[~rungs, "variant"]]))
 
 
 def _choose_scope(run: store.Run, other: store.Run) -> str:

@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Final
 
 import pandas as pd
 
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER
 from warpladder.dashboard.core.changes import Change, Comparison, durations
 from warpladder.dashboard.core.lost import Lost
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.timing import Timing
+
+#: The places of the roles in a list of variants: the competitors first.
+_PLACES: Final = {role: place for place, role in enumerate(sorted(ROLE_ORDER, key=lambda role: role in ASIDE))}
 
 
 @dataclass(frozen=True)
@@ -70,3 +77,35 @@ def source(data: RunData, workload: str, variant: str) -> str:
     """The source of a variant as it was measured; empty where none was recorded."""
     found = data.variants[(data.variants["workload"] == workload) & (data.variants["variant"] == variant)]
     return next(iter(found["source_text"].fillna("")), "")
+
+
+def timed_variants(data: RunData) -> list[str]:
+    """The variants with samples: rungs, peers, host variants, ceilings, specimens; each in the order of the run."""
+    timed = data.variants[data.variants["variant"].isin(data.grouped.keys["variant"])]
+    place = timed["role"].astype(object).map(_PLACES)
+    return list(dict.fromkeys(timed.assign(place=place).sort_values("place", kind="stable")["variant"]))
+
+
+def pair(data: RunData) -> tuple[str, str]:
+    """The two variants of a run to compare at first: the first one, and the last that has a case with it in a workload's first timing.
+
+    Ceilings and specimens are no competitors, and are passed over where two others can be compared.
+
+    Args:
+        data: a run with at least two variants that have samples.
+    """
+    ordered = timed_variants(data)
+    roles = data.variants.groupby("variant", observed=True)["role"].agg(set)
+    rivals = [name for name in ordered if roles[name] - set(ASIDE)]
+    first_timings = {workload: axes.timings(data, workload)[:1] for workload in data.workloads}
+    cells: dict[str, set[tuple[str, str]]] = {name: set() for name in ordered}
+    keys = data.grouped.keys[["variant", "workload", "case", "scope", "cache"]].drop_duplicates().astype(object)
+    for variant, workload, case, scope, cache in keys.itertuples(index=False, name=None):
+        if Timing(scope, cache) in first_timings[workload]:
+            cells[variant].add((workload, case))
+    for names in (rivals, ordered):
+        for place, first in enumerate(names):
+            for last in reversed(names[place + 1 :]):
+                if cells[first] & cells[last]:
+                    return first, last
+    return ordered[0], ordered[-1]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.reports import blocks, conflicts, copies, generator, matrices, overheads, phases, routes
 from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.ui.view import OfRun, OfWorkload, View
@@ -37,4 +38,10 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
             yield from charts.draw(data, look)
 
 
-VIEW = View("details", "Details", "What do the reports' own tables look like here?", (OfRun("details", _charts),))
+VIEW = View(
+    "details",
+    "Details",
+    "What do the reports' own tables look like here?",
+    (OfRun("details", _charts),),
+    needs=Need.GPU_TIMES,
+)

@@ -152,6 +152,7 @@ def _draw_times(figure: go.Figure, rows: list[_Row], look: Look, logarithmic: bo
         style = look.style(row.workload, row.variant)
         bars = error_bars([row.median_ns], color=look.tones.text, thickness=1.2)
         shared = {"x": [row.median_ns.value], "y": [row.y], "hovertext": _hover(row), "hoverinfo": "text", "error_x": bars}
+        shared["customdata"] = [row.variant]
         if logarithmic:
             figure.add_scatter(mode="markers", marker={"color": style.color, "symbol": style.symbol, "size": 10}, **shared)
         else:

@@ -62,7 +62,8 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
         [15, 7] if frame["precision"].nunique() > 1 else [13, 9], gap="medium"
     )
     with left:
-        widgets.show_chart(charts.ladder(frame, runs.look_of(run, widgets.theme()), scale, changes))
+        chart = charts.ladder(frame, runs.look_of(run, widgets.theme()), scale, changes)
+        widgets.show_chart(chart, on_click=lambda variant: state.pick("variant", str(variant)))
     with right:
         _source(run, workload, frame)
     widgets.attribution(run)

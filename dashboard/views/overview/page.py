@@ -12,18 +12,20 @@ from warpladder import ROOT
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.precision import word
 from warpladder.dashboard.core.run_index import Listed, Need
+from warpladder.dashboard.core.run_label import label_of
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import pinned, runs, state, widgets
+from warpladder.dashboard.ui.numbers import NOTHING
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views.overview import VIEW, table
 from warpladder.dashboard.views.overview import query as queries
 from warpladder.dashboard.views.overview.query import Line
-from warpladder.data import files, store
+from warpladder.data import store
 
 _ROW_PX: Final = 28
 _HEADER_PX: Final = 38
-_MOST_ROWS: Final = 17  # that are seen without scrolling
+_MOST_ROWS: Final = 60  # more scroll in the table; fewer scroll with the page
 _PLACE: Final = "overview table"
 _OTHERS: Final = "overview runs"
 _RUN_CHARACTERS: Final = 26
@@ -89,6 +91,7 @@ def _table(shown: list[_Shown]) -> None:
         hide_index=True,
         height=_ROW_PX * min(len(frame), _MOST_ROWS) + _HEADER_PX,
         row_height=_ROW_PX,
+        placeholder=NOTHING,
         column_order=_told(frame),
         column_config=_COLUMNS,
         key=_key(_PLACE),
@@ -101,6 +104,10 @@ def _table(shown: list[_Shown]) -> None:
         _turn(_PLACE)
         _open(shown[cells[0][0]])
     st.caption(plain(_how(shown)), help=plain(run_index.RULE))
+    tied = [each.line.summary for each in shown if each.line.summary.tied_with]
+    if tied:
+        told = (f"{each.workload}, {word(each.precision)}: {each.best} with {each.tied_with}" for each in tied)
+        st.caption(plain(f"{table.TIED.strip()} tied: {'; '.join(told)}"))
     for each in shown:
         if words := each.line.summary.doubts:
             st.caption(plain(f"⚠ {each.line.summary.workload}, {word(each.line.summary.precision)}: {words}"))
@@ -181,7 +188,7 @@ def _other_runs(context: runs.Context) -> None:
     with st.expander(f"All runs of {plain(context.device)}: {len(here)}"):
         rows = [
             {
-                "run": each.run.info["label"] or each.name,
+                "run": label_of(each.run),
                 "of": "shipped" if each.shipped else "mine",
                 "started": each.facts.started_at,
                 "collector": each.facts.collector,
@@ -238,20 +245,19 @@ def _without_variants(run: store.Run) -> None:
 
 
 def _dated(run: store.Run) -> str:
-    """Day and label of a run."""
-    label = files.one_line(str(run.info["label"] or run.run_id))
-    short = label if len(label) <= _RUN_CHARACTERS else f"{label[: _RUN_CHARACTERS - 1]}…"
-    return f"{run.info['started_at']:%Y-%m-%d} · {short}"
+    """The label of a run; without one its date, since the row has its workload."""
+    label = label_of(run) if run.info["label"] else f"{run.info['started_at']:%Y-%m-%d %H:%M}"
+    return label if len(label) <= _RUN_CHARACTERS else f"{label[: _RUN_CHARACTERS - 1]}…"
 
 
 _COLUMNS: Final = {
     "workload": st.column_config.TextColumn("Workload", width=116),
-    "precision": st.column_config.TextColumn("Prec.", width=56, help="The precision of the products."),
+    "precision": st.column_config.TextColumn("Prec.", width=54, help="The precision of the products."),
     "sizes": st.column_config.BarChartColumn(
-        "By size", width=76, y_min=0, y_max=100, help="% of floor of the fastest rung at each size, the smallest first."
+        "By size", width=56, y_min=0, y_max=100, help="% of floor of the fastest rung at each size, the smallest first."
     ),
-    "floor": st.column_config.NumberColumn("Of floor", width=64, help="At the largest size."),
-    "best": st.column_config.TextColumn("Best rung", width=134),
+    "floor": st.column_config.NumberColumn("Of floor", width=62, help="At the largest size."),
+    "best": st.column_config.TextColumn("Best rung", width=202),
     "time": st.column_config.NumberColumn("Time", width=102, help="Median, and half of its 95 % interval."),
     "speedup": st.column_config.NumberColumn("Speedup", width=62, help="Over the baseline of the workload."),
     # A name that is too long is cut at its end, and never the figure before it.
@@ -259,7 +265,7 @@ _COLUMNS: Final = {
         "Over best peer", width=146, alignment="left", help="The peer's time over that of the best rung."
     ),
     "checks": st.column_config.TextColumn("⚠", width=36, help="Reasons to distrust the figures of the workload: see below."),
-    "run": st.column_config.TextColumn("Run", width=110),
+    "run": st.column_config.TextColumn("Run", width=160),
 }
 
 page()

@@ -19,6 +19,8 @@ from warpladder.dashboard.views.overview.query import Line
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
+#: After a rung that is tied with the next one.
+TIED: Final = " ≈"
 #: Columns whose figures sort a row, and which show words instead.
 _WORDED: Final = ("floor", "time", "speedup", "peer")
 
@@ -51,9 +53,9 @@ def frame_of(lines: Sequence[Line], runs: Sequence[str]) -> pd.DataFrame:
 
 
 def _best(line: Line) -> str:
-    """The best rung, and the next one where the two are tied."""
+    """The best rung, with a mark where the next one is tied with it."""
     summary = line.summary
-    return f"{summary.best or NOTHING}{f', tied with {summary.tied_with}' if summary.tied_with else ''}"
+    return f"{summary.best or NOTHING}{TIED if summary.tied_with else ''}"
 
 
 def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> "Styler":

@@ -20,6 +20,11 @@ from warpladder.dashboard.views.roofline.query import Point, Roof, has_floor_by_
 from warpladder.dashboard.views.roofline.query import slopes as memory_roofs
 
 _HEIGHT: Final = 410
+#: About the height of the plot without the ticks and titles below it, and half the height of a name with what is to be free around it.
+_PLOT_PX: Final = 340
+_TEXT_PX: Final = 11
+#: The same on the side of a roof where the name of the roof is.
+_NAMED_PX: Final = 26
 #: The axes extend by this factor past the marks and ridges, so that the roofs are visible beside them.
 _LEFT: Final = 6.0
 _RIGHT: Final = 2.5
@@ -50,7 +55,7 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
     first, title = points[0], f"{points[0].workload}, {points[0].case}: no variant may be called nearest to its roof"
     if best:
         who = look.named(best.workload, best.variant)
-        _name_point(figure, best, who, ends, look)
+        _name_point(figure, best, who, ends, _flats(frame, roofs, look), look)
         title = f"{best.workload}, {best.case}: {who} is nearest to its roof, {_share(best, roofs)}"
     name = slug("roofline", first.workload, first.case, first.cache, "counted" if counted_in else "")
     return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "Each variant with its fastest config."))
@@ -69,7 +74,7 @@ def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_i
     who = f"{look.named(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
     title = f"{who}: no size may be called nearest to its roof"
     if best:
-        _name_point(figure, best, best.size, ends, look)
+        _name_point(figure, best, best.size, ends, _flats(frame, roofs, look), look)
         title = f"{who}: nearest to its roof at {best.size}, {_share(best, roofs)}"
     name = slug("roofline", first.workload, first.variant, first.series, first.cache, "counted" if counted_in else "")
     return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "The fastest config at each size."))
@@ -81,8 +86,7 @@ def _under_roofs(
     """A figure with the roofs of the rows, and the ends of its axes: left, right, low, high."""
     figure = blank(look.theme, _HEIGHT)
     slopes = memory_roofs(frame, roofs)
-    precisions = {*frame["precision"]} if look.on_gpu else {"fp32"}
-    flats = [roof for roof in roofs if roof.kind == "compute" and roof.precision in precisions]
+    flats = _flats(frame, roofs, look)
     ridges = [flat.value / slope.value for slope in slopes for flat in flats]
     x, y = frame["flop_per_byte"], frame["gflop_per_s"]
     left, right = min([*ridges, *x]) / _LEFT, max([*ridges, *x]) * _RIGHT
@@ -120,6 +124,12 @@ def _under_roofs(
     return figure, (left, right, low, high)
 
 
+def _flats(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look) -> list[Roof]:
+    """The roofs of the rows' precisions. Those of arithmetic are flat."""
+    precisions = {*frame["precision"]} if look.on_gpu else {"fp32"}
+    return [roof for roof in roofs if roof.kind == "compute" and roof.precision in precisions]
+
+
 def _draw_roof(figure: go.Figure, x: Any, y: Any, roof: Roof, look: Look) -> None:
     words = f"<b>{text(_roof_words(roof))}</b><br>{text(roof.method)}"
     line = {"color": look.tones.good, "width": 1.8}
@@ -152,10 +162,16 @@ def _draw_point(figure: go.Figure, point: Point, look: Look, name: str, counted_
     )
 
 
-def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, ...], look: Look) -> None:
-    """Write the name of a point on the side of the plot that has room."""
-    left, right, _, _ = ends
+def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, ...], flats: Sequence[Roof], look: Look) -> None:
+    """Write the name of a point on the side of the plot that has room, and as near to it as no flat roof and no name of one lies."""
+    left, right, low, high = ends
     to_the_right = point.flop_per_byte < math.sqrt(left * right)
+    pixel = math.log10(high / low) / _PLOT_PX
+    above = [math.log10(roof.value / point.gflop_per_s.value) / pixel for roof in flats]
+    # The names of the roofs are below them, or above them where the points are at the left.
+    under, over = (_TEXT_PX, _NAMED_PX) if to_the_right else (_NAMED_PX, _TEXT_PX)
+    places = sorted([0.0, *(roof - under for roof in above), *(roof + over for roof in above)], key=abs)
+    free = (place for place in places if not any(-under < place - roof < over for roof in above))
     figure.add_annotation(
         x=math.log10(point.flop_per_byte),
         y=math.log10(point.gflop_per_s.value),
@@ -163,6 +179,7 @@ def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, .
         showarrow=False,
         xanchor="left" if to_the_right else "right",
         xshift=12 if to_the_right else -12,
+        yshift=next(free, 0.0),
         font={"size": 12, "color": look.tones.text},
     )
 

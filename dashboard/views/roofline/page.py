@@ -1,12 +1,13 @@
 """Roofline: the distance of each variant from the roof of memory or arithmetic, and the roof that limits it."""
 
-from typing import Final
+from typing import Final, NoReturn
 
 import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.core.run_label import label_of
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.ui import runs, state, widgets
@@ -108,10 +109,10 @@ def _counted(run: store.Run, workload: str) -> store.Run | None:
 
 
 def _name(run: store.Run) -> str:
-    return f"run {run.info['label'] or run.run_id}"
+    return f"run {label_of(run)}"
 
 
-def _without_operations(run: store.Run, workload: str) -> None:
+def _without_operations(run: store.Run, workload: str) -> NoReturn:
     """Lead to the percent of floor of a workload that only moves data. Ends the page."""
     st.info(
         plain(
@@ -122,8 +123,7 @@ def _without_operations(run: store.Run, workload: str) -> None:
     link = state.link(workload=workload)
     st.page_link(page_of("sizes"), label="% of floor over sizes →", query_params={**link, "metric": "percent_of_floor"})
     st.page_link(page_of("ladder"), label="% of floor rung by rung →", query_params=link)
-    widgets.end_page()
-    st.stop()
+    widgets.end_empty()
 
 
 page()

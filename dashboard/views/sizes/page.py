@@ -29,7 +29,8 @@ def page() -> None:
         workload = widgets.choose_workload(run)
         timing = widgets.choose_timing(run, workload)
         all_series = list(runs.ask(run, axes.series, workload))
-        series = state.choose("series", "Series", all_series, default=all_series[-1]) if len(all_series) > 1 else all_series[0]
+        timed = runs.ask(run, queries.timed_series, workload, timing) or all_series
+        series = state.choose("series", "Series", all_series, default=timed[-1]) if len(all_series) > 1 else all_series[0]
         frame = runs.ask(run, queries.sizes, workload, timing, series)
         if frame.empty:
             widgets.nothing(

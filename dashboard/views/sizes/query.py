@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Contender
 from warpladder.dashboard.core.cells import best_of_charted
@@ -60,6 +61,13 @@ def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.
         .drop(columns="place")
         .reset_index(drop=True)
     )
+
+
+def timed_series(data: RunData, workload: str, timing: Timing) -> list[str]:
+    """The series of `axes.series` that `sizes` has rows of in a timing."""
+    best = best_of_charted(data, workload, timing)
+    found = set(best.loc[best["role"] != "specimen", "series"])
+    return [each for each in axes.series(data, workload) if each in found]
 
 
 def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpladder.dashboard.core.cell import ASIDE
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Int64s, Traces, lookup
@@ -17,7 +18,6 @@ from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
 #: Roles of variants that speedups are not counted from.
-ASIDE: Final = ("ceiling", "specimen")
 STAGES: Final = ("kernel_ns", "with_launch_ns", "with_copies_ns", "end_to_end_ns")
 
 

@@ -2,6 +2,9 @@
 
 from typing import Final
 
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.view import View
 
-VIEW: Final = View("trends", "Trends", "When did a variant become faster or slower, by how much, and what changed then?")
+VIEW: Final = View(
+    "trends", "Trends", "When did a variant become faster or slower, by how much, and what changed then?", needs=Need.HISTORY
+)

@@ -36,7 +36,7 @@ def page() -> None:
     groups = _groups()
     with widgets.controls():
         group, where = _choose_group(run, groups)
-        workload = _choose_workload(group, where)
+        workload = _choose_workload(run, group, where)
         recorded = _read(group, workload)
         case, timing = _choose_cell(recorded, workload, on_gpu=bool(next(iter(group.values())).info["device_name"]))
     found = _trends(tuple(recorded), workload, case, timing, _state(group))
@@ -88,8 +88,8 @@ def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, st
     return {each: group[each] for each in newest}, f"on {device} by {collector}"
 
 
-def _choose_workload(group: _Group, where: str) -> str:
-    """The workload: at first one that at least two runs have."""
+def _choose_workload(run: store.Run, group: _Group, where: str) -> str:
+    """The workload: at first one that at least two runs have, or else one with a time in the run of the page."""
     count: dict[str, int] = {}
     for run in group.values():
         for workload in sorted(_timed(run) or ()):
@@ -97,6 +97,9 @@ def _choose_workload(group: _Group, where: str) -> str:
     if not count:
         widgets.nothing(f"No run {where} has samples.", "Record one: make record.")
     several = [workload for workload, number in count.items() if number > 1]
+    several += [
+        workload for workload in count if workload in runs.load(run).workloads and runs.ask(run, axes.timed_cases, workload)
+    ]
     style: state.Style = "segmented" if len(count) <= 3 else "select"
     return state.choose("workload", "Workload", list(count), default=next(iter(several), None), style=style)
 

@@ -52,7 +52,7 @@ class Recorded:
 
     @property
     def title(self) -> str:
-        return str(self.info["label"] or self.info["run_id"])
+        return str(self.info["label"] or f"{self.info['started_at']:%Y-%m-%d %H:%M}")
 
     @property
     def started_at(self) -> datetime:

@@ -12,6 +12,7 @@ from warpladder.dashboard.core import cells, precision, staleness
 from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.noise import noise_floors
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.core.run_label import label_of
 from warpladder.dashboard.core.unsteady import WIDE, unsteady
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_measure, significant
@@ -260,7 +261,7 @@ def _share_a_cell(mine: pd.DataFrame, other: store.Run) -> bool:
 
 
 def _label(run: store.Run) -> str:
-    return f"{run.info['label'] or run.run_id} · {run.info['started_at']:%Y-%m-%d %H:%M}"
+    return f"{label_of(run)} · {run.info['started_at']:%Y-%m-%d %H:%M}" if run.info["label"] else label_of(run)
 
 
 def _launches_and_copies(run: store.Run) -> None:

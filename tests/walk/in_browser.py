@@ -1,0 +1,86 @@
+"""The walk in a browser: what overlaps, what fails, how high and how slow each page is, in two sizes of the window."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.browser.pages import open_page, sync_api
+
+SIZES: Final = ((1280, 800), (1024, 768))
+#: Texts of a chart, and blocks of a page, that share more than three pixels in both directions.
+_OVERLAPS: Final = """() => {
+  const found = [];
+  const across = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left);
+  const down = (a, b) => Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+  const pairs = (items, where) => {
+    for (let i = 0; i < items.length; i++) for (let j = i + 1; j < items.length; j++)
+      if (across(items[i].box, items[j].box) > 3 && down(items[i].box, items[j].box) > 3)
+        found.push(`${where}: ${items[i].name} | ${items[j].name}`);
+  };
+  const main = document.querySelector('[data-testid="stMain"]');
+  for (const plot of main.querySelectorAll('.js-plotly-plot')) {
+    const texts = [];
+    for (const text of plot.querySelectorAll('svg text')) {
+      const box = text.getBoundingClientRect(), style = getComputedStyle(text);
+      if (!box.width || style.opacity === '0' || style.visibility === 'hidden' || !text.textContent.trim()) continue;
+      if (text.closest('.hoverlayer, .modebar, .heatmaplayer')) continue;
+      const legend = text.closest('.legend')?.querySelector('.bg')?.getBoundingClientRect();
+      if (legend && (box.top < legend.top - 1 || box.bottom > legend.bottom + 1)) continue;
+      texts.push({ box, name: text.textContent.slice(0, 40) });
+    }
+    pairs(texts, 'chart');
+  }
+  const blocks = [];
+  for (const block of main.querySelectorAll('[data-testid="stElementContainer"]')) {
+    const box = block.getBoundingClientRect();
+    if (box.width && box.height && !block.querySelector('[data-testid="stElementContainer"]'))
+      blocks.push({ box, name: (block.innerText || block.className).slice(0, 40).replaceAll('\\n', ' ') });
+  }
+  pairs(blocks, 'blocks');
+  for (const block of main.querySelectorAll('[data-testid="stMarkdown"], [data-testid="stButtonGroup"]'))
+    if (block.scrollWidth > block.clientWidth + 2) found.push(`cut: ${block.innerText.slice(0, 40)}`);
+  return found;
+}"""
+_DRAWN: Final = """() => ![...document.querySelectorAll('[data-testid="stSkeleton"]')].some(each => each.offsetParent)
+  && [...document.querySelectorAll('[data-testid="stPlotlyChart"]')].every(each => each.querySelector('.main-svg'))"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A page as a browser shows it.
+
+    Attributes:
+        height: of its content, in pixels.
+        seconds: from the address to the last chart.
+        problems: overlaps, texts that are cut, and errors of the console.
+    """
+
+    path: str
+    width: int
+    height: int
+    seconds: float
+    problems: tuple[str, ...]
+
+
+def see(page: "sync_api.Page", address: str, path: str) -> Iterator[Seen]:
+    """Open a page, and look at it in each size."""
+    errors: list[str] = []
+
+    def note(message: Any) -> None:
+        if message.type == "error":
+            errors.append(f"console: {message.text}"[:200])
+
+    page.on("console", note)
+    page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
+    before = time.monotonic()
+    open_page(page, f"{address}/{path}")
+    page.wait_for_function(_DRAWN)
+    seconds = time.monotonic() - before
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(400)  # Plotly draws a chart of another width after a moment
+        page.wait_for_function(_DRAWN)
+        high = page.evaluate("document.querySelector('[data-testid=\"stMainBlockContainer\"]').scrollHeight")
+        yield Seen(path, width, int(high), seconds, (*dict.fromkeys(page.evaluate(_OVERLAPS)), *errors))
+    page.remove_listener("console", note)

@@ -1,0 +1,85 @@
+"""Every page over every shipped run and over fresh runs of this machine; `make walk` chooses each option of each of them as well."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+from tests.walk import fresh
+from tests.walk.in_process import Walk, shows
+from warpladder.dashboard.core import run_index
+from warpladder.dashboard.core.run_index import Listed
+from warpladder.dashboard.ui import runs
+from warpladder.dashboard.views import VIEWS
+from warpladder.data import store
+
+# The pages remember what they computed about a run, in one process.
+pytestmark = pytest.mark.xdist_group("walk")
+SHIPPED = sorted(path.name for path in store.RECORDED.iterdir() if path.is_dir())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fresh.record(tmp_path_factory.mktemp("fresh"), *fresh.BRIEF)
+
+
+@pytest.fixture(scope="module")
+def walk(folder: Path) -> Iterator[Walk]:
+    """A walk over the shipped runs and the fresh ones, which are the only ones of this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "LOCAL", folder.parent / "none")
+        patch.setenv(runs.DATA_DIR_VARIABLE, str(folder))
+        yield Walk()
+
+
+def listed(folder: Path) -> list[Listed]:
+    return list(runs.listing((folder, store.RECORDED)).index.values())
+
+
+#: Pages that show other runs too: they are opened of every third run.
+OF_OTHERS = ("overview", "published")
+
+
+@pytest.mark.parametrize("name", ["fresh", *SHIPPED])
+def test_every_page_shows_something_of_a_run_or_leads_to_one(walk: Walk, folder: Path, name: str) -> None:
+    walk.problems.clear()
+    for each in (each for each in listed(folder) if (each.run.path.name if each.shipped else "fresh") == name):
+        for view in VIEWS:
+            if view.name in OF_OTHERS and each.shipped and SHIPPED.index(name) % 3:
+                continue
+            app = walk.open(view, run=each.name)
+            walk.expect_content(app, view, each.name)
+            walk.next_option(app, view, each.name)
+    assert walk.problems == []
+
+
+def test_a_fresh_machine_shows_something_on_each_page_or_the_menu_marks_it(walk: Walk, folder: Path) -> None:
+    every = listed(folder)
+    device = next(each.facts.device for each in every if not each.shipped)
+    marked = {view.name for view in VIEWS if run_index.lacks(every, device, view.needs)}
+    assert marked == {"trends", "picker", "details", "timeline", "calls", "transfers", "gpus", "counters"}
+    walk.problems.clear()
+    for view in VIEWS:
+        app = walk.open(view)
+        assert any("∅" in str(block.value) for block in app.sidebar.caption), "the sidebar has the reason of the marks"
+        walk.expect_content(app, view, "at its defaults")
+        if view.name in marked:
+            assert not shows(app, view)
+            run = parse_qs(app.main.get("page_link")[0].proto.query_string)["run"][0]
+            there = walk.open(view, run=run)
+            assert shows(there, view), f"{view.name}: the link leads to {run}, which is empty too"
+        elif view.name not in ("overview", "trust", "glossary"):
+            assert shows(app, view) or view.name == "roofline"
+    assert walk.problems == []
+
+
+def test_no_specimen_is_compared_at_first(walk: Walk, folder: Path) -> None:
+    """`numpy_view` of tensor_transpose is one, and the last variant of its run."""
+    run = next(each for each in listed(folder) if each.run.path.name.endswith("h200-tensor-transpose-37be"))
+    app = walk.open(next(view for view in VIEWS if view.name == "compare"), run=run.name, **{"with": run.name})
+    shown = [app.selectbox(key=f"choose {side}").value for side in ("a", "b")]
+    data = runs.load(run.run)
+    roles = data.variants.set_index("variant")["role"]
+    assert [roles[name] for name in shown] == ["rung", "peer"]
+    assert "specimen" in set(roles)
