@@ -27,6 +27,9 @@ _OVERLAPS: Final = """() => {
       if (text.closest('.hoverlayer, .modebar, .heatmaplayer')) continue;
       const legend = text.closest('.legend')?.querySelector('.bg')?.getBoundingClientRect();
       if (legend && (box.top < legend.top - 1 || box.bottom > legend.bottom + 1)) continue;
+      // The box of a text at an angle is larger than the text.
+      const angle = Number(/rotate\\((-?[0-9.]+)/.exec(text.getAttribute('transform') || '')?.[1] || 0);
+      if (angle % 90) continue;
       texts.push({ box, name: text.textContent.slice(0, 40) });
     }
     pairs(texts, 'chart');
@@ -34,7 +37,7 @@ _OVERLAPS: Final = """() => {
   const blocks = [];
   for (const block of main.querySelectorAll('[data-testid="stElementContainer"]')) {
     const box = block.getBoundingClientRect();
-    if (box.width && box.height && !block.querySelector('[data-testid="stElementContainer"]'))
+    if (block.checkVisibility({ visibilityProperty: true }) && !block.closest('details:not([open])') && box.width && box.height && !block.querySelector('[data-testid="stElementContainer"]'))
       blocks.push({ box, name: (block.innerText || block.className).slice(0, 40).replaceAll('\\n', ' ') });
   }
   pairs(blocks, 'blocks');
@@ -68,8 +71,9 @@ def see(page: "sync_api.Page", address: str, path: str) -> Iterator[Seen]:
     errors: list[str] = []
 
     def note(message: Any) -> None:
-        if message.type == "error":
-            errors.append(f"console: {message.text}"[:200])
+        # Streamlit looks for its server under the page's own path first.
+        if message.type == "error" and "/_stcore/" not in message.location["url"]:
+            errors.append(f"console: {message.text} {message.location['url']}"[:200])
 
     page.on("console", note)
     page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
