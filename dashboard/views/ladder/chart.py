@@ -34,9 +34,9 @@ _ROW_PX: Final = 27
 _LEAST_HEIGHT_PX: Final = 140  # room for the axis below a single row
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
-#: Left edges of the columns of figures, in pixels from the right end of the bars.
-_COLUMNS: Final = {"time": 8, "spread": 62, "gain": 110, "floor": 160, "error": 224}
-_COLUMNS_PX: Final = 222
+#: Left edges of the columns of figures, in pixels from the right end of the bars. They are apart in the widest of the fonts too.
+_COLUMNS: Final = {"time": 8, "spread": 64, "gain": 120, "floor": 172, "error": 240}
+_COLUMNS_PX: Final = 238
 _ERROR_PX: Final = 48
 _PINNED_PX: Final = 62
 #: Height of a line of words about one of several floors.
