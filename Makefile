@@ -9,7 +9,7 @@ DATA_DIR ?= data/local
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/\1/p')
 GPU_REQUIREMENTS := $(if $(CUDA),$(if $(filter 11 12,$(CUDA)),requirements-gpu-cuda12.txt,requirements-gpu.txt))
 
-.PHONY: app record test test-fast test-gpu lint format clean
+.PHONY: app record test test-fast walk test-gpu lint format clean
 
 # Exit code 1 says that a variant is not right on this machine; the dashboard shows which.
 app: $(BIN)/.app
@@ -29,6 +29,9 @@ test: $(BIN)/.dev
 test-fast: export OPENBLAS_NUM_THREADS = 1
 test-fast: $(BIN)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not browser"
+
+walk: $(BIN)/.dev
+	$(BIN)/python -m tests.walk $(ARGS)
 
 test-gpu: $(BIN)/.dev
 	$(BIN)/python -m pytest -m gpu

@@ -1,6 +1,7 @@
 """Notebooks in a real kernel: the example runs, the progress is replaced in place, and an interrupt keeps what was measured."""
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -66,6 +67,9 @@ def test_an_example_runs_and_shows_its_tables_and_figures(example: Path, tmp_pat
     assert "first" in answer[HTML] and "6 ok, 3 wrong_result" in answer[HTML]
     (ladder,) = data["run.ladder()"]
     assert ladder[PLOTLY]["layout"]["title"]["text"].startswith("softmax, rows=256,n=1024: ")
+    # The HTML is what nbconvert keeps; it makes no request.
+    assert "Plotly.newPlot" in ladder[HTML] and not re.search(r"<script[^>]*src=", ladder[HTML])
+    assert len(data['run.sizes(metric="percent_of_floor")'][0][HTML]) < 200_000 < len(ladder[HTML]), "plotly.js comes once"
     compared, forest = data["after.compare(run)"]
     assert (
         "sources that differ: softmax in_place" in compared[HTML] and "unchanged" in forest[PLOTLY]["layout"]["title"]["text"]
@@ -140,7 +144,7 @@ def test_a_figure_is_shown_where_nbformat_is_not_installed(kernel: Kernel) -> No
     said = kernel.run(
         "import importlib.util as u; find = u.find_spec; u.find_spec = lambda *n: n[0] != 'nbformat' and find(*n) or None\nrun.ladder()"
     )
-    assert [list(message["content"]["data"]) for message in said if message["msg_type"] == "display_data"] == [[PLOTLY]]
+    assert [list(message["content"]["data"]) for message in said if message["msg_type"] == "display_data"] == [[PLOTLY, HTML]]
 
 
 def test_print_writes_text_and_nothing_beside_it(kernel: Kernel) -> None:

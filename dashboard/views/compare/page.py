@@ -156,7 +156,8 @@ def _set_cell(text: object) -> None:
 
 def _answer(run: store.Run, other: store.Run, found: Comparison, cell: Change, *, without_shift: bool) -> None:
     """The ratios, and beside them the samples of one cell."""
-    left, right = st.columns([11, 9], gap="medium")
+    # The style sheet of the pages puts them one below the other in a narrow window.
+    left, right = st.container(key="side-by-side").columns([11, 9], gap="medium")
     look = runs.look_of(run, widgets.theme())
     with left:
         widgets.show_chart(chart.forest(found, look, without_shift=without_shift, chosen=cell), on_click=_set_cell)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import pandas as pd
@@ -34,9 +34,9 @@ _ROW_PX: Final = 27
 _LEAST_HEIGHT_PX: Final = 140  # room for the axis below a single row
 _GROUPS: Final = {"ceiling": "Ceiling", "rung": "Ladder", "peer": "Peers", "host": "Host", "specimen": "Specimens"}
 _GROUP_GAP: Final = 0.75
-#: Left edges of the columns of figures, in pixels from the right end of the bars.
-_COLUMNS: Final = {"time": 8, "spread": 62, "gain": 110, "floor": 160, "error": 224}
-_COLUMNS_PX: Final = 222
+#: Left edges of the columns of figures, in pixels from the right end of the bars. They are apart in the widest of the fonts too.
+_COLUMNS: Final = {"time": 8, "spread": 64, "gain": 120, "floor": 172, "error": 240}
+_COLUMNS_PX: Final = 238
 _ERROR_PX: Final = 48
 _PINNED_PX: Final = 62
 #: Height of a line of words about one of several floors.
@@ -87,9 +87,9 @@ def ladder(
     logarithmic = scale == "log" or (scale == "auto" and timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min())
     depth = rows[-1].y + 1.3
     figure = blank(look.theme, max(int(_ROW_PX * depth) + 64, _LEAST_HEIGHT_PX))
+    least = timed[["median_ns", "floor_ns"]].min().min() if logarithmic else 0
     _draw_times(figure, known, look, logarithmic)
     (floor_words, floor_line), (group_words, group_lines) = _floor(timed, look, logarithmic), _groups(rows, look)
-    least = timed[["median_ns", "floor_ns"]].min().min() if logarithmic else 0
     figure.update_xaxes(
         title_text="median time, log scale" if logarithmic else "median time",
         type="log" if logarithmic else "linear",
@@ -152,12 +152,35 @@ def _draw_times(figure: go.Figure, rows: list[_Row], look: Look, logarithmic: bo
         style = look.style(row.workload, row.variant)
         bars = error_bars([row.median_ns], color=look.tones.text, thickness=1.2)
         shared = {"x": [row.median_ns.value], "y": [row.y], "hovertext": _hover(row), "hoverinfo": "text", "error_x": bars}
-        shared["customdata"] = [row.variant]
         if logarithmic:
             figure.add_scatter(mode="markers", marker={"color": style.color, "symbol": style.symbol, "size": 10}, **shared)
         else:
             marker = {"color": style.color, "pattern": hatch(style.pattern, 0.25)}
             figure.add_bar(orientation="h", width=0.62, marker=marker, **shared)
+
+
+def answering(chart: Chart) -> Chart:
+    """The chart of `ladder` for a page: the whole row of a variant answers to the pointer, by a bar that is not seen. The `customdata`
+    of a row is its place among the rows of `data` with samples.
+    """
+    figure = go.Figure(chart.figure)
+    rows = list(figure.data)
+    for place, row in enumerate(rows):
+        row.customdata = [place]
+    times = [row.x[0] for row in rows]
+    low = min(times) if figure.layout.xaxis.type == "log" else 0
+    figure.add_bar(
+        orientation="h",
+        base=low,
+        x=[max(times) - low] * len(rows),
+        y=[row.y[0] for row in rows],
+        width=0.98,
+        marker={"color": "rgba(0,0,0,0)", "line": {"width": 0}},
+        customdata=list(range(len(rows))),
+        hovertext=[row.hovertext for row in rows],
+        hoverinfo="text",
+    )
+    return replace(chart, figure=figure)
 
 
 def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, _Items]:

@@ -63,7 +63,9 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
     )
     with left:
         chart = charts.ladder(frame, runs.look_of(run, widgets.theme()), scale, changes)
-        widgets.show_chart(chart, on_click=lambda variant: state.pick("variant", str(variant)))
+        timed = chart.data.loc[chart.data["n"] > 0].sort_index()["variant"].tolist()
+        widgets.show_chart(charts.answering(chart), on_click=lambda place: state.pick("variant", timed[int(place)]))
+        st.caption("Click a row for the source of its variant.")
     with right:
         _source(run, workload, frame)
     widgets.attribution(run)

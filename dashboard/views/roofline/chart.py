@@ -24,7 +24,7 @@ _HEIGHT: Final = 410
 _PLOT_PX: Final = 340
 _TEXT_PX: Final = 11
 #: The same on the side of a roof where the name of the roof is.
-_NAMED_PX: Final = 26
+_NAMED_PX: Final = 32
 #: The axes extend by this factor past the marks and ridges, so that the roofs are visible beside them.
 _LEFT: Final = 6.0
 _RIGHT: Final = 2.5
@@ -98,6 +98,8 @@ def _under_roofs(
         _draw_roof(figure, across, across * slope.value, slope, look)
         # Below the line, or above the higher one of two, so that no line crosses the words.
         place = {"xanchor": "left", "yanchor": "top", "xshift": 10}
+        if start > left:  # it begins at the axis, below which are the ticks
+            place = {"xanchor": "left", "yanchor": "bottom", "xshift": 16}
         if slope is not slopes[0]:
             place = {"xanchor": "left", "yanchor": "bottom", "yshift": 10}
         _name_roof(figure, across[0], across[0] * slope.value, slope, look, **place)

@@ -36,9 +36,9 @@ Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_
 #: Of the floors of several precisions.
 _FLOOR_DASHES: Final = ("dot", "2px,7px", "8px,2px,2px,2px", "12px,4px")
 _HEIGHT: Final = 440
-_STRIP_ROW_PX: Final = 50
+_STRIP_ROW_PX: Final = 62
 #: About how many characters the tiles of a row have room for.
-_STRIP_CHARACTERS: Final = 120
+_STRIP_CHARACTERS: Final = 90
 _MOST_DOUBTS: Final = 3  # that a note names
 
 
@@ -153,7 +153,10 @@ def best_strip(
         own = look.style(workload, variant).precision
         name = variant if own == winner.compared_in else look.named(workload, variant)
         lines = [f"<b>{text(line)}</b>" for line in _lines(name, _STRIP_CHARACTERS // len(sizes))]
-        labels[at] = "<br>".join([*lines, text(_margin(winner))])
+        room = _STRIP_CHARACTERS // len(sizes)
+        margin = _margin(winner)
+        # The hover text names the other one where the tile has no room for it.
+        labels[at] = "<br>".join([*lines, text(margin if len(margin) <= 1.4 * room else margin.rpartition(" ")[0])])
         hovers[at] = _strip_hover(winner)
     colors = [look.style(workload, name).color for name in names]
     edges = np.linspace(0, 1, len(names) + 1)

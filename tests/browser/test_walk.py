@@ -1,0 +1,56 @@
+"""A small part of `make walk`: nothing overlaps, a table has no scrolling of its own, rows answer, charts stay legible without their font."""
+
+import re
+from pathlib import Path
+
+from tests.browser.pages import PATIENCE_MS, expect, open_page, settle, sync_api
+from tests.walk.in_browser import OVERLAPS, see
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui import document
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.ladder import chart as charts
+from warpladder.dashboard.views.ladder import query
+from warpladder.data import store
+
+GEMM = "20261123T165316Z-h200-mlp-gemm-2fef"
+COUNTED = "20261122T232531Z-h200-by-nsight-compute-2f0f"
+CONV = "20261122T160244Z-h200-conv2d-813a"
+
+
+def test_nothing_overlaps_in_either_size(page: "sync_api.Page", address: str) -> None:
+    """Of the pages that had overlaps at 1024 pixels."""
+    for path in (f"counters?run={COUNTED}", f"details?run={CONV}&topic=copies"):
+        for seen in see(page, address, path):
+            assert seen.problems == (), seen
+
+
+def test_all_rows_of_the_overview_are_seen_without_a_scrolling_of_its_own(page: "sync_api.Page", address: str) -> None:
+    open_page(page, f"{address}/?device=NVIDIA+H200&run={GEMM}")
+    table = page.get_by_test_id("stDataFrame").first
+    expect(table).to_be_visible(timeout=PATIENCE_MS)
+    shown, whole = table.evaluate("each => [each.clientHeight, each.querySelector('.dvn-scroll-inner').clientHeight]")
+    assert whole <= shown
+    assert "None" not in table.inner_text()
+
+
+def test_a_click_beside_the_mark_of_a_row_shows_its_source(page: "sync_api.Page", address: str) -> None:
+    open_page(page, f"{address}/ladder?run={GEMM}")
+    plot = page.locator(".js-plotly-plot .nsewdrag").first
+    expect(plot).to_be_visible(timeout=PATIENCE_MS)
+    box = plot.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] * 0.6, box["y"] + 25)  # the first row, whose mark is further to the right
+    expect(page).to_have_url(re.compile("variant=v02_two_dimensional"), timeout=PATIENCE_MS)
+    settle(page)
+
+
+def test_the_columns_of_a_saved_chart_stay_apart_without_its_font(page: "sync_api.Page", tmp_path: Path) -> None:
+    data = load(store.open_run(store.RECORDED / GEMM))
+    rows = query.ladder(data, "mlp_gemm", "n=8192", Timing("device", "cold"))
+    html = document.chart_page(charts.ladder(rows, look(data)))
+    saved = tmp_path / "chart.html"
+    saved.write_text(re.sub(r"@font-face\{.*?\}", "", html).replace("Source Sans", "A font that is not there"))
+    page.goto(saved.as_uri())
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
+    assert page.evaluate(OVERLAPS, -2) == []
