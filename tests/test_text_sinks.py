@@ -41,6 +41,7 @@ def out(folder: Path, *arguments: str) -> str:
     [
         ["runs"],
         ["answer", "a"],
+        ["summary", "a", "--all"],
         ["answer", "a", "--format", "markdown"],
         ["answer", "a", "--format", "csv"],
         ["answer", "a", "--format", "json"],
