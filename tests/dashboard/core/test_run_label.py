@@ -28,4 +28,6 @@ def test_the_label_of_a_run_reads_its_cases(tmp_path: Path) -> None:
     field = table.schema.field(place)
     pq.write_table(table.set_column(place, field, pa.array([""]).cast(field.type)), made / "run.parquet")
     run = store.open_run(made)
-    assert label_of(run).startswith("tensor_transpose · 20") and label_of(run).endswith(str(run.info["cpu_name"]))
+    assert label_of(run).startswith("tensor_transpose, conv2d · 2026-01-02") and label_of(run).endswith(
+        str(run.info["cpu_name"])
+    )
