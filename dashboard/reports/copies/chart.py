@@ -54,7 +54,7 @@ def with_and_without_copies(frame: pd.DataFrame, look: Look, workload: str, size
             )
     low, high = frame["speedup"].min(), frame["speedup"].max()
     figure.update_yaxes(type="log", **ticks(low, high, format_ratio, logarithmic=True))
-    figure.update_xaxes(type="category", categoryorder="array", categoryarray=list(labels.values()), tickangle=0)
+    figure.update_xaxes(type="category", categoryorder="array", categoryarray=list(labels.values()))
     axes = {label.split("=")[0] for label in labels.values() if label.count("=") == 1}
     if len(axes) == 1 and all(label.count("=") == 1 for label in labels.values()):
         # Five sizes with the axis before each have no room side by side in a narrow window.

@@ -169,11 +169,14 @@ def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, .
     left, right, low, high = ends
     to_the_right = point.flop_per_byte < math.sqrt(left * right)
     pixel = math.log10(high / low) / _PLOT_PX
-    above = [math.log10(roof.value / point.gflop_per_s.value) / pixel for roof in flats]
-    # The names of the roofs are below them, or above them where the points are at the left.
-    under, over = (_TEXT_PX, _NAMED_PX) if to_the_right else (_NAMED_PX, _TEXT_PX)
-    places = sorted([0.0, *(roof - under for roof in above), *(roof + over for roof in above)], key=abs)
-    free = (place for place in places if not any(-under < place - roof < over for roof in above))
+    named_above = {note.text for note in figure.layout.annotations if note.yanchor == "bottom"}
+    taken = []  # in pixels from the point: from below a roof or its name to above it
+    for roof in flats:
+        at = math.log10(roof.value / point.gflop_per_s.value) / pixel
+        under, over = (_TEXT_PX, _NAMED_PX) if text(_roof_words(roof)) in named_above else (_NAMED_PX, _TEXT_PX)
+        taken.append((at - under, at + over))
+    places = sorted([0.0, *(end for span in taken for end in span)], key=abs)
+    free = (place for place in places if not any(low < place < high for low, high in taken))
     figure.add_annotation(
         x=math.log10(point.flop_per_byte),
         y=math.log10(point.gflop_per_s.value),

@@ -4,11 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
 from tests.dashboard.core.test_queries_cells import BY_SIZE, COLD, frame, run_of, samples, variant, with_ceilings
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
+from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
@@ -268,3 +270,18 @@ def test_the_first_workload_that_computes_is_shown_first(open_app: Open, folder:
 def test_a_workload_without_arithmetic_points_to_its_percent_of_floor(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "roofline", run="gpu", workload="tensor_transpose")
     assert "The cases of tensor_transpose count no operations" in words(app)
+
+
+def test_the_name_of_the_best_is_not_drawn_over_a_flat_roof() -> None:
+    """At 97 % of its roof, which is 2 pixels above the point."""
+    data = load(store.open_run(store.RECORDED / "20261122T160244Z-h200-conv2d-813a"))
+    rows = queries.points(data, "conv2d", Timing("device", "cold"))
+    rows = rows[rows["case"] == "n=8192"].head(1)
+    point = records(queries.Point, rows)[0]
+    roof = replace(queries.roofs(data)[-1], value=point.gflop_per_s.value / 0.97)
+    shifts = []
+    for flats in ([], [roof]):
+        figure = go.Figure()
+        charts._name_point(figure, point, "best", (0.1, 100.0, roof.value / 500, roof.value * 2), flats, look(data))
+        shifts.append(figure.layout.annotations[0].yshift)
+    assert shifts[0] == 0 and abs(shifts[1] - 1) >= charts._TEXT_PX
