@@ -55,7 +55,7 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
     first, title = points[0], f"{points[0].workload}, {points[0].case}: no variant may be called nearest to its roof"
     if best:
         who = look.named(best.workload, best.variant)
-        _name_point(figure, best, who, ends, _flats(frame, roofs, look), look)
+        _name_point(figure, best, best.variant, ends, _flats(frame, roofs, look), look)
         title = f"{best.workload}, {best.case}: {who} is nearest to its roof, {_share(best, roofs)}"
     name = slug("roofline", first.workload, first.case, first.cache, "counted" if counted_in else "")
     return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "Each variant with its fastest config."))
