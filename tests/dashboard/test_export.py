@@ -73,7 +73,7 @@ def test_a_text_that_is_a_formula_is_a_text_in_csv_and_a_number_stays_one() -> N
         written = spreadsheet.csv(frame.astype({"=head": kind}))
         read = pd.read_csv(io.StringIO(written, newline=""), keep_default_na=False, dtype=str)
         assert list(read.columns) == ["'=head", "number", "whole"]
-        assert list(read["'=head"]) == ["'=1+1", "'+1", "'-x", "'@y", "'\tz", "'\nz", "'＝1", "a=b", "'=1", "a\n=b", ""]
+        assert list(read["'=head"]) == ["'=1+1", "'+1", "'-x", "'@y", r"\tz", "'\nz", "'＝1", "a=b", "'=1", "a\n=b", ""]
         assert set(read["number"]) == {"-1.5"}
         assert set(read["whole"]) == {"-2", ""}
 

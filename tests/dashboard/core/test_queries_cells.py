@@ -40,7 +40,8 @@ def run_of(
     cases: Sequence[Mapping[str, Any]] = (),
     diagnostics: Sequence[Mapping[str, Any]] = (),
 ) -> RunData:
-    info = frame("run", [{"device_name": "GPU", "l2_bytes": 1000}]).iloc[0].to_dict()
+    started = pd.Timestamp("2026-11-01T12:00Z")
+    info = frame("run", [{"device_name": "GPU", "l2_bytes": 1000, "started_at": started}]).iloc[0].to_dict()
     # 2 GB/s and 0.001 TFLOP/s: 2 bytes and 1 operation a nanosecond.
     ceilings = [
         (Ceiling.DEVICE_COPY, "cuda:0", 2.0),
