@@ -230,16 +230,16 @@ class Repacked:
     """A call whose library wants an input in a layout of its own, such as a filter reversed.
 
     Attributes:
-        run: enqueues one operation.
+        run: enqueues one operation, which writes the outputs.
         repack: enqueues the copy into that layout. It is called whenever the inputs change: as part of the scope `end_to_end`, and outside
             of the device time, as the copy of an input into constants of a kernel is.
     """
 
-    run: Callable[[], "Buffers | None"]
+    run: Callable[[], None]
     repack: Callable[[], object]
 
-    def __call__(self) -> "Buffers | None":
-        return self.run()
+    def __call__(self) -> None:
+        self.run()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, Final
 
 import numpy as np
@@ -79,7 +80,7 @@ def cupy_ndimage(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], 
     return operation
 
 
-def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """NVIDIA's library for images, one call, with a replicated border.
 
     Idea: The library made for this operation. It offers no border of zeros, so the call repeats the pixels at the edge and is verified
@@ -93,7 +94,8 @@ def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     library = _npp()
     context = _context(cupy)
     image, result = inputs["b"], outputs["c"]
-    weights = cupy.empty_like(inputs["a"])
+    # NPP defines the convolution with the filter reversed.
+    weights = cupy.ascontiguousarray(inputs["a"][::-1, ::-1])
     height, width = image.shape
     size, origin = _Pair(width, height), _Pair(0, 0)
     step = ctypes.c_int(width * image.itemsize)
@@ -103,17 +105,26 @@ def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
         *(ctypes.c_void_p(weights.data.ptr), _Pair(SIZE, SIZE), _Pair(RADIUS, RADIUS), ctypes.c_int(_REPLICATE), context),
     )
 
-    def operation() -> None:
+    def operation(kept: object = weights) -> None:
         status = call(*arguments)
         if status:
             raise RuntimeError(f"NPP: status {status}")
 
-    def reverse() -> None:
-        """NPP defines the convolution with the filter reversed."""
-        weights[...] = inputs["a"][::-1, ::-1]
+    return operation
 
-    reverse()
-    return Repacked(operation, reverse)
+
+@wraps(npp_filter)
+def npp(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+    """`npp_filter`, with a filter that follows the inputs. It lies reversed in memory, so that NPP's order is a view of it and no copy."""
+    import cupy
+
+    filter_ = cupy.empty_like(inputs["a"])[::-1, ::-1]
+
+    def repack() -> None:
+        filter_[...] = inputs["a"]
+
+    repack()
+    return Repacked(npp_filter(case, {**inputs, "a": filter_}, outputs), repack)
 
 
 def replicated(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
