@@ -2,37 +2,31 @@
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 
-@contextmanager
-def cpu_seconds(most: float) -> Iterator[None]:
+def cpu_seconds(most: float) -> AbstractContextManager[None]:
     """Fails where the block takes more of the processor, whatever else the machine does meanwhile."""
+    return _limit(most, signal.ITIMER_PROF, signal.SIGPROF, f"took more than {most:g} s of the processor")
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise AssertionError(f"took more than {most:g} s of the processor")
 
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, most)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+def no_hang(most: float) -> AbstractContextManager[None]:
+    """Fails where the block takes more seconds. For what waits and takes no time of the processor, such as opening a FIFO."""
+    return _limit(most, signal.ITIMER_REAL, signal.SIGALRM, f"waited for more than {most:g} s")
 
 
 @contextmanager
-def no_hang(most: float) -> Iterator[None]:
-    """Fails where the block takes more seconds. For what waits and takes no time of the processor, such as opening a FIFO."""
+def _limit(most: float, timer: int, number: signal.Signals, said: str) -> Iterator[None]:
+    """Fails where the block takes more seconds of a timer, which sends a signal."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise AssertionError(f"waited for more than {most:g} s")
+        raise AssertionError(said)
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, most)
+    before = signal.signal(number, stop)
+    signal.setitimer(timer, most)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(timer, 0)
+        signal.signal(number, before)

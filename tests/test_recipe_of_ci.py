@@ -79,8 +79,8 @@ def test_the_recipe_passes_a_good_change_and_no_other(job: Path, change: str) ->
     told = {
         "good": "**",
         "slow": "| slower | squares |",
-        "wrong": "- FAILED: squares n=60000 mine: wrong_result: ",
-        "crashed": "- FAILED: squares n=60000 mine: launch_error: ",
+        "wrong": r"- FAILED: squares n=60000 mine: wrong\_result: ",
+        "crashed": r"- FAILED: squares n=60000 mine: launch\_error: ",
         "lost": "- FAILED: squares n=60000 mine: lost: B has no such variant",
     }
     assert told[change] in summary

@@ -11,7 +11,8 @@ from warpladder.dashboard.core.trusted import doubt
 def baselines(data: RunData, workload: str, timing: Timing, cases: Iterable[str]) -> Mapping[str, Baseline]:
     """The baseline of each case: the variant of `baseline_variant` over these cases, with its fastest config of the case.
 
-    The config is the one of `cells.best_config`, so that every speedup is over the cell that the ladder shows. A case without a right time of the variant has none.
+    The config is the one of `cells.best_config`, so that every speedup is over the cell that the ladder shows. A case without a right
+    time of the variant has none.
     """
     wanted = set(cases)
     data = data.selected_from or data

@@ -11,7 +11,7 @@ from rich.table import Table
 from warpladder.dashboard.ui.text import plain_line
 from warpladder.data.files import one_line
 
-_MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~$&#@:])")
+_MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~$&#@]|:(?=\S))")
 
 
 def plain_lines(lines: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -297,25 +297,28 @@ def _all_ranges(run: Shipped) -> float:
     return float((table["end_ns"].fillna(table["end_ns"].max()) - table["start_ns"]).sum())
 
 
+def _statistics(prefix: str, times: Callable[[Shipped, Row, Shown], "pd.Series[float]"]) -> Rules:
+    """Mean, median, ends and deviation of times; `prefix` begins the names of the columns."""
+    return {
+        f"{prefix}Avg (ns)": lambda run, row, shown: _tenth(times(run, row, shown).mean()),
+        f"{prefix}Med (ns)": lambda run, row, shown: _tenth(times(run, row, shown).median()),
+        f"{prefix}Min (ns)": lambda run, row, shown: float(times(run, row, shown).min()),
+        f"{prefix}Max (ns)": lambda run, row, shown: float(times(run, row, shown).max()),
+        f"{prefix}StdDev (ns)": lambda run, row, shown: _deviation(times(run, row, shown)),
+    }
+
+
 NVTX: Final[Rules] = {
     "Range": None,
     "Style": None,
     "Time (%)": lambda run, row, shown: _tenth(100 * _lasted(run, row, shown).sum() / _all_ranges(run)),
     "Total Time (ns)": lambda run, row, shown: float(_lasted(run, row, shown).sum()),
     "Instances": lambda run, row, shown: len(_ranges(run, row, shown)),
-    "Avg (ns)": lambda run, row, shown: _tenth(_lasted(run, row, shown).mean()),
-    "Med (ns)": lambda run, row, shown: _tenth(_lasted(run, row, shown).median()),
-    "Min (ns)": lambda run, row, shown: float(_lasted(run, row, shown).min()),
-    "Max (ns)": lambda run, row, shown: float(_lasted(run, row, shown).max()),
-    "StdDev (ns)": lambda run, row, shown: _deviation(_lasted(run, row, shown)),
+    **_statistics("", _lasted),
     "Total Proj Time (ns)": lambda run, row, shown: float(_projected(run, row, shown).sum()),
     "Total Range Time (ns)": lambda run, row, shown: float(_lasted(run, row, shown).sum()),
     "Range Instances": lambda run, row, shown: len(_ranges(run, row, shown)),
-    "Proj Avg (ns)": lambda run, row, shown: _tenth(_projected(run, row, shown).mean()),
-    "Proj Med (ns)": lambda run, row, shown: _tenth(_projected(run, row, shown).median()),
-    "Proj Min (ns)": lambda run, row, shown: float(_projected(run, row, shown).min()),
-    "Proj Max (ns)": lambda run, row, shown: float(_projected(run, row, shown).max()),
-    "Proj StdDev (ns)": lambda run, row, shown: _deviation(_projected(run, row, shown)),
+    **_statistics("Proj ", _projected),
     "Avg Range Lvl": lambda run, row, shown: _tenth(_ranges(run, row, shown)["depth"].mean()),
     "Total GPU Ops": None,
     "Avg GPU Ops": None,
