@@ -9,10 +9,10 @@ import click
 
 from warpladder import IS_CHECKOUT
 from warpladder.collectors import choice
-from warpladder.collectors.mistakes import MISTAKES
 from warpladder.command_line import SETTINGS, OneLineErrors
 from warpladder.data.files import one_line
 from warpladder.data.folders import LOCAL
+from warpladder.errors import Error
 
 
 def _folder(text: str) -> Path:
@@ -62,7 +62,7 @@ def _files_of(words: Sequence[str], files: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys([*files, *(Path(word) for word in words if word.endswith(".py"))]))
 
 
-@click.group(cls=OneLineErrors, mistakes=MISTAKES, help=__doc__, **SETTINGS)
+@click.group(cls=OneLineErrors, help=__doc__, **SETTINGS)
 def app() -> None:
     pass
 
@@ -245,10 +245,9 @@ def versus_command(
     COMMAND: a program with its arguments, in quotes; two or more. The first one is the baseline.
     """
     from warpladder.collectors import versus_command
-    from warpladder.collectors.programs.words import ProgramError
 
     if form not in _FORMATS:
-        raise ProgramError(f"--format {form}: no such format; choose {', '.join(_FORMATS)}")
+        raise Error(f"--format {form}: no such format; choose {', '.join(_FORMATS)}")
     request = versus_command.request_of(
         programs,
         name=name,

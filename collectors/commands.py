@@ -55,7 +55,7 @@ def record_run(
 
     Raises:
         PlanError, WorkloadError: the request cannot be planned.
-        LabelError: the label cannot be stored.
+        Error: the label cannot be stored.
         CollectorError, ReportError: the collector cannot run here, or its tool failed.
         StoreError: the data folder cannot be written.
         click.exceptions.Exit: the recording was interrupted, or a cell is not right; see `answers.exit_if_wrong`.

@@ -67,7 +67,7 @@ def record_run(declared: Sequence[Any], asked: Asked, data_dir: Path) -> Path:
 
     Raises:
         PlanError, WorkloadError: the request cannot be planned.
-        LabelError: the label cannot be stored.
+        Error: the label cannot be stored.
         CollectorError: the collector cannot run here.
         StoreError: the data folder cannot be written.
         KeyboardInterrupt, SystemExit: a script was interrupted or ended by a signal. What was measured is kept.

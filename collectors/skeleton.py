@@ -10,6 +10,7 @@ from typing import Final, Literal, get_args
 from warpladder import how_to_install
 from warpladder.collectors.choice import gpu_problem
 from warpladder.collectors.core.tools import has_module
+from warpladder.errors import Error
 
 Kind = Literal["functions", "cuda"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -37,10 +38,6 @@ _BASELINES: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-class SkeletonError(Exception):
-    """A file that cannot be written. Its message is one line: which, why, and what to do."""
-
-
 def texts(name: str, kind: str, arrays: str, folder: bool) -> dict[Path, str]:
     """The files of a skeleton, by their paths from the working directory.
 
@@ -51,20 +48,18 @@ def texts(name: str, kind: str, arrays: str, folder: bool) -> dict[Path, str]:
         folder: whether the files get a folder of that name; those of kind `cuda` always do.
 
     Raises:
-        SkeletonError: the name, the kind or the library is none that there is, or they do not go together.
+        Error: the name, the kind or the library is none that there is, or they do not go together.
     """
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
-        raise SkeletonError(f"{name}: not a name in Python; write letters, digits and _, such as my_kernel")
+        raise Error(f"{name}: not a name in Python; write letters, digits and _, such as my_kernel")
     if arrays not in ARRAYS:
-        raise SkeletonError(f"--arrays {arrays}: no such library; choose {', '.join(ARRAYS)}")
+        raise Error(f"--arrays {arrays}: no such library; choose {', '.join(ARRAYS)}")
     if kind not in KINDS:
-        raise SkeletonError(f"--kind {kind}: no such kind; choose {' or '.join(KINDS)}")
+        raise Error(f"--kind {kind}: no such kind; choose {' or '.join(KINDS)}")
     if kind == "cuda" and arrays not in _BASELINES:
-        raise SkeletonError(
-            f"--kind cuda --arrays {arrays}: the kernel is CUDA C++; choose {', '.join(_BASELINES)} for the baseline"
-        )
+        raise Error(f"--kind cuda --arrays {arrays}: the kernel is CUDA C++; choose {', '.join(_BASELINES)} for the baseline")
     if name in sys.stdlib_module_names or name in (*ARRAYS, "warpladder"):
-        raise SkeletonError(f"{name}: a module of this name is there, which the file would hide; choose another name")
+        raise Error(f"{name}: a module of this name is there, which the file would hide; choose another name")
     inside = folder or kind == "cuda"
     bench = Path(name, "bench.py") if inside else Path(f"{name}.py")
     imports, baseline = _BASELINES.get(arrays, ("", ""))
@@ -82,18 +77,18 @@ def write(files: Mapping[Path, str]) -> None:
     """Write files that are not there yet.
 
     Raises:
-        SkeletonError: one of them is there, or cannot be written.
+        Error: one of them is there, or cannot be written.
     """
     for file in files:
         if file.exists() or file.is_symlink():
-            raise SkeletonError(f"{file}: is there already, and is not overwritten; choose another name, or remove it")
+            raise Error(f"{file}: is there already, and is not overwritten; choose another name, or remove it")
     for file, text in files.items():
         try:
             file.parent.mkdir(exist_ok=True)
             with file.open("x") as opened:
                 opened.write(text)
         except OSError as error:
-            raise SkeletonError(f"{file}: cannot be written ({error.strerror}); choose another folder") from error
+            raise Error(f"{file}: cannot be written ({error.strerror}); choose another folder") from error
 
 
 def usual_arrays() -> str:

@@ -20,9 +20,9 @@ from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.programs import words
 from warpladder.collectors.programs.profiled import NsightSystems
 from warpladder.collectors.programs.record import Request, record
-from warpladder.collectors.programs.words import ProgramError
 from warpladder.collectors.screen import print_id, say
 from warpladder.data import store
+from warpladder.errors import Error
 from warpladder.workloads.driver import has_nvidia_driver
 
 #: Collectors that time whole programs, and `auto` for the first that can run here.
@@ -43,18 +43,18 @@ def request_of(
     """Make the request of the command's options.
 
     Raises:
-        ProgramError: an option or a command line cannot be used.
+        Error: an option or a command line cannot be used.
     """
     if runs is not None and runs < 1:
-        raise ProgramError(f"--runs {runs}: give 1 or more, or leave it out to stop when the medians are known well enough")
+        raise Error(f"--runs {runs}: give 1 or more, or leave it out to stop when the medians are known well enough")
     if warmup < 0:
-        raise ProgramError(f"--warmup {warmup}: give 0 or more")
+        raise Error(f"--warmup {warmup}: give 0 or more")
     if not (timeout_s > 0 and math.isfinite(timeout_s)):
-        raise ProgramError(f"--timeout {timeout_s:g}: give seconds above 0")
+        raise Error(f"--timeout {timeout_s:g}: give seconds above 0")
     if same_output and check:
-        raise ProgramError("--same-output and --check: both judge the outputs; give one of them")
+        raise Error("--same-output and --check: both judge the outputs; give one of them")
     if name.strip() != name or not name.isprintable():
-        raise ProgramError(f"--name {name.strip()!r}: give one line of text")
+        raise Error(f"--name {name.strip()!r}: give one line of text")
     programs = words.parse_all(texts, shell=shell)
     return Request(programs, name, runs, warmup, timeout_s, same_output, words.parse(check, shell=shell) if check else None)
 
@@ -71,7 +71,7 @@ def versus(request: Request, collector: str, data_dir: Path, label: str, form: s
 
     Raises:
         CollectorError: the collector cannot run here.
-        LabelError: the label cannot be stored.
+        Error: the label cannot be stored.
         StoreError: the data folder cannot be written.
         click.exceptions.Exit: the comparison was interrupted, or a program is not right.
     """

@@ -11,13 +11,12 @@ from warpladder.collectors.core import runs
 from warpladder.collectors.core.environment import NO_GPU
 from warpladder.collectors.core.record import Known
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.mistakes import MISTAKES
 from warpladder.collectors.watch import snapshot
 from warpladder.collectors.watch.files import kernel_files
 from warpladder.collectors.watch.snapshot import Change, Snapshot
 from warpladder.collectors.watch.step import Loaded, Mistake, Order, Recorded, narrowed, to_record
-from warpladder.command_line import imported
 from warpladder.data import store
+from warpladder.errors import Error
 from warpladder.workloads import registry
 from warpladder.workloads.api import WorkloadError
 
@@ -32,9 +31,7 @@ def load_and_record(connection: int) -> None:
     order: Order = pipe.recv()
     try:
         _carry_out(order, pipe)
-    except Exception as error:
-        if not isinstance(error, imported(MISTAKES)):
-            raise
+    except Error as error:
         pipe.send(Mistake(str(error), isinstance(error, WorkloadError), _kernel_files(order)))
 
 

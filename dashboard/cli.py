@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,16 +13,6 @@ from warpladder.dashboard import formats
 if TYPE_CHECKING:
     from warpladder.dashboard.core.changes import Side
     from warpladder.dashboard.core.run_data import RunData
-
-MISTAKES: Final = {
-    "warpladder.dashboard.core.selection": "SelectionError",
-    "warpladder.dashboard.export": "ExportError",
-    "warpladder.dashboard.server": "ServerError",
-    "warpladder.dashboard.core.changes": "NotComparable",
-    "warpladder.dashboard.ui.paper": "PaperError",
-    "warpladder.data.naming": "NamingError",
-    "warpladder.data.store": "StoreError",
-}
 
 
 class _Percent(click.ParamType[float]):
@@ -67,7 +57,7 @@ def _folders(data_dirs: Sequence[str]) -> "list[Path]":
     return [*map(store.folder, data_dirs), store.LOCAL, store.RECORDED]
 
 
-@click.group(cls=OneLineErrors, mistakes=MISTAKES, help=__doc__, **SETTINGS)
+@click.group(cls=OneLineErrors, help=__doc__, **SETTINGS)
 def app() -> None:
     pass
 

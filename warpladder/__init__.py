@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from warpladder.dashboard.session.run import Run as Run
+    from warpladder.errors import Error as Error
     from warpladder.session import open_run as open_run
     from warpladder.session import record as record
     from warpladder.session import runs as runs
@@ -33,6 +34,7 @@ def how_to_install(extra: str) -> str:
 
 #: What Python finds here at its first use, in the module named: commands that need none of it stay fast.
 _LATER: Final = {
+    "Error": "warpladder.errors",
     "Benchmark": "warpladder.workloads.functions.benchmark",
     "Run": "warpladder.dashboard.session.run",
     **dict.fromkeys(("open_run", "record", "runs"), "warpladder.session"),

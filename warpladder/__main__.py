@@ -13,13 +13,11 @@ def command() -> "click.Group":
 
     from warpladder import __version__
     from warpladder.collectors import cli as collectors
-    from warpladder.collectors.mistakes import MISTAKES
     from warpladder.command_line import SETTINGS, OneLineErrors
     from warpladder.dashboard import cli as dashboard
 
     group = OneLineErrors(
         "warpladder",
-        mistakes={**MISTAKES, **dashboard.MISTAKES},
         commands={**collectors.app.commands, **dashboard.app.commands},
         help=__doc__,
         **SETTINGS,

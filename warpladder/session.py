@@ -83,7 +83,7 @@ def record(
         The run. In a notebook and at a prompt also after Ctrl-C, with what was measured until then.
 
     Raises:
-        PlanError, WorkloadError, LabelError, CollectorError, StoreError: as `warpladder record` says them.
+        Error: a mistake, as `warpladder record` says them.
         KeyboardInterrupt: Ctrl-C in a script. The run is kept.
     """
     from warpladder.workloads.neighbours import end_if_loading

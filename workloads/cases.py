@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from warpladder.errors import Error
 from warpladder.workloads.small_floats import STORAGE
 
 Array = Any  # numpy.ndarray on the host, cupy.ndarray on a GPU
@@ -19,7 +20,7 @@ CaseSet = Literal["quick", "report", "full"]
 LARGEST: Final = 2**63 - 1
 
 
-class WorkloadError(Exception):
+class WorkloadError(Error):
     """An error in a workload. The message says where it is, what is wrong, and what to do, in one line."""
 
 

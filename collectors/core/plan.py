@@ -12,6 +12,7 @@ from warpladder.collectors.core.jobs import Job, WorkloadRef
 from warpladder.collectors.core.rounds import Limits
 from warpladder.collectors.core.shares import check_covered, rows_of
 from warpladder.collectors.core.verdicts import Cell
+from warpladder.errors import Error
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
 from warpladder.workloads.axes import AxisError, sweep
@@ -19,7 +20,7 @@ from warpladder.workloads.axes import AxisError, sweep
 CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
 
 
-class PlanError(Exception):
+class PlanError(Error):
     """A request that cannot be planned. Its message is one line: what is wrong, and what to do."""
 
 

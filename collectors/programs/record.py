@@ -104,7 +104,7 @@ def record(
     Raises:
         StoreError: the data folder cannot be written. This is checked before measuring; later the message names another
             folder, which holds the run.
-        LabelError: the label cannot be stored.
+        Error: the label cannot be stored.
         CollectorError: the process that runs the programs cannot be started, or died.
     """
     names = names_of([program.own_words for program in request.programs], request.name)

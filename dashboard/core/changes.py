@@ -23,6 +23,7 @@ from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_label import label_from
 from warpladder.dashboard.core.timing import Timing
 from warpladder.data.names import NOT_DONE
+from warpladder.errors import Error
 
 #: What runs of the same device and collector measured of a workload, the oldest first; see `machine.Recordings`.
 History = Callable[[str], Sequence[Medians]]
@@ -30,7 +31,7 @@ Match = Literal["config", "best"]
 MATCHES: Final[tuple[Match, ...]] = ("config", "best")
 
 
-class NotComparable(Exception):
+class NotComparable(Error):
     """Two runs that cannot be compared. The message says why, and what to do, in one line."""
 
 

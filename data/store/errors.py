@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from warpladder.data.files import one_line
+from warpladder.errors import Error
 
 #: What to do about an error of the system; for any other the disk is to be checked.
 _TO_DO: Final = {
@@ -15,7 +16,7 @@ _TO_DO: Final = {
 }
 
 
-class StoreError(Exception):
+class StoreError(Error):
     """A run that cannot be read or written. Its message says where, what, and what to do, in one line."""
 
     def __init__(self, message: str) -> None:

@@ -15,10 +15,10 @@ import pytest
 import warpladder
 from warpladder.collectors import session
 from warpladder.collectors.core import plan
-from warpladder.collectors.core.runs import LabelError
 from warpladder.collectors.core.tools import CollectorError
 from warpladder.data import store
 from warpladder.data.names import Source
+from warpladder.errors import Error
 from warpladder.workloads import registry
 from warpladder.workloads.api import WorkloadError
 
@@ -190,7 +190,7 @@ def benchmark() -> warpladder.Benchmark:
         ({"collector": "stopwatch"}, CollectorError, "no such collector"),
         ({"seconds": 0}, plan.PlanError, "seconds=0: give a number above 0"),
         ({"max_rounds": -1}, plan.PlanError, "max_rounds=-1: give a number above 0"),
-        ({"label": "\udc80"}, LabelError, "not valid UTF-8"),
+        ({"label": "\udc80"}, Error, "not valid UTF-8"),
         ({"data_dir": ""}, store.StoreError, "names no folder"),
     ],
 )

@@ -27,6 +27,7 @@ from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui import browser, document, images, spreadsheet
 from warpladder.dashboard.ui.template import Chart
 from warpladder.data import store
+from warpladder.errors import Error
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 needs_chromium = pytest.mark.skipif(browser.browser() is None, reason="no Chromium on this machine")
@@ -180,7 +181,7 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(export, "report", no_space)
-    with pytest.raises(export.ExportError, match=r"No space left on device\); free some space"):
+    with pytest.raises(Error, match=r"No space left on device\); free some space"):
         export.write(small, tmp_path / "out", ["csv"])
     assert list(tmp_path.iterdir()) == []
 
