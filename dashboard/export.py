@@ -11,11 +11,10 @@ from typing import Final
 import plotly.io as pio
 from plotly.offline import get_plotlyjs
 
-from warpladder import ROOT
-from warpladder.dashboard import answer, formats
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.report import report
+from warpladder.dashboard.text import formats, summary
 from warpladder.dashboard.ui import images, paper, tables
 from warpladder.dashboard.ui.document import CONFIG
 from warpladder.dashboard.ui.paper import SCREEN, Paper
@@ -25,6 +24,7 @@ from warpladder.dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
 from warpladder.dashboard.views import VIEWS
 from warpladder.data.names import PHASE
 from warpladder.errors import Error
+from warpladder.installation import ROOT
 
 REPORT: Final = "report.html"
 #: Topics of charts, in the order of `charts_of`.
@@ -119,7 +119,7 @@ def write(
     try:
         say("Comparing …")
         charts = list(charts_of(data, topics=topics))
-        (staging / REPORT).write_text(report(data, answer.figures(data, ROOT), charts), encoding="utf-8")
+        (staging / REPORT).write_text(report(data, summary.figures(data, ROOT), charts), encoding="utf-8")
         for chart in charts:
             if "html" in wanted:
                 _write_page(chart, staging)

@@ -60,7 +60,7 @@ class Case:
         params: the axes, e.g. `{"n": 512, "perm": "210"}`; the case is named after them.
         flops: operations of the definition, a multiply-add counted as two.
         min_bytes: each input read once and each output written once, in bytes. None if the arrays tell it, once they are made.
-        sets: which of `--cases quick|report|full` take it.
+        sets: which of `--set quick|report|full` take it.
         size_rank: order on the size axis; None for a case that is verified but not charted.
         resident: inputs that lie on the device before the clock of the scope `end_to_end` starts, such as the weights of a model
             that serves many requests. No variant copies them there.

@@ -21,9 +21,10 @@ from click.testing import CliRunner
 
 from tests.dashboard.core.test_queries_cells import BY_SIZE, run_of, with_ceilings
 from tests.synthetic import made_runs
-from warpladder.dashboard import answer, export, report
-from warpladder.dashboard.cli import app
+from warpladder.__main__ import command as command_line
+from warpladder.dashboard import export, report
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.text import summary
 from warpladder.dashboard.ui import browser, document, images, spreadsheet
 from warpladder.dashboard.ui.template import Chart
 from warpladder.data import store
@@ -116,7 +117,7 @@ class Links(HTMLParser):
 
 
 def command(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["export", *map(str, arguments)])
+    result = CliRunner().invoke(command_line(), ["export", *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.stderr
 
@@ -280,7 +281,7 @@ def test_no_text_is_cut_off_or_lies_on_another(small: RunData) -> None:
 def test_the_report_opens_with_the_answer_and_has_its_figures_packed(small: RunData, tmp_path: Path) -> None:
     export.write(small, tmp_path / "out", ["csv"])
     page = (tmp_path / "out" / "report.html").read_text()
-    for row in answer.texts(answer.figures(small)):
+    for row in summary.texts(summary.figures(small)):
         assert page.index(html.escape(row[3])) < page.index("<h2>Run</h2>")
     assert len(page) < 3_000_000, "plotly.js alone has 4.8 MB"
     packed = re.search('id="figures">([^<]+)<', page)

@@ -32,7 +32,7 @@ class Recording:
         command = [
             sys.executable,
             "-m",
-            "collectors",
+            "warpladder",
             "record",
             "--collector",
             "host_clock",
