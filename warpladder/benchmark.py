@@ -13,6 +13,6 @@ class Benchmark(benchmark.Benchmark):
 
     def record(self, **options: Any) -> "Run":
         """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""
-        from warpladder import record
+        from warpladder.api import record
 
         return record(self, **options)
