@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from warpladder.__main__ import command
 from warpladder.collectors import choice
+from warpladder.commands.common import axes_of, cases_of, split
 from warpladder.data import store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -164,3 +165,55 @@ def test_help_and_the_list_of_workloads_load_nothing_that_they_do_not_need() -> 
         )
         done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stderr.strip() == "[]", arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["answer", "a"], "answer: is gone; write warpladder summary"),
+        (["record", "--cases", "full"], "record --cases: is gone; write --set"),
+        (["record", "--workload", "a.py"], "record --workload: is gone; write the file itself: warpladder record FILE.py"),
+        (["list", "--workload", "a.py"], "list --workload: is gone; write the file itself: warpladder list FILE.py"),
+        (["compare", "a", "b", "--format", "text"], "--format text: is gone; write --format table"),
+        (
+            ["record", "--gpus", "1,2", "--ranks", "2"],
+            "--gpus --ranks: either GPUs share a case, or processes without a GPU; leave",
+        ),
+        (
+            ["record", "gan_tconv", "--gpus", "2", "--collector", "host_clock"],
+            "--gpus 2: the collector host_clock uses no GPU; write --ranks, for processes that share a case",
+        ),
+        (
+            ["record", "conv2d", "--ranks", "2"],
+            "--ranks 2: conv2d cannot be shared among processes; record one that can: gan_tconv",
+        ),
+        (
+            ["record", "gan_tconv", "--ranks", "none"],
+            "--ranks none: none is not a number of processes; write for instance --ranks 1,2,4",
+        ),
+    ],
+)
+def test_what_is_gone_names_what_took_its_place(arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(command(), arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(said) and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--max-rounds", "--seconds", "--processes"])
+def test_no_number_stands_for_the_default(option: str) -> None:
+    done = CliRunner().invoke(command(), ["record", "conv2d", option, "0"])
+    assert done.exit_code == 2 and option in done.stderr
+
+
+def test_lists_take_commas_and_repetition_alike() -> None:
+    assert split(["a,b", " c ,,d"]) == ["a", "b", "c", "d"]
+    assert cases_of(["n=1,n=2", "n=3,perm=210,n=4,perm=012"]) == ["n=1", "n=2", "n=3,perm=210", "n=4,perm=012"]
+    assert axes_of(["n=1,2", "m=3", "n=4"]) == axes_of(["n=1,2,4,m=3"]) == ["n=1,2,4", "m=3"]
+    assert axes_of(["n"]) == ["n"] and axes_of(["n="]) == ["n="]
+
+
+def test_a_run_that_there_is_not_is_answered_by_the_known_ones_one_a_line(tmp_path: Path) -> None:
+    done = CliRunner().invoke(command(), ["compare", "nowhere", "H200 conv2d"])
+    first, *known = done.stderr.splitlines()
+    assert (done.exit_code, first) == (2, "nowhere: no such run; known runs:")
+    assert "  H200 conv2d" in known and all(line.startswith("  ") for line in known)

@@ -190,7 +190,7 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nowhere", "--format", "csv"], "nowhere: no such run; known runs: my run"),
+        (["nowhere", "--format", "csv"], "nowhere: no such run; known runs:\n  my run"),
         (["host", "--format", "gif"], "gif: no such format; known: html, png, svg, pdf, csv"),
         (["host", "--format", ","], "--format: no such format"),
         (
@@ -206,7 +206,7 @@ def test_a_mistake_is_one_line_and_exit_2(
     monkeypatch.setattr(store, "RECORDED", tmp_path / "no-recorded-runs")
     code, lines = command(*arguments, "--out", tmp_path / "out", "--data-dir", runs)
     assert code == 2
-    assert lines.startswith(said) and lines.count("\n") == 1
+    assert lines.startswith(said) and lines.count("\n") == 1 + said.count("\n")
     assert not (tmp_path / "out").exists()
 
 

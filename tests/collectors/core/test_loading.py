@@ -92,9 +92,9 @@ def test_bytes_of_a_large_buffer_are_counted_without_overflow() -> None:
     assert Buffer((np.int32(1 << 20), 1 << 20, 1 << 20)).nbytes == 1 << 62
 
 
-@pytest.mark.parametrize("command", [["record", "conv2d"], ["import", "absent.sqlite"], ["profile", "--", "true"]])
-def test_a_label_that_is_not_utf_8_is_one_line_before_anything_is_done(command: list[str], tmp_path: Path) -> None:
-    given = [*command[:1], "--label", os.fsdecode(b"caf\xe9"), "--data-dir", str(tmp_path / "data"), *command[1:]]
+@pytest.mark.parametrize("words", [["record", "conv2d"], ["import", "absent.sqlite"], ["profile", "--", "true"]])
+def test_a_label_that_is_not_utf_8_is_one_line_before_anything_is_done(words: list[str], tmp_path: Path) -> None:
+    given = [*words[:1], "--label", os.fsdecode(b"caf\xe9"), "--data-dir", str(tmp_path / "data"), *words[1:]]
     done = CliRunner().invoke(command(), given)
     assert done.exit_code == 2
     assert done.stderr == "--label caf?: not valid UTF-8; write the label in UTF-8\n"

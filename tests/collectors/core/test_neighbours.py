@@ -169,7 +169,7 @@ def test_what_was_not_reached_is_told_without_folders(two: list[Path], tmp_path:
     typed = ["record", str(two[0]), "--if-none", "--set", "quick"]
     run_id, _ = recorder.record(tmp_path / "runs", "", typed)
     texts = "\n".join(store.open_run(tmp_path / "runs" / run_id).table("diagnostics")["text"])
-    assert f"; to measure all: warpladder record {two[0].name} --cases quick --no-limit" in texts
+    assert f"; to measure all: warpladder record {two[0].name} --set quick --no-limit" in texts
     assert str(tmp_path) not in texts
 
 
