@@ -13,7 +13,7 @@ GPU_REQUIREMENTS := $(if $(CUDA),$(if $(filter 11 12,$(CUDA)),requirements-gpu-c
 
 # Exit code 1 says that a variant is not right on this machine; the dashboard shows which.
 app: $(BIN)/.app
-	$(BIN)/warpladder record --if-none --cases quick --label "this machine" --data-dir "$(DATA_DIR)" || [ $$? -eq 1 ]
+	$(BIN)/warpladder record --if-none --set quick --label "this machine" --data-dir "$(DATA_DIR)" || [ $$? -eq 1 ]
 	$(BIN)/warpladder app --port $(PORT) --data-dir "$(DATA_DIR)"
 
 record: $(BIN)/.app

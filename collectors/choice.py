@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from warpladder import how_to_install
 from warpladder.collectors.core.tools import CollectorError, has_module
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.installation import how_to_install
 from warpladder.workloads.driver import has_nvidia_driver
 
 #: Collector -> its results.
@@ -16,6 +16,8 @@ COLLECTORS: Final = {
     "host_clock": "times of host variants, without a GPU",
     "nsight_compute": "hardware counters of one launch a cell, under ncu",
 }
+#: Collectors that time whole programs, and `auto` for the first that can run here.
+OF_PROGRAMS: Final = ("auto", "host_clock", "nsight_systems")
 #: Internal collector that runs each cell once, for a tool that inspects single launches.
 SINGLE_LAUNCH: Final = "single_launch"
 
@@ -102,3 +104,24 @@ def choose(name: str) -> tuple[str, str]:
     if problem is None:
         return "cuda_events", "this machine has a GPU"
     return "host_clock", problem if has_nvidia_driver() else "this machine has no NVIDIA driver"
+
+
+def choose_for_programs(collector: str) -> tuple[str, str]:
+    """The collector that times whole programs, and the reason. A program needs no Python package to use a GPU, so none is asked for.
+
+    Raises:
+        CollectorError: it does not time programs, or cannot run here.
+    """
+    if collector not in OF_PROGRAMS:
+        raise CollectorError(f"--collector {collector}: does not time whole programs; choose {', '.join(OF_PROGRAMS)}")
+    if collector == "host_clock":
+        return collector, "asked for"
+    problem = driver_problem() or NSYS.problem
+    if problem and collector == "auto":
+        without = problem if has_nvidia_driver() else "this machine has no NVIDIA driver"
+        return "host_clock", f"times alone, without a trace: {without}"
+    if collector == "nsight_systems":
+        if problem:
+            raise CollectorError(f"nsight_systems: {problem}")
+        return collector, "asked for"
+    return "nsight_systems", "the best that can run here"

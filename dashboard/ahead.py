@@ -3,11 +3,11 @@
 import argparse
 import contextlib
 
-from warpladder import ROOT
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.ui import runs
 from warpladder.dashboard.views.overview import query
 from warpladder.data import store
+from warpladder.installation import ROOT
 
 
 def compute() -> None:

@@ -11,11 +11,10 @@ from typing import Final
 import plotly.io as pio
 from plotly.offline import get_plotlyjs
 
-from warpladder import ROOT
-from warpladder.dashboard import answer, formats
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.report import report
+from warpladder.dashboard.text import formats, summary
 from warpladder.dashboard.ui import images, paper, tables
 from warpladder.dashboard.ui.document import CONFIG
 from warpladder.dashboard.ui.paper import SCREEN, Paper
@@ -24,6 +23,8 @@ from warpladder.dashboard.ui.template import Chart, Look, Theme, look
 from warpladder.dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
 from warpladder.dashboard.views import VIEWS
 from warpladder.data.names import PHASE
+from warpladder.errors import Error
+from warpladder.installation import ROOT
 
 REPORT: Final = "report.html"
 #: Topics of charts, in the order of `charts_of`.
@@ -35,10 +36,6 @@ _TABLES: Final[Mapping[str, Callable[[Chart], str]]] = {
     "tex": tables.latex,
     "md": tables.markdown,
 }
-
-
-class ExportError(Exception):
-    """A run cannot be exported. The message says where, what, and what to do, in one line."""
 
 
 def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = TOPICS) -> Iterator[Chart]:
@@ -73,12 +70,12 @@ def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]
 
 
 def parse_formats(names: str) -> tuple[str, ...]:
-    """`html,csv` as formats. Raises ExportError: one is not known, or there is none."""
+    """`html,csv` as formats. Raises Error: one is not known, or there is none."""
     return _known(names, formats.CHARTS, "format")
 
 
 def parse_topics(names: str) -> tuple[str, ...]:
-    """`roofline,counters` as topics of charts. Raises ExportError: one is not known, or there is none."""
+    """`roofline,counters` as topics of charts. Raises Error: one is not known, or there is none."""
     return _known(names, TOPICS, "topic")
 
 
@@ -86,7 +83,7 @@ def _known(names: str, known: Sequence[str], what: str) -> tuple[str, ...]:
     words = tuple(dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip()))
     unknown = [word for word in words if word not in known]
     if unknown or not words:
-        raise ExportError(f"{unknown[0] if unknown else f'--{what}'}: no such {what}; known: {', '.join(known)}")
+        raise Error(f"{unknown[0] if unknown else f'--{what}'}: no such {what}; known: {', '.join(known)}")
     return words
 
 
@@ -113,16 +110,16 @@ def write(
         The reason that images could not be made, where they were asked for; the other formats are written anyway.
 
     Raises:
-        ExportError: `out` cannot be written.
+        Error: `out` cannot be written.
     """
     try:
         staging = _staging(out)
     except OSError as error:
-        raise ExportError(f"{out}: cannot be written ({error.strerror}); choose another folder with --out") from error
+        raise Error(f"{out}: cannot be written ({error.strerror}); choose another folder with --out") from error
     try:
         say("Comparing …")
         charts = list(charts_of(data, topics=topics))
-        (staging / REPORT).write_text(report(data, answer.figures(data, ROOT), charts), encoding="utf-8")
+        (staging / REPORT).write_text(report(data, summary.figures(data, ROOT), charts), encoding="utf-8")
         for chart in charts:
             if "html" in wanted:
                 _write_page(chart, staging)
@@ -135,7 +132,7 @@ def write(
         _move(staging, out)
         say(f"{out}: {REPORT} and {len(charts)} charts as {', '.join(wanted)}")
     except OSError as error:
-        raise ExportError(f"{out}: cannot be written ({error.strerror}); free some space or choose another --out") from error
+        raise Error(f"{out}: cannot be written ({error.strerror}); free some space or choose another --out") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return problem

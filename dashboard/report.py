@@ -7,8 +7,8 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard import answer
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.text import summary
 from warpladder.dashboard.ui.document import page, section, table, table_of_rows, text_of
 from warpladder.dashboard.ui.template import Chart
 from warpladder.dashboard.views.trust import query as trust
@@ -37,7 +37,7 @@ def report(data: RunData, rows: pd.DataFrame, charts: Sequence[Chart]) -> str:
     """The report of a run as one HTML page.
 
     Args:
-        rows: `answer.figures`.
+        rows: `summary.figures`.
         charts: those to show, in order.
     """
     title = f"{data.info['label'] or data.info['run_id']} · {data.device}"
@@ -80,7 +80,7 @@ def _facts(data: RunData) -> str:
 
 
 def _answer(rows: pd.DataFrame) -> str:
-    """The table of `warpladder answer`, whose last column marks what the checks found: once for a workload, and for a row what it passed
+    """The table of `warpladder summary`, whose last column marks what the checks found: once for a workload, and for a row what it passed
     over.
     """
     if rows.empty:
@@ -88,9 +88,9 @@ def _answer(rows: pd.DataFrame) -> str:
     distrusted = set(rows.loc[rows["distrust"] != "", "workload"])
     lines = [
         (*texts, f"⚠ {own}" if own else "⚠" if workload in distrusted else "✓")
-        for (*texts, own), workload in zip(answer.texts(rows), rows["workload"], strict=True)
+        for (*texts, own), workload in zip(summary.texts(rows), rows["workload"], strict=True)
     ]
-    return f'<div class="wrap answer">{table_of_rows((*answer.HEADINGS[:-1], "trust"), lines)}</div>'
+    return f'<div class="wrap answer">{table_of_rows((*summary.HEADINGS[:-1], "trust"), lines)}</div>'
 
 
 def _checks(data: RunData) -> str:

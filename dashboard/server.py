@@ -29,6 +29,7 @@ from streamlit import runtime
 from streamlit.file_util import get_static_dir
 
 from warpladder.dashboard.views import VIEWS
+from warpladder.errors import Error
 
 APP: Final = Path(__file__).resolve().parent / "app.py"
 #: The default address to listen on.
@@ -48,10 +49,6 @@ _STEP_S: Final = 0.05
 #: The first parts of addresses of files.
 _FOLDERS: Final = frozenset({"_stcore", "media", "component", "static", "app", "ours"})
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:[0-9]{1,5})?", re.IGNORECASE)
-
-
-class ServerError(Exception):
-    """The server cannot start. The message says where, what, and what to do, in one line."""
 
 
 class Guard:
@@ -196,7 +193,7 @@ def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = Non
         port: None for 8501, or the next one that is free.
 
     Raises:
-        ServerError: the address is not this machine's, or the port is taken.
+        Error: the address is not this machine's, or the port is taken.
     """
     _check_free(address, port)
     name = f"[{address}]" if ":" in address else address
@@ -217,6 +214,6 @@ def _check_free(address: str, port: int | None) -> None:
         try:
             attempt.bind((address, port or 0))
         except OSError as error:
-            raise ServerError(
+            raise Error(
                 f"{address}:{port or PORT}: cannot be listened on ({error.strerror}); choose another --port or --address"
             ) from error

@@ -8,6 +8,8 @@ from typing import Final
 
 import pandas as pd
 
+from warpladder.errors import Error
+
 PUBLISHED: Final = Path(__file__).resolve().parent / "published"
 
 COLUMNS: Final = (
@@ -43,7 +45,7 @@ UNITS: Final = {
 }
 
 
-class FiguresError(Exception):
+class FiguresError(Error):
     """A file of published figures that does not fit. Its message says where, what, and what to do, in one line."""
 
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from warpladder import IS_CHECKOUT, ROOT
+from warpladder.installation import IS_CHECKOUT, ROOT
 
 
 def _user_data() -> Path:

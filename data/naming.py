@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.data.matching import TooSlow, find_within
+from warpladder.errors import Error
 
 Int64s = npt.NDArray[np.int64]
 
@@ -45,7 +46,7 @@ _SOURCE: Final = "nvtx:"
 _EXAMPLE: Final = "write for example --variant-from 'nvtx:(?P<variant>gemm_\\w+) n=(?P<case>\\d+)'"
 
 
-class NamingError(Exception):
+class NamingError(Error):
     """A pattern that cannot be used. Its message says what is wrong and what to do, in one line."""
 
 

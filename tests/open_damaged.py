@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 
 from tests.damage import Damage, copy_of, every_damage
-from warpladder.dashboard import answer
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.report import report
+from warpladder.dashboard.text import summary
 from warpladder.data import store
 
 
@@ -67,7 +67,7 @@ def found(folder: Path, damage: Damage) -> store.Run | None:
 def draw(run: store.Run) -> None:
     """All that an export makes but images."""
     data = load(run)
-    report(data, answer.figures(data, run.path.parent), list(charts_of(data)))
+    report(data, summary.figures(data, run.path.parent), list(charts_of(data)))
 
 
 if __name__ == "__main__":

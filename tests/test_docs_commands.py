@@ -16,7 +16,9 @@ from click.testing import CliRunner, Result
 
 from tests.doc_pages import BLOCKS, NEW_RUNG, ROOT, name_of
 from warpladder.__main__ import command as command_line
-from warpladder.collectors import choice, commands, versus_command, watching
+from warpladder.collectors import choice
+from warpladder.collectors.programs import record as programs
+from warpladder.commands import record, watch
 from warpladder.dashboard import export
 from warpladder.data.naming import Naming
 from warpladder.workloads import registry
@@ -116,7 +118,7 @@ def _variants(workload: str) -> set[str]:
 
 
 def check_module(module: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    if module == "collectors":
+    if module == "warpladder":
         check_command(words, monkeypatch)
     elif module == "pytest":
         check_tests(words)
@@ -152,11 +154,13 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         given = APP.commands[command].make_context(command, rest).params
         assert all(Path(folder).is_dir() for folder in given["data_dirs"])
     elif command == "versus":
-        monkeypatch.setattr(versus_command, "versus", lambda request, collector, *_: versus_command.COLLECTORS.index(collector))
-        _done(CliRunner().invoke(APP, words))
+        given = APP.commands[command].make_context(command, rest).params
+        assert given["collector"] in choice.OF_PROGRAMS
+        options = ("name", "runs", "warmup", "timeout_s", "same_output", "check", "shell")
+        assert programs.Request.parse(given["programs"], **{name: given[name] for name in options})
     elif command == "compare":
         assert APP.commands[command].make_context(command, rest).params["b"]
-    elif command == "summary":  # of the newest own run, which a fresh checkout lacks; `every` is --all
+    elif command == "summary" and "--all" in rest:  # of the newest own run, which a fresh checkout lacks
         assert APP.commands[command].make_context(command, rest).params["every"]
     elif command == "export":
         check_export(words, monkeypatch)
@@ -177,12 +181,12 @@ def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if "docs/examples/softmax.py" in words:
         pytest.importorskip("torch", reason="PyTorch is not installed")
     asked: list[Any] = []
-    monkeypatch.setattr(commands, "record_run", lambda *arguments, **shown: asked.append(arguments))
-    monkeypatch.setattr(watching, "watch", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(record, "_record", lambda order, *_, **shown: asked.append(order))
+    monkeypatch.setattr(watch, "watch", asked.append)
     _done(CliRunner().invoke(APP, words))
-    ((request, collector, *_),) = asked
-    assert collector in ("auto", *choice.COLLECTORS)
-    assert sys.modules[type(request).__module__].make_plan(request).jobs
+    (order,) = asked
+    assert order.collector in ("auto", *choice.COLLECTORS)
+    assert sys.modules[type(order.request).__module__].make_plan(order.request).jobs
 
 
 def check_export(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

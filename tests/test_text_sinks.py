@@ -6,12 +6,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from tests import hostile_run
 from tests.synthetic import made_runs
-from warpladder.collectors import cli, screen
-from warpladder.dashboard.cli import app as dashboard
+from warpladder import screen
+from warpladder.__main__ import command
 from warpladder.data import store
 
 #: Clears the screen, names a window, ends the line, turns its direction, is no XML, is a picture, closes a fence.
@@ -29,22 +29,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def out(folder: Path, *arguments: str) -> str:
-    """What a command prints."""
-    app = cli.app if arguments[0] in cli.app.commands else dashboard
-    done = CliRunner().invoke(app, [*arguments, "--data-dir", str(folder)])
+    """What a command prints on stdout."""
+    return run(folder, *arguments).stdout
+
+
+def run(folder: Path, *arguments: str) -> Result:
+    done = CliRunner().invoke(command(), [*arguments, "--data-dir", str(folder)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.stdout + done.stderr
+    return done
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         ["runs"],
-        ["answer", "a"],
+        ["summary", "a"],
         ["summary", "a", "--all"],
-        ["answer", "a", "--format", "markdown"],
-        ["answer", "a", "--format", "csv"],
-        ["answer", "a", "--format", "json"],
+        ["summary", "a", "--format", "markdown"],
+        ["summary", "a", "--format", "csv"],
+        ["summary", "a", "--format", "json"],
         ["compare", "a", "b"],
         ["compare", "a", "b", "--format", "markdown"],
         ["compare", "a", "b", "--format", "junit"],
@@ -55,7 +58,8 @@ def out(folder: Path, *arguments: str) -> str:
     ids=" ".join,
 )
 def test_no_output_has_a_character_that_is_carried_out(folder: Path, arguments: list[str]) -> None:
-    said = out(folder, *arguments)
+    done = run(folder, *arguments)
+    said = done.stdout + done.stderr
     assert said
     assert [line for line in said.split("\n") if not line.isprintable()] == []
     if arguments[-1] != "csv":  # whose cells may have lines
@@ -68,7 +72,7 @@ def test_a_report_for_a_build_is_xml(folder: Path) -> None:
     assert r"\x1b[2J" in str(suite.findall("testcase")[0].get("name"))
 
 
-@pytest.mark.parametrize("arguments", [["answer", "a"], ["compare", "a", "b"]])
+@pytest.mark.parametrize("arguments", [["summary", "a"], ["compare", "a", "b"]])
 def test_no_name_is_markup_of_markdown(folder: Path, arguments: list[str]) -> None:
     said = out(folder, *arguments, "--format", "markdown")
     prose, _, commands = said.partition("sh\n")
@@ -80,7 +84,7 @@ def test_no_name_is_markup_of_markdown(folder: Path, arguments: list[str]) -> No
 
 
 def test_a_table_for_a_spreadsheet_is_read_back(folder: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(out(folder, "answer", "a", "--format", "csv"))))
+    rows = list(csv.DictReader(io.StringIO(out(folder, "summary", "a", "--format", "csv"))))
     assert all("\nfake line" in row["workload"] for row in rows)
 
 
@@ -94,7 +98,7 @@ def test_a_line_for_the_terminal_is_one_line(capsys: pytest.CaptureFixture[str])
 
 def test_the_name_of_a_damaged_run_is_text(tmp_path: Path) -> None:
     (tmp_path / f"bad{NASTY}".replace("/", "").replace("\0", "")).mkdir()
-    said = out(tmp_path, "runs")
+    said = run(tmp_path, "runs").stderr
     assert "cannot be opened" in said and r"\x1b[2J" in said
     assert all(line.isprintable() for line in said.split("\n"))
     assert len(store.list_runs([tmp_path])[1]) == 1

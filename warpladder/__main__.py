@@ -8,30 +8,26 @@ if TYPE_CHECKING:
 
 
 def command() -> "click.Group":
-    """The commands of all rooms as one group."""
+    """The commands as one group."""
     import click
 
     from warpladder import __version__
-    from warpladder.collectors import cli as collectors
-    from warpladder.collectors.mistakes import MISTAKES
-    from warpladder.command_line import SETTINGS, OneLineErrors
-    from warpladder.dashboard import cli as dashboard
+    from warpladder.commands import compare, doctor, export, imports, look, new, record, versus
+    from warpladder.commands.common import Commands
 
-    group = OneLineErrors(
-        "warpladder",
-        mistakes={**MISTAKES, **dashboard.MISTAKES},
-        commands={**collectors.app.commands, **dashboard.app.commands},
-        help=__doc__,
-        **SETTINGS,
+    every = (
+        *(record.command, new.command, versus.command, imports.profile_command, imports.import_command),
+        *(look.list_command, look.runs_command, look.summary_command, compare.command),
+        *(export.command, export.app_command, doctor.command),
     )
-    return click.version_option(__version__)(group)
+    return click.version_option(__version__)(Commands(every, help=__doc__ or ""))
 
 
-def main() -> None:
+def main(name: str = "warpladder") -> None:
     """Run a command. Until it has set its own handlers, a signal ends the process without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    command()(prog_name="warpladder")
+    command()(prog_name=name)
 
 
 if __name__ == "__main__":

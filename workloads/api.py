@@ -18,7 +18,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from warpladder import ROOT
+from warpladder.installation import ROOT
 from warpladder.workloads.axes import Axis, AxisError, describe, parse_params
 from warpladder.workloads.cases import (
     LARGEST,

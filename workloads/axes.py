@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
+from warpladder.errors import Error
+
 #: A largest value from which on a message names none.
 _NO_LIMIT: Final = 2**53
 
 
-class AxisError(Exception):
+class AxisError(Error):
     """A text does not name a case. The message says why."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from warpladder.errors import Error
 from warpladder.workloads.small_floats import STORAGE
 
 Array = Any  # numpy.ndarray on the host, cupy.ndarray on a GPU
@@ -19,7 +20,7 @@ CaseSet = Literal["quick", "report", "full"]
 LARGEST: Final = 2**63 - 1
 
 
-class WorkloadError(Exception):
+class WorkloadError(Error):
     """An error in a workload. The message says where it is, what is wrong, and what to do, in one line."""
 
 
@@ -59,7 +60,7 @@ class Case:
         params: the axes, e.g. `{"n": 512, "perm": "210"}`; the case is named after them.
         flops: operations of the definition, a multiply-add counted as two.
         min_bytes: each input read once and each output written once, in bytes. None if the arrays tell it, once they are made.
-        sets: which of `--cases quick|report|full` take it.
+        sets: which of `--set quick|report|full` take it.
         size_rank: order on the size axis; None for a case that is verified but not charted.
         resident: inputs that lie on the device before the clock of the scope `end_to_end` starts, such as the weights of a model
             that serves many requests. No variant copies them there.

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import warpladder
+from warpladder.installation import ROOT
 
 #: Folders of a path that say that its file is installed, or written by a compiler of Python functions.
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
@@ -136,7 +136,7 @@ def _is_ours(file: str) -> bool:
     if file.startswith("<"):
         return False
     path = Path(file).resolve()
-    return any(path.is_relative_to((warpladder.ROOT / room).resolve()) for room in _ROOMS)
+    return any(path.is_relative_to((ROOT / room).resolve()) for room in _ROOMS)
 
 
 def _number_of_cell(file: str) -> str:

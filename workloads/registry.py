@@ -24,7 +24,7 @@ def load(name: str) -> Workload:
         WorkloadError: there is none, or its `workload.py` has no `WORKLOAD`.
     """
     if name not in names():
-        raise WorkloadError(f"{name}: no such workload; known: {', '.join(names())}. A file of your own: --workload FILE.py")
+        raise WorkloadError(f"{name}: no such workload; known: {', '.join(names())}. A file of your own: FILE.py")
     where = f"workloads/{name}/workload.py"
     return _workloads_of(importlib.import_module(f"warpladder.workloads.{name}.workload"), where)[0]
 

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder import IS_CHECKOUT, ROOT
+from warpladder.installation import IS_CHECKOUT, ROOT
 
 #: Packages whose version can change a measurement.
 _PACKAGES: Final = (

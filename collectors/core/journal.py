@@ -55,7 +55,7 @@ class Journal:
         recording: the state.
 
     Raises:
-        LabelError: the label cannot be stored.
+        Error: the label cannot be stored.
         StoreError: the folder cannot be written.
     """
 

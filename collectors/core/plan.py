@@ -12,6 +12,7 @@ from warpladder.collectors.core.jobs import Job, WorkloadRef
 from warpladder.collectors.core.rounds import Limits
 from warpladder.collectors.core.shares import check_covered, rows_of
 from warpladder.collectors.core.verdicts import Cell
+from warpladder.errors import Error
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
 from warpladder.workloads.axes import AxisError, sweep
@@ -19,7 +20,7 @@ from warpladder.workloads.axes import AxisError, sweep
 CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
 
 
-class PlanError(Exception):
+class PlanError(Error):
     """A request that cannot be planned. Its message is one line: what is wrong, and what to do."""
 
 
@@ -98,6 +99,7 @@ class Request:
         seconds: time limit for the rounds of one scope and cache; None for that of the case set.
         processes: number of processes that take the rounds, one after another; None for `PROCESSES`.
         gpus: numbers of ranks. Each number measures the workloads that can be shared; one process measures the others.
+        on_gpus: whether each rank has a GPU; without, ranks are processes of the host.
         no_limit: whether every case of the set is measured, however long it takes.
     """
 
@@ -111,12 +113,18 @@ class Request:
     seconds: float | None = None
     processes: int | None = None
     gpus: Sequence[int] = (1,)
+    on_gpus: bool = True
     no_limit: bool = False
+
+    @property
+    def ranks_option(self) -> str:
+        """The option that gives `gpus`."""
+        return "--gpus" if self.on_gpus else "--ranks"
 
     def arguments(self) -> list[str]:
         """Return the request as arguments of `warpladder record`, valid in any folder."""
         arguments = [*self.names, *(str(file.resolve()) for file in self.files)]
-        arguments += ["--cases", self.case_set, "--seed", str(self.seed)]
+        arguments += ["--set", self.case_set, "--seed", str(self.seed)]
         arguments += [f"--case={name}" for name in self.cases]
         arguments += [f"--variants={','.join(self.variants)}"] if self.variants else []
         arguments += [f"--max-rounds={self.max_rounds}"] if self.max_rounds else []
@@ -149,7 +157,7 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
     refs = {ref.name: ref for _, ref in found}
     _check_variants(variants, workloads)
     cases = _canonical(cases, workloads)
-    _check_counts(request.gpus, workloads)
+    _check_counts(request, workloads)
     notes: list[str] = []
     jobs = tuple(
         Job(refs[workload.name], case.name, cells, request.seed, gpus)
@@ -161,9 +169,9 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
     )
     _check_rows(workloads, jobs)
     if not jobs and notes:
-        raise PlanError(f"{notes[0]}; ask for fewer with --gpus, or for larger cases")
+        raise PlanError(f"{notes[0]}; ask for fewer with {request.ranks_option}, or for larger cases")
     if not jobs:
-        raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --cases full")
+        raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --set full")
     if limits is None:
         of_set, by_size = LIMITS["full" if cases else case_set], case_set == "full" and not cases
         limits = replace(of_set, processes=PROCESSES, ceilings_by_size=by_size)
@@ -212,8 +220,8 @@ def cells_of(workload: Workload, case: Case, variants: Sequence[Variant]) -> tup
     )
 
 
-def counts_of(text: str) -> tuple[int, ...]:
-    """Parse numbers of ranks with commas between. Returns them in ascending order without duplicates.
+def counts_of(text: str, option: str = "--gpus") -> tuple[int, ...]:
+    """Parse numbers of ranks with commas between, the value of an option. Returns them in ascending order without duplicates.
 
     Raises:
         PlanError: one of them is not a positive number.
@@ -221,7 +229,8 @@ def counts_of(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if not (word.isascii() and word.isdigit() and int(word)):
-            raise PlanError(f"--gpus {text}: {word or 'nothing'} is not a number of GPUs; write for instance --gpus 1,2,4")
+            of = "GPUs" if option == "--gpus" else "processes"
+            raise PlanError(f"{option} {text}: {word or 'nothing'} is not a number of {of}; write for instance {option} 1,2,4")
     return tuple(sorted({int(word) for word in words}))
 
 
@@ -234,11 +243,12 @@ def _check_rows(workloads: Sequence[Workload], jobs: Sequence[Job]) -> None:
         variant_row(by_name[name], by_name[name].variant(variant))
 
 
-def _check_counts(counts: Sequence[int], workloads: Sequence[Workload]) -> None:
-    if max(counts) > 1 and not any(workload.shares for workload in workloads):
+def _check_counts(request: Request, workloads: Sequence[Workload]) -> None:
+    if max(request.gpus) > 1 and not any(workload.shares for workload in workloads):
         can = ", ".join(name for name in registry.names() if registry.load(name).shares)
         raise PlanError(
-            f"--gpus {max(counts)}: {', '.join(w.name for w in workloads)} cannot be shared among GPUs; record one that can: {can}"
+            f"{request.ranks_option} {max(request.gpus)}: {', '.join(w.name for w in workloads)} cannot be shared among "
+            f"{'GPUs' if request.on_gpus else 'processes'}; record one that can: {can}"
         )
 
 

@@ -154,7 +154,7 @@ class Recorder:
         Raises:
             StoreError: the data folder cannot be written. This is checked before measuring; later the message names another
                 folder, which holds the run.
-            LabelError: the label cannot be stored.
+            Error: the label cannot be stored.
         """
         self._arguments = arguments
         with nullcontext(stop) if stop else Stop() as self._stop:

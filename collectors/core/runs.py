@@ -6,10 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from warpladder.data.store import RunExists, RunWriter
-
-
-class LabelError(Exception):
-    """A label that cannot be stored. Its message is one line that says what to do."""
+from warpladder.errors import Error
 
 
 def new_run_id(started_at: datetime, label: str) -> str:
@@ -19,12 +16,12 @@ def new_run_id(started_at: datetime, label: str) -> str:
 
 
 def check_label(label: str) -> None:
-    """Raise LabelError if the label is not valid UTF-8."""
+    """Raise Error if the label is not valid UTF-8."""
     try:
         label.encode()
     except UnicodeEncodeError as error:
         shown = label.encode(errors="replace").decode()
-        raise LabelError(f"--label {shown}: not valid UTF-8; write the label in UTF-8") from error
+        raise Error(f"--label {shown}: not valid UTF-8; write the label in UTF-8") from error
 
 
 def open_writer(data_dir: Path, started_at: datetime, label: str, compression_level: int = 9) -> RunWriter:

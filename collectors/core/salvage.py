@@ -1,6 +1,5 @@
 """Salvages recordings whose process died: writes a run of their finished cases, or removes their files if there are none."""
 
-import sys
 from pathlib import Path
 
 from warpladder.data.files import one_line
@@ -10,11 +9,12 @@ from warpladder.data.staging import Staging, abandoned
 _UNREACHED = "the recording was cut off before it"
 
 
-def salvage(data_dir: Path) -> None:
-    """Salvage each dead recording of a data folder. Prints one line for each on stderr.
+def salvage(data_dir: Path) -> list[str]:
+    """Salvage each dead recording of a data folder. Returns a line for each.
 
     Recordings of living processes are left alone. Files that cannot be read are reported and left.
     """
+    lines = []
     for staging in abandoned(data_dir):
         try:
             said = _taken_up(data_dir, staging)
@@ -25,7 +25,8 @@ def salvage(data_dir: Path) -> None:
         finally:
             staging.release()
         if said:
-            print(one_line(f"{data_dir}: the recording {staging.run_id} was cut off: {said}"), file=sys.stderr)
+            lines.append(one_line(f"{data_dir}: the recording {staging.run_id} was cut off: {said}"))
+    return lines
 
 
 def _taken_up(data_dir: Path, staging: Staging) -> str:

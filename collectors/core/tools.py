@@ -8,8 +8,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from warpladder.errors import Error
 
-class CollectorError(Exception):
+
+class CollectorError(Error):
     """A collector cannot run here. The message is one line: the reason, and what to do."""
 
 

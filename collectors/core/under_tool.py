@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from warpladder import IMPORT_ROOT
 from warpladder.collectors.core.environment import command_line
 from warpladder.collectors.core.inside import without_trace
 from warpladder.collectors.core.journal import store_run
@@ -21,6 +20,7 @@ from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.tools import CollectorError
 from warpladder.data import store
 from warpladder.data.staging import living_writers
+from warpladder.installation import IMPORT_ROOT
 
 
 def record_inside(

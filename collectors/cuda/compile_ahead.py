@@ -26,7 +26,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder import IMPORT_ROOT
 from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.core.bench import MakeBench
 from warpladder.collectors.core.environment import cpu_name
@@ -34,6 +33,7 @@ from warpladder.collectors.core.jobs import HeldWorkload, WorkloadRef
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
+from warpladder.installation import IMPORT_ROOT
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
 from warpladder.workloads.stepwise import Stepwise

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder import IMPORT_ROOT
 from warpladder.collectors.core.bench import FirstUse
 from warpladder.data.names import Phase
+from warpladder.installation import IMPORT_ROOT
 from warpladder.workloads import registry
 from warpladder.workloads.stepwise import Stepwise
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder import IMPORT_ROOT, how_to_install
 from warpladder.collectors.core.runs import open_writer
 from warpladder.collectors.core.tools import has_module
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
@@ -23,6 +22,7 @@ from warpladder.data import files, naming, schema
 from warpladder.data.metrics import BY_NAME, REGISTERS, SHARED_BYTES
 from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming
+from warpladder.installation import IMPORT_ROOT, how_to_install
 
 _MOST_BYTES: Final = 2 << 30
 _SECONDS: Final = 300

@@ -1,5 +1,6 @@
 """Records a comparison of whole programs: warm-up and verification, shuffled rounds, verification of timed runs, and the run."""
 
+import math
 import random
 import shutil
 import statistics
@@ -22,7 +23,7 @@ from warpladder.collectors.core.journal import Journal
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, relative_half_width, run_rounds
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.core.verdicts import Cell, result_row
-from warpladder.collectors.programs import tables
+from warpladder.collectors.programs import tables, words
 from warpladder.collectors.programs.launcher import Launcher
 from warpladder.collectors.programs.names import names_of
 from warpladder.collectors.programs.outputs import Failure, Outputs, failure
@@ -33,6 +34,7 @@ from warpladder.data import naming
 from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.names import Source
 from warpladder.data.store import conform
+from warpladder.errors import Error
 
 HOW: Final = Pass("operation", "hot")
 #: When the rounds stop, without a number of the user's. Ten rounds at least, as hyperfine takes.
@@ -76,6 +78,43 @@ class Request:
     check: Program | None = None
     seed: int = 0
 
+    @classmethod
+    def parse(
+        cls,
+        texts: Sequence[str],
+        *,
+        name: str = "",
+        runs: int | None = None,
+        warmup: int = 1,
+        timeout_s: float = TIMEOUT_S,
+        same_output: bool = False,
+        check: str = "",
+        shell: bool = False,
+    ) -> "Request":
+        """Make a request of the options of `warpladder versus`. Raises Error: an option or a command line cannot be used."""
+        if runs is not None and runs < 1:
+            raise Error(f"--runs {runs}: give 1 or more, or leave it out to stop when the medians are known well enough")
+        if warmup < 0:
+            raise Error(f"--warmup {warmup}: give 0 or more")
+        if not (timeout_s > 0 and math.isfinite(timeout_s)):
+            raise Error(f"--timeout {timeout_s:g}: give seconds above 0")
+        if same_output and check:
+            raise Error("--same-output and --check: both judge the outputs; give one of them")
+        if name.strip() != name or not name.isprintable():
+            raise Error(f"--name {name.strip()!r}: give one line of text")
+        programs = words.parse_all(texts, shell=shell)
+        return cls(programs, name, runs, warmup, timeout_s, same_output, words.parse(check, shell=shell) if check else None)
+
+    def arguments(self) -> list[str]:
+        """The arguments of `warpladder versus` that are kept with the run, without folders."""
+        found = ["versus", *(program.shown for program in self.programs)]
+        found += [f"--name={self.name}"] if self.name else []
+        found += [f"--runs={self.runs}"] if self.runs else []
+        found += [f"--warmup={self.warmup}"] if self.warmup != Request.warmup else []
+        found += ["--same-output"] if self.same_output else []
+        found += [f"--check={self.check.shown}"] if self.check else []
+        return found + (["--shell"] if any(program.shell for program in self.programs) else [])
+
     @property
     def limits(self) -> Limits:
         """When the rounds stop."""
@@ -104,7 +143,7 @@ def record(
     Raises:
         StoreError: the data folder cannot be written. This is checked before measuring; later the message names another
             folder, which holds the run.
-        LabelError: the label cannot be stored.
+        Error: the label cannot be stored.
         CollectorError: the process that runs the programs cannot be started, or died.
     """
     names = names_of([program.own_words for program in request.programs], request.name)

@@ -8,6 +8,7 @@ from typing import Final
 
 from warpladder.collectors.core.environment import without_folders
 from warpladder.data.files import one_line
+from warpladder.errors import Error
 
 #: Characters that only a shell interprets, outside of quotes; `$` and the backquote also within double quotes.
 _OF_SHELLS: Final = frozenset("|&;<>()$`*?[\n")
@@ -16,10 +17,6 @@ _WITHIN_DOUBLE_QUOTES: Final = frozenset("$`")
 _AT_THE_BEGINNING: Final = frozenset("~#")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _SHELL: Final = "/bin/sh"
-
-
-class ProgramError(Exception):
-    """A command line that cannot be measured. The message is one line: where, what, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -60,24 +57,24 @@ def parse(text: str, *, shell: bool = False) -> Program:
         shell: run it by `/bin/sh`, so that pipes and variables work.
 
     Raises:
-        ProgramError: there is no program in it, its quotes are not closed, or it needs a shell.
+        Error: there is no program in it, its quotes are not closed, or it needs a shell.
     """
     if not text.strip():
-        raise ProgramError("an empty command: name a program, as in: warpladder versus './old 2048' './new 2048'")
+        raise Error("an empty command: name a program, as in: warpladder versus './old 2048' './new 2048'")
     if shell:
         return Program(text, (_SHELL, "-c", text), shell=True)
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise ProgramError(f"{one_line(text)}: cannot be split into words ({error}); close its quotes") from error
+        raise Error(f"{one_line(text)}: cannot be split into words ({error}); close its quotes") from error
     found = _for_a_shell(text)
     if found:
         shown = "a line break" if found == "\n" else f"the character {found}"
-        raise ProgramError(f"{one_line(text)}: {shown} has a meaning to a shell only; quote it, or give --shell to run a shell")
+        raise Error(f"{one_line(text)}: {shown} has a meaning to a shell only; quote it, or give --shell to run a shell")
     if not words or not words[0]:
-        raise ProgramError(f"{one_line(text)}: names no program; write for example './solver 2048'")
+        raise Error(f"{one_line(text)}: names no program; write for example './solver 2048'")
     if _ASSIGNMENT.match(words[0]) and "/" not in words[0].partition("=")[0]:
-        raise ProgramError(f"{one_line(text)}: sets a variable, which a shell does; write env {words[0]} …, or give --shell")
+        raise Error(f"{one_line(text)}: sets a variable, which a shell does; write env {words[0]} …, or give --shell")
     return Program(text, tuple(words))
 
 
@@ -85,13 +82,11 @@ def parse_all(texts: Sequence[str], *, shell: bool = False) -> tuple[Program, ..
     """Parse the command lines to compare.
 
     Raises:
-        ProgramError: there are fewer than two, or one cannot be measured.
+        Error: there are fewer than two, or one cannot be measured.
     """
     if len(texts) < 2:
         told = "no program" if not texts else "one program"
-        raise ProgramError(
-            f"versus: {told} to compare; name two or more, each in quotes: warpladder versus './old 2048' './new 2048'"
-        )
+        raise Error(f"versus: {told} to compare; name two or more, each in quotes: warpladder versus './old 2048' './new 2048'")
     return tuple(parse(text, shell=shell) for text in texts)
 
 

@@ -17,7 +17,6 @@ from typing import Final
 
 import numpy as np
 
-from warpladder import IMPORT_ROOT, how_to_install
 from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
 from warpladder.collectors.core.messages import CELL, Refused
 from warpladder.collectors.core.plan import Plan, PlanError
@@ -25,6 +24,7 @@ from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded, never
 from warpladder.collectors.core.tools import has_module
 from warpladder.collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
 from warpladder.collectors.ranks.ranked_bench import name_ranks
+from warpladder.installation import IMPORT_ROOT, how_to_install
 
 #: Environment variable that names a folder for rank 0, and the files in it.
 FOLDER_VARIABLE: Final = "WARPLADDER_RANKS"
@@ -116,12 +116,13 @@ class Launcher:
         ranks = plan.most_gpus
         if ranks == 1:
             return
+        option = "--ranks" if collector == "host_clock" else "--gpus"
         if collector not in TOGETHER:
             raise PlanError(
-                f"--collector {collector}: sees only one process; with --gpus {ranks} choose {' or '.join(TOGETHER)}"
+                f"--collector {collector}: sees only one process; with {option} {ranks} choose {' or '.join(TOGETHER)}"
             )
         if not has_module("mpi4py"):
-            raise PlanError(f"--gpus {ranks}: mpi4py is not installed; {how_to_install('mpi')}")
+            raise PlanError(f"{option} {ranks}: mpi4py is not installed; {how_to_install('mpi')}")
         if self.program is None:
             raise PlanError(
                 f"--launcher {self.name}: {LAUNCHERS[self.name]} is not on PATH; {how_to_install('mpi')}, "

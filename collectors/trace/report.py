@@ -14,6 +14,8 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warpladder.errors import Error
+
 BATCH_ROWS: Final = 250_000
 TEXT_LIMIT: Final = 8192
 #: Seconds to wait for the reading thread at the end, which stops after the batch that it reads.
@@ -22,7 +24,7 @@ _LAST_BATCH_S: Final = 1.0
 Columns: TypeAlias = Mapping[str, frozenset[str]]
 
 
-class ReportError(Exception):
+class ReportError(Error):
     """A report cannot be imported. The message is one line: where, what, and what to do."""
 
 

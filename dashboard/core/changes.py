@@ -23,6 +23,7 @@ from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_label import label_from
 from warpladder.dashboard.core.timing import Timing
 from warpladder.data.names import NOT_DONE
+from warpladder.errors import Error
 
 #: What runs of the same device and collector measured of a workload, the oldest first; see `machine.Recordings`.
 History = Callable[[str], Sequence[Medians]]
@@ -30,7 +31,7 @@ Match = Literal["config", "best"]
 MATCHES: Final[tuple[Match, ...]] = ("config", "best")
 
 
-class NotComparable(Exception):
+class NotComparable(Error):
     """Two runs that cannot be compared. The message says why, and what to do, in one line."""
 
 
@@ -167,7 +168,7 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     lost = (*_lost(a, b, left, options), *(not_done(of_a[key], sources) for key, sources in undone.items()))
     if not shared and not any(each.judged for each in lost):
         raise NotComparable(
-            f"{_title(a)} and {_title(b)} have no cell in common; `warpladder answer RUN` shows the workloads and cases of a run"
+            f"{_title(a)} and {_title(b)} have no cell in common; `warpladder summary RUN` shows the workloads and cases of a run"
         )
     judged = _slowest_first(_judge(before, after, [(of_a[key], of_b[key]) for key in shared], options, history))
     told = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)

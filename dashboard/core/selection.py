@@ -9,14 +9,11 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.errors import Error
 
 _GLOB: Final = frozenset("*?[]")
 _MOST_CLOSE: Final = 5
 _MOST_NAMES: Final = 12
-
-
-class SelectionError(Exception):
-    """A name or pattern that finds nothing. The message says where, what, and what to do, in one line."""
 
 
 def select(data: RunData, workloads: Sequence[str] = (), variants: Sequence[str] = ()) -> RunData:
@@ -29,7 +26,7 @@ def select(data: RunData, workloads: Sequence[str] = (), variants: Sequence[str]
         variants: names or globs such as `v0*`; each finds a variant of the chosen workloads.
 
     Raises:
-        SelectionError: a name or a pattern finds nothing.
+        Error: a name or a pattern finds nothing.
     """
     if not workloads and not variants:
         return data
@@ -79,7 +76,7 @@ def _found(patterns: Sequence[str], names: Sequence[str], option: str, what: str
     for pattern in patterns:
         matches = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
         if not matches:
-            raise SelectionError(f"{option} {pattern}: no {what} of this run; {_known(pattern, names)}")
+            raise Error(f"{option} {pattern}: no {what} of this run; {_known(pattern, names)}")
         found.update(matches)
     return found
 

@@ -7,7 +7,6 @@ from functools import partial
 
 import pandas as pd
 
-from warpladder.dashboard.comparison import alone, noise_text
 from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
@@ -15,6 +14,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.session import markup
 from warpladder.dashboard.session.errors import RunError
 from warpladder.dashboard.session.figure import Figure, of
+from warpladder.dashboard.text.compare import alone, noise_text
 from warpladder.dashboard.ui.numbers import format_duration, format_ends
 from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.dashboard.views.compare import chart

@@ -4,10 +4,12 @@ import difflib
 from collections.abc import Sequence
 from typing import Final
 
+from warpladder.errors import Error
+
 _MOST_NAMES: Final = 12
 
 
-class RunError(ValueError):
+class RunError(Error, ValueError):
     """A run does not have what was asked for. The message says what is there, in one line."""
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from warpladder import ROOT
-from warpladder.dashboard import answer
 from warpladder.dashboard.core import axes, run_data
 from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.changes import Match, Options
@@ -18,7 +16,9 @@ from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.session import markup
 from warpladder.dashboard.session import table as tables
 from warpladder.dashboard.session.errors import RunError, chosen
+from warpladder.dashboard.text import summary
 from warpladder.data import store
+from warpladder.installation import ROOT
 
 if TYPE_CHECKING:
     from warpladder.dashboard.session.comparison import RunComparison
@@ -97,9 +97,9 @@ class Run:
         """One row for each workload and precision: the best variant against baseline, floor and best peer.
 
         Returns:
-            The columns of `warpladder answer --format csv`.
+            The columns of `warpladder summary --format csv`.
         """
-        return answer.figures(self._data, ROOT)
+        return summary.figures(self._data, ROOT)
 
     def samples(self, workload: str | None = None) -> pd.DataFrame:
         """Every sample, with the columns of table `samples`; `duration_ns` is in nanoseconds."""
@@ -229,13 +229,13 @@ class Run:
     def __str__(self) -> str:
         """The answer as a table, then the verdicts, as `warpladder record` prints them."""
         rows = self.answer()
-        return "\n".join([self._run.title, *filter(None, [answer.render(rows, "table").rstrip()]), *self._verdicts()])
+        return "\n".join([self._run.title, *filter(None, [summary.render(rows, "table").rstrip()]), *self._verdicts()])
 
     def _repr_html_(self) -> str:
-        rows = answer.texts(self.answer())
-        taken = [place for place, _ in enumerate(answer.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
+        rows = summary.texts(self.answer())
+        taken = [place for place, _ in enumerate(summary.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
         texts = [[row[place] for place in taken] for row in rows]
-        table = markup.table([answer.HEADINGS[place] for place in taken], texts) if rows else ""
+        table = markup.table([summary.HEADINGS[place] for place in taken], texts) if rows else ""
         said = "<br>".join(map(html.escape, self._verdicts()))
         return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{said}</div>"
 

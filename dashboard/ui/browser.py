@@ -17,6 +17,7 @@ from choreographer.browsers.chromium import Chromium
 from plotly.offline import get_plotlyjs
 
 from warpladder.dashboard.ui import font
+from warpladder.errors import Error
 
 INSTALL: Final = (
     "install Chromium (Debian and Ubuntu: apt-get install chromium; Fedora: dnf install chromium; macOS: brew install "
@@ -33,7 +34,7 @@ _SECONDS: Final = 120.0  # for one figure, or to prepare a tab
 logging.getLogger("choreographer.channels.pipe").addFilter(lambda record: "JSONError" not in str(record.msg))
 
 
-class ImageError(Exception):
+class ImageError(Error):
     """Images cannot be made. The message says why and what to do, in one line."""
 
 

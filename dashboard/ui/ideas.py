@@ -8,9 +8,9 @@ from typing import Final
 
 import streamlit as st
 
-from warpladder import IMPORT_ROOT
 from warpladder.dashboard.ui.text import plain
 from warpladder.data.ideas import Idea
+from warpladder.installation import IMPORT_ROOT
 
 #: The pages, in the package: a link to docs/kernels in a checkout.
 PAGES: Final = IMPORT_ROOT / "warpladder" / "ideas"

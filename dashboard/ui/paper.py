@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from warpladder.dashboard.ui import column, font
 from warpladder.dashboard.ui.template import Chart, text
+from warpladder.errors import Error
 
 _Figure = dict[str, Any]
 
@@ -31,10 +32,6 @@ _TOP_AXIS_PX: Final = 28
 #: Characters of a line, for each pixel of width.
 _TITLE_CHARACTERS: Final = 0.12
 _NOTE_CHARACTERS: Final = 0.18
-
-
-class PaperError(Exception):
-    """A size that no picture can have. The message says where, what, and what to do, in one line."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ def parse(width: str | None = None, font_size: str | None = None, *, heading: bo
     """`84mm` and `8` as a size of pictures. A width without a size of texts has 8 points.
 
     Raises:
-        PaperError: a size is no length, or is too small or too large.
+        Error: a size is no length, or is too small or too large.
     """
     if width is None and font_size is None:
         return Paper(heading=heading)
@@ -73,7 +70,7 @@ def parse(width: str | None = None, font_size: str | None = None, *, heading: bo
     paper = Paper(wide, points * _PX_OF["pt"], heading)
     if wide / paper.scale < _LEAST_LAYOUT_PX:
         least = _LEAST_LAYOUT_PX * paper.scale / _PX_OF["mm"]
-        raise PaperError(
+        raise Error(
             f"--width {width or f'{wide:g}px'}: too narrow for texts of {points:g} pt; write {least:.0f}mm or more, or a "
             "smaller --font-size"
         )
@@ -84,17 +81,17 @@ def _points(size: str) -> float:
     found = _POINTS.fullmatch(size.strip().lower())
     points = float(found[1]) if found else 0.0
     if not _FONT_PT[0] <= points <= _FONT_PT[1]:
-        raise PaperError(f"--font-size {size}: write points from {_FONT_PT[0]:g} to {_FONT_PT[1]:g}, such as 8")
+        raise Error(f"--font-size {size}: write points from {_FONT_PT[0]:g} to {_FONT_PT[1]:g}, such as 8")
     return points
 
 
 def _pixels(width: str) -> float:
     found = _LENGTH.fullmatch(width.strip().lower())
     if found is None or found[2] not in _PX_OF:
-        raise PaperError(f"--width {width}: write a length in {', '.join(_PX_OF)}, such as 84mm")
+        raise Error(f"--width {width}: write a length in {', '.join(_PX_OF)}, such as 84mm")
     pixels = float(found[1]) * _PX_OF[found[2]]
     if not _LEAST_PX <= pixels <= _MOST_PX:
-        raise PaperError(f"--width {width}: write a length from 20mm to 2000mm")
+        raise Error(f"--width {width}: write a length from 20mm to 2000mm")
     return pixels
 
 

@@ -1,10 +1,12 @@
 """The errors of the store. A message says where, what, and what to do, in one line."""
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from warpladder.data.files import one_line
+from warpladder.errors import Error
 
 #: What to do about an error of the system; for any other the disk is to be checked.
 _TO_DO: Final = {
@@ -15,11 +17,26 @@ _TO_DO: Final = {
 }
 
 
-class StoreError(Exception):
+class StoreError(Error):
     """A run that cannot be read or written. Its message says where, what, and what to do, in one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
+
+
+class NoSuchRun(StoreError):
+    """No run has that name.
+
+    Args:
+        known: labels, or ids of runs without one; `more` of them are left out.
+    """
+
+    def __init__(self, name: str, known: Sequence[str], more: int = 0) -> None:
+        self._what, self._known = f"{name}: no such run; known runs:", [*known, *([f"and {more} more"] if more else [])]
+        super().__init__(f"{self._what} {'; '.join(self._known) or 'none'}")
+
+    def lines(self) -> list[str]:
+        return [self._what, *(f"  {each}" for each in self._known)] if self._known else [str(self)]
 
 
 class RunExists(StoreError):

@@ -15,7 +15,7 @@ from warpladder.data import checks, files, schema
 from warpladder.data.columns import Table
 from warpladder.data.files import one_line, state_of
 from warpladder.data.store import budget
-from warpladder.data.store.errors import StoreError, TooLarge, cure, unreadable
+from warpladder.data.store.errors import NoSuchRun, StoreError, TooLarge, cure, unreadable
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_later
 
@@ -131,8 +131,7 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
     if name and places and files.is_folder(places[0]):
         return open_run(places[0])
     known = sorted({run.info["label"] or run.run_id for run in good})
-    more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
-    raise StoreError(f"{name}: no such run; known runs: {'; '.join(known[:_MOST_NAMES]) or 'none'}{more}")
+    raise NoSuchRun(name, known[:_MOST_NAMES], max(len(known) - _MOST_NAMES, 0))
 
 
 def _run_folders(folder: Path) -> list[Path]:

@@ -28,6 +28,20 @@ def test_floors_rise_with_each_import_and_a_circle_shares_one(tmp_path: Path) ->
     assert (found.floors, found.circles) == (2, 1)
 
 
+def test_a_circle_through_the_face_is_seen(tmp_path: Path) -> None:
+    for name, text in {
+        "warpladder/__init__": "from warpladder.recording import record",
+        "warpladder/recording": "from warpladder.room import a",
+        "room/a": "def f():\n    from warpladder import record",
+    }.items():
+        file = tmp_path / f"{name}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    (tmp_path / "warpladder" / "room").symlink_to("../room")
+    assert (room_of(tmp_path, "room").circles, room_of(tmp_path, "warpladder").files) == (0, 2)
+    assert room_of(tmp_path, "room", "warpladder").circles == 1
+
+
 def test_a_block_in_two_places_is_repeated_and_one_of_fewer_lines_is_not(tmp_path: Path) -> None:
     assert room(tmp_path, a=BLOCK, b=f"# said again\n\n{BLOCK}\nmore = 1\n").repeated_lines == 12
     assert room(tmp_path, b=BLOCK.replace("value_5", "other")).repeated_lines == 0

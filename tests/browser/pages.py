@@ -20,7 +20,7 @@ except ModuleNotFoundError:  # the fixture `browser` says so
 expect = sync_api and sync_api.expect
 
 ROOT = Path(__file__).resolve().parents[2]
-HERE: Final = (sys.executable, "-m", "dashboard")
+HERE: Final = (sys.executable, "-m", "warpladder")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
 PATIENCE_MS = 90_000

@@ -85,7 +85,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.fixture(scope="module")
 def recorded(installed: Installed) -> str:
     """Id of a run of the user's file."""
-    done = installed.run("warpladder", "record", "--workload", "bench.py", "--collector", "host_clock", "--max-rounds", "6")
+    done = installed.run("warpladder", "record", "bench.py", "--collector", "host_clock", "--max-rounds", "6")
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
 

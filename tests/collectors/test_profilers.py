@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from warpladder.collectors import choice
-from warpladder.collectors.commands import UNDER_TOOL
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.data.names import Source
+from warpladder.recording import UNDER_TOOL
 
 pytestmark = pytest.mark.gpu
 

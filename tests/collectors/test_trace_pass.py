@@ -7,9 +7,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.collectors.core.test_under_tool import fake_nsys
-from tests.collectors.test_exit_codes import bench
+from tests.commands.test_exit_codes import bench
+from warpladder import recording
 from warpladder.__main__ import command
-from warpladder.collectors import choice, commands, trace_pass
+from warpladder.collectors import choice, trace_pass
 from warpladder.collectors.core.plan import PlanError, Request
 from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.nsight_systems import record as nsight_systems
@@ -24,7 +25,7 @@ def record(folder: Path, monkeypatch: pytest.MonkeyPatch, *, writes: bool) -> Re
     """Record with a trace, the host's clock in place of CUDA events."""
     fake_nsys(folder, monkeypatch, writes=writes)
     monkeypatch.setattr(nsight_systems, "NSYS", nsys_run.NSYS)
-    monkeypatch.setattr(commands, "UNDER_TOOL", {"nsight_systems": partial(nsight_systems.record, inside="host_clock")})
+    monkeypatch.setattr(recording, "UNDER_TOOL", {"nsight_systems": partial(nsight_systems.record, inside="host_clock")})
     monkeypatch.setattr(choice, "problem_of", lambda name: None)
     monkeypatch.setattr(trace_pass, "TIMED_BY", "host_clock")
     options = ("--collector", "host_clock", "--max-rounds", "6", "--processes", "1", "--trace", "--label", "mine")

@@ -21,12 +21,14 @@ from click.testing import CliRunner
 
 from tests.dashboard.core.test_queries_cells import BY_SIZE, run_of, with_ceilings
 from tests.synthetic import made_runs
-from warpladder.dashboard import answer, export, report
-from warpladder.dashboard.cli import app
+from warpladder.__main__ import command as command_line
+from warpladder.dashboard import export, report
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.text import summary
 from warpladder.dashboard.ui import browser, document, images, spreadsheet
 from warpladder.dashboard.ui.template import Chart
 from warpladder.data import store
+from warpladder.errors import Error
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 needs_chromium = pytest.mark.skipif(browser.browser() is None, reason="no Chromium on this machine")
@@ -116,7 +118,7 @@ class Links(HTMLParser):
 
 
 def command(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["export", *map(str, arguments)])
+    result = CliRunner().invoke(command_line(), ["export", *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.stderr
 
@@ -181,7 +183,7 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(export, "report", no_space)
-    with pytest.raises(export.ExportError, match=r"No space left on device\); free some space"):
+    with pytest.raises(Error, match=r"No space left on device\); free some space"):
         export.write(small, tmp_path / "out", ["csv"])
     assert list(tmp_path.iterdir()) == []
 
@@ -189,7 +191,7 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nowhere", "--format", "csv"], "nowhere: no such run; known runs: my run"),
+        (["nowhere", "--format", "csv"], "nowhere: no such run; known runs:\n  my run"),
         (["host", "--format", "gif"], "gif: no such format; known: html, png, svg, pdf, csv"),
         (["host", "--format", ","], "--format: no such format"),
         (
@@ -205,7 +207,7 @@ def test_a_mistake_is_one_line_and_exit_2(
     monkeypatch.setattr(store, "RECORDED", tmp_path / "no-recorded-runs")
     code, lines = command(*arguments, "--out", tmp_path / "out", "--data-dir", runs)
     assert code == 2
-    assert lines.startswith(said) and lines.count("\n") == 1
+    assert lines.startswith(said) and lines.count("\n") == 1 + said.count("\n")
     assert not (tmp_path / "out").exists()
 
 
@@ -281,7 +283,7 @@ def test_no_text_is_cut_off_or_lies_on_another(small: RunData) -> None:
 def test_the_report_opens_with_the_answer_and_has_its_figures_packed(small: RunData, tmp_path: Path) -> None:
     export.write(small, tmp_path / "out", ["csv"])
     page = (tmp_path / "out" / "report.html").read_text()
-    for row in answer.texts(answer.figures(small)):
+    for row in summary.texts(summary.figures(small)):
         assert page.index(html.escape(row[3])) < page.index("<h2>Run</h2>")
     assert len(page) < 3_000_000, "plotly.js alone has 4.8 MB"
     packed = re.search('id="figures">([^<]+)<', page)

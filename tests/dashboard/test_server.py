@@ -16,7 +16,7 @@ from tests.browser.pages import PATIENCE_MS, ROOT, free_port, wait_until_healthy
 from tests.synthetic import made_runs
 
 APP = ROOT / "dashboard" / "app.py"
-COMMAND = [sys.executable, "-m", "dashboard", "app", "--port"]
+COMMAND = [sys.executable, "-m", "warpladder", "app", "--port"]
 STREAMLIT = [sys.executable, "-m", "streamlit", "run", str(APP), "--server.port"]
 WAYS = {"command": COMMAND, "streamlit run": STREAMLIT}
 #: What a folder, or a home, may hold of Streamlit's that is not ours.

@@ -9,7 +9,7 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_runs import row, run_row, write_tables
-from warpladder.dashboard import answer, report
+from warpladder.dashboard import report
 from warpladder.dashboard.core import winners
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import speedups
@@ -18,8 +18,9 @@ from warpladder.dashboard.core.selection import select
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.session.run import Run
+from warpladder.dashboard.text import summary
+from warpladder.dashboard.text.verdict import Asked, verdicts
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.verdict import Asked, verdicts
 from warpladder.dashboard.views.ladder import chart as ladder_chart
 from warpladder.dashboard.views.ladder import query as ladders
 from warpladder.dashboard.views.overview import chart as overview_chart
@@ -125,11 +126,11 @@ def test_a_cell_beyond_the_floor_of_arithmetic_is_flagged_in_a_run_that_was_reco
 
 
 def test_the_terminal_names_the_best_trusted_rung_and_the_faster_one_that_it_passed_over(cheat: RunData) -> None:
-    rows = answer.figures(cheat)
+    rows = summary.figures(cheat)
     assert (rows["best"].tolist(), rows["speedup"].tolist()) == (["v02_b"], [2.0])
-    told = answer.render(rows, "table")
+    told = summary.render(rows, "table")
     assert LINE in told and "v09_x" not in told.replace(LINE, "")
-    assert json.loads(answer.render(rows, "json"))[0]["distrust"].startswith(LINE)
+    assert json.loads(summary.render(rows, "json"))[0]["distrust"].startswith(LINE)
 
 
 def test_the_overview_names_the_same(cheat: RunData, open_app: Open, folder: Path) -> None:
@@ -197,7 +198,7 @@ def test_the_table_of_a_run_says_that_its_verdict_is_unknown(folder: Path) -> No
 
 def test_the_report_in_one_file_names_it_only_as_passed_over(cheat: RunData) -> None:
     charts = list(charts_of(cheat))
-    page = report.report(cheat, answer.figures(cheat), charts)
+    page = report.report(cheat, summary.figures(cheat), charts)
     assert LINE in page
     titles = [chart.title for chart in charts]
     assert titles and not any("v09_x" in title for title in titles), titles
@@ -213,7 +214,7 @@ def test_it_is_not_nearest_to_its_roof(cheat: RunData) -> None:
 def test_where_nothing_may_be_called_best_there_is_no_winner_and_a_line_says_why(tmp_path: Path) -> None:
     data = opened(tmp_path, {"v01_a": (2.0,), "v09_x": (1.2,)})
     words = "no winner: v09_x (1.20 µs) is distrusted: above_ceiling; 1 more like it"
-    (told,) = answer.texts(answer.figures(data))
+    (told,) = summary.texts(summary.figures(data))
     assert told[3:] == ("–", "–", "–", "–", "–", f"{words}; 6 cells flagged: above_ceiling")
     assert ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title == f"sum, n=400: {words}"
     assert winners.best_per_size(data, "sum", COLD) == ()
@@ -239,7 +240,7 @@ def test_another_config_of_the_same_variant_may_win(tmp_path: Path) -> None:
 
 def test_a_distrusted_baseline_gives_no_headline_ratio(tmp_path: Path) -> None:
     data = opened(tmp_path, HONEST, flagged=["v01_a"])
-    (line,) = answer.figures(data).to_dict("records")
+    (line,) = summary.figures(data).to_dict("records")
     assert (line["best"], line["speedup_verdict"]) == ("v02_b", "unknown") and line["speedup"] != line["speedup"]
     assert line["distrust"].startswith("no speedup: the baseline v01_a is distrusted: waits_inside")
     title = ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title
@@ -267,7 +268,7 @@ def test_speedups_are_over_the_fastest_config_of_the_baseline_in_every_place(tmp
     times = {"v01_a[block=16]": (200.0,), "v01_a[block=32]": (160.0,), "v02_b": (100.0,)}
     whole = opened(tmp_path, times)
     for data in (whole, select(whole, variants=["v02*"])):
-        (line,) = answer.figures(data).to_dict("records")
+        (line,) = summary.figures(data).to_dict("records")
         assert (line["baseline"], line["baseline_config"], line["speedup"]) == ("v01_a", "block=32", pytest.approx(1.6))
         for frame in (ladders.ladder(data, "sum", "n=400", COLD), sizes.sizes(data, "sum", COLD)):
             assert set(frame["baseline_config"]) == {"block=32"}
@@ -287,9 +288,9 @@ def test_speedups_are_over_the_fastest_config_of_the_baseline_in_every_place(tmp
 
 def test_a_tie_is_no_win_in_the_terminal_on_the_pages_and_in_tables(tmp_path: Path) -> None:
     data = opened(tmp_path, TIED, flops=0)
-    (line,) = answer.figures(data).to_dict("records")
+    (line,) = summary.figures(data).to_dict("records")
     assert (line["best"], line["tied_with"], line["speedup_verdict"]) == ("into", "eager", "tied")
-    told = answer.render(answer.figures(data), "table")
+    told = summary.render(summary.figures(data), "table")
     assert "into, tied with eager" in told and "tied with eager (0.9" in told and "1.11× eager" not in told
     title = ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title
     assert title.endswith("tied with eager") and "×" not in title
@@ -311,7 +312,7 @@ def test_below_six_samples_nothing_is_faster_than_anything(tmp_path: Path) -> No
     data = opened(tmp_path, HONEST, rounds=5)
     assert {each.verdict for each in speedups(data, "sum", "n=400", COLD, "v01_a")} == {"unknown"}
     words = "no winner: v02_b (100 µs) is of only 5 samples; 2 more like it"
-    (told,) = answer.texts(answer.figures(data))
+    (told,) = summary.texts(summary.figures(data))
     assert told[3] == "–" and told[-1] == words
     assert ladder_chart.ladder(ladders.ladder(data, "sum", "n=400", COLD), look(data)).title == f"sum, n=400: {words}"
     assert winners.best_per_size(data, "sum", COLD) == ()
@@ -325,4 +326,4 @@ def test_below_six_samples_nothing_is_faster_than_anything(tmp_path: Path) -> No
 def test_six_samples_decide(tmp_path: Path) -> None:
     data = opened(tmp_path, HONEST, rounds=6)
     assert [each.verdict for each in speedups(data, "sum", "n=400", COLD, "v01_a")] == ["tied", "faster", "faster"]
-    assert answer.figures(data)["best"].tolist() == ["v02_b"]
+    assert summary.figures(data)["best"].tolist() == ["v02_b"]

@@ -16,8 +16,7 @@ from click.testing import CliRunner
 
 from tests.data.test_store import case_row, rewrite, write
 from tests.synthetic import made_traces
-from warpladder.collectors import cli
-from warpladder.dashboard.cli import app as dashboard
+from warpladder.__main__ import command as command_line
 from warpladder.data import store
 from warpladder.data.store import budget, listing, tables
 from warpladder.data.store import run as run_module
@@ -160,7 +159,7 @@ def test_one_bad_run_leaves_runs_export_and_record_if_none_working(alone: Path, 
     damage(write(alone, "worse"))
     (alone / os.fsdecode(b"odd\xe9\n\x1b[31m")).mkdir()
 
-    listed = CliRunner().invoke(cli.app, ["runs", "--data-dir", str(alone)])
+    listed = CliRunner().invoke(command_line(), ["runs", "--data-dir", str(alone)])
     assert listed.exit_code == 0 and listed.exception is None
     assert listed.stdout.startswith("good  mine")
     said = [line.split("  cannot be opened: ")[0] for line in listed.stderr.splitlines()]
@@ -168,15 +167,15 @@ def test_one_bad_run_leaves_runs_export_and_record_if_none_working(alone: Path, 
     assert "\x1b" not in listed.stderr
 
     exported = CliRunner().invoke(
-        dashboard, ["export", "mine", "--out", str(tmp_path / "out"), "--format", "csv", "--data-dir", str(alone)]
+        command_line(), ["export", "mine", "--out", str(tmp_path / "out"), "--format", "csv", "--data-dir", str(alone)]
     )
     assert exported.exit_code == 0, exported.output
     refused = CliRunner().invoke(
-        dashboard, ["export", "worse", "--out", str(tmp_path / "o"), "--format", "csv", "--data-dir", str(alone)]
+        command_line(), ["export", "worse", "--out", str(tmp_path / "o"), "--format", "csv", "--data-dir", str(alone)]
     )
     assert refused.exit_code == 2 and refused.stderr.count("\n") == 1 and "worse" in refused.stderr
 
-    there = CliRunner().invoke(cli.app, ["record", "--if-none", "--data-dir", str(alone)])
+    there = CliRunner().invoke(command_line(), ["record", "--if-none", "--data-dir", str(alone)])
     assert there.exit_code == 0 and there.stdout == "good\n"
 
 
@@ -288,7 +287,7 @@ def test_a_link_to_itself_hides_no_other_run(alone: Path) -> None:
     assert [run.run_id for run in good] == ["good"]
     said = f"{alone / 'loop'}: cannot be read (Too many levels of symbolic links); remove the link, which leads to itself"
     assert [run.reason for run in bad] == [said]
-    listed = CliRunner().invoke(cli.app, ["runs", "--data-dir", str(alone)])
+    listed = CliRunner().invoke(command_line(), ["runs", "--data-dir", str(alone)])
     assert listed.exit_code == 0 and "good  sound" in listed.stdout and "loop  cannot be opened" in listed.stderr
     assert store.find_run("sound", [alone]).run_id == "good"
     with pytest.raises(store.StoreError, match="remove the link"):
@@ -338,7 +337,7 @@ def test_a_table_beyond_its_budget_is_left_out_and_the_rest_is_shown(alone: Path
     assert run.table("kernels").empty
     assert store.list_runs([alone])[0][0].left_out == run.left_out
     exported = CliRunner().invoke(
-        dashboard, ["export", "trace", "--data-dir", str(alone), "--format", "csv", "--out", str(alone / "charts")]
+        command_line(), ["export", "trace", "--data-dir", str(alone), "--format", "csv", "--out", str(alone / "charts")]
     )
     assert exported.exit_code == 0 and "left out: " in exported.stderr, exported.output
 
@@ -381,6 +380,6 @@ def test_a_lack_of_memory_is_no_damage(alone: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("command", [["runs"], ["compare", "a", "b"], ["app"]])
 def test_a_data_folder_that_is_a_link_to_itself_is_one_line(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    done = CliRunner().invoke(dashboard if command[0] != "runs" else cli.app, [*command, "--data-dir", str(tmp_path / "loop")])
+    done = CliRunner().invoke(command_line(), [*command, "--data-dir", str(tmp_path / "loop")])
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == f"--data-dir {tmp_path / 'loop'}: is a link that leads to itself; choose another folder\n"

@@ -3,8 +3,8 @@
 import numpy as np
 
 from tests.emulator.emulator import run
-from warpladder import ROOT
 from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.installation import ROOT
 from warpladder.workloads.api import CudaVariant, Launch, read_source
 
 _HEADERS = tuple(ROOT / "workloads" / name for name in ("hopper.cuh", "hopper_bf16.cuh", "hopper_clusters.cuh"))

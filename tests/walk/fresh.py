@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 #: The workload whose last cases no host variant can be timed at; and the smallest case of the file. It takes ten seconds.
-BRIEF: Final = ("call_routes", "--cases", "quick", "--max-rounds", "6")
+BRIEF: Final = ("call_routes", "--set", "quick", "--max-rounds", "6")
 #: As `make app` records. It takes a minute.
-WHOLE: Final = ("--cases", "quick")
+WHOLE: Final = ("--set", "quick")
 
 
 def record(folder: Path, *shipped: str) -> Path:

@@ -90,9 +90,7 @@ def test_example_s_numpy_variant_computes_the_reference(example: Workload) -> No
 def test_example_is_recorded_with_its_kernels_skipped_for_want_of_a_gpu(tmp_path: Path) -> None:
     limits = replace(LIMITS["quick"], seconds=0.05)
     plan = make_plan(Request(files=[EXAMPLE], cases=["rows=1000"]), limits)
-    run_id, interrupted = Recorder(plan, collector_of("host_clock")).record(
-        tmp_path, "", ["record", "--workload", EXAMPLE.name]
-    )
+    run_id, interrupted = Recorder(plan, collector_of("host_clock")).record(tmp_path, "", ["record", EXAMPLE.name])
     assert not interrupted
     run = store.open_run(tmp_path / run_id)
     results = run.table("results")

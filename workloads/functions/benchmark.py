@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from warpladder.workloads.api import (
     TOLERANCE,
@@ -39,9 +39,6 @@ from warpladder.workloads.functions.kernels import Extent, Kernel, source_of_ker
 from warpladder.workloads.functions.making import Maker
 from warpladder.workloads.functions.parameters import STREAM, place_of
 from warpladder.workloads.functions.problem import Problem
-
-if TYPE_CHECKING:
-    from warpladder import Run
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -303,12 +300,6 @@ class Benchmark:
     def _forget(self) -> None:
         """Make the workload anew when it is next asked for."""
         self.__dict__.pop("workload", None)
-
-    def record(self, **options: Any) -> "Run":
-        """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""
-        from warpladder.session import record
-
-        return record(self, **options)
 
     @property
     def variants(self) -> tuple[str, ...]:

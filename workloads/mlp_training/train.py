@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder import how_to_install
+from warpladder.installation import how_to_install
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Variant, kernels_of
 from warpladder.workloads.mlp_training import problem
 from warpladder.workloads.mlp_training.digits import Digits, one_hot, training_and_dev

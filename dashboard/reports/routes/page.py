@@ -41,7 +41,7 @@ def show(run: store.Run, controls: DeltaGenerator, look: Look) -> None:
     if timed.empty:
         widgets.nothing(
             f"No route from Python to a kernel ({query.WORKLOAD}) was timed on a GPU in this run.",
-            f"Choose another run, or record one: warpladder record {query.WORKLOAD} --cases full.",
+            f"Choose another run, or record one: warpladder record {query.WORKLOAD} --set full.",
         )
     widgets.show_chart(chart.routes(timed, look))
     _table(frame)

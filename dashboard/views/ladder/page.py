@@ -5,7 +5,6 @@ from typing import Any, Final, cast
 import pandas as pd
 import streamlit as st
 
-from warpladder import ROOT
 from warpladder.dashboard.core import precision, staleness
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import ideas, pinned, runs, state, widgets
@@ -16,6 +15,7 @@ from warpladder.dashboard.views.ladder import error_chart as pareto
 from warpladder.dashboard.views.ladder import query as queries
 from warpladder.data import store
 from warpladder.data.ideas import ideas_of
+from warpladder.installation import ROOT
 
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))

@@ -8,7 +8,6 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from warpladder import ROOT
 from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.precision import word
 from warpladder.dashboard.core.run_index import Listed, Need
@@ -22,6 +21,7 @@ from warpladder.dashboard.views.overview import VIEW, table
 from warpladder.dashboard.views.overview import query as queries
 from warpladder.dashboard.views.overview.query import Line
 from warpladder.data import store
+from warpladder.installation import ROOT
 
 _ROW_PX: Final = 28
 _HEADER_PX: Final = 38

@@ -12,6 +12,7 @@ from warpladder.dashboard.core.traces import Int64s, Traces
 from warpladder.dashboard.trace.lanes import Int32s, Kind, Lane, Lanes
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Bools
 from warpladder.dashboard.views.timeline.selection import Chosen, chosen_of, place_in, table_of
+from warpladder.errors import Error
 
 #: The most characters of a text to search for. A longer one is cut.
 MOST_CHARACTERS: Final = 300
@@ -22,7 +23,7 @@ _ROOM: Final = 100
 _LEAST_NS: Final = 1_000
 
 
-class PatternError(Exception):
+class PatternError(Error):
     """A pattern that is no regular expression. Its message says why, in one line."""
 
 

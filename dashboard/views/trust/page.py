@@ -7,7 +7,6 @@ from typing import Final, Literal
 import pandas as pd
 import streamlit as st
 
-from warpladder import ROOT
 from warpladder.dashboard.core import cells, precision, staleness
 from warpladder.dashboard.core.baseline import baselines
 from warpladder.dashboard.core.noise import noise_floors
@@ -22,6 +21,7 @@ from warpladder.dashboard.views.trust import agreement_chart as charts
 from warpladder.dashboard.views.trust import distribution_chart as distribution
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
+from warpladder.installation import ROOT
 
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
 _MOST_BAD: Final = 20

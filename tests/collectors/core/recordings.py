@@ -33,7 +33,7 @@ class Recording:
         command = [
             sys.executable,
             "-m",
-            "collectors",
+            "warpladder",
             "record",
             "--collector",
             "host_clock",

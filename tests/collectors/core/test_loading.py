@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from warpladder.collectors import cli
+from warpladder.__main__ import command
 from warpladder.collectors.core.declared import case_row
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.workloads import registry
@@ -66,7 +66,7 @@ def workload(folder: Path, **changes: str) -> Path:
 )
 def test_what_no_run_can_hold_is_one_line_and_exit_code_2(changes: dict[str, str], said: str, tmp_path: Path) -> None:
     file = workload(tmp_path, **changes)
-    done = CliRunner().invoke(cli.app, ["record", "--workload", str(file), "--data-dir", str(tmp_path / "data")])
+    done = CliRunner().invoke(command(), ["record", str(file), "--data-dir", str(tmp_path / "data")])
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1
     assert said in done.stderr
@@ -92,10 +92,10 @@ def test_bytes_of_a_large_buffer_are_counted_without_overflow() -> None:
     assert Buffer((np.int32(1 << 20), 1 << 20, 1 << 20)).nbytes == 1 << 62
 
 
-@pytest.mark.parametrize("command", [["record", "conv2d"], ["import", "absent.sqlite"], ["profile", "--", "true"]])
-def test_a_label_that_is_not_utf_8_is_one_line_before_anything_is_done(command: list[str], tmp_path: Path) -> None:
-    given = [*command[:1], "--label", os.fsdecode(b"caf\xe9"), "--data-dir", str(tmp_path / "data"), *command[1:]]
-    done = CliRunner().invoke(cli.app, given)
+@pytest.mark.parametrize("words", [["record", "conv2d"], ["import", "absent.sqlite"], ["profile", "--", "true"]])
+def test_a_label_that_is_not_utf_8_is_one_line_before_anything_is_done(words: list[str], tmp_path: Path) -> None:
+    given = [*words[:1], "--label", os.fsdecode(b"caf\xe9"), "--data-dir", str(tmp_path / "data"), *words[1:]]
+    done = CliRunner().invoke(command(), given)
     assert done.exit_code == 2
     assert done.stderr == "--label caf?: not valid UTF-8; write the label in UTF-8\n"
     assert not (tmp_path / "data").exists()

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
-from warpladder.collectors import cli
+from warpladder.__main__ import command
 from warpladder.collectors.core import kernel_cache, under_tool
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.record import Recorder
@@ -130,7 +130,7 @@ def test_they_are_found_where_functions_are_compiled_ahead(tmp_path: Path, monke
 )
 def test_the_command_line_takes_a_file_from_its_own_folder(two: list[Path], words: list[str]) -> None:
     environment: Mapping[str, str] = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-P", "-m", "collectors", *words, "--workload", "bench.py"]
+    command = [sys.executable, "-P", "-m", "warpladder", *words, "bench.py"]
     done = subprocess.run(command, cwd=two[1].parent, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "thrice" in done.stdout
@@ -161,17 +161,17 @@ def test_what_does_not_import_is_named_as_its_user_names_it(line: str, said: str
         f"{file}:1: {said}" if line != "import broken" else f"{tmp_path / 'broken.py'}:1: {said}"
     )
     assert "user_workload_" not in str(refused.value)
-    done = CliRunner().invoke(cli.app, ["list", "--workload", str(file)])
+    done = CliRunner().invoke(command(), ["list", str(file)])
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
 
 
 def test_what_was_not_reached_is_told_without_folders(two: list[Path], tmp_path: Path) -> None:
     limits = replace(LIMITS_HERE, budget_s=0.0)
     recorder = Recorder(make_plan(Request(files=two), limits), collector_of("host_clock"))
-    typed = ["record", str(two[0]), "--if-none", "--cases", "quick"]
+    typed = ["record", str(two[0]), "--if-none", "--set", "quick"]
     run_id, _ = recorder.record(tmp_path / "runs", "", typed)
     texts = "\n".join(store.open_run(tmp_path / "runs" / run_id).table("diagnostics")["text"])
-    assert f"; to measure all: warpladder record {two[0].name} --cases quick --no-limit" in texts
+    assert f"; to measure all: warpladder record {two[0].name} --set quick --no-limit" in texts
     assert str(tmp_path) not in texts
 
 
@@ -179,7 +179,7 @@ def test_a_file_that_takes_the_words_of_a_checkout_s_folder_is_told_the_package(
     bench = BENCH.replace("from warpladder.workloads.api import", "from workloads.api import")
     file = write(tmp_path, "mine", 2.0, bench)
     (tmp_path / "workloads.py").unlink()
-    command = [sys.executable, "-m", "collectors", "list", "--workload", str(file)]
+    command = [sys.executable, "-m", "warpladder", "list", str(file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     said = f"{file}: imports workloads.api; import warpladder.workloads.api in its place\n"
     assert (done.returncode, done.stderr) == (2, said)

@@ -27,9 +27,7 @@ LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=3.0, max_rou
 def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
     data_dir = tmp_path_factory.mktemp("data")
     plan = make_plan(Request(files=[MISBEHAVING]), LIMITS_HERE)
-    run_id, interrupted = Recorder(plan, collector_of("host_clock")).record(
-        data_dir, "bad ones", ["record", "--workload", "/home/me/bad.py"]
-    )
+    run_id, interrupted = Recorder(plan, collector_of("host_clock")).record(data_dir, "bad ones", ["record", "/home/me/bad.py"])
     assert not interrupted
     return store.open_run(data_dir / run_id)
 
@@ -88,7 +86,7 @@ def test_the_baseline_runs_twice_in_every_round(run: store.Run) -> None:
 
 
 def test_the_run_tells_what_it_was_without_paths_of_the_machine(run: store.Run) -> None:
-    assert run.info["command"] == "warpladder record --workload bad.py"
+    assert run.info["command"] == "warpladder record bad.py"
     assert run.info["label"] == "bad ones"
     assert run.info["device_count"] == 0
     assert set(run.table("ceilings")["name"]) >= {"host_copy", "host_fma"}
@@ -96,7 +94,7 @@ def test_the_run_tells_what_it_was_without_paths_of_the_machine(run: store.Run) 
 
 
 def test_an_interrupt_keeps_the_cases_that_were_finished(tmp_path: Path) -> None:
-    recording = Recording(tmp_path, "--workload", str(MISBEHAVING), "--variants", "good,hangs", "--case", "n=1000")
+    recording = Recording(tmp_path, str(MISBEHAVING), "--variants", "good,hangs", "--case", "n=1000")
     recording.wait_for_ceilings()
     recording.process.send_signal(signal.SIGINT)
     assert recording.wait() == 130, recording.stderr
@@ -109,7 +107,7 @@ def test_an_interrupt_keeps_the_cases_that_were_finished(tmp_path: Path) -> None
 @pytest.mark.thorough
 def test_an_interrupt_in_the_middle_of_a_case_ends_the_child_without_a_word(tmp_path: Path) -> None:
     """The child is told by its pipe."""
-    recording = Recording(tmp_path, "tensor_transpose", "--cases", "report")
+    recording = Recording(tmp_path, "tensor_transpose", "--set", "report")
     recording.wait_for_cases(1)
     recording.process.send_signal(signal.SIGINT)
     assert recording.wait() == 130, recording.stderr

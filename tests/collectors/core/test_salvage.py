@@ -96,28 +96,24 @@ def test_a_spool_that_was_cut_anywhere_gives_the_cases_before_the_cut(tmp_path: 
         assert counts == sorted(counts) and set(counts) == {0, 1}
 
 
-def test_a_recording_that_is_alive_is_left_alone_and_a_dead_one_taken_up(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recording_that_is_alive_is_left_alone_and_a_dead_one_taken_up(tmp_path: Path) -> None:
     kept = a_journal(tmp_path)
     finish(kept, "n=101")
-    salvage(tmp_path)
-    assert kept._home.staging.path.is_dir() and not capsys.readouterr().err
+    assert not salvage(tmp_path)
+    assert kept._home.staging.path.is_dir()
     die(kept)
-    salvage(tmp_path)
+    (line,) = salvage(tmp_path)
     run = the_run(tmp_path)
     assert oks(run) == ["n=101"]
     assert set(run.table("results").query("status == 'skipped'")["case"]) == {"n=100", "n=102"}
     assert len(run.table("samples")) == 3
-    assert f"1 case kept as run {run.run_id}" in capsys.readouterr().err
+    assert f"1 case kept as run {run.run_id}" in line
 
 
-def test_what_a_dead_recording_left_without_a_finished_case_is_removed_with_a_word(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_dead_recording_left_without_a_finished_case_is_removed_with_a_word(tmp_path: Path) -> None:
     die(a_journal(tmp_path))
-    salvage(tmp_path)
-    assert "no case was finished; what it left is removed" in capsys.readouterr().err
+    (line,) = salvage(tmp_path)
+    assert "no case was finished; what it left is removed" in line
     assert not list(tmp_path.iterdir())
 
 
@@ -140,15 +136,14 @@ def test_a_recording_that_died_while_it_wrote_its_tables_is_taken_up(tmp_path: P
     assert len(the_run(tmp_path).table("samples")) == 3
 
 
-def test_what_cannot_be_taken_up_is_named_and_stops_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_taken_up_is_named_and_stops_nobody(tmp_path: Path) -> None:
     kept = a_journal(tmp_path)
     finish(kept, "n=100")
     folder = die(kept)
     file = folder / "events.jsonl"
     file.write_text(file.read_text().replace('"format": 4', '"format": 99'))
-    salvage(tmp_path)
-    said = capsys.readouterr().err
-    assert f"could not be taken up (StoreError: format 99); remove {folder}" in said and said.count("\n") == 1
+    (line,) = salvage(tmp_path)
+    assert f"could not be taken up (StoreError: format 99); remove {folder}" in line
     assert folder.is_dir()
 
 
@@ -330,7 +325,7 @@ def test_a_disk_that_is_full_from_the_start_is_one_line_before_anything_is_measu
     with pytest.raises(OSError, match="No space left"), (tiny_disk / "ballast").open("wb", buffering=0) as ballast:
         while ballast.write(bytes(4096)):
             pass
-    command = [sys.executable, "-m", "collectors", "record", "--workload", str(QUICK_CASES), "--collector", "host_clock"]
+    command = [sys.executable, "-m", "warpladder", "record", str(QUICK_CASES), "--collector", "host_clock"]
     done = subprocess.run([*command, "--data-dir", str(tiny_disk / "data")], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

@@ -105,7 +105,7 @@ def test_a_module_that_cannot_be_imported_or_ends_its_process_costs_the_recordin
     file = tmp_path / "mine.py"
     file.write_text(OWN)
     done = subprocess.run(
-        [sys.executable, "-m", "collectors", "record", "--workload", str(file), "--data-dir", str(tmp_path / "runs"),
+        [sys.executable, "-m", "warpladder", "record", str(file), "--data-dir", str(tmp_path / "runs"),
          "--collector", "host_clock"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True,
     )  # fmt: skip

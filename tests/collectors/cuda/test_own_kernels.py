@@ -7,8 +7,8 @@ import pytest
 
 import collectors
 from tests.emulator.emulator import needs_compiler, run
-from warpladder import ROOT
 from warpladder.collectors.cuda.compiler import compilation_of, compile_anew, compile_variant
+from warpladder.installation import ROOT
 from warpladder.workloads.api import CudaVariant, Launch, read_source
 
 KERNELS = Path(collectors.__file__).parent / "cuda" / "kernels"

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.planted_verdicts import check
-from warpladder.collectors.cli import app
+from warpladder.__main__ import command
 from warpladder.dashboard.core import run_data
 from warpladder.data import store
 
@@ -15,9 +15,9 @@ PLANTED = Path(__file__).resolve().parents[2] / "planted.py"
 
 
 def test_planted_differences_of_two_recordings_are_found_and_identical_code_is_unchanged(tmp_path: Path) -> None:
-    asked = ["record", "--workload", str(PLANTED), "--collector", "cuda_events", "--cases", "full", "--data-dir", str(tmp_path)]
+    asked = ["record", str(PLANTED), "--collector", "cuda_events", "--set", "full", "--data-dir", str(tmp_path)]
     for label in ("first", "second"):
-        assert CliRunner().invoke(app, [*asked, "--label", label]).exit_code == 0
+        assert CliRunner().invoke(command(), [*asked, "--label", label]).exit_code == 0
     runs, bad = store.list_runs([tmp_path])
     assert not bad
     first, second = (run_data.load(run) for run in sorted(runs, key=lambda run: run.info["label"]))

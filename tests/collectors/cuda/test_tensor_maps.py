@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from warpladder import ROOT
 from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.installation import ROOT
 from warpladder.workloads.api import CudaVariant, Launch, TensorMap, read_source
 
 ONE_ROW = """

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.collectors.nsight_compute.ncu_reports import CREATED, VERSION, block, field, launch, write
-from warpladder.collectors.cli import app
+from warpladder.__main__ import command
 from warpladder.collectors.nsight_compute import metrics, parse
 from warpladder.collectors.nsight_compute.parse import counters_of, import_report, is_report, read_report
 from warpladder.collectors.nsight_compute.session import MAGIC, read_session
@@ -158,7 +158,7 @@ def test_the_command_tells_reports_by_their_first_bytes_and_leaves_nothing_of_a_
     misnamed = write(tmp_path / "report.sqlite")
     assert is_report(misnamed)
     misnamed.write_bytes(misnamed.read_bytes()[:-3])
-    done = CliRunner().invoke(app, ["import", str(misnamed), "--data-dir", str(tmp_path / "runs")])
+    done = CliRunner().invoke(command(), ["import", str(misnamed), "--data-dir", str(tmp_path / "runs")])
     assert done.exit_code == 2
     assert done.stderr.splitlines() == ["report.sqlite: truncated or damaged; copy it again from where it was made"]
     assert not (tmp_path / "runs").exists()
@@ -166,7 +166,7 @@ def test_the_command_tells_reports_by_their_first_bytes_and_leaves_nothing_of_a_
 
 def test_a_file_of_that_name_that_is_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.ncu-rep").write_bytes(b"not a report")
-    done = CliRunner().invoke(app, ["import", str(tmp_path / "r.ncu-rep"), "--data-dir", str(tmp_path / "runs")])
+    done = CliRunner().invoke(command(), ["import", str(tmp_path / "r.ncu-rep"), "--data-dir", str(tmp_path / "runs")])
     assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
 
 
@@ -179,7 +179,7 @@ def test_a_file_of_that_name_that_is_something_else_is_refused(tmp_path: Path) -
 )
 def test_what_ncu_printed_is_refused_with_what_to_import_instead(tmp_path: Path, printed: str) -> None:
     (tmp_path / "counters.csv").write_text(printed)
-    done = CliRunner().invoke(app, ["import", str(tmp_path / "counters.csv"), "--data-dir", str(tmp_path / "runs")])
+    done = CliRunner().invoke(command(), ["import", str(tmp_path / "counters.csv"), "--data-dir", str(tmp_path / "runs")])
     assert done.exit_code == 2
     assert done.stderr.splitlines() == [
         "counters.csv: printed output of ncu, not a report; import the .ncu-rep that it was printed from, "
@@ -200,7 +200,7 @@ def test_a_report_that_does_not_say_when_it_was_captured_gets_the_date_of_its_fi
 
 def test_without_the_package_the_cure_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "has_module", lambda name: False)
-    done = CliRunner().invoke(app, ["import", str(write(tmp_path / "r.ncu-rep")), "--data-dir", str(tmp_path / "runs")])
+    done = CliRunner().invoke(command(), ["import", str(write(tmp_path / "r.ncu-rep")), "--data-dir", str(tmp_path / "runs")])
     assert done.exit_code == 2
     assert done.stderr.splitlines() == ["r.ncu-rep: needs the package ncu-report: pip install -r requirements-ncu.txt"]
 

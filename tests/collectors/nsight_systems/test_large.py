@@ -49,7 +49,7 @@ def often(text: str) -> pa.DictionaryArray:
 IMPORT = """
 import re, sys
 from pathlib import Path
-from warpladder.collectors.cli import app
+from warpladder.__main__ import command
 try:
     app(sys.argv[1:])
 finally:

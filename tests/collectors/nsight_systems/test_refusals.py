@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def import_by_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "collectors", "import", *arguments]
+    command = [sys.executable, "-m", "warpladder", "import", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 

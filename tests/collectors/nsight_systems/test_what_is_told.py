@@ -41,7 +41,7 @@ def told(run: Run, text: str) -> list[tuple[str, str]]:
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "collectors", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-m", "warpladder", *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
 def test_a_report_without_a_session_start_gets_the_date_of_its_file_and_says_so(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_the_profile_command_prints_the_warnings_of_its_report_to_stderr(tmp_pat
     )
     nsys.chmod(0o755)
     done = subprocess.run(
-        [sys.executable, "-m", "collectors", "profile", "--data-dir", str(tmp_path / "runs"), "--", "true"],
+        [sys.executable, "-m", "warpladder", "profile", "--data-dir", str(tmp_path / "runs"), "--", "true"],
         cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

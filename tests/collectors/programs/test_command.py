@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from tests.collectors.programs.recording import script, verdicts
 from tests.doc_pages import blocks_of
-from warpladder.collectors import choice, cli, versus_command
+from warpladder.__main__ import command
+from warpladder.collectors import choice
 from warpladder.data import store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,7 +43,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are ti
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
-    done = CliRunner().invoke(cli.app, ["versus", *arguments])
+    done = CliRunner().invoke(command(), ["versus", *arguments])
     assert done.exit_code == 2, done.output
     assert done.stderr.count("\n") == 1, done.stderr
     assert said in done.stderr
@@ -51,9 +52,9 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], said: str) 
 
 def test_without_a_gpu_auto_takes_the_clock_of_the_host_and_nsys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "driver_problem", lambda: "no driver")
-    monkeypatch.setattr(versus_command, "has_nvidia_driver", lambda: True)
-    assert versus_command.choose("auto") == ("host_clock", "times alone, without a trace: no driver")
-    done = CliRunner().invoke(cli.app, ["versus", "true", "true", "--collector", "nsight_systems"])
+    monkeypatch.setattr(choice, "has_nvidia_driver", lambda: True)
+    assert choice.choose_for_programs("auto") == ("host_clock", "times alone, without a trace: no driver")
+    done = CliRunner().invoke(command(), ["versus", "true", "true", "--collector", "nsight_systems"])
     assert (done.exit_code, done.stderr) == (2, "nsight_systems: no driver\n")
 
 

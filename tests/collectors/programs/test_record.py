@@ -246,7 +246,7 @@ class Versus:
         command = [
             sys.executable,
             "-m",
-            "collectors",
+            "warpladder",
             "versus",
             *self.commands,
             "--runs",
@@ -295,15 +295,13 @@ def test_an_interrupted_comparison_keeps_the_rounds_that_were_done(number: int, 
     assert not list(versus.data_dir.glob(".*"))
 
 
-def test_what_a_killed_comparison_has_measured_the_next_one_makes_a_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_killed_comparison_has_measured_the_next_one_makes_a_run(tmp_path: Path) -> None:
     versus = Versus(tmp_path)
     versus.wait_for_starts(14)
     versus.process.kill()
     versus.end()
-    salvage(versus.data_dir)
-    assert "was cut off: 1 case kept as run" in capsys.readouterr().err
+    (line,) = salvage(versus.data_dir)
+    assert "was cut off: 1 case kept as run" in line
     ((run,), bad) = store.list_runs([versus.data_dir])
     assert not bad
     assert len(run.table("samples")) >= 9
@@ -315,7 +313,7 @@ def test_what_a_killed_comparison_has_measured_the_next_one_makes_a_run(
 def test_a_comparison_that_is_interrupted_at_once_has_verdicts_and_no_samples(tmp_path: Path) -> None:
     commands = [script(tmp_path / name, f"touch {tmp_path / 'begun'}; sleep 30") for name in ("p1", "p2")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "collectors", "versus", *commands, "--data-dir", str(tmp_path / "runs")],
+        [sys.executable, "-m", "warpladder", "versus", *commands, "--data-dir", str(tmp_path / "runs")],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     deadline = time.monotonic() + 60

@@ -3,7 +3,8 @@
 import pytest
 
 from warpladder.collectors.programs.names import Names, names_of
-from warpladder.collectors.programs.words import ProgramError, parse, parse_all
+from warpladder.collectors.programs.words import parse, parse_all
+from warpladder.errors import Error
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_a_command_line_is_split_as_by_a_shell(text: str, words: list[str]) -> N
     ],
 )
 def test_what_needs_a_shell_or_names_no_program_is_refused_in_one_line(text: str, said: str) -> None:
-    with pytest.raises(ProgramError) as error:
+    with pytest.raises(Error) as error:
         parse(text)
     assert str(error.value).startswith(said)
     assert "\n" not in str(error.value)
@@ -56,7 +57,7 @@ def test_a_shell_runs_what_it_is_given() -> None:
 
 @pytest.mark.parametrize("texts", [[], ["./a"]])
 def test_fewer_than_two_programs_are_no_comparison(texts: list[str]) -> None:
-    with pytest.raises(ProgramError, match=r"^versus: (no|one) program to compare; name two or more"):
+    with pytest.raises(Error, match=r"^versus: (no|one) program to compare; name two or more"):
         parse_all(texts)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from warpladder.collectors import cli
+from warpladder.__main__ import command
 from warpladder.collectors.core.bench import ONE_PROCESS, Failed, Pass, Reading, Unavailable, of_all
 from warpladder.collectors.core.jobs import WorkloadRef
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
@@ -195,7 +195,7 @@ def test_images_that_came_through_mpi_are_bit_for_bit_those_of_one_process(ranks
 
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     for gpus, said in (("2", "--gpus 2: conv2d cannot be shared among GPUs"), ("none", "none is not a number of GPUs")):
-        asked = CliRunner().invoke(cli.app, ["record", "conv2d", "--gpus", gpus, "--data-dir", str(tmp_path)])
+        asked = CliRunner().invoke(command(), ["record", "conv2d", "--gpus", gpus, "--data-dir", str(tmp_path)])
         assert asked.exit_code == 2
         assert said in asked.stderr
         assert asked.stderr.count("\n") == 1

@@ -9,7 +9,7 @@ from warpladder.collectors.watch import snapshot
 from warpladder.collectors.watch.files import kernel_files, python_files
 from warpladder.collectors.watch.normal_form import of_cpp, of_file
 from warpladder.collectors.watch.snapshot import Change
-from warpladder.collectors.watch.step import to_record
+from warpladder.commands.watched import to_record
 from warpladder.workloads import registry
 
 #: What Python loads though it is nested deeper than Python calls functions.

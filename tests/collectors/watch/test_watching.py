@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from tests.limits import no_hang
-from warpladder.collectors import cli, watching
+from warpladder.__main__ import command
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.watch import snapshot
 from warpladder.collectors.watch.files import python_files
-from warpladder.collectors.watch.step import Order
+from warpladder.commands.watch import _Watch
 from warpladder.data import store
+from warpladder.recording import Order
 
 ROOT = Path(__file__).resolve().parents[3]
 BENCH = """
@@ -169,7 +169,7 @@ def test_one_changed_variant_of_three_is_recorded_with_the_baseline_alone(folder
     assert set(second.table("samples")["variant"]) == {"plain", "third"}
     assert second.info["label"] == "three"
     assert second.info["command"] == (
-        "warpladder record bench.py --cases quick --seed 0 --variants=plain,third --max-rounds=15 --processes=1"
+        "warpladder record bench.py --set quick --seed 0 --variants=plain,third --max-rounds=15 --processes=1"
     )
     assert watch.end() == 0
 
@@ -194,7 +194,7 @@ def test_a_save_during_a_recording_ends_it_and_its_run_is_dropped(folder: Path) 
 @pytest.mark.thorough
 def test_ctrl_c_during_a_recording_keeps_what_is_finished(folder: Path) -> None:
     (folder / "bench.py").write_text(SLOW.replace("n=[300_000]", "n=[1000, 2000, 3000]"))
-    watch = Watch(folder, "--cases", "full", "--max-rounds", "20")
+    watch = Watch(folder, "--set", "full", "--max-rounds", "20")
     watch.until("2/4")  # the first case, in one process
     assert watch.end() == 130
     (run,) = watch.recorded()
@@ -236,7 +236,7 @@ def test_what_cannot_be_watched_is_one_line_and_exit_code_2(
     arguments: list[str], said: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    done = CliRunner().invoke(cli.app, ["record", *arguments, "--data-dir", str(folder / "runs")])
+    done = CliRunner().invoke(command(), ["record", *arguments, "--data-dir", str(folder / "runs")])
     assert (done.exit_code, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(said)
@@ -246,8 +246,7 @@ def test_a_file_that_each_recording_changes_is_not_recorded_without_end(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stop = Stop()
-    order = Order(Request(files=[folder / "bench.py"]), "host_clock", Launcher.parse("local", ""), folder / "runs", "", None)
-    watched = watching._Watch(order, stop)
+    watched = _Watch(Order(Request(files=[folder / "bench.py"]), folder / "runs", [], "host_clock"), stop)
     watched._known_as(snapshot.files_now([folder / "bench.py", folder / "helpers.py"]))
     recordings = 0
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
-from warpladder.dashboard import comparison
 from warpladder.dashboard.core.changes import Comparison, Side, compare
 from warpladder.dashboard.core.readings import reading
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.text.compare import failures
 
 NAMES = ("v01_base", "v02_tile", "v03_mine")
 ROUNDS = 21
@@ -39,7 +39,7 @@ def recording(
 
 
 def fails(found: Comparison) -> bool:
-    return bool(comparison.failures(found, 0.0))
+    return bool(failures(found, 0.0))
 
 
 @pytest.mark.parametrize("processes", [1, 3])

@@ -7,9 +7,10 @@ from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import with_speedups
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.selection import SelectionError, select
+from warpladder.dashboard.core.selection import select
 from warpladder.dashboard.export import charts_of
 from warpladder.data import store
+from warpladder.errors import Error
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,6 @@ def test_every_single_variant_can_be_charted(data: RunData) -> None:
 def test_a_name_that_finds_nothing_is_one_line_with_the_close_ones(
     data: RunData, workloads: list[str], variants: list[str], said: str
 ) -> None:
-    with pytest.raises(SelectionError) as caught:
+    with pytest.raises(Error) as caught:
         select(data, workloads, variants)
     assert str(caught.value).startswith(said) and "\n" not in str(caught.value)

@@ -1,9 +1,9 @@
 """Times that scatter, and times that fall as the work grows."""
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
-from warpladder.dashboard import answer
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.unsteady import unsteady
+from warpladder.dashboard.text import summary
 
 STEADY = (1.0, 1.001, 0.999, 1.0, 1.002, 0.998, 1.0, 1.001)
 WILD = (1.0, 4.0, 1.0, 4.0, 1.0, 4.0, 1.0, 4.0)
@@ -40,6 +40,6 @@ def test_a_median_that_is_known_to_no_more_than_half_of_it_is_doubted_and_told_b
     assert found[["case", "what", "text"]].to_numpy().tolist() == [
         [case, "wide interval", "its median is known to ±60 %"] for case in ("n=1", "n=2")
     ]
-    (line,) = answer.figures(data).to_dict("records")
+    (line,) = summary.figures(data).to_dict("records")
     assert "2 cells of wide interval" in line["distrust"]
     assert unsteady(run({"v01_a": (1000, 2000)})).empty

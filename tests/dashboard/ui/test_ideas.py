@@ -10,10 +10,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.dashboard.pages import lead
-from warpladder import ROOT
 from warpladder.dashboard.ui import ideas
 from warpladder.data import store
 from warpladder.data.ideas import IDEAS, Idea, kernel_of
+from warpladder.installation import ROOT
 
 RUN: Final = store.find_run("H200 conv2d", [store.RECORDED]).run_id
 

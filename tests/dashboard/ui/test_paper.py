@@ -4,6 +4,7 @@ import pytest
 
 from warpladder.dashboard.ui import paper
 from warpladder.dashboard.ui.template import Chart, blank
+from warpladder.errors import Error
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_a_width_is_a_length_of_print(width: str, pixels: float) -> None:
     ],
 )
 def test_a_size_that_no_picture_has_is_one_clear_line(width: str | None, font_size: str | None, said: str) -> None:
-    with pytest.raises(paper.PaperError) as caught:
+    with pytest.raises(Error) as caught:
         paper.parse(width, font_size)
     assert str(caught.value).startswith(said) and "\n" not in str(caught.value)
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.workloads.functions.wrong_files import FILES, FINE, RIGHT
-from warpladder.collectors import cli
+from warpladder.__main__ import command
 from warpladder.collectors.core import plan
 
 
@@ -15,7 +15,7 @@ def test_a_wrong_file_ends_the_command_with_one_line(name: str, tmp_path: Path) 
     text, said = FILES[name]
     file = tmp_path / "file.py"
     file.write_text(text)
-    done = CliRunner().invoke(cli.app, ["record", str(file), "--data-dir", str(tmp_path / "runs")])
+    done = CliRunner().invoke(command(), ["record", str(file), "--data-dir", str(tmp_path / "runs")])
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1 and said in done.stderr
     assert done.stderr.startswith(str(file)) and done.stderr.count("file.py") == 1 and len(done.stderr) < len(str(file)) + 300

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import warpladder
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
-from warpladder.dashboard.cli import app as commands
+from warpladder.__main__ import command
 
 __all__ = ["open_app"]
 
@@ -37,7 +37,7 @@ def shown(markdown: str) -> str:
 
 
 def said(folder: Path, *words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(commands, ["compare", *words, "--data-dir", str(folder)])
+    done = CliRunner().invoke(command(), ["compare", *words, "--data-dir", str(folder)])
     return done.exit_code, done.output
 
 

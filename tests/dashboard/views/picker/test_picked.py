@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from tests.synthetic import made_traces
 from tests.synthetic.made_traces import EXPRESSION
+from warpladder.__main__ import command
 from warpladder.collectors.nsight_systems.parse import import_report
-from warpladder.dashboard.cli import app
 from warpladder.dashboard.core import axes, cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.trace import picked
@@ -125,11 +125,11 @@ def test_a_run_without_ranges_is_refused(tmp_path: Path) -> None:
 def test_an_export_of_picked_variants_has_their_charts_and_says_by_what_they_were_picked(tmp_path: Path) -> None:
     made_traces.write_annotated(tmp_path)
     order = ["export", "annotated", "--data-dir", str(tmp_path), "--format", "csv", "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, [*order, "--variant-from", f"nvtx:{EXPRESSION}"])
+    done = CliRunner().invoke(command(), [*order, "--variant-from", f"nvtx:{EXPRESSION}"])
     assert done.exit_code == 0, done.output
     assert list((tmp_path / "out").glob("ladder-report-*.csv"))
     assert "Variants were picked on a page or by --variant-from" in (tmp_path / "out" / "report.html").read_text()
-    refused = CliRunner().invoke(app, [*order, "--variant-from", "gemm"])
+    refused = CliRunner().invoke(command(), [*order, "--variant-from", "gemm"])
     assert refused.exit_code == 2
     assert "has to start with nvtx:" in refused.output
 

@@ -1,0 +1,208 @@
+"""A comparison of two runs as a table, Markdown, JSON and JUnit."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Final
+from xml.etree import ElementTree
+
+from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.changes import Change, Comparison, sentence
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.facts import Fact
+from warpladder.dashboard.core.lost import Lost, told
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.text.formats import Comparison as Form
+from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_ends
+from warpladder.dashboard.ui.plain_table import markdown_table, markdown_text, plain_lines, plain_table
+from warpladder.data.files import one_line
+
+_HEADINGS: Final = (
+    "verdict",
+    "workload",
+    "case",
+    "timing",
+    "variant",
+    "A",
+    "B",
+    "B over A",
+    "without the common shift",
+    "noise",
+)
+_MOST_ROWS: Final = 40
+_MOST_NAMED: Final = 3
+_LISTED: Final = ("slower", "faster", "drifted")
+
+
+def render(found: Comparison, a: RunData, b: RunData, limit: float, form: Form) -> str:
+    """A comparison as text that ends with a line feed.
+
+    Args:
+        a, b: the two runs.
+        limit: a cell fails where B is slower by more than this fraction.
+        form: a table and Markdown list the cells that became slower or faster, the slowest first, those that drifted, and what was lost;
+            JSON and JUnit list every cell.
+    """
+    return _RENDERERS[form](found, a, b, limit)
+
+
+def failures(found: Comparison, limit: float) -> tuple[Change | Lost, ...]:
+    """The cells that are wrong or lost, and those that are slower by more than the limit, a fraction."""
+    slower = (change for change in found.of("slower") if change.ratio.value > 1 + limit)
+    return (*(each for each in found.lost if each.fails), *slower)
+
+
+def _table(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    lines = [f"A: {_title(a)}", f"B: {_title(b)}"]
+    lines += [f"{'warning: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
+    lines += _sources(found)
+    lines += plain_table(_HEADINGS, _rows(found))
+    return plain_lines((*lines, *alone(found), *_left_out(found), sentence(found.changes, found.lost)))
+
+
+def _markdown(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    told = markdown_text(sentence(found.changes, found.lost))
+    lines = [f"**{told}**", "", f"A: {markdown_text(_title(a))}  ", f"B: {markdown_text(_title(b))}", ""]
+    lines += [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(said)}" for fact, said in _facts(found)]
+    lines += [f"- {markdown_text(line)}" for line in (*_sources(found), *alone(found))]
+    if rows := _rows(found):
+        lines += ["", *markdown_table(_HEADINGS, rows)]
+    commands = [str(a.info["command"]), str(b.info["command"])]
+    # A fence ends at a line of as many marks.
+    fence = "`" * max(3, 1 + max(len(marks) for command in commands for marks in re.findall("`+", command) or [""]))
+    lines += ["", *_left_out(found), "To record both again:", "", f"{fence}sh", *commands, fence]
+    return plain_lines(lines)
+
+
+def _json(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    failed = set(map(id, failures(found, limit)))
+    changes = [{**asdict(change), "failed": id(change) in failed} for change in found.changes]
+    lost = [{**asdict(each), "reason": each.reason, "failed": each.fails} for each in found.lost]
+    new = [{"workload": workload, "case": case, "cell": name, **asdict(timing)} for workload, case, name, timing in found.new]
+    told = {
+        "a": a.info["run_id"],
+        "b": b.info["run_id"],
+        "sentence": sentence(found.changes, found.lost),
+        "differences": [asdict(fact) for fact in found.facts],
+        "changed_sources": found.changed_sources,
+        "lost": lost,
+        "new": new,
+        "changes": changes,
+    }
+    return json.dumps(_without_nan(told), indent=1) + "\n"
+
+
+def _junit(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    failed = set(map(id, failures(found, limit)))
+    suite = ElementTree.Element("testsuite", name=one_line(f"{_title(a)} to {_title(b)}"))
+    suite.set("tests", str(len(found.changes) + len(found.lost)))
+    suite.set("failures", str(len(failed)))
+    skipped = [each for each in found.lost if not each.fails]
+    suite.set("skipped", str(len(skipped)))
+    for each in found.lost:
+        tag = "failure" if each.fails else "skipped"
+        _element(_testcase(suite, each), tag, f"A: {format_duration(each.a_ns.value)}", message=each.reason)
+    for change in found.changes:
+        case = _testcase(suite, change)
+        case.set("time", f"{change.b_ns.value / 1e9:.9f}")
+        if id(change) in failed:
+            told = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
+            _element(case, "failure", told, message=f"slower: {_ratio(change.ratio)}")
+        elif change.verdict in ("drifted", "unknown"):
+            _element(case, "system-out", f"{change.verdict}: {_ratio(change.ratio)}")
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _testcase(suite: ElementTree.Element, cell: Change | Lost) -> ElementTree.Element:
+    name = f"{cell.case} {cell.name} {cell.timing.scope} {cell.timing.cache}"
+    return _element(suite, "testcase", classname=cell.workload, name=name)
+
+
+def _element(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
+    """A new element below another one. Its texts are without the characters that XML may not hold."""
+    made = ElementTree.SubElement(parent, tag, {name: one_line(value) for name, value in attributes.items()})
+    made.text = one_line(text) or None
+    return made
+
+
+_RENDERERS: Final[Mapping[Form, Callable[[Comparison, RunData, RunData, float], str]]] = {
+    "table": _table,
+    "markdown": _markdown,
+    "json": _json,
+    "junit": _junit,
+}
+
+
+def _title(data: RunData) -> str:
+    label = str(data.info["label"] or "")
+    return f"{label} ({data.info['run_id']})" if label else str(data.info["run_id"])
+
+
+def _facts(found: Comparison) -> list[tuple[Fact, str]]:
+    return [(fact, f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}{_why(fact)}") for fact in found.facts]
+
+
+def _sources(found: Comparison) -> list[str]:
+    names = ", ".join(f"{workload} {variant}" for workload, variant in found.changed_sources)
+    return [f"sources that differ: {names}"] if names else []
+
+
+def _why(fact: Fact) -> str:
+    return f" ({fact.warning})" if fact.warning else ""
+
+
+def _rows(found: Comparison) -> list[Sequence[str]]:
+    return [_row(change) for change in found.of(*_LISTED)[:_MOST_ROWS]]
+
+
+def _row(change: Change) -> Sequence[str]:
+    of_a, of_b = name_of(*change.of_a), name_of(change.variant, change.config)
+    return (
+        change.verdict,
+        change.workload,
+        change.case,
+        f"{change.timing.scope} {change.timing.cache}",
+        change.name if of_a == of_b else f"{of_a} → {change.name}",
+        format_duration(change.a_ns.value),
+        format_duration(change.b_ns.value),
+        _ratio(change.ratio),
+        _ratio(change.without_shift) if change.without_shift != change.ratio else NOTHING,
+        noise_text(change),
+    )
+
+
+def noise_text(change: Change) -> str:
+    """The noise in percent; a dash where nothing tells it."""
+    return NOTHING if math.isnan(change.noise) else f"{100 * (change.noise - 1):.1f} %"
+
+
+def _ratio(ratio: Estimate) -> str:
+    """`1.043 (1.040 to 1.046)`."""
+    return f"{ratio.value:.3f} ({format_ends(ratio, lambda value: f'{value:.3f}')})"
+
+
+def _left_out(found: Comparison) -> list[str]:
+    changed = len(found.of(*_LISTED))
+    return [f"{changed - _MOST_ROWS} more cells changed; --format json lists them"] if changed > _MOST_ROWS else []
+
+
+def alone(found: Comparison) -> list[str]:
+    """A line for each reason for which B lacks cells of A, and one that names the new cells of B."""
+    lines = [f"{'FAILED' if fails else 'not compared'}: {line}" for fails, line in told(found.lost)]
+    if found.new:
+        names = [" ".join(each[:3]) for each in found.new[:_MOST_NAMED]]
+        more = f" and {len(found.new) - _MOST_NAMED} more" if len(found.new) > _MOST_NAMED else ""
+        lines.append(f"new in B: {', '.join(names)}{more}")
+    return lines
+
+
+def _without_nan(value: object) -> object:
+    """The same with null for each figure that is not a number, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and value != value else value

@@ -1,0 +1,341 @@
+"""A run as text: the best variant of each workload against floor, baseline and best peer; what failed; and what was distrusted."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from warpladder.dashboard.core.cell import name_of
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.text import by_size
+from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.ui.numbers import (
+    ITSELF,
+    NOTHING,
+    format_duration,
+    format_ends,
+    format_estimate,
+    format_half_width,
+    format_percent,
+    format_ratio,
+)
+from warpladder.dashboard.ui.plain_table import markdown_table, plain_lines, plain_table
+from warpladder.dashboard.ui.spreadsheet import csv
+from warpladder.dashboard.views.overview.query import overview
+from warpladder.data import store
+from warpladder.data.names import NOT_DONE, Source
+
+_FIGURES: Final = [
+    "workload", "precision", "case", "scope", "cache", "best", "best_config", "tied_with", "best_ns", "best_ns_low", "best_ns_high",
+    "percent_of_floor", "baseline", "baseline_config", "speedup", "speedup_low", "speedup_high", "speedup_verdict",
+    "peer", "peer_config", "over_peer", "over_peer_low", "over_peer_high", "over_peer_verdict", "on",
+]  # fmt: skip
+#: The most rows that a recording prints.
+_MOST_ROWS: Final = 16
+#: The most doubts below them, on a narrow terminal.
+_MOST_DOUBTS: Final = 3
+HEADINGS: Final = (
+    "workload",
+    "precision",
+    "case",
+    "best",
+    "time",
+    "of the floor",
+    "over the baseline",
+    "over the best peer",
+    "distrust",
+)
+
+
+def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
+    """A row for each workload and precision, as in `views.overview.query`, with `run_id` and `distrust` (text).
+
+    `distrust` has the faster cells that were passed over, then the reasons to distrust figures of the workload.
+
+    Args:
+        root: as in `views.overview.query.overview`.
+    """
+    found = overview(data, root)
+    rows = found[_FIGURES].copy()
+    rows.insert(0, "run_id", str(data.info["run_id"]))
+    told = zip(found["doubts"], found["badges"], strict=True)
+    rows["distrust"] = ["; ".join(filter(None, (doubts, *badges))) for doubts, badges in told]
+    return rows
+
+
+def render(rows: pd.DataFrame, form: Form) -> str:
+    """The rows of `figures` as text that ends with a line feed; without rows empty, except in JSON."""
+    if form == "json":
+        return json.dumps(json.loads(rows.to_json(orient="records")), indent=1) + "\n"
+    if rows.empty:
+        return ""
+    if form == "csv":
+        return csv(rows)
+    return plain_lines(markdown_table(HEADINGS, texts(rows)) if form == "markdown" else table(rows))
+
+
+def texts(rows: pd.DataFrame) -> list[tuple[str, ...]]:
+    """The rows of `figures` as texts under `HEADINGS`."""
+    return [_line(row) for row in rows.to_dict("records")]
+
+
+def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    best_ns = Estimate.of(row, "best_ns")
+    time = format_estimate(best_ns, format_duration) if best_ns.known else NOTHING
+    return (
+        ", ".join(filter(None, (str(row["workload"]), row["on"]))),
+        word(str(row["precision"])),
+        str(row["case"]),
+        _best(row),
+        time,
+        format_percent(row["percent_of_floor"]),
+        _over_baseline(row),
+        _over_peer(row),
+        str(row["distrust"]),
+    )
+
+
+def _best(row: Mapping[Any, Any]) -> str:
+    if pd.isna(row["best"]):
+        return NOTHING
+    return f"{_variant(row, 'best')}{f', tied with {tied}' if isinstance(tied := row['tied_with'], str) else ''}"
+
+
+def _over_baseline(row: Mapping[Any, Any]) -> str:
+    if row["best"] == row["baseline"] and isinstance(row["best"], str):
+        return ITSELF
+    return _over(row, "speedup", "baseline")
+
+
+def _over_peer(row: Mapping[Any, Any]) -> str:
+    return _over(row, "over_peer", "peer", with_ends=True)
+
+
+def _over(row: Mapping[Any, Any], name: str, other: str, *, with_ends: bool = False) -> str:
+    """A ratio, or `tied with` and the ends of the interval, and the variant that it is over."""
+    verdict = row[f"{name}_verdict"]
+    if verdict == "unknown":
+        return "unknown"
+    if pd.isna(row[name]):
+        return NOTHING
+    said = f"{'tied with' if verdict == 'tied' else format_ratio(row[name])} {_variant(row, other)}"
+    return f"{said} ({format_ends(Estimate.of(row, name), format_ratio)})" if with_ends or verdict == "tied" else said
+
+
+def _variant(row: Mapping[Any, Any], name: str) -> str:
+    config = row[f"{name}_config"]
+    return f"{row[name]}[{config}]" if isinstance(config, str) and config else str(row[name])
+
+
+def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
+    """The answer as text that ends with a line feed, as a recording prints it.
+
+    Args:
+        width: columns of the terminal; 0 where the lines may have any length.
+        sizes: whether it starts with the times of every variant at every size.
+        every: whether no row is left out.
+    """
+    rows = figures(data)
+    lines = by_size.lines(data, width) if sizes else []
+    shown = rows if every else rows.head(_MOST_ROWS)
+    answered = table(shown, width, every=every)
+    lines += ["", *answered] if lines and answered else answered
+    if more := len(rows) - len(shown):
+        lines.append(f"and {more} more rows: warpladder summary --all")
+    return plain_lines(lines)
+
+
+def table(rows: pd.DataFrame, width: int = 0, *, every: bool = True) -> list[str]:
+    """The lines of the table of `figures`, without columns that have no figure.
+
+    A table wider than the terminal has the variants without what they are compared with, and cells of several lines.
+
+    Args:
+        width: columns of the terminal; 0 where the lines may have any length.
+        every: whether all doubts stand below a narrow table.
+    """
+    lines = plain_table(*_with_figures(HEADINGS, texts(rows)))
+    if not width or max(map(len, lines), default=0) <= width:
+        return lines
+    found = rows.to_dict("records")
+    told = (f"{row['workload']}: {doubt}" for row in found for doubt in str(row["distrust"]).split("; ") if doubt)
+    doubts = list(dict.fromkeys(told))
+    if not every and len(doubts) > _MOST_DOUBTS:
+        doubts[_MOST_DOUBTS - 1 :] = [f"and {len(doubts) - _MOST_DOUBTS + 1} more doubts: warpladder summary --all"]
+    texts_of = [_narrow(row) for row in found]
+    for left_out in ((), *_LEFT_OUT):
+        kept = [place for place, heading in enumerate(_NARROW) if heading not in left_out]
+        narrow = _with_figures([_NARROW[place] for place in kept], [[row[place] for place in kept] for row in texts_of])
+        if max(map(len, plain_table(*narrow))) <= width:
+            break
+    return [*plain_table(*narrow, width), *doubts]
+
+
+_NARROW: Final = ("workload", "case", "best", "time", "", "floor", "baseline", "best peer")
+#: Headings of the columns that a terminal has no room for, the first choice first.
+_LEFT_OUT: Final = (("",), ("", "floor"), ("", "floor", "case"))
+
+
+def _narrow(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    """The texts under `_NARROW`."""
+    best_ns = Estimate.of(row, "best_ns")
+    workload = str(row["workload"]) if row["precision"] == "fp32" else f"{row['workload']} {word(str(row['precision']))}"
+    ratios = [
+        {"unknown": "unknown", "tied": "tied"}.get(row[f"{name}_verdict"], format_ratio(row[name]))
+        for name in ("speedup", "over_peer")
+    ]
+    if isinstance(row["best"], str) and (row["best"], row["best_config"]) == (row["baseline"], row["baseline_config"]):
+        ratios[0] = "itself"
+    best = NOTHING if pd.isna(row["best"]) else _variant(row, "best")
+    best += " (tied)" if isinstance(row["tied_with"], str) else ""
+    width = format_half_width(best_ns.value, best_ns.low, best_ns.high) if best_ns.known else ""
+    return (
+        workload,
+        str(row["case"]),
+        best,
+        format_duration(best_ns.value),
+        width,
+        format_percent(row["percent_of_floor"]),
+        *ratios,
+    )
+
+
+def _with_figures(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns that have no figure in any row."""
+    kept = [place for place in range(len(headings)) if any(row[place] not in ("", NOTHING) for row in rows)]
+    return [headings[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
+#: Roles of the variants that have to be right unasked. A caught specimen is right, and a peer may lack what it needs.
+_OWN: Final = ("rung", "host")
+#: The order of the severities of findings.
+_SEVERITIES: Final = ("error", "warning", "info")
+#: How many reasons for skipped cells are named.
+_MOST_REASONS: Final = 3
+
+
+def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
+    """The verdicts and diagnostics of a run, line by line.
+
+    Findings of one kind take one line, with their count and the first of them. So do all specimens, which are variants that the checks
+    have to catch.
+
+    Args:
+        every: whether each finding has a line of its own, those about specimens too.
+    """
+    variants = run.table("variants").to_dict("records")
+    specimens = {(row["workload"], row["variant"]) for row in variants if row["role"] == "specimen"}
+    results = run.table("results").to_dict("records")
+    found = run.table("diagnostics").query("severity != 'info' or source == 'not_reached'").to_dict("records")
+    aside = set() if every else specimens
+    yield _counts([row for row in results if _key(row) not in aside])
+    if every:
+        failed = ((row, f"{_cell(row)}: {row['status']}: {row['detail']}") for row in results)
+        yield from (line for row, line in failed if row["status"] not in ("ok", "skipped"))
+        yield from map(_finding, found)
+        return
+    if caught := _caught(results, found, specimens):
+        yield caught
+    lines = [*_failures(results, specimens), *_kinds([row for row in found if _key(row) not in specimens])]
+    yield from (line for line, _ in lines)
+    if any(shortened for _, shortened in lines):
+        yield "each of them: warpladder summary --all"
+
+
+def _key(row: Mapping[Any, Any]) -> tuple[Any, Any]:
+    return row["workload"], row["variant"]
+
+
+def _counts(results: Sequence[Mapping[Any, Any]]) -> str:
+    """`9 ok, 98 skipped (94: needs an NVIDIA GPU; 4: …)`, the right ones first."""
+    counts = Counter(row["status"] for row in results)
+    order = sorted(counts, key=lambda status: (status != "ok", status == "skipped", -counts[status]))
+    reasons = Counter(row["detail"] for row in results if row["status"] == "skipped").most_common()
+    told = [f"{count}: {reason}" if len(reasons) > 1 else str(reason) for reason, count in reasons[:_MOST_REASONS]]
+    told += [f"{len(reasons) - _MOST_REASONS} more reasons on Runs & checks"] if len(reasons) > _MOST_REASONS else []
+    counted = ", ".join(f"{counts[status]} {status}" for status in order)
+    return f"{counted} ({'; '.join(told)})" if told else counted
+
+
+def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> str:
+    """How many cells of specimens were caught; empty where none was measured."""
+    measured = [row for row in results if _key(row) in specimens and row["status"] != "skipped"]
+    doubted = {_cell(row) for row in findings if row["source"] in NOT_DONE and _key(row) in specimens}
+    caught = [row for row in measured if row["status"] != "ok" or _cell(row) in doubted]
+    if not measured:
+        return ""
+    of = str(len(caught)) if len(caught) == len(measured) else f"{len(caught)} of {len(measured)}"
+    names = ", ".join(dict.fromkeys(str(row["variant"]) for row in measured))
+    return f"specimens (known pitfalls, which the checks have to catch): {of} caught: {names}"
+
+
+def _failures(results: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> Iterator[tuple[str, bool]]:
+    """A line for each status of each variant that failed, and whether it stands for several cells."""
+    kinds: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
+    for row in results:
+        if row["status"] not in ("ok", "skipped") and _key(row) not in specimens:
+            kinds.setdefault((*_key(row), row["status"]), []).append(row)
+    for rows in kinds.values():
+        where = f" in {len(rows)} cells, the first" if len(rows) > 1 else ""
+        first = rows[0]
+        if where:
+            yield f"{first['workload']}/{first['variant']}: {first['status']}{where} {_cell(first)}: {first['detail']}", True
+        else:
+            yield f"{_cell(first)}: {first['status']}: {first['detail']}", False
+
+
+def _kinds(findings: Sequence[Mapping[Any, Any]]) -> Iterator[tuple[str, bool]]:
+    """A line for each kind of finding, and whether it stands for several. What was not reached is told in full."""
+    kinds: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
+    for row in findings:
+        apart = row["text"] if row["source"] == Source.NOT_REACHED else ""
+        kinds.setdefault((row["severity"], row["source"], apart), []).append(row)
+    for (severity, source, _), rows in sorted(kinds.items(), key=lambda kind: _SEVERITIES.index(kind[0][0])):
+        if len(rows) == 1:
+            yield (rows[0]["text"] if source == Source.NOT_REACHED else _finding(rows[0])), False
+        else:
+            yield f"{severity}: {len(rows)} times {source}, the first: {_about(rows[0])}{rows[0]['text']}", True
+
+
+def _finding(row: Mapping[Any, Any]) -> str:
+    return f"{row['severity']}: {_about(row)}{row['source']}: {row['text']}"
+
+
+def _about(row: Mapping[Any, Any]) -> str:
+    """`conv2d/v01_copy/n=512 ` where a row of `diagnostics` is about a cell; empty where it is about the run."""
+    about = "/".join(row[name] for name in ("workload", "variant", "case") if isinstance(row[name], str))
+    return f"{about} " if about else ""
+
+
+def _cell(row: Mapping[Any, Any]) -> str:
+    """`conv2d/v01_copy[block=16]/n=512`."""
+    return f"{row['workload']}/{name_of(row['variant'], row['config'])}/{row['case']}"
+
+
+def not_right(run: store.Run, named: Collection[str] = ()) -> str:
+    """A line that names the first cell that is not right, and how many there are; empty where all are right.
+
+    Rungs, host variants and named variants count, but no specimens. What was skipped is not wrong. A cell whose work was not done, or not
+    waited for, is not right.
+
+    Args:
+        named: variants that the user named.
+    """
+    roles = {_key(row): row["role"] for row in run.table("variants").to_dict("records")}
+    counted = [
+        row
+        for row in run.table("results").to_dict("records")
+        if (role := roles[_key(row)]) in _OWN or (role != "specimen" and row["variant"] in named)
+    ]
+    not_done = {_cell(row): row for row in run.table("diagnostics").to_dict("records") if row["source"] in NOT_DONE}
+    wrong = [(_cell(row), f"{row['status']}: {row['detail']}") for row in counted if row["status"] not in ("ok", "skipped")]
+    wrong += [(cell, f"{found['source']}: {found['text']}") for row in counted if (found := not_done.get(cell := _cell(row)))]
+    if not wrong:
+        return ""
+    (first, why), of = wrong[0], f"{len(wrong)} of {len(counted)} cells{', first' if len(wrong) > 1 else ''}"
+    return f"not right: {of} {first}: {why}"

@@ -1,0 +1,216 @@
+"""What changed in variants that were recorded again: each against the last run with times of it, in a line.
+
+In each run the time of a variant is taken relative to that of the baseline, which is measured in the same rounds and did not
+change. So a machine that became slower as a whole makes no variant slower. The rest of the rule is that of Compare; see
+`between_runs`.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+
+from warpladder.dashboard.core import axes, between_runs, run_data
+from warpladder.dashboard.core.baseline import baseline_variant, baselines
+from warpladder.dashboard.core.between_runs import Machine, Verdict
+from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.changes import Change, History, NotComparable, Options, Side, compare, durations
+from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.history import TimedCell
+from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.levels import Level, several_processes
+from warpladder.dashboard.core.readings import reading
+from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.ui.numbers import (
+    ITSELF,
+    NOTHING,
+    format_duration,
+    format_estimate,
+    format_interval,
+    format_ratio,
+)
+from warpladder.dashboard.ui.plain_table import plain_lines, plain_table
+from warpladder.data import store
+
+_HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")
+#: The ratio of two times scatters by so many times more than one of them.
+_OF_A_RATIO: Final = math.sqrt(2)
+#: Verdicts in the order in which they are told.
+_FIRST: Final = ("slower", "faster", "unchanged", "drifted", "new", "unknown")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A variant to judge.
+
+    Attributes:
+        last: folder of the last run with times of it; empty where there is none.
+    """
+
+    workload: str
+    variant: str
+    last: str
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A variant in one case, by its fastest config: its last time, its time now, and the one over the other."""
+
+    case: str
+    verdict: Verdict | Literal["new"]
+    ratio: Estimate
+    last_ns: float
+    now_ns: float
+    over_baseline: str
+
+
+def verdicts(
+    data: RunData, asked: Sequence[Asked], history: History | None = None, smallest: float = Options().smallest
+) -> str:
+    """The verdicts as text that ends with a line feed: a table with a line for each variant that has times, then the failures.
+
+    Args:
+        data: the run of now.
+        history: see `changes.compare`.
+        smallest: smaller differences are unchanged, a fraction.
+    """
+    several = len({each.workload for each in asked}) > 1
+    rows: list[tuple[str, ...]] = []
+    failed: list[str] = []
+    for each in asked:
+        name = f"{each.workload} {each.variant}" if several else each.variant
+        if found := _cells(data, each, history, smallest):
+            rows.append((name, *_line(found)))
+        failed += [f"{name}: {failure}" for failure in _failures(data, each)]
+    return plain_lines((*plain_table(_HEADINGS, rows), *failed))
+
+
+def _cells(data: RunData, asked: Asked, history: History | None, smallest: float) -> list[_Cell]:
+    """The cells of a variant, in the order of the cases."""
+    known = axes.timings(data, asked.workload)
+    if not known:
+        return []
+    changes = _changes(data, asked.last, history) if asked.last else {}
+    timing = next((change.timing for key, change in changes.items() if key[0] == asked.workload), known[0])
+    times = best_config(cells(data))
+    times = times[(times["workload"] == asked.workload) & (times["scope"] == timing.scope) & (times["cache"] == timing.cache)]
+    now = {(row["variant"], row["case"]): row for row in times.drop_duplicates(["variant", "case"]).to_dict("records")}
+    base = baseline_variant(data, asked.workload, timing)
+    references = baselines(data, asked.workload, timing, times["case"])
+    found = []
+    for case in data.cases.loc[data.cases["workload"] == asked.workload, "case"]:
+        if (asked.variant, case) not in now:
+            continue
+        now_ns = float(now[asked.variant, case]["median_ns"])
+        over = NOTHING
+        if asked.variant == base:
+            over = ITSELF
+        elif case in references and references[case].doubt:
+            over = "unknown"
+        elif (base, case) in now:
+            over = f"{format_ratio(float(now[base, case]['median_ns']) / now_ns)} {base}"
+        change = changes.get((asked.workload, asked.variant, case))
+        if change is None:
+            found.append(_Cell(case, "new", Estimate.unknown(), math.nan, now_ns, over))
+        else:
+            of_base = changes.get((asked.workload, base, case))
+            verdict, ratio = change.verdict, change.ratio
+            if of_base is not None and _tells(of_base, change):
+                verdict, ratio = _judged(_load(asked.last), data, change, of_base, history, smallest)
+            found.append(_Cell(case, verdict, ratio, change.a_ns.value, now_ns, over))
+    return found
+
+
+def _changes(data: RunData, last: str, history: History | None) -> dict[tuple[str, str, str], Change]:
+    """The cells of now against those of the last run, by workload, variant and case; empty where they cannot be compared."""
+    try:
+        found = compare(Side(_load(last)), Side(data), Options(match="best"), history)
+    except (NotComparable, store.StoreError):
+        return {}
+    return {(change.workload, change.variant, change.case): change for change in reversed(found.changes)}
+
+
+@lru_cache(maxsize=8)
+def _load(path: str) -> RunData:
+    return run_data.load(store.open_run(Path(path)))
+
+
+def _tells(base: Change, change: Change) -> bool:
+    """Whether the baseline is another variant, did not change, and was measured alike."""
+    return base.variant != change.variant and base.same_source and base.gpus == change.gpus
+
+
+def _judged(
+    last: RunData, now: RunData, change: Change, base: Change, history: History | None, smallest: float
+) -> tuple[Verdict, Estimate]:
+    """The verdict, and the time of now over the last time, each relative to the baseline in the same case."""
+    before = _relative(last, change, change.of_a, base.of_a)
+    after = _relative(now, change, (change.variant, change.config), (base.variant, base.config))
+    runs = [reading(data).medians(change.workload) for data in (last, now)]
+    gpus = max(change.gpus, 1)
+    equal = between_runs.equal_code(runs[0], runs[1], change.timing, gpus)
+    log = math.log(change.a_ns.value)
+    cell = TimedCell(change.case, change.timing.scope, change.timing.cache, change.variant, change.config, change.gpus)
+
+    def shown() -> between_runs.Floats:
+        machine = Machine(history(change.workload) if history else [], change.timing, gpus)
+        return _OF_A_RATIO * machine.apart(log, frozenset(run.run_id for run in runs))
+
+    own = equal.over(base.variant).like(log, cell)
+    if len(own) < between_runs.FEWEST and not several_processes(before, after):
+        own = _OF_A_RATIO * equal.like(log, cell)
+    ratio, noise = between_runs.ratio_and_noise(before, after, own, shown, equal=change.equal_code)
+    return between_runs.judge(ratio, noise, smallest, n=change.n, equal=change.equal_code), ratio
+
+
+def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[str, str]) -> Level:
+    """The level of a cell over that of the baseline. Of one process they are paired by round: what slows a round down slows both."""
+    paired = paired_ratio(durations(data, change, cell), durations(data, change, base)).estimate
+    if not paired.low > 0:  # unknown, or too short for the clock
+        return Level(math.nan, math.nan, math.nan, math.nan, math.nan, 0, 0)
+    rounds = reading(data).data.rounds(change.workload, change.case, change.timing.scope, change.timing.cache)
+    of_cell, of_base = (rounds.by_process(Entry(*each, change.gpus, 0)) for each in (cell, base))
+    logs = [math.log(float(np.median(a)) / float(np.median(b))) for a, b in zip(of_cell, of_base, strict=False)]
+    down, up = math.log(paired.value / paired.low), math.log(paired.high / paired.value)
+    count = len(logs)
+    error = float(np.std(logs, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+    return Level(float(np.mean(logs)), down, up, error, count - 1, count, sum(map(len, of_cell)))
+
+
+def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
+    """The texts under `_HEADINGS`, but for the first: of several cases the ends of their intervals, and the largest change."""
+    counts = Counter(cell.verdict for cell in found)
+    main = next(verdict for verdict in _FIRST if counts[verdict])
+    judged = [cell for cell in found if cell.verdict == main]
+    ratios = [cell.ratio.value for cell in judged]
+    told = {"slower": max, "faster": min}.get(main)
+    cell = judged[ratios.index(told(ratios))] if told else judged[-1]
+    words = ", ".join(f"{verdict} in {counts[verdict]}" for verdict in _FIRST if counts[verdict])
+    verdict = f"{words} of {len(found)} cases" if len(counts) > 1 else f"{main} in {len(found)} cases"
+    ends = [end for cell in judged for end in (cell.ratio.low, cell.ratio.high)]
+    ratio = format_interval(format_ratio(min(ends)), format_ratio(max(ends)))
+    if len(found) == 1:
+        verdict = str(main)
+    if len(judged) == 1:
+        ratio = format_estimate(cell.ratio, format_ratio)
+    ratio = ratio if cell.ratio.known else NOTHING
+    return verdict, ratio, cell.case, format_duration(cell.last_ns), format_duration(cell.now_ns), cell.over_baseline
+
+
+def _failures(data: RunData, asked: Asked) -> list[str]:
+    """A text for each way in which cells of a variant failed or were skipped."""
+    results = data.results
+    mine = results[(results["workload"] == asked.workload) & (results["variant"] == asked.variant)]
+    failed = mine[mine["status"] != "ok"]
+    found = []
+    for status, rows in failed.groupby("status", sort=False):
+        first = rows.iloc[0]
+        where = f"{first['case']} with {first['config']}" if first["config"] else first["case"]
+        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        found.append(f"{status} at {where}{more}: {first['detail']}")
+    return found

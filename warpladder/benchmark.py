@@ -1,0 +1,18 @@
+"""The public `Benchmark`: the one of the workloads, which can also be recorded. No room imports this module."""
+
+from typing import TYPE_CHECKING, Any
+
+from warpladder.workloads.functions import benchmark
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.session.run import Run
+
+
+class Benchmark(benchmark.Benchmark):
+    __doc__ = benchmark.Benchmark.__doc__
+
+    def record(self, **options: Any) -> "Run":
+        """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""
+        from warpladder.api import record
+
+        return record(self, **options)

@@ -1,0 +1,183 @@
+"""What the commands share: exit codes, the group, options, and the names that options had before."""
+
+import sys
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from warpladder.dashboard.text.formats import FORMS
+from warpladder.data.files import one_line
+from warpladder.data.folders import LOCAL
+from warpladder.errors import Error
+from warpladder.installation import IS_CHECKOUT
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.core.run_data import RunData
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class ExitCode(IntEnum):
+    """How a command ends; docs/exit-codes.md has the table. A command that a signal ends has 128 and the signal's number."""
+
+    DONE = 0
+    WRONG = 1
+    REFUSED = 2
+
+
+#: Commands, options and values that are gone -> what took their place.
+_GONE: Final = {
+    "answer": "warpladder summary",
+    "record --cases": "--set",
+    "record --workload": "the file itself: warpladder record FILE.py",
+    "list --workload": "the file itself: warpladder list FILE.py",
+    "--format text": "--format table",
+}
+
+
+def replaced(name: str) -> str:
+    """The line that names what took the place of something that is gone; empty for any other name."""
+    return f"{name}: is gone; write {_GONE[name]}" if name in _GONE else ""
+
+
+class Commands(click.Group):
+    """A group that prints a user's mistake as one line on stderr."""
+
+    def __init__(self, commands: Sequence[click.Command], *, help: str) -> None:
+        settings: dict[str, Any] = {"no_args_is_help": True, "context_settings": {"show_default": True}}
+        super().__init__("warpladder", {command.name or "": command for command in commands}, help=help, **settings)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if line := replaced(args[0]):
+            raise Error(line)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if not (line := replaced(f"{error.ctx.info_name if error.ctx else ''} {error.option_name}")):
+                raise
+            return _refuse([line], error)
+        except Error as error:
+            return _refuse(error.lines(), error)
+
+
+def _refuse(lines: Sequence[str], error: Exception) -> None:
+    print(*map(one_line, lines), sep="\n", file=sys.stderr)
+    raise click.exceptions.Exit(ExitCode.REFUSED) from error
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+def split(values: Sequence[str]) -> list[str]:
+    """The names of an option that may be given again, and whose values may have commas."""
+    return [name.strip() for text in values for name in text.split(",") if name.strip()]
+
+
+def format_option(of: str, forms: Sequence[str] = FORMS) -> Callable[[_F], _F]:
+    """The option `--format` of a command.
+
+    Args:
+        of: what is written in the format.
+        forms: the formats that the command has.
+    """
+
+    def known(ctx: click.Context, param: click.Parameter, form: str) -> str:
+        if form not in forms:
+            raise Error(replaced(f"--format {form}") or f"--format {form}: no such format; choose {', '.join(forms)}")
+        return form
+
+    text = f"Format of the {of}: {', '.join(forms)}."
+    return click.option("--format", "form", default="table", callback=known, help=text)
+
+
+def folder(text: str) -> Path:
+    """The folder of `--data-dir`. Raises StoreError."""
+    from warpladder.data import store
+
+    return store.folder(text)
+
+
+def cases_of(values: Sequence[str]) -> list[str]:
+    """The names of `--case`. A comma stands between the axes of a case, and a case ends where one of its axes comes again."""
+    cases: list[dict[str, str]] = []
+    for text in values:
+        case: dict[str, str] = {}
+        for part in text.split(","):
+            axis = part.partition("=")[0].strip()
+            if not case or axis in case:
+                cases.append(case := {})
+            case[axis] = part
+    return [",".join(case.values()) for case in cases]
+
+
+def axes_of(values: Sequence[str]) -> list[str]:
+    """The axes of `--axis`, each as `n=1000,2000`. An axis that is given again has all of its values."""
+    axes: dict[str, list[str]] = {}
+    for text in values:
+        name = ""
+        for part in text.split(","):
+            before, equals, value = part.partition("=")
+            if not equals and not name:
+                return list(values)  # refused as a sweep
+            name = before.strip() if equals else name
+            axes.setdefault(name, []).append(value if equals else part)
+    return [f"{name}={','.join(each)}" for name, each in axes.items()]
+
+
+FILE: Final = click.Path(path_type=Path)
+
+workloads_argument = click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
+run_argument = click.argument("run", metavar="RUN")
+data_dir_option = click.option(
+    "--data-dir",
+    type=folder,
+    metavar="FOLDER",
+    default=LOCAL,
+    show_default="data/local" if IS_CHECKOUT else str(LOCAL),
+    help="Folder that runs are written to.",
+)
+data_dirs_option = click.option(
+    "--data-dir", "data_dirs", multiple=True, metavar="FOLDER", help="A further folder to look for runs in; may be given again."
+)
+label_option = click.option("--label", default="", show_default=False, help="Your name for the run.")
+variant_from_option = click.option(
+    "--variant-from",
+    default="",
+    show_default=False,
+    metavar="nvtx:REGEX",
+    help="nvtx:REGEX with groups variant, workload, config, case.",
+)
+
+
+def names_and_files(words: Sequence[str]) -> tuple[list[str], list[Path]]:
+    """The workloads of the project among the arguments, and the user's files, which have a dot or a slash in their names."""
+    files = [word for word in words if "." in word or "/" in word]
+    return [word for word in words if word not in files], list(dict.fromkeys(map(Path, files)))
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+def folders(data_dirs: Sequence[str]) -> list[Path]:
+    """The folders to look for runs in. Raises StoreError."""
+    from warpladder.data import store
+
+    return [*map(store.folder, data_dirs), store.LOCAL, store.RECORDED]
+
+
+def load(run: str, data_dirs: Sequence[str]) -> "RunData":
+    """A run by its id, label or folder. Raises StoreError."""
+    from warpladder.dashboard.core import run_data
+    from warpladder.data import store
+
+    found = store.find_run(run, folders(data_dirs))
+    for reason in found.left_out.values():
+        print(f"left out: {reason}", file=sys.stderr)
+    return run_data.load(found)

@@ -1,0 +1,141 @@
+"""`warpladder doctor`: checks this machine for everything that recording and the dashboard can use, and says how to get what is missing."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import click
+
+from warpladder.collectors.choice import GPU_MODULES, gpu_problem
+from warpladder.collectors.core.tools import Tool, has_module
+from warpladder.collectors.nsight_compute.tool import NCU
+from warpladder.collectors.nsight_systems.tool import NSYS
+from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program
+from warpladder.installation import how_to_install
+
+_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: Module -> the peers that it provides.
+_PEERS: Final = {
+    "torch": "cuBLAS, cuDNN, torch.compile and DDP",
+    "triton": "compiles the kernels of torch.compile; comes with torch, and needs gcc and Python's headers",
+    "cutensor": "cuTENSOR",
+}
+#: Module -> the package that has it, and what it is for: the routes of `call_routes`.
+_ROUTES: Final = {
+    "cuda.core": ("cuda-core", "its own route"),
+    "pybind11": ("pybind11", "an extension built by nvcc"),
+    "ninja": ("ninja", "builds the extension of PyTorch"),
+    "pycuda": ("pycuda", "its own route; pip builds it by nvcc and g++"),
+}
+_PEERS_CURE: Final = f"optional: {how_to_install('peers')}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One requirement. `detail` says what was found, or how to get it."""
+
+    what: str
+    found: bool
+    detail: str
+
+
+@click.command("doctor")
+def command() -> None:
+    """Show which requirements this machine meets, which are missing and how to get them, and which commands work here."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("", "what", "found, or how to get it", box=None)
+    for finding in examine():
+        table.add_row("[green]yes[/]" if finding.found else "[yellow]no[/]", finding.what, escape(finding.detail))
+    console = Console(highlight=False)
+    console.print(table)
+    now = Table("what you can do now", "", box=None)
+    for line in possible():
+        now.add_row(*map(escape, line))
+    console.print(now)
+
+
+def examine() -> Iterator[Finding]:
+    """Yield a finding for each requirement, the most important first."""
+    from warpladder.collectors.core.environment import cpu_name
+
+    yield Finding("Python", sys.version_info >= (3, 11), f"{sys.version.split()[0]} (3.11 or newer is needed)")
+    yield Finding("processor", True, f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores usable")
+    problem = gpu_problem()
+    yield Finding("GPU", problem is None, problem or ", ".join(_gpu_names()))
+    for module, package in GPU_MODULES.items():
+        yield _package(module, package, f"{how_to_install('gpu')}, where there is an NVIDIA driver")
+    for module, use in _PEERS.items():
+        yield _package(module, module, f"peers: {use}; {_PEERS_CURE}")
+    for module, (package, use) in _ROUTES.items():
+        yield _package(
+            module, package, f"call_routes: {use}; {'optional: pip install pycuda' if module == 'pycuda' else _PEERS_CURE}"
+        )
+    nvcc = shutil.which("nvcc")
+    yield Finding("nvcc", nvcc is not None, nvcc or "call_routes: builds its extensions; optional: the CUDA toolkit")
+    npp = _npp()
+    yield Finding("NPP", npp is not None, npp or f"peer of conv2d; {_PEERS_CURE}, or the CUDA toolkit")
+    yield _tool(NSYS, "optional: developer.nvidia.com/nsight-systems")
+    yield _tool(NCU, "optional: developer.nvidia.com/nsight-compute")
+    yield _package("mpi4py", "mpi4py", f"optional, for several GPUs: {how_to_install('mpi')}")
+    program = launcher_program("local")
+    yield Finding(LAUNCHERS["local"], program is not None, program or "starts processes on several GPUs; comes with mpi4py")
+    yield _package("nvidia.nccl", "nvidia-nccl-cu13", "optional, for training on several GPUs: pip install nvidia-nccl-cu13")
+    yield _package("ncu_report", "ncu-report", f"reads reports of Nsight Compute; optional: {how_to_install('ncu')}")
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")
+
+
+def possible() -> Iterator[tuple[str, str]]:
+    """Yield the commands that work on this machine, each with what it does."""
+    gpu = gpu_problem() is None
+    yield "warpladder app", "the dashboard, with runs of an H200 that ship"
+    yield "warpladder record", f"the variants for {'the GPU and ' if gpu else ''}the processor, for up to {60 if gpu else 30} s"
+    yield "warpladder new my_kernel", "a file of your own to start from"
+    yield 'warpladder versus "./old" "./new"', "whole programs, side by side"
+    if NSYS.problem is None:
+        yield "warpladder profile -- ./program", "the timeline of a program"
+        yield "warpladder import report.nsys-rep", "a report of Nsight Systems"
+    else:
+        yield "warpladder import report.sqlite", "a report that nsys has exported"
+
+
+def _tool(tool: Tool, cure: str) -> Finding:
+    problem = tool.problem
+    return Finding(tool.name, problem is None, f"{tool.version}, {tool.path}" if problem is None else f"{problem}; {cure}")
+
+
+def _package(module: str, package: str, cure: str) -> Finding:
+    from importlib import metadata
+
+    if not has_module(module):
+        return Finding(package, False, cure)
+    try:
+        return Finding(package, True, metadata.version(package))
+    except metadata.PackageNotFoundError:
+        return Finding(package, True, "installed")
+
+
+def _npp() -> str | None:
+    """Return the path of NPP, NVIDIA's image-processing library; None if it is not found."""
+    if not has_module("cuda.pathfinder"):
+        return None
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    try:
+        return str(load_nvidia_dynamic_lib("nppif").abs_path)
+    except DynamicLibNotFoundError:
+        return None
+
+
+def _gpu_names() -> list[str]:
+    import pynvml
+
+    pynvml.nvmlInit()
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    return [f"{pynvml.nvmlDeviceGetName(handle)}, driver {pynvml.nvmlSystemGetDriverVersion()}" for handle in handles]

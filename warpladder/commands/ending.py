@@ -1,0 +1,54 @@
+"""What `record`, `versus` and `summary` print of a run at their end."""
+
+import shutil
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+import click
+
+from warpladder.collectors.core.environment import measure_all
+from warpladder.commands.common import ExitCode
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.text import summary
+from warpladder.dashboard.text.formats import Form
+from warpladder.data import store
+from warpladder.screen import print_text, say
+
+
+def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes: bool = False, every: bool = False) -> None:
+    """Print what failed and what was distrusted in a run on stderr, and which variants win on stdout.
+
+    Args:
+        path: the run's folder.
+        typed: the arguments of the recording. The run has them without folders.
+        sizes: whether the form `table` starts with the time of every variant at every size.
+        every: whether each finding has a line of its own, and no row is left out.
+    """
+    for line in summary.findings(store.open_run(path), every=every):
+        say(line.replace(measure_all(typed), measure_all(typed, folders=True)))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    if form == "table":
+        print_of(path, lambda data: summary.terminal(data, width, sizes=sizes, every=every))
+    else:
+        print_of(path, lambda data: summary.render(summary.figures(data), form))
+
+
+def print_of(path: Path, text: Callable[[RunData], str]) -> None:
+    """Print a text about a run. The run is written: whatever goes wrong here takes one line, and its id is still printed."""
+    try:
+        print_text(text(run_data.load(store.open_run(path))))
+    except Exception as error:
+        say(f"{path.name}: cannot be summarized ({type(error).__name__}: {error})")
+
+
+def exit_if_wrong(path: Path, named: Collection[str] = ()) -> None:
+    """Exit with `ExitCode.WRONG` after a line about the first cell of a run that is not right, if there is one.
+
+    Args:
+        named: variants that the user named, which have to be right whatever their role.
+    """
+    if line := summary.not_right(store.open_run(path), named):
+        say(line)
+        raise click.exceptions.Exit(ExitCode.WRONG)

@@ -1,0 +1,101 @@
+"""`warpladder export` and `warpladder app`: the charts of a run as files, and the dashboard."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from warpladder.commands.common import ExitCode, data_dirs_option, load, run_argument, split
+from warpladder.dashboard.text import formats
+
+
+@click.command("export")
+@run_argument
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder to write to. Other files in it stay.",
+)
+@click.option(
+    "--format",
+    "wanted",
+    multiple=True,
+    metavar="FORMATS",
+    help=f"Of {','.join(formats.CHARTS)}. Default: all of them.",
+)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPICS",
+    help="Topics of the charts. Default: all. An unknown topic lists them.",
+)
+@click.option(
+    "--workload", "workloads", multiple=True, metavar="NAMES", help="Workloads to chart, by names or globs. Default: all."
+)
+@click.option(
+    "--variants", multiple=True, metavar="NAMES", help="Variants to chart, by names or globs such as v0*. Default: all."
+)
+@click.option("--width", metavar="LENGTH", help="Width of the images in mm, cm, in, pt or px, such as 84mm. Default: 1000px.")
+@click.option("--font-size", metavar="POINTS", help="Size of the images' texts. Default: 8 with --width, else that of screens.")
+@click.option("--no-title", is_flag=True, help="Leave out title and note of the images, as for a figure with a caption.")
+@click.option(
+    "--variant-from",
+    default="",
+    show_default=False,
+    metavar="nvtx:REGEX",
+    help="Pick variants from the run's ranges, like the page Pick variants.",
+)
+@data_dirs_option
+def command(
+    run: str,
+    out: Path,
+    wanted: Sequence[str],
+    topics: Sequence[str],
+    workloads: Sequence[str],
+    variants: Sequence[str],
+    width: str | None,
+    font_size: str | None,
+    no_title: bool,
+    variant_from: str,
+    data_dirs: Sequence[str],
+) -> None:
+    """Write the charts of a run, and report.html.
+
+    RUN: its id, label or folder. Options with several values take them with commas between, and may be given again.
+    """
+    from warpladder.dashboard import export
+    from warpladder.dashboard.core.selection import select
+    from warpladder.dashboard.trace.picked import pick
+    from warpladder.dashboard.ui import paper
+    from warpladder.data.naming import Naming
+
+    chosen = export.parse_formats(",".join(wanted)) if wanted else formats.CHARTS
+    about = export.parse_topics(",".join(topics)) if topics else export.TOPICS
+    size = paper.parse(width, font_size, heading=not no_title)
+    data = load(run, data_dirs)
+    if variant_from:
+        data = pick(data, Naming.parse(variant_from))
+    data = select(data, split(workloads), split(variants))
+    problem = export.write(data, out, chosen, lambda line: print(line, file=sys.stderr), about, size)
+    if problem:
+        print(f"No images: {problem}", file=sys.stderr)
+        if wanted:
+            raise click.exceptions.Exit(ExitCode.REFUSED)
+
+
+@click.command("app")
+@data_dirs_option
+@click.option("--port", type=click.IntRange(1, 65535), help="Default: 8501, or the next one that is free.")
+@click.option(
+    "--address", default="127.0.0.1", help="Address to listen on. Anyone who reaches another address can read every run."
+)
+def app_command(data_dirs: Sequence[str], port: int | None, address: str) -> None:
+    """Serve the pages to browsers of this machine, until Ctrl-C."""
+    from warpladder.dashboard import server
+    from warpladder.data import store
+
+    server.serve([store.folder(text) for text in data_dirs], address, port)

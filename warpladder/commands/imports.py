@@ -1,0 +1,107 @@
+"""`warpladder profile` and `warpladder import`: reports of Nsight Systems and Nsight Compute as runs."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from warpladder.commands.common import FILE, ExitCode, data_dir_option, label_option, variant_from_option
+
+if TYPE_CHECKING:
+    from warpladder.collectors.trace.notes import Notes
+    from warpladder.data.naming import Naming
+
+#: Warnings of an import that are printed; a report of Nsight Systems may hold dozens.
+_MOST_WARNINGS: Final = 10
+
+
+@click.command("profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@data_dir_option
+@label_option
+@variant_from_option
+@click.option("--keep", type=FILE, metavar="FILE", help="Keep the report as this .nsys-rep file.")
+def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
+    """Profile a program of your own under Nsight Systems and import the report. The run's id is the last line of stdout."""
+    from warpladder.collectors.core.signals import Stop
+    from warpladder.collectors.nsight_systems.parse import import_report
+    from warpladder.collectors.nsight_systems.profile import profile
+    from warpladder.collectors.trace.notes import Notes
+    from warpladder.screen import print_id, say
+
+    naming = _prepare(data_dir, label, variant_from)
+    with Stop() as stop:
+        notes = Notes()
+        run_id, exit_code = profile(import_report, command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
+        _warn(run_id, notes)
+        if exit_code:
+            say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
+        print_id(run_id)
+    exit_code = stop.exit_code or exit_code
+    if exit_code:
+        raise click.exceptions.Exit(exit_code)
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, type=FILE, metavar="PATH...")
+@data_dir_option
+@label_option
+@variant_from_option
+def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
+    """Import reports of Nsight Systems and Nsight Compute, each as one run. The last run's id is the last line of stdout.
+
+    PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.
+    """
+    from warpladder.collectors.core.signals import Leave
+    from warpladder.collectors.nsight_compute import parse as nsight_compute
+    from warpladder.collectors.nsight_systems.parse import import_report
+    from warpladder.collectors.trace.notes import Notes
+    from warpladder.collectors.trace.report import ReportError
+    from warpladder.data.naming import NamingError
+    from warpladder.data.store import StoreError
+    from warpladder.screen import print_id, say
+
+    naming = _prepare(data_dir, label, variant_from)
+    refused = False
+    with Leave():
+        for path in paths:
+            notes = Notes()
+            of_ncu = nsight_compute.is_report(path) or nsight_compute.is_printed(path)
+            read = nsight_compute.import_report if of_ncu else import_report
+            try:
+                run_id = read(path, data_dir, label, naming, sys.argv[1:], notes)
+                _warn(path.name, notes)
+                print_id(run_id)
+            except (ReportError, NamingError, StoreError) as error:
+                say(str(error))
+                refused = True
+    if refused:
+        raise click.exceptions.Exit(ExitCode.REFUSED)
+
+
+def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":
+    """Check the options, and salvage what an earlier recording left. Returns how ranges name variants. Raises Error."""
+    from warpladder.collectors.core import runs
+    from warpladder.collectors.core.salvage import salvage
+    from warpladder.data.naming import Naming
+    from warpladder.screen import say
+
+    runs.check_label(label)
+    naming = Naming.parse(variant_from) if variant_from else None
+    for line in salvage(data_dir):
+        say(line)
+    return naming
+
+
+def _warn(name: str, notes: "Notes") -> None:
+    """Print the first warnings and errors of an import on stderr, and the number of the others."""
+    from warpladder.screen import say
+
+    warnings = notes.warnings()
+    for text in warnings[:_MOST_WARNINGS]:
+        say(f"{name}: {text}")
+    if len(warnings) > _MOST_WARNINGS:
+        more = len(warnings) - _MOST_WARNINGS
+        say(f"{name}: {more} more warnings on the dashboard's page Runs & checks")

@@ -1,0 +1,77 @@
+"""`warpladder list`, `runs` and `summary`: what can be recorded, what has been recorded, and what a run says."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from warpladder.commands.common import (
+    data_dir_option,
+    data_dirs_option,
+    folders,
+    format_option,
+    names_and_files,
+    workloads_argument,
+)
+from warpladder.dashboard.text.formats import Form
+from warpladder.data.files import one_line
+
+
+@click.command("list")
+@workloads_argument
+def list_command(workloads: Sequence[str]) -> None:
+    """List workloads, their variants and their cases.
+
+    WORKLOAD: workloads to list, or Python files of your own that declare one; all of the project when none is named.
+    """
+    from warpladder.workloads import registry
+    from warpladder.workloads.api import format_params
+
+    for workload in registry.load_all(*names_and_files(workloads)):
+        print(one_line(f"{workload.name}: {workload.title}{' (draft)' if workload.draft else ''}"))
+        for variant in workload.variants:
+            configs = " ".join(f"[{format_params(config)}]" for config in variant.configs if config)
+            title = f"{variant.title}{' (draft)' if variant.draft else ''}"
+            kinds = f"{variant.kind:8} {variant.role:9} {variant.precision:7}"
+            print(one_line(f"  variant {variant.name:28} {kinds} {title} {configs}"))
+        for case in workload.cases:
+            print(one_line(f"  case    {case.name:28} {','.join(case.sets)}"))
+
+
+@click.command("runs")
+@data_dir_option
+def runs_command(data_dir: Path) -> None:
+    """List the runs that ship with the project and the runs in the data folder."""
+    from warpladder.data import store
+
+    good, bad = store.list_runs([store.RECORDED, data_dir])
+    for run in good:
+        print(one_line(f"{run.run_id}  {run.title}"))
+    for broken in bad:
+        print(one_line(f"{broken.name}  cannot be opened: {broken.reason}"), file=sys.stderr)
+
+
+@click.command("summary")
+@click.argument("run", default="", metavar="[RUN]")
+@format_option("answer")
+@click.option("--all", "every", is_flag=True, help="Every variant at every size, and each finding on a line of its own.")
+@data_dirs_option
+def summary_command(run: str, form: Form, every: bool, data_dirs: Sequence[str]) -> None:
+    """Print which variants win in a run, what failed, and what was distrusted, as `record` does at its end.
+
+    RUN: its id, label or folder; the newest run of the data folder when none is named.
+    """
+    from warpladder.commands import ending
+    from warpladder.data import store
+
+    places = folders(data_dirs)
+    newest = places[: len(data_dirs) or 1]
+    if not run and not (own := store.list_runs(newest)[0]):
+        raise store.StoreError(
+            f"{newest[0]}: has no run yet; warpladder record FILE.py makes one, or name one of warpladder runs"
+        )
+    found = store.find_run(run, places) if run else own[0]
+    for reason in found.left_out.values():
+        print(one_line(f"left out: {reason}"), file=sys.stderr)
+    ending.report(found.path, form, sizes=every or len(found.table("cases")["workload"].unique()) == 1, every=every)

@@ -1,0 +1,181 @@
+"""`warpladder record`: verify and measure variants."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from warpladder.collectors import choice
+from warpladder.commands.common import (
+    axes_of,
+    cases_of,
+    data_dir_option,
+    format_option,
+    label_option,
+    names_and_files,
+    split,
+    workloads_argument,
+)
+from warpladder.dashboard.text.formats import Form
+from warpladder.data.files import one_line
+from warpladder.errors import Error
+
+if TYPE_CHECKING:
+    from warpladder.recording import Order
+
+
+@click.command("record")
+@workloads_argument
+@click.option("--set", "case_set", default="quick", help="quick, report or full.")
+@click.option("--case", "cases", multiple=True, help="A case, by name or axes: n=3000; several as n=3000,n=4000.")
+@click.option("--axis", "axes", multiple=True, help="A sweep: n=1000,2000,4000; further axes likewise.")
+@click.option(
+    "--variants",
+    multiple=True,
+    show_default=False,
+    help="Variants to take, with commas between; may be given again. Default: all but drafts.",
+)
+@click.option("--collector", default="auto", help=f"auto, {', '.join(choice.COLLECTORS)}.")
+@click.option(
+    "--trace",
+    is_flag=True,
+    help="Take a trace too, in a further pass under nsys or by CUPTI; the times stay those of CUDA events.",
+)
+@label_option
+@data_dir_option
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the inputs and of the order of the rounds.")
+@click.option("--max-rounds", type=click.IntRange(min=1), help="Most rounds of a scope. Default: the limit of the case set.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Time limit for the rounds of a scope, in seconds. Default: that of the case set: 0.4, 2 or 3.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1),
+    help="Most processes that take the rounds, one after another. Default: 3, or 1 with --watch.",
+)
+@click.option(
+    "--no-limit", is_flag=True, help="Measure every case, however long it takes; else quick takes 60 s, or 30 s without a GPU."
+)
+@click.option("--gpus", multiple=True, help="Numbers of GPUs that share a case, such as 1,2,4. Default: 1.")
+@click.option("--ranks", multiple=True, help="Numbers of processes without a GPU that share a case, such as 1,2,4. Default: 1.")
+@click.option("--launcher", default="local", help="What starts the ranks: local (mpiexec on this host), mpirun or srun.")
+@click.option("--launcher-args", default="", show_default=False, help="Further arguments of the launcher.")
+@format_option("answer")
+@click.option("--verbose", "-v", is_flag=True, help="Print each finding; else those of one kind take one line.")
+@click.option("--summary/--no-summary", default=True, hidden=True)
+@click.option("--if-none", is_flag=True, help="Record only if the folder has no run yet.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Stay, and record what changed whenever the file is saved: the verdict against the last run. Ctrl-C ends.",
+)
+def command(
+    workloads: Sequence[str],
+    case_set: str,
+    cases: Sequence[str],
+    axes: Sequence[str],
+    variants: Sequence[str],
+    collector: str,
+    trace: bool,
+    label: str,
+    data_dir: Path,
+    seed: int,
+    max_rounds: int | None,
+    seconds: float | None,
+    processes: int | None,
+    no_limit: bool,
+    gpus: Sequence[str],
+    ranks: Sequence[str],
+    launcher: str,
+    launcher_args: str,
+    form: Form,
+    verbose: bool,
+    summary: bool,
+    if_none: bool,
+    watch: bool,
+) -> None:
+    """Verify and measure every variant, write the run, and print which win. The run's id is the last line of the table.
+
+    WORKLOAD: workloads to record, or Python files of your own that declare one; all of the project when none is named.
+    """
+    from warpladder.collectors.core import plan
+    from warpladder.collectors.ranks.launchers import Launcher
+    from warpladder.data import store
+    from warpladder.recording import Order
+
+    if watch and (form != "table" or if_none):
+        other = "--if-none" if if_none else f"--format {form}"
+        raise Error(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
+    if watch and trace:
+        raise Error("--watch --trace: --watch takes times alone; record once more with --trace when it ends")
+    if gpus and ranks:
+        raise Error("--gpus --ranks: either GPUs share a case, or processes without a GPU; leave out one of the two")
+    if if_none and (existing := store.list_runs([data_dir])[0]):
+        print(one_line(existing[0].run_id))
+        return
+    names, files = names_and_files(workloads)
+    request = plan.Request(
+        names,
+        files,
+        case_set,
+        cases=[*cases_of(cases), *plan.sweep_of(axes_of(axes))],
+        variants=split(variants),
+        seed=seed,
+        max_rounds=max_rounds,
+        seconds=seconds,
+        processes=processes,
+        gpus=plan.counts_of(",".join(ranks), "--ranks") if ranks else plan.counts_of(",".join(gpus) or "1"),
+        on_gpus=not ranks,
+        no_limit=no_limit,
+    )
+    starter = Launcher.parse(launcher, launcher_args)
+    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, trace)
+    if watch:
+        from warpladder.commands.watch import watch as watching
+
+        watching(order)
+    else:
+        _record(order, form, summary=summary, verbose=verbose)
+
+
+def _record(order: "Order", form: Form, *, summary: bool, verbose: bool) -> None:
+    """Record, and print which variants win.
+
+    Args:
+        summary: False where another recording started this one and reads only the run's id.
+        verbose: whether each finding has a line of its own.
+
+    Raises:
+        Error: the order cannot be carried out.
+        click.exceptions.Exit: the recording was interrupted, or a cell is not right; see `ending.exit_if_wrong`.
+    """
+    from warpladder import recording, screen
+    from warpladder.collectors.core.signals import Stop
+    from warpladder.collectors.core.tools import CollectorError
+    from warpladder.collectors.trace.report import ReportError
+    from warpladder.commands import ending
+    from warpladder.progress import TerminalProgress
+
+    planned = recording.plan(order)
+    with Stop() as stop:
+        try:
+            run_id = recording.record(planned, stop, TerminalProgress, screen.say)
+        except (CollectorError, ReportError) as error:
+            if not stop.number:
+                raise
+            screen.say(str(error))
+            raise click.exceptions.Exit(stop.exit_code) from error
+        path = order.data_dir / run_id
+        if summary:
+            sizes = bool(order.request.files) or len(planned.work.workloads) == 1
+            ending.report(path, form, typed=order.arguments, sizes=sizes, every=verbose)
+        if form == "table":
+            screen.print_id(run_id)
+    if stop.number:
+        raise click.exceptions.Exit(stop.exit_code)
+    if summary:
+        ending.exit_if_wrong(path, order.request.variants)

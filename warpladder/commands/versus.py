@@ -1,0 +1,99 @@
+"""`warpladder versus`: whole programs, side by side."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from warpladder.commands.common import data_dir_option, format_option, label_option
+from warpladder.dashboard.text.formats import Form
+
+
+@click.command("versus")
+@click.argument("programs", nargs=-1, metavar="COMMAND COMMAND...")
+@click.option(
+    "--runs", type=int, help="Rounds, each a run of every program; until the medians are known well enough if not given."
+)
+@click.option("--warmup", type=int, default=1, help="Runs of each program before the first round.")
+@click.option("--same-output", is_flag=True, help="Each program has to print what the first one prints, byte for byte.")
+@click.option(
+    "--check",
+    default="",
+    show_default=False,
+    metavar="CMD",
+    help="Command that reads the output of a program and exits with 0 if it is right.",
+)
+@click.option("--timeout", "timeout_s", type=float, default=600.0, help="Seconds that a run may take.")
+@click.option("--shell", is_flag=True, help="Run the commands by /bin/sh, for pipes and variables.")
+@click.option("--name", default="", show_default=False, help="Name of the workload; by default from the programs.")
+@click.option("--collector", default="auto", help="auto, host_clock, nsight_systems.")
+@label_option
+@data_dir_option
+@format_option("answer")
+def command(
+    programs: Sequence[str],
+    runs: int | None,
+    warmup: int,
+    same_output: bool,
+    check: str,
+    timeout_s: float,
+    shell: bool,
+    name: str,
+    collector: str,
+    label: str,
+    data_dir: Path,
+    form: Form,
+) -> None:
+    """Compare whole programs by their wall-clock time, in shuffled rounds. The run's id is the last line of the table.
+
+    COMMAND: a program with its arguments, in quotes; two or more. The first one is the baseline.
+    """
+    from warpladder import screen
+    from warpladder.collectors import choice
+    from warpladder.collectors.core.runs import check_label
+    from warpladder.collectors.core.salvage import salvage
+    from warpladder.collectors.core.signals import Stop
+    from warpladder.collectors.programs.profiled import NsightSystems
+    from warpladder.collectors.programs.record import Request, record
+    from warpladder.commands import ending
+    from warpladder.dashboard.text import versus
+    from warpladder.progress import TerminalProgress
+
+    request = Request.parse(
+        programs,
+        name=name,
+        runs=runs,
+        warmup=warmup,
+        timeout_s=timeout_s,
+        same_output=same_output,
+        check=check,
+        shell=shell,
+    )
+    check_label(label)
+    tool, why = choice.choose_for_programs(collector)
+    for line in salvage(data_dir):
+        screen.say(line)
+    with Stop() as stop:
+        with TerminalProgress(f"collector {tool}: {why}") as progress:
+            profiler = NsightSystems() if tool == "nsight_systems" else None
+            run_id = record(request, profiler, data_dir, label, request.arguments(), stop, progress.step)
+        path = data_dir / run_id
+        _say_doubts(path)
+        if not (same_output or check):
+            screen.say("outputs were not compared; --same-output or --check compares them")
+        ending.print_of(path, lambda data: versus.render(versus.figures(data), form))
+        if form == "table":
+            screen.print_id(run_id)
+    if stop.number:
+        raise click.exceptions.Exit(stop.exit_code)
+    ending.exit_if_wrong(path)
+
+
+def _say_doubts(path: Path) -> None:
+    """Print the warnings and errors of a run on stderr."""
+    from warpladder.data import store
+    from warpladder.screen import say
+
+    for row in store.open_run(path).table("diagnostics").query("severity != 'info'").to_dict("records"):
+        about = f"{row['variant']}: " if isinstance(row["variant"], str) else ""
+        say(f"{row['severity']}: {about}{row['text']}")

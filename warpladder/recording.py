@@ -1,0 +1,167 @@
+"""The way of a recording: plan, choose a collector, salvage what an earlier recording left, measure, and write the run.
+
+The command `record`, `--watch`, scripts and notebooks all come through `plan` and `record`. They hand over an `Order`; nothing here reads
+arguments, prints, or ends the process.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from warpladder.collectors import choice, trace_pass
+from warpladder.collectors.core import record as recorder
+from warpladder.collectors.core import runs, threads
+from warpladder.collectors.core.children import ChildProcess
+from warpladder.collectors.core.jobs import WorkloadRef, held
+from warpladder.collectors.core.plan import Plan, PlanError, Request, make_plan
+from warpladder.collectors.core.progress import Progress
+from warpladder.collectors.core.salvage import salvage
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.tools import CollectorError
+from warpladder.collectors.nsight_compute import record as nsight_compute
+from warpladder.collectors.nsight_systems import record as nsight_systems
+from warpladder.collectors.ranks.launchers import Launcher
+from warpladder.collectors.wiring import collector_of
+from warpladder.workloads.api import Workload
+
+#: Collectors that are tools: the recording runs as a child of the tool.
+UNDER_TOOL: Final = {
+    "nsight_systems": partial(nsight_systems.record, inside="cuda_events"),
+    "nsight_compute": partial(nsight_compute.record, inside=choice.SINGLE_LAUNCH),
+}
+
+#: Prints a line.
+Say = Callable[[str], None]
+#: Shows the progress of a recording below a first line, which names the collector and the reason for it.
+Show = Callable[[str], AbstractContextManager[Progress]]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to record, how, and where to.
+
+    Attributes:
+        request: workloads, cases and variants.
+        data_dir: folder for the run.
+        arguments: what records the same again, kept with the run: the arguments of the command, or a call as one text.
+        collector: name of a collector, or `auto`.
+        label: the user's name for the run.
+        launcher: starts the ranks that share a case.
+        trace: take a trace too, in a further pass.
+        declared: workloads in place of those that the request names, each with how a child finds it.
+        why_here: why only this process has them, so that a thread of it measures; empty where a child process can load them.
+        script_arguments: the arguments that a script finds when a child loads it.
+    """
+
+    request: Request
+    data_dir: Path
+    arguments: Sequence[str] | str
+    collector: str = "auto"
+    label: str = ""
+    launcher: Launcher = field(default_factory=Launcher)
+    trace: bool = False
+    declared: Sequence[tuple[Workload, WorkloadRef]] = ()
+    why_here: str = ""
+    script_arguments: Sequence[str] = ("-c",)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """An order, the cells to measure, and the collector.
+
+    Attributes:
+        name, why: the collector that was chosen, and the reason; the reason is empty where it was printed before.
+        tracer: the collector that takes a trace in a further pass; empty for none.
+    """
+
+    order: Order
+    work: Plan
+    name: str
+    why: str
+    tracer: str = ""
+
+    @property
+    def headline(self) -> str:
+        """The line that names the collector, and the reason for it."""
+        skipped = "; variants for a GPU are skipped" if self.name == "host_clock" and self.why != "asked for" else ""
+        here = f"; in this process, because {self.order.why_here}" if self.order.why_here else ""
+        return f"collector {self.name}: {self.why}{skipped}{here}"
+
+
+def plan(order: Order) -> Planned:
+    """Plan an order and choose its collector.
+
+    Raises:
+        Error: the label cannot be stored, the request cannot be planned, or the collector cannot run here.
+    """
+    runs.check_label(order.label)
+    work = make_plan(order.request, given=order.declared)
+    name, why = choice.choose(order.collector)
+    _check_ranks(order.request, work.most_gpus, name)
+    order.launcher.check(work, name)
+    if order.why_here and (problem := threads.why_not()):
+        raise CollectorError(problem)
+    tracer = trace_pass.tracer_for(name, work.most_gpus) if order.trace else ""
+    return Planned(order, work.on_host(why) if name == "host_clock" else work, name, why, tracer)
+
+
+def _check_ranks(request: Request, ranks: int, collector: str) -> None:
+    """Raise PlanError where GPUs are to share a case that the host measures, or processes one that GPUs measure."""
+    on_gpus = collector != "host_clock"
+    if ranks > 1 and on_gpus != request.on_gpus:
+        cure = "write --gpus, or add --collector host_clock" if on_gpus else "write --ranks, for processes that share a case"
+        where = "measures on GPUs" if on_gpus else "uses no GPU"
+        raise PlanError(f"{request.ranks_option} {ranks}: the collector {collector} {where}; {cure}")
+
+
+def record(planned: Planned, stop: Stop, show: Show, say: Say, known: recorder.Known | None = None) -> str:
+    """Verify and measure what is planned, and write the run.
+
+    Args:
+        stop: receives signals. An interrupted run holds what was measured until then.
+        known: the device and its ceilings as an earlier recording found them; None to measure the ceilings.
+
+    Returns:
+        The run's id.
+
+    Raises:
+        CollectorError, ReportError: a tool failed.
+        StoreError: the data folder cannot be written.
+    """
+    order = planned.order
+    for line in salvage(order.data_dir):
+        say(line)
+
+    def into(of: Planned) -> trace_pass.RecordInto:
+        return lambda folder: _pass(of, folder, stop, show, say, known)
+
+    if not planned.tracer:
+        return into(planned)(order.data_dir)
+    return trace_pass.record(order.data_dir, order.label, into(planned), into(_further(planned)), stop)
+
+
+def _further(planned: Planned) -> Planned:
+    """The further pass, which traces."""
+    request = trace_pass.request_of(planned.order.request)
+    why = "a further pass for the trace, whose times do not count"
+    return Planned(replace(planned.order, request=request), make_plan(request), planned.tracer, why)
+
+
+def _pass(planned: Planned, folder: Path, stop: Stop, show: Show, say: Say, known: recorder.Known | None) -> str:
+    """Record with one collector into a folder. Returns the run's id."""
+    order = planned.order
+    headline = planned.headline if planned.why else known.told if known else ""
+    if planned.name in UNDER_TOOL:
+        if headline:
+            say(headline)
+        return UNDER_TOOL[planned.name](order.request, folder, order.label, order.arguments, stop)[0]
+    collector = collector_of(planned.name)
+    start: recorder.StartChild = partial(ChildProcess, planned.name, argv=order.script_arguments)
+    if order.why_here:
+        start = partial(threads.start, collector)
+    with show(headline) as progress, held(planned.work.workloads) if order.why_here else nullcontext():
+        recording = recorder.Recorder(planned.work, collector, progress, order.launcher.start, start, known)
+        return recording.record(folder, order.label, order.arguments, stop)[0]
