@@ -20,7 +20,7 @@ from warpladder.dashboard.ui import template
 from warpladder.data import schema, store
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CudaVariant
-from warpladder.workloads.communication import AllReduce, RowsOf
+from warpladder.workloads.launches import AllReduce, RowsOf
 
 APP: Final = command_line()
 #: Options of such programs, of pytest, of nsys and of the project's modules without click, as far as the text names them.

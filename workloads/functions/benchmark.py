@@ -19,8 +19,10 @@ from warpladder.workloads.api import (
     Workload,
     WorkloadError,
 )
-from warpladder.workloads.functions.arguments import (
+from warpladder.workloads.functions.calls import STREAM, place_of
+from warpladder.workloads.functions.declared import (
     LIBRARIES,
+    Axes,
     caller,
     check_takes_config,
     checked_configs,
@@ -33,12 +35,9 @@ from warpladder.workloads.functions.arguments import (
     declared_at,
     tolerances,
 )
-from warpladder.workloads.functions.axes import Axes
 from warpladder.workloads.functions.extensions import c_function
-from warpladder.workloads.functions.kernels import Extent, Kernel, source_of_kernel
-from warpladder.workloads.functions.making import Maker
-from warpladder.workloads.functions.parameters import STREAM, place_of
 from warpladder.workloads.functions.problem import Problem
+from warpladder.workloads.functions.variants import Extent, Kernel, Maker, source_of_kernel
 
 if TYPE_CHECKING:
     from warpladder import Run
