@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from warpladder.comparing import compare_functions as compare_functions
     from warpladder.dashboard.session.run import Run as Run
     from warpladder.session import open_run as open_run
     from warpladder.session import record as record
@@ -34,6 +35,7 @@ def how_to_install(extra: str) -> str:
 #: What Python finds here at its first use, in the module named: commands that need none of it stay fast.
 _LATER: Final = {
     "Benchmark": "warpladder.workloads.functions.benchmark",
+    "compare_functions": "warpladder.comparing",
     "Run": "warpladder.dashboard.session.run",
     **dict.fromkeys(("open_run", "record", "runs"), "warpladder.session"),
 }

@@ -373,6 +373,9 @@ class Workload:
             if not 0 <= tolerance < 1:  # outputs of zeros have an error of 1
                 raise WorkloadError(f"{self.name}: tolerance of {precision} is {tolerance}; give one from 0 to below 1")
 
+    def __repr__(self) -> str:
+        return f"<Workload {self.name!r}: cases {len(self.cases)}, variants {', '.join(each.name for each in self.variants)}>"
+
     def variant(self, name: str) -> Variant:
         """The variant of that name. Raises KeyError."""
         return {variant.name: variant for variant in self.variants}[name]

@@ -19,6 +19,8 @@ CaseSet = Literal["quick", "report", "full"]
 
 #: Largest number that a column of a run holds.
 LARGEST: Final = 2**63 - 1
+#: Name of the case of a workload without axes.
+ONLY: Final = "only"
 
 
 class WorkloadError(Exception):
@@ -92,7 +94,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        return format_params(self.params)
+        return format_params(self.params) or ONLY
 
 
 def _plain(value: Any) -> Any:

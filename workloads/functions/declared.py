@@ -12,11 +12,11 @@ from itertools import islice, product
 from keyword import iskeyword
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
-from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, WorkloadError, format_params
+from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, Role, WorkloadError, format_params
 from warpladder.workloads.cases import Axis
 from warpladder.workloads.functions.arrays import Form, is_measurable
 from warpladder.workloads.functions.calls import OUT, STREAM, parameters_of, place_of, raised_by
@@ -97,8 +97,28 @@ class Axes:
         return 0
 
 
+def joined_axes(axes: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The axes of `Benchmark`: those of its argument `axes`, then those that are keyword arguments. Raises WorkloadError."""
+    if axes is not None and not isinstance(axes, Mapping):
+        raise WorkloadError(f"axes is {shortened(axes)}; give a dict of values by axis, such as axes={{'n': [1024, 4096]}}")
+    if twice := [name for name in axes or {} if name in keywords]:
+        raise WorkloadError(f"axis {twice[0]} is in axes, and an argument too; leave one out")
+    return {**(axes or {}), **keywords}
+
+
+def refuse_axes(options: Mapping[str, Any]) -> None:
+    """Raise WorkloadError if an option of `Benchmark` has a list, as an axis of its name would."""
+    for name, value in options.items():
+        if isinstance(value, list | tuple | range | np.ndarray):
+            raise WorkloadError(
+                f"{name}={shortened(value)}: {name} is an option of Benchmark; for an axis of this name, give axes={{'{name}': [...]}}"
+            )
+
+
 def _checked_axis(name: str, values: Any) -> list[Any]:
     """The values of an axis, as Python's own. Raises WorkloadError."""
+    if not isinstance(name, str):
+        raise WorkloadError(f"axis {shortened(name)}: not a name; give a text")
     if name in (OUT, STREAM, "rng"):
         raise WorkloadError(f"axis {name}: a parameter of this name has a meaning of its own; choose another name")
     if not name.isidentifier() or iskeyword(name):
@@ -168,6 +188,7 @@ def called_with_axes(function: Callable[..., Any], values: Mapping[str, Any], **
 
 #: Characters of a name.
 _LONGEST: Final = 200
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
 LIBRARIES: Final = ("numpy", "torch", "cupy", "numba", "jax")
 #: Type of the first real input -> precision of a variant that declares none.
 _PRECISIONS: Final[Mapping[str, Precision]] = {
@@ -217,6 +238,18 @@ def checked_title(what: str, title: Any) -> str:
     if not isinstance(title, str):
         raise WorkloadError(f"{what}: title is {shortened(title)}; give a text")
     return title
+
+
+def check_role(where: str, role: Any, unknown: Iterable[str], known: Iterable[str]) -> None:
+    """Raise WorkloadError if a role is none, or for arguments that a variant does not have, such as the flags of earlier versions."""
+    for name in unknown:
+        if name in ROLES:
+            raise WorkloadError(f"{where}: {name}= has gone; give role={name!r}")
+        near = get_close_matches(name, list(known), 1)
+        raise WorkloadError(
+            f"{where}: {name} is no argument of a variant; {f'do you mean {near[0]}?' if near else 'leave it out'}"
+        )
+    choose(f"{where}: role", role or "", ("", *ROLES))
 
 
 def checked_configs(where: str, configs: Any, axes: Iterable[str]) -> tuple[Params, ...]:

@@ -20,7 +20,7 @@ from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.calls import OUT, STREAM, Arguments, check_takes, place_of, raised_by
 from warpladder.workloads.functions.declared import called_with_axes
 
-_NUMBERS: Final = (bool, int, float, complex, str, type(None))
+NUMBERS: Final = (bool, int, float, complex, str, type(None))
 
 
 class Problem:
@@ -70,7 +70,7 @@ class Problem:
                     raise WorkloadError(
                         f"{where}: {name} cannot be read ({_said(error)}); give an array with elements"
                     ) from error
-            elif issubclass(type(value), _NUMBERS):
+            elif issubclass(type(value), NUMBERS):
                 values[name] = value
             else:
                 raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; give arrays, numbers or texts")
@@ -137,7 +137,7 @@ class Problem:
             for name in differentiated:
                 values[name].requires_grad_(True)
             returned = self._returned(case, given, values)
-            found = {name: self._on_host(name, value, where) for name, value in _outputs(returned, where).items()}
+            found = {name: self._on_host(name, value, where) for name, value in outputs_by_name(returned, where).items()}
         forms = self._forms_of(found, list(given.forms.values()))
         if differentiated:
             leaves = [values[name] for name in differentiated]
@@ -211,7 +211,7 @@ class Problem:
         )
 
 
-def _outputs(returned: Any, where: str) -> dict[str, Any]:
+def outputs_by_name(returned: Any, where: str) -> dict[str, Any]:
     """What the reference returned, by name: `out`, or `out0`, `out1` and so on, unless it returned a dict. Raises WorkloadError."""
     if issubclass(type(returned), Mapping):
         if bad := [name for name in returned if not isinstance(name, str) or not name.isidentifier()]:

@@ -204,7 +204,7 @@ class Maker:
         return FunctionVariant(
             name,
             given["title"] or name,
-            given["roles"][0] if given["roles"] else beside,
+            given["role"] or beside,
             **self._common(given),
             skip=partial(skip_reason, given["skip"]) if given["skip"] else FunctionVariant.skip,
             function=function,
@@ -220,7 +220,7 @@ class Maker:
         return CudaVariant(
             name,
             given["title"] or name,
-            given["roles"][0] if given["roles"] else "rung",
+            given["role"] or "rung",
             **self._common(given),
             skip=partial(skip_reason, given["skip"]) if given["skip"] else CudaVariant.skip,
             source=source,
