@@ -105,6 +105,18 @@ def test_without_arguments_outputs_are_compared_once_and_the_result_says_what_is
     assert set(statuses(run).values()) == {"ok"} and "no output was compared" in run.notes[0]
 
 
+def test_the_run_has_the_source_of_each_function(compare: Callable[..., Comparison]) -> None:
+    for run in (
+        compare(double, added, args=X),
+        compare(double, added, args={"x": X}),
+        compare(doubled_in_place, double, args=X),
+    ):
+        texts = run._run.table("variants").set_index("variant")["source_text"]
+        assert texts["double"].endswith("def double(x: np.ndarray) -> Any:\n    return 2 * x\n")
+    run = compare(lambda: double(X), lambda: added(X))
+    assert "lambda: added(X)" in run._run.table("variants")["source_text"].iloc[1]
+
+
 def test_arguments_that_may_not_change_stay_as_they_are_and_the_result_says_so(compare: Callable[..., Comparison]) -> None:
     def symmetric(a: np.ndarray) -> Any:
         assert (a == a.T).all()

@@ -1,12 +1,12 @@
 """Compares functions on arguments that are at hand, without a file that declares a benchmark."""
 
+import functools
 import html
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -210,7 +210,7 @@ def _maker(
     if not any(map(_is_scaled, values)):
         return keywords, lambda rng: values, [f"not checked: no argument holds real numbers; {_SAME}"]
     for by_element in (True, False):
-        fresh = partial(_fresh, values, by_element)
+        fresh = functools.partial(_fresh, values, by_element)
         if all(_works(first, keywords, fresh(np.random.default_rng(seed))) for seed in range(_TRIALS)):
             return keywords, fresh, []
     return keywords, lambda rng: values, [f"not checked: the first function fails with arguments other than these; {_SAME}"]
@@ -305,8 +305,9 @@ def _call(function: Callable[..., Any], keywords: Sequence[str], changed: Sequen
 
 def _standing_for(function: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
     """A function of ours whose source is that of the user's. Its parameters are its own."""
-    call.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]
-    call.__wrapped__ = function  # type: ignore[attr-defined]
+    own = inspect.signature(call)
+    functools.update_wrapper(call, function)
+    call.__signature__ = own  # type: ignore[attr-defined]
     return call
 
 
