@@ -253,11 +253,11 @@ def _scaled(array: Any, by_element: bool, rng: np.random.Generator) -> Any:
     match arrays.library_of(array):
         case "torch":
             return array.detach() * sys.modules["torch"].from_numpy(factors).to(array)
-        case "numpy":
-            return (array * factors).astype(array.dtype)
-        case library:
-            module = sys.modules[library]
-            return array * getattr(module, "numpy", module).asarray(factors, dtype=array.dtype)
+        case "cupy":
+            return array * sys.modules["cupy"].asarray(factors, dtype=array.dtype)
+        case "jax":
+            return array * sys.modules["jax"].numpy.asarray(factors, dtype=array.dtype)
+    return (array * factors).astype(array.dtype)
 
 
 def _tried(

@@ -18,7 +18,7 @@ def test_functions_of_cupy_are_timed_on_the_device_and_verified(tmp_path: Path) 
     )
     table = run.table(scope="device", cache="cold").set_index("variant")
     assert list(table["status"]) == ["ok", "ok", "wrong_result"] and run.notes == ()
-    assert table.loc["one", "speedup"] > 1.2
+    assert table.loc["one", "speedup"] > 1.1
     code = 'extern "C" __global__ void twice(const float* x, float* y) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = 2 * x[i]; }'
     kernel, out = cupy.RawKernel(code, "twice"), cupy.empty_like(x)
     run = warpladder.compare_functions(
