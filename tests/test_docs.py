@@ -20,7 +20,7 @@ from warpladder.dashboard.ui import template
 from warpladder.data import schema, store
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CudaVariant
-from warpladder.workloads.communication import AllReduce, RowsOf
+from warpladder.workloads.launches import AllReduce, RowsOf
 
 APP: Final = command_line()
 #: Options of such programs, of pytest, of nsys and of the project's modules without click, as far as the text names them.
@@ -70,6 +70,10 @@ def _example(names: dict[str, Any]) -> None:
     assert names["WORKLOAD"].name == "row_sum"
 
 
+def _compared(names: dict[str, Any]) -> None:
+    assert list(names["result"].table()["status"]) == ["ok", "ok"] and not names["result"].notes
+
+
 #: What the Python blocks of docs/ define -> what is asked of it.
 DEFINED: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
     "WORKLOAD": _example,
@@ -77,13 +81,15 @@ DEFINED: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
     "launches": _launches,
     "table": _calls,
     "run": _run,
+    "result": _compared,
 }
 
 
 @pytest.mark.parametrize(
     "block", [block for block in BLOCKS if block.language == "python" and block.page.name not in OWN_TESTS], ids=str
 )
-def test_a_block_of_python_does_what_its_page_says(block: Block) -> None:
+def test_a_block_of_python_does_what_its_page_says(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {
         "make_case": lambda rows: Case({"rows": rows}, 0, 0),
         "step": lambda inputs, outputs: outputs["w"].fill(1.0),

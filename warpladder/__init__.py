@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from warpladder.api import open_run, record, runs
     from warpladder.benchmark import Benchmark
+    from warpladder.comparing import compare_functions
     from warpladder.dashboard.session.run import Run
     from warpladder.errors import Error
 
-__all__ = ["Benchmark", "Error", "Run", "open_run", "record", "runs"]
+__all__ = ["Benchmark", "Error", "Run", "compare_functions", "open_run", "record", "runs"]
 __version__ = "0.1.0"
 
 #: What is imported when it is first used, and its module: commands that need none of it start fast.
 _LATER: Final = {
     "Benchmark": "warpladder.benchmark",
+    "compare_functions": "warpladder.comparing",
     "Error": "warpladder.errors",
     "Run": "warpladder.dashboard.session.run",
     **dict.fromkeys(("open_run", "record", "runs"), "warpladder.api"),

@@ -19,10 +19,11 @@ from typing import Final, Literal
 import numpy as np
 
 from warpladder.installation import ROOT
-from warpladder.workloads.axes import Axis, AxisError, describe, parse_params
 from warpladder.workloads.cases import (
     LARGEST,
     Array,
+    Axis,
+    AxisError,
     Buffer,
     Buffers,
     Case,
@@ -31,11 +32,12 @@ from warpladder.workloads.cases import (
     Params,
     Part,
     WorkloadError,
+    describe,
     format_params,
+    parse_params,
     split_evenly,
 )
-from warpladder.workloads.end_to_end import EndToEnd, Overlapped, Pageable, Pinned
-from warpladder.workloads.launches import Launch, Step, TensorMap, ceil_div, kernels_of
+from warpladder.workloads.launches import EndToEnd, Launch, Overlapped, Pageable, Pinned, Step, TensorMap, ceil_div, kernels_of
 from warpladder.workloads.sources import Constants, parse_header, read_source
 
 __all__ = [
@@ -370,6 +372,9 @@ class Workload:
         for precision, tolerance in self.tolerance.items():
             if not 0 <= tolerance < 1:  # outputs of zeros have an error of 1
                 raise WorkloadError(f"{self.name}: tolerance of {precision} is {tolerance}; give one from 0 to below 1")
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.name!r}: cases {len(self.cases)}, variants {', '.join(each.name for each in self.variants)}>"
 
     def variant(self, name: str) -> Variant:
         """The variant of that name. Raises KeyError."""

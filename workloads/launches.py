@@ -1,10 +1,82 @@
-"""Kernel launches and their arguments."""
+"""What an operation does: kernel launches and their arguments, averages over ranks, and the copies of its inputs and outputs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
-from warpladder.workloads.communication import AllReduce
+from warpladder.workloads.cases import Case, Params, Part
+
+# -- averages over ranks ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowsOf:
+    """Rows of a buffer along its first axis. A launch that takes them gets the address of the first row; an `AllReduce`
+    averages them."""
+
+    buffer: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class AllReduce:
+    """A step among launches that replaces buffers of float32 by their average over all ranks. In a single process it does
+    nothing.
+
+    Attributes:
+        buffers: names of inputs, outputs or scratch, or rows of them. They have the same shapes on every rank.
+        by: `nccl`: between the GPUs. `mpi`: through page-locked host memory; the buffers are copied to the host, averaged by
+            MPI_Allreduce and copied back.
+        beside: it runs in a stream of its own, beside later launches that do not take its buffers. Launches that take them wait
+            for it, and so does the end of the operation.
+    """
+
+    buffers: tuple[str | RowsOf, ...]
+    by: Literal["nccl", "mpi"] = "nccl"
+    beside: bool = False
+
+    def __post_init__(self) -> None:
+        if self.by == "mpi" and self.beside:
+            raise ValueError("an allreduce by MPI waits for the device, so nothing runs beside it; take nccl, or beside=False")
+
+
+class Communicator(Protocol):
+    """Joins the ranks that share a case. Host and library variants with `communicates=True` are given one.
+
+    Attributes:
+        rank: number of this process among the ranks, from 0.
+        size: number of ranks.
+    """
+
+    rank: int
+    size: int
+
+    def average(self, arrays: Sequence[Any]) -> None:
+        """Replace each NumPy array by its average over all ranks. Every rank calls it, with arrays of the same shapes."""
+        ...
+
+    def broadcast(self, value: Any) -> Any:
+        """The value that rank 0 passed. Every rank calls it."""
+        ...
+
+
+class Alone:
+    """The communicator of a process that shares its case with no other."""
+
+    rank, size = 0, 1
+
+    def average(self, arrays: Sequence[Any]) -> None:
+        """Does nothing: the average over one rank is the array itself."""
+
+    def broadcast(self, value: Any) -> Any:
+        return value
+
+
+ALONE = Alone()
+
+
+# -- launches --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -65,3 +137,63 @@ def kernels_of(steps: Sequence[Step]) -> tuple[Launch, ...]:
 def ceil_div(a: int, b: int) -> int:
     """The least number of blocks of size b that cover a."""
     return -(-a // b)
+
+
+# -- copies ----------------------------------------------------------------------------------------------------------------------
+
+
+def _whole(case: Case, config: Params) -> Sequence[Part]:
+    return [Part(case, 0)]
+
+
+@dataclass(frozen=True)
+class Pageable:
+    """From and to ordinary host memory, before and after the kernels."""
+
+    transfer: ClassVar = "pageable"
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """The same with page-locked host memory, which the device reads and writes directly."""
+
+    transfer: ClassVar = "pinned"
+
+
+@dataclass(frozen=True)
+class Overlapped:
+    """From and to page-locked memory, in streams beside the kernels. A kernel waits only for the inputs that it names.
+
+    The outputs of a part leave as soon as its kernels are done.
+
+    Attributes:
+        parts: the parts of a case, in order; by default one part, which is the case. A part uses the beginning of the scratch of the
+            whole case, in the shape that its own case asks for.
+        streams: streams of kernels that the parts take in turn. With two, kernels of one part fill the multiprocessors that the last
+            blocks of another part leave idle. Each stream has scratch of its own, except for scratch that launches with `once` take and
+            that is not `zeroed`.
+        gathered: inputs that are the same on all ranks that share the case. Each rank copies a piece of them from its host, and NCCL
+            gathers the other pieces: links between GPUs are wider than those to the host.
+        together_bytes: inputs of at most so many bytes are copied whole, in one copy before all others. A copy takes some µs,
+            however small it is, and the first kernels often wait for several small inputs. 0 copies each input by itself.
+    """
+
+    parts: Callable[[Case, Params], Sequence[Part]] = _whole
+    streams: int = 1
+    gathered: tuple[str, ...] = ()
+    together_bytes: int = 0
+    transfer: ClassVar = "overlapped"
+
+
+EndToEnd: TypeAlias = Pageable | Pinned | Overlapped
+
+
+# -- Hopper's hardware, for launches of kernels on warpgroups; see `hopper.cuh` --------------------------------------------------
+
+#: Multiprocessors of an H100 SXM and an H200. On other GPUs the kernels are correct, but slower.
+MULTIPROCESSORS: Final = 132
+#: Threads of a warpgroup.
+WARPGROUP_THREADS: Final = 128
+#: The 128-byte swizzle needs stages that begin at a multiple of this. A block asks for this much dynamic shared memory more, to
+#: align them.
+ALIGNMENT_BYTES: Final = 1024

@@ -4,7 +4,7 @@ import itertools
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator
+import traceback
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -91,20 +91,13 @@ def _in_traceback(error: BaseException) -> tuple[Place | None, bool]:
     if isinstance(error, SyntaxError) and error.filename and is_own(error.filename) and Path(error.filename).is_file():
         return Place(error.filename, error.lineno or 0), True
     place, ours = None, False
-    for file, line in _frames(error):
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
         if is_own(file):
-            place, ours = Place(file, line), False
+            place, ours = Place(file, line or 0), False
         else:
             ours = ours or _is_ours(file)
     return place, place is not None and not ours
-
-
-def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
-    """File and line of each frame of the traceback, the deepest last."""
-    at = error.__traceback__
-    while at is not None:
-        yield at.tb_frame.f_code.co_filename, at.tb_lineno or 0
-        at = at.tb_next
 
 
 @cache

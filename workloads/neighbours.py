@@ -4,6 +4,10 @@ The files of a folder become modules of a package whose name is derived from the
 in that package first, then in the usual places. So two folders may both have a `helpers.py`, and a `data.py` beside a workload
 does not hide ours. The importing module decides where an import looks, so an import inside a function works too, long after the
 file was loaded.
+
+`sys.path` with `importlib` alone was tried. A module that a function imports when it runs is then that of the folder that was loaded last:
+of two files with a `helpers.py` each, one calls the other's without a word. A `queue.py` beside the file would also take the place of
+Python's own in the whole process.
 """
 
 import builtins

@@ -11,7 +11,7 @@ import numpy as np
 
 from warpladder.data.names import Phase
 from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload
-from warpladder.workloads.communication import Alone, Communicator
+from warpladder.workloads.launches import Alone, Communicator
 
 #: Bytes compared at once; they fit a processor's cache.
 _CHUNK_BYTES: Final = 1 << 18

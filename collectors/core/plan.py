@@ -15,7 +15,7 @@ from warpladder.collectors.core.verdicts import Cell
 from warpladder.errors import Error
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
-from warpladder.workloads.axes import AxisError, sweep
+from warpladder.workloads.cases import AxisError, sweep
 
 CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
 

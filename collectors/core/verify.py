@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.workloads.api import Array, Buffer, Buffers, WorkloadError
-from warpladder.workloads.small_floats import STORAGE, widened
+from warpladder.workloads.cases import STORAGE, widened
 
 #: Elements compared at once: few enough for the processor's caches, and enough to keep a device busy.
 _HOST_CHUNK: Final = 1 << 16

@@ -17,8 +17,8 @@ from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TO
 from warpladder.data import hand_over
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, LibraryVariant, NotInstalled, Params, Repacked
-from warpladder.workloads.communication import Communicator
-from warpladder.workloads.functions.variant import FunctionVariant
+from warpladder.workloads.functions.variants import FunctionVariant
+from warpladder.workloads.launches import Communicator
 from warpladder.workloads.stepwise import Stepwise
 
 _REPACKED: Final = "an input is copied into the layout of the library whenever it changes, outside of the device time"

@@ -15,7 +15,7 @@ from warpladder.collectors.cuda.launch import bind, load
 from warpladder.collectors.host.host_clock import durations_ns
 from warpladder.data.names import Ceiling
 from warpladder.workloads.api import Constants, CudaVariant, Launch
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, WARPGROUP_THREADS
+from warpladder.workloads.launches import ALIGNMENT_BYTES, WARPGROUP_THREADS
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _MEDIAN: Final = f"median of {REPETITIONS}"

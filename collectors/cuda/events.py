@@ -58,7 +58,7 @@ from warpladder.workloads.api import (
     WrongOutput,
     kernels_of,
 )
-from warpladder.workloads.functions.variant import FunctionVariant
+from warpladder.workloads.functions.variants import FunctionVariant
 
 
 class CudaBench:

@@ -31,8 +31,8 @@ from warpladder.collectors.core.verify import overwrite, poison, poison_free_mem
 from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload, WrongOutput
-from warpladder.workloads.communication import Communicator
-from warpladder.workloads.functions.variant import FunctionVariant
+from warpladder.workloads.functions.variants import FunctionVariant
+from warpladder.workloads.launches import Communicator
 
 NAME: Final = "host_clock"
 #: In messages of NumPy and Numba, without hyphens, when code writes to a read-only array.

@@ -91,7 +91,7 @@ def warp_bins(x, out, blocks, stream):
     count_by_warp[blocks, 256, stream](x.view(np.uint32), out)
 
 
-@bench.variant(arrays="cupy", peer=True, requires=["cupy"])
+@bench.variant(arrays="cupy", role="peer", requires=["cupy"])
 def cupy_bincount(x):
     """Idea: CuPy's own function. It waits for the GPU twice, to learn the least and the largest value."""
     import cupy

@@ -132,7 +132,7 @@ def vectors(x, out, blocks):
     launch("vectors", x, out, blocks)
 
 
-@bench.variant(peer=True)
+@bench.variant(role="peer")
 def cupy_sum(x):
     return x.sum()
 

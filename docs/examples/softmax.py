@@ -20,7 +20,7 @@ def softmax(x):
     return torch.softmax(x, dim=1)
 
 
-bench.variant(torch.compile(softmax), name="compiled", peer=True)
+bench.variant(torch.compile(softmax), name="compiled", role="peer")
 
 with suppress(ImportError):  # without Triton, `fused` is skipped
     import triton

@@ -37,8 +37,8 @@ VARIANTS = {
     "wrong": "@bench.variant\ndef wrong(x):\n    return 2 * x.sum(axis=1)\n",
     "raises": "@bench.variant\ndef raises(x):\n    raise ValueError('no such tile')\n",
     "dies": "@bench.variant\ndef dies(x):\n    import os\n    os.kill(os.getpid(), 9)\n",
-    "peer": "@bench.variant(peer=True)\ndef peer(x):\n    return 2 * x.sum(axis=1)\n",
-    "pitfall": "@bench.variant(specimen=True)\ndef pitfall(x):\n    return 2 * x.sum(axis=1)\n",
+    "peer": "@bench.variant(role='peer')\ndef peer(x):\n    return 2 * x.sum(axis=1)\n",
+    "pitfall": "@bench.variant(role='specimen')\ndef pitfall(x):\n    return 2 * x.sum(axis=1)\n",
     "absent": "@bench.variant(requires=['no_such_module'])\ndef absent(x):\n    return x.sum(axis=1)\n",
 }
 

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, CaseSet, Params
-from warpladder.workloads.axes import Axis
+from warpladder.workloads.cases import Axis
 
 Pair = tuple[int, int]
 

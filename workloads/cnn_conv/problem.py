@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, CaseSet, Params
-from warpladder.workloads.axes import Axis, AxisError
+from warpladder.workloads.cases import Axis, AxisError
 
 SIZE: Final = 7  # of the filters, along both sides
 ODD_SHAPE: Final = "3x37x41"  # batch, height and width: no multiple of any tile

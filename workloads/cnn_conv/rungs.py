@@ -9,7 +9,7 @@ import numpy as np
 
 from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, Precision, ceil_div
 from warpladder.workloads.cnn_conv.problem import SIZE, Shape, shape_of
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
+from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 

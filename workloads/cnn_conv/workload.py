@@ -3,9 +3,9 @@
 from typing import Final
 
 from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.cases import up_to
 from warpladder.workloads.cnn_conv import host, peers, problem
 from warpladder.workloads.cnn_conv.rungs import CUDA_VARIANTS
-from warpladder.workloads.limits import up_to
 
 #: Relative L2 error that passes. Operands are uniform in [-1, 1), an output is a sum of 49 or 196 products.
 #: fp32: each addition rounds up or down by up to 2^-24. An H200 has 1.3e-7 and 2.5e-7; four times that passes.

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.workloads.api import Array, NotInstalled, WrongOutput
-from warpladder.workloads.small_floats import STORAGE, widened
+from warpladder.workloads.cases import STORAGE, widened
 
 #: Integers of PyTorch and NumPy alike that have the bits of a type that NumPy lacks.
 _SIGNED: Final = {"uint8": "int8", "uint16": "int16"}
@@ -89,6 +89,12 @@ def dtype_of(value: Any) -> str:
     """The name of an array's type, alike in all libraries."""
     dtype = value.dtype
     return str(dtype).removeprefix("torch.") if library_of(value) == "torch" else str(getattr(dtype, "name", dtype))
+
+
+def is_inexact(value: Any) -> bool:
+    """Whether an array holds real or complex numbers that a library can multiply: types of 8 bits cannot."""
+    dtype = dtype_of(value)
+    return dtype == "bfloat16" or (dtype not in STORAGE and np.dtype(dtype).kind in "fc")
 
 
 def described(value: Any) -> str:
@@ -300,7 +306,7 @@ def taken(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
         raise WrongOutput(f"output {name} has shape {tuple(value.shape)}, and the reference's has {form.shape}; {cure}")
     if library == "torch" and value.device.type not in ("cpu", "cuda"):
         raise WrongOutput(f"output {name} is on the device {value.device.type}; return it where the variant runs")
-    if _is_on_gpu(value, library) != on_gpu:
+    if is_on_gpu(value, library) != on_gpu:
         here, there = ("the host", "the GPU") if on_gpu else ("the GPU", "the host")
         raise WrongOutput(f"output {name} is on {here}, and the variant runs on {there}; return an array that is there")
     if library == "torch" and str(value.layout) != "torch.strided":
@@ -308,7 +314,8 @@ def taken(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
     return _on_device(value, library, dtype) if on_gpu else on_host(value)
 
 
-def _is_on_gpu(value: Any, library: str) -> bool:
+def is_on_gpu(value: Any, library: str) -> bool:
+    """Whether an array of a library is on the GPU."""
     match library:
         case "torch":
             return bool(value.is_cuda)

@@ -19,9 +19,12 @@ from warpladder.workloads.api import (
     Workload,
     WorkloadError,
 )
-from warpladder.workloads.functions.arguments import (
+from warpladder.workloads.functions.calls import STREAM, place_of
+from warpladder.workloads.functions.declared import (
     LIBRARIES,
+    Axes,
     caller,
+    check_role,
     check_takes_config,
     checked_configs,
     checked_function,
@@ -31,14 +34,13 @@ from warpladder.workloads.functions.arguments import (
     checked_title,
     choose,
     declared_at,
+    joined_axes,
+    refuse_axes,
     tolerances,
 )
-from warpladder.workloads.functions.axes import Axes
 from warpladder.workloads.functions.extensions import c_function
-from warpladder.workloads.functions.kernels import Extent, Kernel, source_of_kernel
-from warpladder.workloads.functions.making import Maker
-from warpladder.workloads.functions.parameters import STREAM, place_of
 from warpladder.workloads.functions.problem import Problem
+from warpladder.workloads.functions.variants import Extent, Kernel, Maker, source_of_kernel
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -48,6 +50,8 @@ class Benchmark:
 
     Args:
         name: of the workload, in the data and on pages.
+        axes: the axes by name, each with its values; every combination is a case. An axis may also be a keyword argument of its own,
+            `n=[1024, 4096]`, unless it has the name of another argument.
         title: a few words for pages; the name by default.
         arrays: library whose arrays the variants take: `numpy`, `torch`, `cupy`, `numba` or `jax`. By default it is that of the arrays
             that `inputs` gives.
@@ -57,7 +61,6 @@ class Benchmark:
             `warpladder.workloads.api`. Outputs of whole numbers must be equal.
         gradients: whether the gradients with respect to the inputs of real numbers are outputs too, or the names of such inputs. The
             functions compute the forward pass on PyTorch's tensors; `forward` and `backward` are timed as phases.
-        axes: the axes, each with its values; every combination is a case.
 
     Raises:
         WorkloadError: an argument is wrong.
@@ -65,22 +68,28 @@ class Benchmark:
 
     def __init__(
         self,
-        name: str,
+        name: str = "",
+        /,
         *,
+        axes: Mapping[str, Sequence[Any]] | None = None,
         title: str = "",
         arrays: str = "",
         device: str = "",
         flops: Callable[..., float] | int | None = None,
         tolerance: float | Mapping[str, float] | None = None,
         gradients: bool | Sequence[str] = False,
-        **axes: Sequence[Any],
+        **more: Any,
     ) -> None:
+        if isinstance(more.get("name"), str) and not name:
+            name = more.pop("name")
+        options = {"name": more.pop("name", None), "title": title, "arrays": arrays, "device": device, "flops": flops}
+        refuse_axes({**options, "tolerance": tolerance})
         self.name, self.title = checked_name("the benchmark's name", name), checked_title(name, title) or name
         self.file = caller()
         choose("arrays", arrays, ("", *LIBRARIES))
         choose("device", device, ("", "gpu", "cpu"))
         self._library, self._device = arrays, device
-        self._axes = Axes(axes, flops)
+        self._axes = Axes(joined_axes(axes, more), flops)
         self._tolerance = tolerances(tolerance)
         self._gradients = gradients
         self._inputs: Callable[..., Any] | None = None
@@ -131,15 +140,14 @@ class Benchmark:
         name: str = "",
         title: str = "",
         baseline: bool = False,
-        peer: bool = False,
-        ceiling: bool = False,
-        specimen: bool = False,
+        role: Role | None = None,
         precision: Precision | None = None,
         configs: Sequence[Params] = ({},),
         arrays: str = "",
         writes_inputs: bool = False,
         requires: Sequence[str] = (),
         skip: Callable[..., str | None] | None = None,
+        **unknown: Any,
     ) -> Any:
         """Declare a function that is measured. Rungs stand on the ladder in the order of their declaration.
 
@@ -154,8 +162,8 @@ class Benchmark:
             name: by default that of the function.
             title: a few words for charts; the name by default.
             baseline: speedups are counted from it; by default from the first variant.
-            peer, ceiling, specimen: it is compared as a library's, as the least that anyone must do, or as a known pitfall; by
-                default as a rung.
+            role: what it is compared as: a `rung`, a library's `peer`, a `ceiling` (the least that anyone must do), a `specimen` (a
+                known pitfall), or `host` beside the ladder. By default it is a rung, and `host` for NumPy's arrays beside a GPU's.
             precision: arithmetic of the products, such as `tf32`; by default that of the first input of real numbers.
             configs: the values of its parameters to try; the best of them stands for the variant.
             arrays: library whose arrays it takes; by default that of the benchmark.
@@ -167,14 +175,13 @@ class Benchmark:
         Raises:
             WorkloadError: an argument is wrong.
         """
-        roles = self._roles(name or "variant", peer=peer, ceiling=ceiling, specimen=specimen)
         given = {
-            "name": name, "title": title, "baseline": baseline, "roles": roles, "precision": precision, "configs": configs,
+            "name": name, "title": title, "baseline": baseline, "role": role, "precision": precision, "configs": configs,
             "arrays": arrays, "writes_inputs": writes_inputs, "requires": requires, "skip": skip,
         }  # fmt: skip
 
         def declare(function: _F) -> _F:
-            self._declare(function, **given)
+            self._declare(function, unknown, **given)
             return function
 
         return declare if function is None else declare(function)
@@ -192,12 +199,11 @@ class Benchmark:
         name: str = "",
         title: str = "",
         baseline: bool = False,
-        peer: bool = False,
-        ceiling: bool = False,
-        specimen: bool = False,
+        role: Role | None = None,
         precision: Precision | None = None,
         configs: Sequence[Params] = ({},),
         skip: Callable[..., str | None] | None = None,
+        **unknown: Any,
     ) -> None:
         """Declare a kernel of CUDA C++ that is measured. NVRTC compiles it as C++17.
 
@@ -220,14 +226,14 @@ class Benchmark:
             WorkloadError: an argument is wrong.
         """
         name = name or kernel.partition("<")[0].rpartition("::")[2]
-        roles = self._roles(name, peer=peer, ceiling=ceiling, specimen=specimen)
+        check_role(name, role, unknown, self.cuda.__annotations__)
         choose(f"{name}: precision", precision or "", ("", *TOLERANCE))
         configs = checked_configs(name, configs, self._axes.values)
         code = source_of_kernel(source, self.file)
         launch = Kernel(f"{self.name}: {name}", kernel, grid, block, args, shared)
 
         given = {
-            "title": title, "roles": roles, "precision": precision, "configs": configs, "skip": skip, "options": tuple(options),
+            "title": title, "role": role, "precision": precision, "configs": configs, "skip": skip, "options": tuple(options),
         }  # fmt: skip
         self._has_kernels = True
         self._add(name, baseline, lambda maker: maker.kernel(name, code, launch, given))
@@ -262,18 +268,13 @@ class Benchmark:
         made = c_function(library, function, args, types=types, returns=returns, source=source, beside=folder)
         self.variant(made, **{"name": function, **options})
 
-    def _roles(self, where: str, **given: bool) -> list[Role]:
-        roles: list[Any] = [role for role, is_given in given.items() if is_given]
-        if len(roles) > 1:
-            raise WorkloadError(f"{where} is declared as {' and '.join(roles)}; choose one")
-        return roles
-
-    def _declare(self, function: Callable[..., Any], **given: Any) -> None:
+    def _declare(self, function: Callable[..., Any], unknown: Mapping[str, Any], **given: Any) -> None:
         checked_function(function, "variant")
         name = given["name"] or getattr(function, "__name__", "")
         where = place_of(function)
         if not name or name == "<lambda>":
             raise WorkloadError(f"{where} has no name; give the variant one: name='...'")
+        check_role(where, given["role"], unknown, given)
         choose(f"{where}: arrays", given["arrays"], ("", *LIBRARIES))
         choose(f"{where}: precision", given["precision"] or "", ("", *TOLERANCE))
         given["configs"] = checked_configs(where, given["configs"], self._axes.values)
@@ -300,6 +301,11 @@ class Benchmark:
     def _forget(self) -> None:
         """Make the workload anew when it is next asked for."""
         self.__dict__.pop("workload", None)
+
+    def __repr__(self) -> str:
+        axes = "".join(f", {name}={list(values)!r}" for name, values in self._axes.values.items())
+        names = [f"{each} (baseline)" if each == self._baseline else each for each in self._names]
+        return f"<Benchmark {self.name!r}{axes}: {', '.join(names) or 'no variants'}>"
 
     @property
     def variants(self) -> tuple[str, ...]:

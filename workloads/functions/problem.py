@@ -14,14 +14,13 @@ import numpy as np
 
 from warpladder.workloads import locate
 from warpladder.workloads.api import Buffer, Case, WorkloadError
-from warpladder.workloads.functions import arrays, gradients
+from warpladder.workloads.cases import widened
+from warpladder.workloads.functions import arrays, calls
 from warpladder.workloads.functions.arrays import Form
-from warpladder.workloads.functions.axes import called_with_axes
-from warpladder.workloads.functions.given import Arguments, check_takes
-from warpladder.workloads.functions.parameters import OUT, STREAM, place_of, raised_by
-from warpladder.workloads.small_floats import widened
+from warpladder.workloads.functions.calls import OUT, STREAM, Arguments, check_takes, place_of, raised_by
+from warpladder.workloads.functions.declared import called_with_axes
 
-_NUMBERS: Final = (bool, int, float, complex, str, type(None))
+NUMBERS: Final = (bool, int, float, complex, str, type(None))
 
 
 class Problem:
@@ -71,7 +70,7 @@ class Problem:
                     raise WorkloadError(
                         f"{where}: {name} cannot be read ({_said(error)}); give an array with elements"
                     ) from error
-            elif issubclass(type(value), _NUMBERS):
+            elif issubclass(type(value), NUMBERS):
                 values[name] = value
             else:
                 raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; give arrays, numbers or texts")
@@ -118,7 +117,7 @@ class Problem:
 
     def gradients(self, case: Case) -> tuple[str, ...]:
         """The inputs whose gradients are outputs."""
-        return gradients.wanted(self._gradients, self._given[case.name].forms)
+        return calls.differentiated_of(self._gradients, self._given[case.name].forms)
 
     def reference(self, case: Case, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The right outputs by name. The function is called with real numbers in float64.
@@ -138,17 +137,17 @@ class Problem:
             for name in differentiated:
                 values[name].requires_grad_(True)
             returned = self._returned(case, given, values)
-            found = {name: self._on_host(name, value, where) for name, value in _outputs(returned, where).items()}
+            found = {name: self._on_host(name, value, where) for name, value in outputs_by_name(returned, where).items()}
         forms = self._forms_of(found, list(given.forms.values()))
         if differentiated:
             leaves = [values[name] for name in differentiated]
             real = {name: form for name, form in forms.items() if form.is_real}
-            upstream = gradients.upstream_of(real, leaves[0], double=True)
-            computed = gradients.backward(returned, leaves, upstream)
+            upstream = calls.upstream_of(real, leaves[0], double=True)
+            computed = calls.backward(returned, leaves, upstream)
             for name, value in zip(differentiated, computed, strict=True):
                 form = given.forms[name]
-                forms[gradients.gradient_of(name)] = Form(form.library, form.dtype, form.shape, tuple(range(len(form.shape))))
-                found[gradients.gradient_of(name)] = self._on_host(name, value, where)
+                forms[calls.gradient_of(name)] = Form(form.library, form.dtype, form.shape, tuple(range(len(form.shape))))
+                found[calls.gradient_of(name)] = self._on_host(name, value, where)
         self._gave[case.name] = forms
         return found
 
@@ -212,7 +211,7 @@ class Problem:
         )
 
 
-def _outputs(returned: Any, where: str) -> dict[str, Any]:
+def outputs_by_name(returned: Any, where: str) -> dict[str, Any]:
     """What the reference returned, by name: `out`, or `out0`, `out1` and so on, unless it returned a dict. Raises WorkloadError."""
     if issubclass(type(returned), Mapping):
         if bad := [name for name in returned if not isinstance(name, str) or not name.isidentifier()]:

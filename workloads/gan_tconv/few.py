@@ -18,7 +18,7 @@ from warpladder.workloads.gan_tconv.problem import (
     layers,
     side_of,
 )
-from warpladder.workloads.hopper import MULTIPROCESSORS
+from warpladder.workloads.launches import MULTIPROCESSORS
 
 _OF: Final = Constants(Path(__file__).parent / "kernels" / "few_images.cuh")
 _TAPS: Final = KERNEL_SIZE**2

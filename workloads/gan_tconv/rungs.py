@@ -20,9 +20,9 @@ from warpladder.workloads.api import (
     Precision,
     ceil_div,
 )
+from warpladder.workloads.cases import up_to
 from warpladder.workloads.gan_tconv import few, phases, wgmma
 from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
-from warpladder.workloads.limits import up_to
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 

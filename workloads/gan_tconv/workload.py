@@ -3,10 +3,9 @@
 from typing import Final
 
 from warpladder.workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
-from warpladder.workloads.axes import Axis
+from warpladder.workloads.cases import Axis, up_to
 from warpladder.workloads.gan_tconv import host, peers, problem
 from warpladder.workloads.gan_tconv.rungs import CUDA_VARIANTS
-from warpladder.workloads.limits import up_to
 from warpladder.workloads.torch_bridge import COMPILER
 
 #: Relative L2 error that passes. The longest sum has 4,608 products. A single float32 accumulator has an error of 1e-6 after

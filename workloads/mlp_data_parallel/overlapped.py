@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, Launch, Params, Step, ceil_div, split_evenly
-from warpladder.workloads.communication import AllReduce, RowsOf
+from warpladder.workloads.launches import AllReduce, RowsOf
 from warpladder.workloads.mlp_training import fused
 from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Step
-from warpladder.workloads.communication import AllReduce
+from warpladder.workloads.launches import AllReduce
 from warpladder.workloads.mlp_data_parallel import overlapped
 from warpladder.workloads.mlp_training import fused, wgmma
 from warpladder.workloads.mlp_training.problem import OUTPUTS

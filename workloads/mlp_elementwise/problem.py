@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
-from warpladder.workloads.axes import Axis
+from warpladder.workloads.cases import Axis
 
 #: Operation -> arithmetic operations of an element by its definition. An exponential counts as one, and so does a division.
 #: softmax: comparison with the largest, subtraction, exponential, addition, division.

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, Constants, CudaVariant, Launch, Params, TensorMap, ceil_div
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
+from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
 from warpladder.workloads.mlp_gemm.rungs import KERNELS
 

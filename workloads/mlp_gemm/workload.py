@@ -1,8 +1,7 @@
 """D = alpha A B + beta C in column-major float32: the product that takes most of the time of a perceptron's training."""
 
 from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
-from warpladder.workloads.axes import Axis
-from warpladder.workloads.limits import up_to
+from warpladder.workloads.cases import Axis, up_to
 from warpladder.workloads.mlp_gemm import host, peers, problem
 from warpladder.workloads.mlp_gemm.rungs import CUDA_VARIANTS
 from warpladder.workloads.mlp_gemm.wgmma import WGMMA_VARIANTS

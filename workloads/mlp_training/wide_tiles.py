@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ceil_div
-from warpladder.workloads.hopper import ALIGNMENT_BYTES, MULTIPROCESSORS
+from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS
 from warpladder.workloads.mlp_training import shares
 from warpladder.workloads.mlp_training.problem import Size, size_of
 from warpladder.workloads.mlp_training.shares import Line

@@ -3,8 +3,7 @@
 from typing import Final
 
 from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
-from warpladder.workloads.axes import Axis
-from warpladder.workloads.limits import up_to
+from warpladder.workloads.cases import Axis, up_to
 from warpladder.workloads.mlp_training import host, peers, problem, programs
 from warpladder.workloads.mlp_training.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILER

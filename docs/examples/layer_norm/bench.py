@@ -21,7 +21,7 @@ def layer_norm(x, weight, bias):
     return centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5) * weight + bias
 
 
-@bench.variant(peer=True, arrays="torch")
+@bench.variant(role="peer", arrays="torch")
 def pytorch(x, weight, bias):
     from torch.nn.functional import layer_norm
 

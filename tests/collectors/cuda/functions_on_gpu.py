@@ -50,7 +50,7 @@ def eager(x):
     return 2 * x + 1
 
 
-bench.variant(torch.compile(eager), name="compiled", peer=True)
+bench.variant(torch.compile(eager), name="compiled", role="peer")
 
 
 @triton.jit
@@ -107,7 +107,7 @@ def with_numba(x, out, stream):
     numba_affine[-(-x.size // 256), 256, stream](x, out)
 
 
-@bench.variant(arrays="numba", specimen=True)
+@bench.variant(arrays="numba", role="specimen")
 def numba_default_stream(x, out):
     numba_affine[-(-x.size // 256), 256](x, out)
 
@@ -154,20 +154,20 @@ def from_host(x):
     return (2 * x + 1).astype(np.float32)
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def side_stream(x):
     with torch.cuda.stream(beside):
         return 2 * x + 1
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def not_joined(x):
     beside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(beside):
         return 2 * x + 1
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def on_cpu(x):
     return (2 * x + 1).cpu()
 
@@ -177,18 +177,18 @@ def view(x):
     return x[:]
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def nothing(x):
     2 * x + 1
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def launch_object(x):
     out = torch.empty_like(x)
     return affine_kernel[(triton.cdiv(x.numel(), 256),)](x, out, x.numel(), BLOCK=256)
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def mutates(x):
     return x.mul_(2) + 1
 
@@ -196,7 +196,7 @@ def mutates(x):
 calls = []
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def third_call(x):
     calls.append(None)
     if len(calls) % 3 == 0:
@@ -204,12 +204,12 @@ def third_call(x):
     return 2 * x + 1
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def too_wide(x):
     return 2 * x.double() + 1
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def too_short(x):
     return 2 * x[1:] + 1
 
@@ -217,14 +217,14 @@ def too_short(x):
 kept_outputs = {}
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def kept(x):
     if x.numel() not in kept_outputs:
         kept_outputs[x.numel()] = 2 * x + 1
     return kept_outputs[x.numel()].clone()
 
 
-@bench.variant(specimen=True)
+@bench.variant(role="specimen")
 def out_of_bounds(x):
     out = torch.empty_like(x)
     affine_kernel[(1 << 24,)](x, out, 1 << 40, BLOCK=1024)
@@ -280,4 +280,4 @@ def norm_by_hand(x, weight):
 
 
 normed.variant(norm_by_hand)
-normed.variant(torch.compile(norm_by_hand), name="norm_compiled", peer=True)
+normed.variant(torch.compile(norm_by_hand), name="norm_compiled", role="peer")

@@ -20,7 +20,7 @@ from warpladder.data import store
 from warpladder.data.names import Phase
 from warpladder.workloads import registry
 from warpladder.workloads.api import Launch, TensorMap, kernels_of
-from warpladder.workloads.communication import AllReduce, RowsOf
+from warpladder.workloads.launches import AllReduce, RowsOf
 
 TRAINING = registry.load("mlp_data_parallel")
 OVERLAPPED = TRAINING.variant("v03_overlapped")

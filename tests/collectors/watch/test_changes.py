@@ -68,7 +68,7 @@ def plain(x):
 def blocked(x, block):
     return in_blocks(x, block)
 
-bench.variant(helpers.other, name="other", peer=True)
+bench.variant(helpers.other, name="other", role="peer")
 again = traced(plain)
 bench.variant(again, name="again")
 
@@ -188,7 +188,7 @@ def test_a_file_of_any_depth_that_loads_is_compared(tmp_path: Path) -> None:
         pytest.param("late.py", "x * 3", "3 * x", ["lazy"], id="a module that a variant imports when it is called"),
         pytest.param("bench.py", "    n = 3  #", "    n = 3.0  #", ["plain", "again"], id="a function of two variants"),
         pytest.param("bench.py", "return function(x)", "return 1 * function(x)", ["again"], id="what wraps a variant"),
-        pytest.param("bench.py", ", peer=True", "", ["other"], id="the role of a variant"),
+        pytest.param("bench.py", ', role="peer"', "", ["other"], id="the role of a variant"),
         pytest.param("bench.py", "grid=1", "grid=2", ["first"], id="the launch of a kernel"),
         pytest.param("bench.py", "if __name__", "@bench.variant\ndef new(x):\n    return 3 * x\n\nif __name__", ["new"], id="a new variant"),
         pytest.param("kernels.py", "2 * x[threadIdx.x]", "x[threadIdx.x] * 2", ["v01_text"], id="a kernel in a text"),
@@ -324,7 +324,7 @@ def test_a_variant_that_the_reference_calls_is_no_variant_s_alone(tmp_path: Path
 
 
 def test_a_variant_that_is_gone_leaves_the_others_as_they_are(tmp_path: Path) -> None:
-    change = edited(tmp_path, "bench.py", 'bench.variant(helpers.other, name="other", peer=True)\n', "")
+    change = edited(tmp_path, "bench.py", 'bench.variant(helpers.other, name="other", role="peer")\n', "")
     assert (change.names, change.gone) == ([], (("double", "other"),))
 
 

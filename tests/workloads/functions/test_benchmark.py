@@ -50,7 +50,7 @@ def in_place(x):
     x /= x.sum(axis=1, keepdims=True)
 
 
-@bench.variant(configs=[{"step": 2}, {"step": 5}], peer=True)
+@bench.variant(configs=[{"step": 2}, {"step": 5}], role="peer")
 def by_rows(x, step, out):
     for row in range(0, len(x), step):
         out[row : row + step] = naive(x[row : row + step])
@@ -123,7 +123,7 @@ def test_a_function_that_launches_a_kernel_of_triton_needs_a_gpu_unless_triton_i
     monkeypatch: pytest.MonkeyPatch, interpreted: str, kind: str
 ) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", interpreted)
-    monkeypatch.setattr("warpladder.workloads.functions.making.has_nvidia_driver", lambda: False)
+    monkeypatch.setattr("warpladder.workloads.functions.variants.has_nvidia_driver", lambda: False)
     bench = Benchmark("triton", n=[2], arrays="torch")
     bench.inputs(lambda n: np.ones(n))
     bench.reference(lambda x: x)
@@ -141,3 +141,42 @@ def test_numpy_stands_beside_the_ladder_of_kernels() -> None:
     assert bench.workload.variant("numpy").rung == 1
     bench.cuda("__global__ void copy(const double* x, double* y) {\n}", kernel="copy", grid=1, block=2)
     assert [(variant.role, variant.rung) for variant in bench.workload.variants] == [("host", None), ("rung", 1)]
+
+
+def test_axes_may_have_the_names_of_options() -> None:
+    bench = Benchmark("named", axes={"device": ["one", "two"], "title": [3], "name": [1]}, n=[5])
+    assert [case.name for case in declared(bench).workload.cases] == [
+        f"device={each},title=3,name=1,n=5" for each in ("one", "two")
+    ]
+    assert Benchmark(name="by_keyword", n=[1]).name == "by_keyword"
+    assert [case.name for case in declared(Benchmark("alone")).workload.cases] == ["only"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ({"name": [1]}, r"name=\[1\]: name is an option of Benchmark; for an axis of this name, give axes={'name': \[...\]}"),
+        ({"tolerance": (1, 2)}, r"tolerance=\(1, 2\): tolerance is an option"),
+        ({"axes": {"n": [1]}, "n": [2]}, "axis n is in axes, and an argument too; leave one out"),
+        ({"axes": [1]}, r"axes is \[1\]; give a dict of values by axis"),
+        ({"axes": {3: [1]}}, "axis 3: not a name; give a text"),
+    ],
+)
+def test_an_axis_that_clashes_is_refused(axes: dict[str, Any], said: str) -> None:
+    with pytest.raises(WorkloadError, match=said):
+        Benchmark("clash", **axes)
+
+
+def declared(bench: Benchmark) -> Benchmark:
+    bench.inputs(lambda: np.ones(3))
+    bench.reference(lambda x: x)
+    bench.variant(lambda x: x, name="same", baseline=True)
+    bench.variant(lambda x: 1 * x, name="peer", role="peer")
+    return bench
+
+
+def test_a_benchmark_and_its_workload_show_what_they_hold() -> None:
+    bench = declared(Benchmark("shown", n=[1, 2]))
+    assert repr(bench) == "<Benchmark 'shown', n=[1, 2]: same (baseline), peer>"
+    assert repr(bench.workload) == "<Workload 'shown': cases 2, variants same, peer>"
+    assert [variant.role for variant in bench.workload.variants] == ["rung", "peer"]

@@ -35,7 +35,7 @@ def eager(x):
     return jax.nn.softmax(x, axis=1)
 
 
-bench.variant(jax.jit(eager), name="jitted", peer=True)
+bench.variant(jax.jit(eager), name="jitted", role="peer")
 
 
 @bench.variant(arrays="numpy")

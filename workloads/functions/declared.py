@@ -1,23 +1,194 @@
-"""Checks the arguments of a benchmark, and works out those that it leaves out."""
+"""The arguments of a benchmark: its axes, with the cases that their values make, and what it says of its variants; all checked."""
 
 import inspect
+import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import islice, product
 from keyword import iskeyword
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
-from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, WorkloadError, format_params
+from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, Role, WorkloadError, format_params
+from warpladder.workloads.cases import Axis
 from warpladder.workloads.functions.arrays import Form, is_measurable
-from warpladder.workloads.functions.axes import called_with_axes
-from warpladder.workloads.functions.parameters import OUT, STREAM, parameters_of, place_of, raised_by
+from warpladder.workloads.functions.calls import OUT, STREAM, parameters_of, place_of, raised_by
+
+# -- axes ------------------------------------------------------------------------------------------------------------------------
+
+_MOST: Final = 2**62
+#: More cases than can be measured in a day.
+_MOST_CASES: Final = 10_000
+_OPTIONS: Final = ("title", "arrays", "device", "flops", "tolerance", "gradients")
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Axes by name, in order, with the values of each.
+
+    Attributes:
+        values: name -> values.
+        flops: gives a case's operations from its axes.
+    """
+
+    values: Mapping[str, Sequence[Any]]
+    flops: Callable[..., float] | int | None = None
+    _by_text: Mapping[str, Mapping[str, Any]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        plain = {name: _checked_axis(name, values) for name, values in self.values.items()}
+        if (count := math.prod(map(len, plain.values()))) > _MOST_CASES:
+            raise WorkloadError(
+                f"axes {', '.join(plain)} make {count:,} cases; give fewer values, at most {_MOST_CASES:,} cases"
+            )
+        if self.flops is not None and not callable(self.flops) and not isinstance(self.flops, int | float):
+            raise WorkloadError(f"flops is {shortened(self.flops)}; give a number, or a function of axes")
+        texts = {name: {str(value): value for value in values} for name, values in plain.items()}
+        object.__setattr__(self, "values", plain)
+        object.__setattr__(self, "_by_text", texts)
+
+    @property
+    def declared(self) -> tuple[Axis, ...]:
+        """As a workload declares them. An axis of whole numbers takes others too. An axis with one value can be left out."""
+        return tuple(self._declared(name, values) for name, values in self.values.items())
+
+    def _declared(self, name: str, values: Sequence[Any]) -> Axis:
+        default = str(values[0]) if len(values) == 1 else ""
+        if _is_whole(values):
+            return Axis(name, min(1, *values), _MOST, default=default)
+        return Axis(name, words=tuple(self._by_text[name]), default=default)
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Every combination of the values; the last axis changes fastest."""
+        return tuple(self.case(dict(zip(self.values, each, strict=True))) for each in product(*self.values.values()))
+
+    def case(self, params: Params) -> Case:
+        """The case of these values, or of their texts."""
+        values = {name: self._by_text[name].get(str(value), value) for name, value in params.items()}
+        flops = self._flops_of(values)
+        return Case(values, int(flops), None, ("quick", "report", "full"), self._rank(values))
+
+    def _flops_of(self, values: Params) -> int | float:
+        if not callable(self.flops):
+            found: Any = self.flops or 0
+        else:
+            try:
+                found = called_with_axes(self.flops, values)
+            except Exception as error:
+                raise raised_by(self.flops, "flops", error) from error
+        if not (isinstance(found, int | float | np.number) and 0 <= found < math.inf and int(found) == found):
+            raise WorkloadError(f"flops gives {shortened(found)} for {values}; give a whole number")
+        return found  # type: ignore[return-value]
+
+    def _rank(self, values: Params) -> int:
+        """The place on the size axis: the first axis of numbers with several values."""
+        for name, declared in self.values.items():
+            numbers = sorted({value for value in declared if isinstance(value, int | float)})
+            if len(numbers) > 1 and len(numbers) == len(declared):
+                return sum(number < values[name] for number in numbers)
+        return 0
+
+
+def joined_axes(axes: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The axes of `Benchmark`: those of its argument `axes`, then those that are keyword arguments. Raises WorkloadError."""
+    if axes is not None and not isinstance(axes, Mapping):
+        raise WorkloadError(f"axes is {shortened(axes)}; give a dict of values by axis, such as axes={{'n': [1024, 4096]}}")
+    if twice := [name for name in axes or {} if name in keywords]:
+        raise WorkloadError(f"axis {twice[0]} is in axes, and an argument too; leave one out")
+    return {**(axes or {}), **keywords}
+
+
+def refuse_axes(options: Mapping[str, Any]) -> None:
+    """Raise WorkloadError if an option of `Benchmark` has a list, as an axis of its name would."""
+    for name, value in options.items():
+        if isinstance(value, list | tuple | range | np.ndarray):
+            raise WorkloadError(
+                f"{name}={shortened(value)}: {name} is an option of Benchmark; for an axis of this name, give axes={{'{name}': [...]}}"
+            )
+
+
+def _checked_axis(name: str, values: Any) -> list[Any]:
+    """The values of an axis, as Python's own. Raises WorkloadError."""
+    if not isinstance(name, str):
+        raise WorkloadError(f"axis {shortened(name)}: not a name; give a text")
+    if name in (OUT, STREAM, "rng"):
+        raise WorkloadError(f"axis {name}: a parameter of this name has a meaning of its own; choose another name")
+    if not name.isidentifier() or iskeyword(name):
+        raise WorkloadError(f"axis {name!r}: no parameter can have this name; choose another name")
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
+        option = get_close_matches(name, _OPTIONS, 1)
+        hint = f"; or do you mean the option {option[0]}?" if option else ""
+        raise WorkloadError(f"axis {name} is {shortened(values)}; give a list of values, such as {name}=[1024, 4096]{hint}")
+    found = [_checked_value(name, value) for value in islice(values, _MOST_CASES + 1)]
+    if len(found) > _MOST_CASES:
+        raise WorkloadError(f"axis {name} has too many values; give at most {_MOST_CASES:,}")
+    text, count = Counter(map(str, found)).most_common(1)[0]
+    if count > 1:
+        raise WorkloadError(f"axis {name}: {text} is given twice; leave one out")
+    return found
+
+
+def _checked_value(name: str, value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, int | float | str):
+        raise WorkloadError(f"axis {name}: {shortened(value)} is {type(value).__name__}; give numbers or texts")
+    if isinstance(value, str):
+        if set(value) & set(",=") or not value.strip() or not value.isprintable():
+            raise WorkloadError(
+                f"axis {name}: {shortened(value)} is empty, or has a comma, an equals sign or a line break; choose other words"
+            )
+    elif not -_MOST <= value <= _MOST:
+        raise WorkloadError(f"axis {name}: {shortened(value)} cannot be recorded; give numbers between -2^62 and 2^62")
+    return value
+
+
+def _is_whole(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+
+
+def _accepted(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values that a function has parameters for."""
+    found = inspect.signature(function).parameters
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in found.values()):
+        return dict(values)
+    return {name: value for name, value in values.items() if name in found}
+
+
+def called_with_axes(function: Callable[..., Any], values: Mapping[str, Any], **more: Any) -> Any:
+    """Call a function of axes, with those that it takes.
+
+    Raises:
+        WorkloadError: it has a parameter without default that is no axis.
+    """
+    known = {**values, **more}
+    for parameter in inspect.signature(function).parameters.values():
+        empty = parameter.default is inspect.Parameter.empty
+        if (
+            empty
+            and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+            and parameter.name not in known
+        ):
+            raise WorkloadError(
+                f"{place_of(function)} takes {parameter.name}, which is no axis; the axes are {', '.join(values) or 'none'}"
+            )
+    return function(**_accepted(function, known))
+
+
+# -- variants --------------------------------------------------------------------------------------------------------------------
 
 #: Characters of a name.
 _LONGEST: Final = 200
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
 LIBRARIES: Final = ("numpy", "torch", "cupy", "numba", "jax")
 #: Type of the first real input -> precision of a variant that declares none.
 _PRECISIONS: Final[Mapping[str, Precision]] = {
@@ -67,6 +238,18 @@ def checked_title(what: str, title: Any) -> str:
     if not isinstance(title, str):
         raise WorkloadError(f"{what}: title is {shortened(title)}; give a text")
     return title
+
+
+def check_role(where: str, role: Any, unknown: Iterable[str], known: Iterable[str]) -> None:
+    """Raise WorkloadError if a role is none, or for arguments that a variant does not have, such as the flags of earlier versions."""
+    for name in unknown:
+        if name in ROLES:
+            raise WorkloadError(f"{where}: {name}= has gone; give role={name!r}")
+        near = get_close_matches(name, list(known), 1)
+        raise WorkloadError(
+            f"{where}: {name} is no argument of a variant; {f'do you mean {near[0]}?' if near else 'leave it out'}"
+        )
+    choose(f"{where}: role", role or "", ("", *ROLES))
 
 
 def checked_configs(where: str, configs: Any, axes: Iterable[str]) -> tuple[Params, ...]:

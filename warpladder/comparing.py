@@ -1,0 +1,418 @@
+"""Compares functions on arguments that are at hand, without a file that declares a benchmark."""
+
+import functools
+import html
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from warpladder.collectors.core.verify import compare
+from warpladder.dashboard.session import markup
+from warpladder.dashboard.session.run import Run
+from warpladder.data import store
+from warpladder.workloads import neighbours
+from warpladder.workloads.api import WorkloadError, WrongOutput
+from warpladder.workloads.cases import widened
+from warpladder.workloads.functions import arrays
+from warpladder.workloads.functions.arrays import Form
+from warpladder.workloads.functions.benchmark import Benchmark
+from warpladder.workloads.functions.calls import OUT, STREAM, place_of, raised_by
+from warpladder.workloads.functions.declared import called_with_axes, precision_of, tolerances
+from warpladder.workloads.functions.problem import NUMBERS, outputs_by_name
+
+#: The axis of the one case; its value has the types and shapes of the arguments.
+_AXIS: Final = "arguments"
+#: Input sets that the first function must give finite outputs for.
+_TRIALS: Final = 2
+#: Its value for functions without arguments.
+_NONE: Final = "none"
+_SAME: Final = "every sample had the same inputs, so that a function that keeps its first outputs is not found"
+
+
+class Comparison(Run):
+    """The run of `compare_functions`. It is shown as its table, with what could not be checked below it.
+
+    Attributes:
+        notes: what could not be checked.
+    """
+
+    def __init__(self, run: store.Run, notes: Sequence[str]) -> None:
+        super().__init__(run)
+        self.notes = tuple(notes)
+
+    def words(self) -> pd.DataFrame:
+        """The table in words. Without arguments the bytes are not known, and no floor is."""
+        left_out = ["case", "of the floor"] if self._case_name.endswith(_NONE) else ["case"]
+        return self.table().words().drop(columns=left_out, errors="ignore")
+
+    def __str__(self) -> str:
+        return "\n".join([self._title, self.words().to_string(index=False, justify="left"), *self.notes])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        words = self.words()
+        table = markup.table(list(words.columns), words.to_numpy().tolist())
+        return "".join(
+            [f"<b>{html.escape(self._title)}</b>", table, *(f"<div>{html.escape(note)}</div>" for note in self.notes)]
+        )
+
+    @property
+    def _case_name(self) -> str:
+        return str(self.table()["case"].iloc[0])
+
+    @property
+    def _title(self) -> str:
+        return f"{self._case_name} · {self.info['device_name'] or self.info['cpu_name']} · run {self.id}"
+
+
+def compare_functions(
+    *functions: Callable[..., Any],
+    args: Any = (),
+    names: Sequence[str] = (),
+    tolerance: float | Mapping[str, float] | None = None,
+    device: str = "",
+    **options: Any,
+) -> Comparison:
+    """Verify functions against the first one, and time all of them in the same rounds. It needs no `if __name__ == "__main__"`.
+
+    Outputs are what the functions return; those of a function that returns None are the arguments that it changes.
+
+    Args:
+        functions: two or more. The first is the reference and the baseline.
+        args: their arguments: a tuple, a dict by name, or one array of NumPy, PyTorch, CuPy or JAX. Each execution takes another input
+            set, in which real numbers are multiplied by random factors from 0.5 to 1: one for each element, or one for each array where
+            the first function fails with the former. Or a function that makes the arguments, from `rng`
+            if it has such a parameter. Without `args` the functions are called without arguments: outputs are compared once.
+        names: of the functions; by default their own.
+        tolerance: largest relative L2 error against the first, as for `Benchmark`.
+        device: `gpu` or `cpu`; by default that of the arguments or outputs.
+        options: as for `warpladder.record`.
+
+    Raises:
+        WorkloadError: the first function cannot be called with the arguments, or gives nothing that can be compared.
+        PlanError, LabelError, CollectorError, StoreError, KeyboardInterrupt: as `warpladder.record` raises them.
+    """
+    from warpladder import record
+
+    neighbours.end_if_loading()
+    if len(functions) < 2 or not all(map(callable, functions)):
+        raise WorkloadError("compare_functions: give two functions or more, such as compare_functions(old, new, args=(x, y))")
+    chosen = _names(functions, names)
+    is_empty = isinstance(args, tuple | list | Mapping) and not args
+    compared = _without_arguments(functions, tolerance) if is_empty else _with_arguments(functions, args)
+    bench = Benchmark(
+        "functions",
+        axes={_AXIS: [compared.described]},
+        arrays=compared.library,
+        device=device or compared.device,
+        tolerance=tolerance,
+    )
+    bench.inputs(compared.inputs)
+    bench.reference(compared.reference, outputs=compared.types)
+    for name, function, writes in zip(chosen, compared.calls, compared.writes, strict=True):
+        bench.variant(function, name=name, writes_inputs=writes, role="rung")
+    return Comparison(record(bench, **options)._run, compared.notes)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Functions as a benchmark declares them.
+
+    Attributes:
+        calls: the functions; one that a benchmark would call in another way is called by a function of ours.
+        writes: which of them change their arguments.
+        inputs, reference: the functions of these names.
+        types: name of each output -> its type.
+        described: types and shapes of the arguments.
+        library, device: where the functions run; empty for what the inputs tell.
+        notes: what cannot be checked.
+    """
+
+    calls: Sequence[Callable[..., Any]]
+    writes: Sequence[bool]
+    inputs: Callable[..., Any]
+    reference: Callable[..., Any]
+    types: Mapping[str, str]
+    described: str
+    library: str = ""
+    device: str = ""
+    notes: Sequence[str] = ()
+
+
+def _names(functions: Sequence[Callable[..., Any]], names: Sequence[str]) -> list[str]:
+    """The names that are given, or those of the functions; `function 2` for one without a name of its own."""
+    if names and len(names) != len(functions):
+        raise WorkloadError(
+            f"compare_functions: names has {len(names)} names for {len(functions)} functions; give one for each"
+        )
+    own = [str(getattr(each, "__name__", "<")) for each in functions]
+    alone = [name if own.count(name) == 1 and name[0] != "<" else "" for name in own]
+    return list(names) or [name or f"function {place}" for place, name in enumerate(alone, 1)]
+
+
+# -- functions of arguments ----------------------------------------------------------------------------------------------------
+
+
+def _with_arguments(functions: Sequence[Callable[..., Any]], args: Any) -> _Compared:
+    """Raises WorkloadError."""
+    keywords, make, notes = _maker(functions[0], args)
+    sample = make(np.random.default_rng(0))
+    try:
+        outputs, changed = _tried(functions[0], keywords, sample)
+    except WorkloadError:
+        raise
+    except Exception as error:
+        raise raised_by(functions[0], "the first function", error) from error
+    calls, writes = [], []
+    for function in functions:
+        with suppress(Exception):  # the recording has its verdict
+            changed = changed if function is functions[0] else _tried(function, keywords, sample)[1]
+        calls.append(_call(function, keywords, changed))
+        writes.append(bool(changed))
+    first = calls[0]
+
+    def reference(*values: Any) -> dict[str, np.ndarray]:
+        returned = first(*(_like(value, each) for value, each in zip(values, sample, strict=True)))
+        return {name: _in_double(value) for name, value in outputs_by_name(returned, place_of(functions[0])).items()}
+
+    libraries = {arrays.library_of(value): value for value in sample}
+    on_gpu = [arrays.is_on_gpu(value, library) for library, value in libraries.items() if library in ("torch", "jax")]
+    return _Compared(
+        calls,
+        writes,
+        lambda rng: tuple(make(rng)),
+        reference,
+        {name: arrays.dtype_of(value) for name, value in outputs.items()},
+        " ".join(map(_described, sample)),
+        device=("gpu" if any(on_gpu) else "cpu") if on_gpu else "",
+        notes=notes,
+    )
+
+
+def _maker(
+    first: Callable[..., Any], args: Any
+) -> tuple[tuple[str, ...], Callable[[np.random.Generator], list[Any]], list[str]]:
+    """The names of arguments that are passed by name, what makes the arguments, and notes. Raises WorkloadError."""
+    if callable(args) and not arrays.library_of(args):
+
+        def made(rng: np.random.Generator) -> tuple[tuple[str, ...], list[Any]]:
+            return _listed(called_with_axes(args, {}, rng=rng))
+
+        return made(np.random.default_rng(0))[0], lambda rng: made(rng)[1], []
+    keywords, values = _listed(args)
+    if not any(map(_is_scaled, values)):
+        return keywords, lambda rng: values, [f"not checked: no argument holds real numbers; {_SAME}"]
+    for by_element in (True, False):
+        fresh = functools.partial(_fresh, values, by_element)
+        if all(_works(first, keywords, fresh(np.random.default_rng(seed))) for seed in range(_TRIALS)):
+            return keywords, fresh, []
+    return keywords, lambda rng: values, [f"not checked: the first function fails with arguments other than these; {_SAME}"]
+
+
+def _works(function: Callable[..., Any], keywords: Sequence[str], values: Sequence[Any]) -> bool:
+    """Whether a function gives finite outputs."""
+    try:
+        return all(np.isfinite(_in_double(each)).all() for each in _tried(function, keywords, values)[0].values())
+    except Exception:  # with the arguments as they are given, it is reported
+        return False
+
+
+def _listed(args: Any) -> tuple[tuple[str, ...], list[Any]]:
+    """The names of arguments that are passed by name, and the arguments. Raises WorkloadError."""
+    named = dict(args) if isinstance(args, Mapping) else {}
+    values = list(named.values()) if named else list(args) if isinstance(args, tuple | list) else [args]
+    for place, value in enumerate(values):
+        if arrays.library_of(value) not in ("numpy", "torch", "cupy", "jax") and not isinstance(value, NUMBERS):
+            where = f"args[{[*named][place]!r}]" if named else f"args[{place}]"
+            raise WorkloadError(
+                f"compare_functions: {where} is {arrays.described(value)}; give arrays of NumPy, PyTorch, CuPy or JAX, numbers or texts, "
+                "and bind other values with functools.partial"
+            )
+    return tuple(named), values
+
+
+def _is_scaled(value: Any) -> bool:
+    return bool(arrays.library_of(value)) and arrays.is_inexact(value)
+
+
+def _fresh(values: Sequence[Any], by_element: bool, rng: np.random.Generator) -> list[Any]:
+    """The values, with arrays of real or complex numbers multiplied by random factors from 0.5 to 1, one for each element or one for an
+    array. They keep signs, zeros and ranges; one for an array also keeps symmetry and order."""
+    return [_scaled(each, by_element, rng) if _is_scaled(each) else each for each in values]
+
+
+def _scaled(array: Any, by_element: bool, rng: np.random.Generator) -> Any:
+    factors = rng.uniform(0.5, 1.0, tuple(array.shape) if by_element else (1,) * len(array.shape))
+    match arrays.library_of(array):
+        case "torch":
+            return array.detach() * sys.modules["torch"].from_numpy(factors).to(array)
+        case "cupy":
+            return array * sys.modules["cupy"].asarray(factors, dtype=array.dtype)
+        case "jax":
+            return array * sys.modules["jax"].numpy.asarray(factors, dtype=array.dtype)
+    return (array * factors).astype(array.dtype)
+
+
+def _tried(
+    function: Callable[..., Any], keywords: Sequence[str], values: Sequence[Any]
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """The outputs of a call with copies of the values, and the places of the arguments that it changes. Raises WorkloadError."""
+    copies = [_copied(each) for each in values]
+    returned = _call(function, keywords, ())(*copies)
+    changed = tuple(place for place, pair in enumerate(zip(copies, values, strict=True)) if _differ(*pair))
+    if returned is None and not changed:
+        raise WorkloadError(
+            f"{place_of(function)} returns None and changes no argument, so that nothing can be compared; return the output"
+        )
+    outputs = outputs_by_name(tuple(copies[place] for place in changed) if returned is None else returned, place_of(function))
+    for name, value in outputs.items():
+        if not arrays.library_of(value):
+            raise WorkloadError(
+                f"{place_of(function)}: {name} is {arrays.described(value)}; return an array, or a tuple or dict of arrays"
+            )
+    return outputs, changed
+
+
+def _differ(one: Any, other: Any) -> bool:
+    if not arrays.library_of(one):
+        return False
+    first, second = arrays.on_host(one), arrays.on_host(other)
+    return not np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
+
+
+def _call(function: Callable[..., Any], keywords: Sequence[str], changed: Sequence[int]) -> Callable[..., Any]:
+    """The function, with arguments by position. It returns those that it changes where it returns None."""
+    try:
+        special = {OUT, STREAM, _AXIS} & set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        special = set()
+    if not (keywords or changed or special):
+        return function
+
+    def call(*values: Any) -> Any:
+        returned = function(**dict(zip(keywords, values, strict=True))) if keywords else function(*values)
+        return tuple(values[place] for place in changed) if returned is None and changed else returned
+
+    return _standing_for(function, call)
+
+
+def _standing_for(function: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ours whose source is that of the user's. Its parameters are its own."""
+    own = inspect.signature(call)
+    functools.update_wrapper(call, function)
+    call.__signature__ = own  # type: ignore[attr-defined]
+    return call
+
+
+def _copied(value: Any) -> Any:
+    match arrays.library_of(value):
+        case "torch":
+            return value.detach().clone()
+        case "numpy" | "cupy":
+            return value.copy()
+    return value
+
+
+def _like(value: Any, sample: Any) -> Any:
+    """A value of the reference, which has numbers of 64 bits, as the functions take it."""
+    match arrays.library_of(sample):
+        case "torch":
+            return value.to(sample)
+        case "numpy" | "cupy":
+            return value.astype(sample.dtype)
+        case "jax":
+            return sys.modules["jax"].device_put(value.astype(sample.dtype), next(iter(sample.devices())))
+    return value
+
+
+def _in_double(value: Any) -> np.ndarray:
+    array: np.ndarray = widened(arrays.on_host(value), arrays.dtype_of(value))
+    return array.astype({"f": np.float64, "c": np.complex128}.get(array.dtype.kind, array.dtype))
+
+
+def _described(value: Any) -> str:
+    if not arrays.library_of(value):
+        return type(value).__name__
+    return f"{arrays.dtype_of(value)}[{'x'.join(map(str, value.shape))}]"
+
+
+# -- functions without arguments -----------------------------------------------------------------------------------------------
+
+
+def _without_arguments(functions: Sequence[Callable[..., Any]], tolerance: Any) -> _Compared:
+    """The functions, as ones of an argument that none of them reads. Raises WorkloadError."""
+    first = functions[0]
+    try:
+        right = _outputs(first)
+    except WorkloadError:
+        raise
+    except Exception as error:
+        raise raised_by(first, "the first function", error) from error
+    library, on_gpu = _library(right)
+    compared_once = (
+        "outputs were compared once, before the rounds"
+        if right
+        else "no output was compared, because the functions return None"
+    )
+    return _Compared(
+        [_closure(each, "" if each is first or not right else _fault(each, right, tolerance)) for each in functions],
+        [True] * len(functions),
+        lambda: np.ones(1, np.float32),
+        lambda unused: 1.0 * unused,
+        {},
+        _NONE,
+        library,
+        "gpu" if on_gpu else "cpu" if library == "torch" else "",
+        [f"not checked: the functions take no arguments; {compared_once}, and {_SAME}"],
+    )
+
+
+def _outputs(function: Callable[..., Any]) -> dict[str, Any]:
+    """What a function without arguments returns, by name; empty for None."""
+    returned = function()
+    return {} if returned is None else outputs_by_name(returned, place_of(function))
+
+
+def _library(outputs: Mapping[str, Any]) -> tuple[str, bool]:
+    """The library whose stream the functions use, and whether it is on the GPU. Where they return None, it is one that is in use."""
+    for value in outputs.values():
+        library = arrays.library_of(value)
+        return ("numpy", False) if library in ("", "jax") else (library, arrays.is_on_gpu(value, library))
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return "torch", True
+    return ("cupy", True) if "cupy" in sys.modules else ("numpy", False)
+
+
+def _fault(function: Callable[..., Any], right: Mapping[str, Any], tolerance: Any) -> str:
+    """What is wrong about the outputs of a function without arguments; empty where nothing is, and where it raises an exception."""
+    try:
+        found = {name: _in_double(value) for name, value in _outputs(function).items()}
+    except Exception:  # the recording has its verdict
+        return ""
+    forms = [Form(arrays.library_of(value), arrays.dtype_of(value), (), ()) for value in right.values()]
+    verdict = compare(
+        found, {name: _in_double(value) for name, value in right.items()}, tolerances(tolerance)[precision_of(forms)]
+    )
+    return verdict.detail
+
+
+def _closure(function: Callable[..., Any], fault: str) -> Callable[..., Any]:
+    """A function of an argument that stays as it is. Outputs are not handed on: they may be the user's own arrays, and a recording
+    overwrites outputs."""
+
+    def call(unused: Any) -> None:
+        if fault:
+            raise WrongOutput(fault)
+        returned = function()
+        if hasattr(returned, "block_until_ready"):
+            returned.block_until_ready()
+
+    return _standing_for(function, call)
