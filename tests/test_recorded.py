@@ -7,7 +7,7 @@ import pytest
 
 from warpladder.dashboard.core import run_data, staleness
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.reports import sources
+from warpladder.dashboard.reports import detail
 from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.views.details import DETAILS
 from warpladder.data import store
@@ -126,4 +126,4 @@ def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by(d
 
 def test_a_recorded_run_has_the_host_variant_that_speedups_are_counted_from() -> None:
     variants = {variant for (variant,) in recorded("variants", ["variant"])}
-    assert sources.SEQUENTIAL in variants
+    assert detail.SEQUENTIAL in variants

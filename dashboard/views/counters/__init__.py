@@ -1,20 +1,17 @@
 """What limits each variant?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import counters
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.views.counters import chart, query, words
 
 
-def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The charts of the last case with counters of each workload."""
-    from warpladder.dashboard.views.counters import chart, query, words
 
     for workload in counters.counted_workloads(data):
         case = counters.counted_cases(data, workload)[-1]

@@ -11,8 +11,7 @@ import pandas as pd
 from warpladder.dashboard.core.records import records
 from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import doubt
-from warpladder.dashboard.reports.generator.guidance import Finding, images_of
-from warpladder.dashboard.reports.generator.names import WORKLOAD
+from warpladder.dashboard.reports.generator import WORKLOAD, Finding, images_of
 from warpladder.dashboard.ui.numbers import (
     format_duration,
     format_ends,

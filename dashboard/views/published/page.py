@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.reports.sources import CITATIONS
+from warpladder.dashboard.reports.detail import CITATIONS
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.numbers import format_half_width
 from warpladder.dashboard.ui.text import plain

@@ -12,8 +12,8 @@ from warpladder.dashboard.core import winners
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.reports.copies import chart as copy_charts
-from warpladder.dashboard.reports.copies import query as copies
+from warpladder.dashboard.reports import copies
+from warpladder.dashboard.reports import copies as copy_charts
 from warpladder.dashboard.ui import numbers
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as ladder
@@ -223,7 +223,7 @@ def test_the_export_has_error_against_time(data: RunData) -> None:
 
 
 def test_speedups_over_the_host_say_its_precision_and_each_variants(data: RunData) -> None:
-    chart = copy_charts.with_and_without_copies(copies.with_and_without_copies(data, "gemm"), look(data), "gemm")
+    chart = copy_charts.chart(copies.with_and_without_copies(data, "gemm"), look(data), "gemm")
     assert chart.title.startswith("Largest speedup over numba_serial · fp32: without the copies, ")
     assert "v05_pipelined · TF32" in {trace.name for trace in chart.figure.data}
 

@@ -13,8 +13,8 @@ from tests.collectors.nsight_systems.reports import call, copy, kernel, nvtx, sm
 from tests.limits import cpu_seconds
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.reports.generator import executions as generator_timeline
-from warpladder.dashboard.reports.phases import query as phases
+from warpladder.dashboard.reports import generator as generator_timeline
+from warpladder.dashboard.reports import phases
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.trace import ranges as trace_ranges
 from warpladder.dashboard.trace import samples as trace_samples

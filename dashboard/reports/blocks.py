@@ -1,16 +1,55 @@
-"""Time over block size, with a panel for each variant."""
+"""How much the block size matters, as the convolution report shows it."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import pandas as pd
 from plotly.subplots import make_subplots
 
+from warpladder.dashboard.core.axes import timings
 from warpladder.dashboard.core.cell import Cell
+from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.ui.marks import error_bars
 from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
 from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
+from warpladder.dashboard.ui.view import OfWorkload
+
+_BLOCK_CONFIG: Final = re.compile(r"block=(\d+)")
+
+
+def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
+    """The rungs that were measured with several configs `block=N`, in the first timing.
+
+    Returns:
+        Rows of `cells` with `block` (N of the config), and `relative`, `relative_low` and `relative_high`: time over that of
+        the fastest block, paired by round.
+    """
+    found = timings(data, workload)
+    every = cells(data)
+    timing = found[0] if found else Timing("", "")
+    timed = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
+    timed &= (every["n"] > 0) & every["size_rank"].notna()
+    rows = every[timed & every["config"].str.fullmatch(_BLOCK_CONFIG.pattern)]
+    rows = rows[rows.groupby(["variant", "case"])["config"].transform("nunique") > 1]
+    rows = rows.assign(block=rows["config"].str.extract(_BLOCK_CONFIG.pattern, expand=False).astype(int))
+    fastest = (
+        rows.loc[rows.groupby(["variant", "case"])["median_ns"].idxmin()].set_index(["variant", "case"])["config"].to_dict()
+    )
+    ratios = []
+    for row in rows.to_dict("records"):
+        rounds = data.rounds(workload, row["case"], timing.scope, timing.cache)
+        best = Entry(row["variant"], fastest[row["variant"], row["case"]], int(row["gpus"]), 0)
+        ratios.append(paired_ratio(rounds[best._replace(config=row["config"])], rounds[best])[:3])
+    relative = pd.DataFrame(ratios, columns=["relative", "relative_low", "relative_high"], index=rows.index, dtype=float)
+    return rows.join(relative).sort_values(["rung", "size_rank", "block"], kind="stable").reset_index(drop=True)
 
 
 @dataclass(frozen=True)
@@ -21,7 +60,7 @@ class _Point(Cell):
     relative: Estimate
 
 
-def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:
+def chart(frame: pd.DataFrame, look: Look) -> Chart:
     """Time over block size, with a panel for each variant and a line for each case.
 
     Args:
@@ -74,3 +113,13 @@ def block_sensitivity(frame: pd.DataFrame, look: Look) -> Chart:
 def _hover(point: _Point) -> str:
     median = format_estimate(point.median_ns, format_duration)
     return hover(point, ("median", median), ("over the fastest block", format_estimate(point.relative, format_ratio)))
+
+
+def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
+    """The charts in an export."""
+    frame = block_sensitivity(data, workload)
+    if len(frame):
+        yield chart(frame, look)
+
+
+DETAIL: Final = Detail("blocks", "Block size", OfWorkload("details", charts), place=3)

@@ -1,18 +1,61 @@
-"""The shares of allocation, copies, computation and release in an end-to-end operation."""
+"""The shares of allocation, copies and release in a whole operation, as the convolution report counts them."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import pandas as pd
 
+from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.detail import Detail, Names
 from warpladder.dashboard.ui.marks import hatch
 from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_percent
 from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
+from warpladder.dashboard.ui.view import OfWorkload
+from warpladder.data.names import PHASE, Phase
+
+PARTS: Final = {phase: phase.removeprefix(PHASE) for phase in (Phase.ALLOCATE, Phase.H2D, Phase.COMPUTE, Phase.D2H, Phase.FREE)}
+
+
+def overheads(data: RunData, workload: str) -> pd.DataFrame:
+    """The times and shares of allocation, copies, computation and release in an end-to-end operation.
+
+    Returns:
+        One row for each (case, variant, part), with the config that computes fastest. Empty where the run has no such phases.
+        The columns are `case`, `size_rank`, `params`, `variant`, `title`, `config`, `median_ns`, `low_ns`, `high_ns`, `n`, and
+
+        - `part`: `allocate`, `h2d`, `compute`, `d2h` or `free`;
+        - `fraction`: the median over the sum of the medians of all parts.
+    """
+    every = cells(data)
+    parts = every[(every["workload"] == workload) & every["scope"].isin(PARTS) & every["size_rank"].notna() & (every["n"] > 0)]
+    parts = parts[~parts["role"].isin(["ceiling", "specimen"])]
+    chosen = best_config(parts[parts["scope"] == Phase.COMPUTE])[["case", "variant", "config", "gpus", "cache"]]
+    parts = parts.merge(chosen)
+    parts["part"] = parts["scope"].map(PARTS)
+    parts["fraction"] = parts["median_ns"] / parts.groupby(["case", "variant"])["median_ns"].transform("sum")
+    columns = [
+        "case",
+        "size_rank",
+        "params",
+        "variant",
+        "title",
+        "config",
+        "part",
+        "median_ns",
+        "low_ns",
+        "high_ns",
+        "n",
+        "fraction",
+    ]
+    return parts.sort_values(["size_rank", "case", "variant"], kind="stable")[columns].reset_index(drop=True)
+
 
 _PARTS: Final = {"allocate": "|", "h2d": "\\", "compute": "", "d2h": "/", "free": "x"}
 
 
-def overheads(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
+def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     """Stacked shares of the first and the fastest variant at the last case of each size.
 
     Args:
@@ -58,3 +101,13 @@ def overheads(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
         f"allocation and release by the host's clock; shares of the sum of the medians; {samples(frame['n'])}."
     )
     return Chart(slug("overheads", workload), title, figure, frame, note)
+
+
+def charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
+    """The charts in an export."""
+    frame = overheads(data, workload)
+    if len(frame):
+        yield chart(frame, look, workload)
+
+
+DETAIL: Final = Detail("overheads", "Overheads", OfWorkload("details", charts), place=1, names=Names(scopes=tuple(PARTS)))

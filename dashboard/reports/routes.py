@@ -1,6 +1,6 @@
-"""What each route from Python to a kernel costs: a call, one of many in a row, and the steps of the first one."""
+"""Calling a kernel from Python, section 0.3 of the transposition report: the costs of each route."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -8,6 +8,11 @@ import pandas as pd
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.reports.detail import Detail, Names
+from warpladder.dashboard.ui.marks import ABOVE, error_bars, hatch
+from warpladder.dashboard.ui.numbers import format_duration, format_estimate
+from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
+from warpladder.dashboard.ui.view import OfRun
 from warpladder.data import hand_over
 from warpladder.data.names import Phase
 
@@ -96,3 +101,67 @@ def _estimate(rows: pd.DataFrame, case: str, scope: str, cache: str) -> Estimate
     """The median of a cell with its interval; unknown where it has no samples."""
     found = _cell(rows, case, scope, cache)
     return Estimate.of(found.iloc[0], "median_ns") if len(found) else Estimate.unknown()
+
+
+#: Column -> its words and the pattern of its bars.
+_KINDS: Final = {"call": ("one call", ""), "in_a_row": (f"each of {IN_A_ROW} in a row", "/")}
+
+
+def chart(frame: pd.DataFrame, look: Look) -> Chart:
+    """Two bars for each route, with the intervals of the medians.
+
+    Args:
+        frame: `query.timed` of `query.routes`, not empty.
+    """
+    rows = frame.to_dict("records")
+    names = [text(look.named(WORKLOAD, row["variant"])) for row in rows]
+    figure = blank(look.theme, 46 * len(rows) + 90)
+    colors = [look.style(WORKLOAD, row["variant"]).color for row in rows]
+    for kind, (words, pattern) in _KINDS.items():
+        estimates = [Estimate.of(row, kind).times(1e-3) for row in rows]
+        figure.add_bar(
+            x=[estimate.value for estimate in estimates],
+            y=names,
+            orientation="h",
+            name=words,
+            marker={"color": colors, "pattern": hatch(pattern)},
+            error_x=error_bars(estimates, color=look.tones.text),
+            hoverinfo="text",
+            hovertext=[_hover(row, kind, words) for row in rows],
+        )
+    figure.update_layout(barmode="group", legend=ABOVE, margin={"t": 36})
+    figure.update_xaxes(title_text="host time of a call, µs", rangemode="tozero")
+    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
+    first, last = rows[0], rows[-1]
+    title = f"In a row, a call takes {format_duration(first['in_a_row'])} by {look.named(WORKLOAD, first['variant'])}"
+    if len(rows) > 1:
+        title += f" and {format_duration(last['in_a_row'])} by {look.named(WORKLOAD, last['variant'])}"
+    note = look.note(
+        "operation time on 64x64, from the launch until the host has waited for the device, hot L2; medians with 95 % interval; "
+        f"{samples(frame['n'])}."
+    )
+    return Chart(slug("routes", WORKLOAD), title, figure, frame, note)
+
+
+def _hover(row: dict[Any, Any], kind: str, words: str) -> str:
+    lines = [f"<b>{text(row['variant'])}</b>", text(row["title"])]
+    lines.append(f"{words}: <b>{text(format_estimate(Estimate.of(row, kind), format_duration))}</b>")
+    if kind == "in_a_row" and row["device_bound"]:
+        lines.append("the device takes this time, not the host")
+    return "<br>".join(lines)
+
+
+def charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The charts in an export."""
+    frame = routes(data)
+    if len(timed(frame)):
+        yield chart(timed(frame), look)
+
+
+DETAIL: Final = Detail(
+    "routes",
+    "Routes from Python",
+    OfRun("details", charts),
+    place=1,
+    names=Names(WORKLOAD, cases=CASES, scopes=tuple(STEPS)),
+)
