@@ -14,14 +14,13 @@ import pandas as pd
 
 from benchmarks.gains import GAINS, Gain
 from warpladder.dashboard.core import run_data, run_index
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.compare import noise_of, verdict, word
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import noise_of, verdict
-from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_index import Listed, Need
-from warpladder.dashboard.ui.numbers import format_duration, format_ratio
 from warpladder.data import store
 from warpladder.data.ideas import IDEAS, Idea, kernel_of
 

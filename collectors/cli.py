@@ -11,8 +11,7 @@ from warpladder import IS_CHECKOUT
 from warpladder.collectors import choice
 from warpladder.collectors.mistakes import MISTAKES
 from warpladder.command_line import SETTINGS, OneLineErrors
-from warpladder.data.files import one_line
-from warpladder.data.folders import LOCAL
+from warpladder.data.files import LOCAL, one_line
 
 
 def _folder(text: str) -> Path:

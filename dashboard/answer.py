@@ -10,11 +10,9 @@ import pandas as pd
 
 from warpladder.dashboard import by_size
 from warpladder.dashboard.core import run_data
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.precision import word
-from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.formats import ANSWERS, Answer
-from warpladder.dashboard.ui.numbers import (
+from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
     format_duration,
@@ -24,9 +22,10 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.ui.plain_table import markdown_table, plain_lines, plain_table
-from warpladder.dashboard.ui.spreadsheet import csv
-from warpladder.dashboard.views.overview.query import overview
+from warpladder.dashboard.core.overview import overview
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.formats import ANSWERS, Answer
+from warpladder.dashboard.ui.tables import csv, markdown_table, plain_lines, plain_table
 from warpladder.data import store
 
 _FIGURES: Final = [

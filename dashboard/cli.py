@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from warpladder.dashboard.core.run_data import RunData
 
 MISTAKES: Final = {
-    "warpladder.dashboard.core.selection": "SelectionError",
+    "warpladder.dashboard.core.run_data": "SelectionError",
     "warpladder.dashboard.export": "ExportError",
     "warpladder.dashboard.server": "ServerError",
     "warpladder.dashboard.core.changes": "NotComparable",
@@ -154,7 +154,7 @@ def export_command(
     RUN: its id, label or folder. NAMES: several with commas between them; the option may be given again.
     """
     from warpladder.dashboard import export
-    from warpladder.dashboard.core.selection import select
+    from warpladder.dashboard.core.run_data import select
     from warpladder.dashboard.trace.picked import pick
     from warpladder.dashboard.ui import paper
     from warpladder.data.naming import Naming
@@ -213,7 +213,7 @@ def compare_command(
     """
     from warpladder.dashboard import comparison
     from warpladder.dashboard.core import changes
-    from warpladder.dashboard.core.machine import Recordings
+    from warpladder.dashboard.core.between_runs import Recordings
 
     before, after = _side(a, data_dirs), _side(b, data_dirs)
     options = changes.Options(scope, match, smallest, without_shift, any_device, partial)

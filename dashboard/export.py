@@ -19,7 +19,7 @@ from warpladder.dashboard.report import report
 from warpladder.dashboard.ui import images, paper, tables
 from warpladder.dashboard.ui.document import CONFIG
 from warpladder.dashboard.ui.paper import SCREEN, Paper
-from warpladder.dashboard.ui.spreadsheet import csv
+from warpladder.dashboard.ui.tables import csv
 from warpladder.dashboard.ui.template import Chart, Look, Theme, look
 from warpladder.dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
 from warpladder.dashboard.views import VIEWS

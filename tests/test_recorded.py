@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from warpladder.dashboard.core import run_data, staleness
+from warpladder.dashboard.core import run_data, suspect
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.reports import detail
 from warpladder.dashboard.reports.detail import Detail
@@ -36,7 +36,7 @@ def test_the_recorded_runs_stay_under_ten_megabytes() -> None:
 
 @pytest.mark.parametrize("run", GOOD, ids=lambda run: run.run_id)
 def test_no_recorded_variant_has_changed_since(run: store.Run) -> None:
-    stale = staleness.stale_variants(run_data.load(run), ROOT)
+    stale = suspect.stale_variants(run_data.load(run), ROOT)
     assert stale.empty, f"record again: {stale.to_string()}"
 
 

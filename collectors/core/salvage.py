@@ -34,7 +34,7 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     from warpladder.collectors.core import spool
     from warpladder.collectors.core.inside import runs_of, without_trace
     from warpladder.collectors.core.recording import FORMAT, Recording
-    from warpladder.data.diagnostics import diagnostic_row
+    from warpladder.data.names import diagnostic_row
     from warpladder.data.store import RunWriter, StoreError, list_runs
 
     if not staging.tables.exists():  # killed between the commit and the end

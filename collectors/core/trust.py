@@ -8,11 +8,8 @@ import numpy as np
 import pandas as pd
 
 from warpladder.data import limits
-from warpladder.data.arithmetic import arithmetic_ns
-from warpladder.data.bandwidths import reads_and_writes
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.limits import Memories
-from warpladder.data.names import Source
+from warpladder.data.limits import Memories, arithmetic_ns, reads_and_writes
+from warpladder.data.names import Source, diagnostic_row
 
 #: If the work grows by at least WORK_GROWS, the time must grow by at least TIME_GROWS.
 WORK_GROWS: Final = 8.0

@@ -37,7 +37,7 @@ from warpladder.collectors.core.messages import (
     Taken,
 )
 from warpladder.collectors.core.verdicts import Cell
-from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import diagnostic_row
 from warpladder.data.store import conform
 
 #: Seconds in which threads that a variant left behind may end.

@@ -9,17 +9,13 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.axes import timings
-from warpladder.dashboard.core.cell import Cell
+from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.reports.detail import Detail
-from warpladder.dashboard.ui.marks import error_bars
-from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_ratio
-from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
+from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, hover, measured, slug, text
 from warpladder.dashboard.ui.view import OfWorkload
 
 _BLOCK_CONFIG: Final = re.compile(r"block=(\d+)")

@@ -7,14 +7,14 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.noise import verdict
+from warpladder.dashboard.core.compare import verdict
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
 from warpladder.dashboard.core.trusted import is_trusted
-from warpladder.dashboard.trace.overlap import overlap_ns
 from warpladder.dashboard.trace.ranges import nearest, parents
+from warpladder.dashboard.trace.samples import overlap_ns
 from warpladder.data import figures
 from warpladder.data.names import Phase
 

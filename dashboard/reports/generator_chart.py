@@ -6,7 +6,15 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.numbers import (
+    format_bytes,
+    format_duration,
+    format_ends,
+    format_percent,
+    format_rate,
+    format_ratio,
+)
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.reports import generator
@@ -36,18 +44,23 @@ from warpladder.dashboard.reports.generator import (
     SCOPES,
     WORKLOAD,
 )
-from warpladder.dashboard.ui.greyscale import patterns
-from warpladder.dashboard.ui.marks import BESIDE, error_bars, hatch, name_rows, stack_shares
-from warpladder.dashboard.ui.numbers import (
-    format_bytes,
-    format_duration,
-    format_ends,
-    format_percent,
-    format_rate,
-    format_ratio,
+from warpladder.dashboard.ui.template import (
+    BESIDE,
+    Chart,
+    Look,
+    apart,
+    blank,
+    error_bars,
+    hatch,
+    name_rows,
+    palette,
+    patterns,
+    samples,
+    slug,
+    stack_shares,
+    text,
+    ticks,
 )
-from warpladder.dashboard.ui.template import Chart, Look, blank, palette, samples, slug, text
-from warpladder.dashboard.ui.ticks import apart, ticks
 from warpladder.dashboard.ui.view import OfRun
 
 _LOOKS: Final = dict(zip(PARTS, (("#56B4E9", "\\"), ("#009E73", ""), ("#E69F00", "/"), ("#8D939C", ".")), strict=True))

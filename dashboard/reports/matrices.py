@@ -6,16 +6,12 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases, timings
-from warpladder.dashboard.core.cell import Cell
+from warpladder.dashboard.core.cell import Cell, Timing, records
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.numbers import format_estimate, format_rate
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.reports.detail import Detail, Names
-from warpladder.dashboard.ui.marks import error_bars
-from warpladder.dashboard.ui.numbers import format_estimate, format_rate
-from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, text
-from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, hover, measured, text, ticks
 from warpladder.dashboard.ui.view import OfRun
 
 WORKLOAD: Final = "tensor_transpose"

@@ -5,13 +5,12 @@ from typing import Final
 
 import pandas as pd
 
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.numbers import format_duration, format_ends, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.reports.detail import Detail, Names
-from warpladder.dashboard.ui.marks import hatch
-from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_percent
-from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
+from warpladder.dashboard.ui.template import Chart, Look, blank, hatch, samples, slug, text
 from warpladder.dashboard.ui.view import OfWorkload
 from warpladder.data.names import PHASE, Phase
 

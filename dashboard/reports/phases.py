@@ -7,15 +7,16 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Int64s, Traces, lookup
 from warpladder.dashboard.reports.detail import Detail, Names
 from warpladder.dashboard.trace.ranges import nearest, parents, range_ns
-from warpladder.dashboard.ui.marks import hatch, stack_shares
-from warpladder.dashboard.ui.numbers import format_duration, format_percent
-from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
+from warpladder.dashboard.ui.template import Chart, Look, blank, hatch, samples, slug, stack_shares, text
 from warpladder.dashboard.ui.view import OfWorkload
 
+#: The command that records a run with phases.
+RECORD: Final = "warpladder record mlp_training --collector nsight_systems"
 #: Parts of an operation, in the order in which they are stacked.
 PHASES: Final = ("forward", "backward", "update")
 OTHER, COPIES, REST = "other kernels", "copies", "host and idle"

@@ -5,13 +5,12 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.numbers import format_duration, format_estimate
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.reports.detail import Detail, Names
-from warpladder.dashboard.ui.marks import ABOVE, error_bars, hatch
-from warpladder.dashboard.ui.numbers import format_duration, format_estimate
-from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
+from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, hatch, samples, slug, text
 from warpladder.dashboard.ui.view import OfRun
 from warpladder.data import hand_over
 from warpladder.data.names import Phase

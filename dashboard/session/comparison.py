@@ -11,11 +11,10 @@ from warpladder.dashboard.comparison import alone, noise_text
 from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
+from warpladder.dashboard.core.numbers import format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.session import markup
-from warpladder.dashboard.session.errors import RunError
 from warpladder.dashboard.session.figure import Figure, of
-from warpladder.dashboard.ui.numbers import format_duration, format_ends
+from warpladder.dashboard.session.table import RunError, html_table
 from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.dashboard.views.compare import chart
 
@@ -91,7 +90,7 @@ class RunComparison:
     def _repr_html_(self) -> str:
         lines = [f"A: {self.a}", f"B: {self.b}", *self._differences()]
         rows = self._rows()
-        table = markup.table(list(rows.columns), rows.to_numpy().tolist()) if len(rows) else ""
+        table = html_table(list(rows.columns), rows.to_numpy().tolist()) if len(rows) else ""
         return f"<b>{html.escape(self.sentence)}</b><br>{'<br>'.join(map(html.escape, lines))}{table}"
 
     def _ipython_display_(self) -> None:

@@ -11,13 +11,12 @@ import pandas as pd
 from warpladder import ROOT
 from warpladder.dashboard import answer
 from warpladder.dashboard.core import axes, run_data
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.changes import Match, Options
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.session import markup
 from warpladder.dashboard.session import table as tables
-from warpladder.dashboard.session.errors import RunError, chosen
+from warpladder.dashboard.session.table import RunError, chosen, html_table
 from warpladder.data import store
 
 if TYPE_CHECKING:
@@ -212,7 +211,7 @@ class Run:
             RunError: no cell is in both runs, or they are of different GPUs.
             StoreError: there is no such run.
         """
-        from warpladder.dashboard.core.machine import Recordings
+        from warpladder.dashboard.core.between_runs import Recordings
         from warpladder.dashboard.session.comparison import RunComparison
 
         other = before if isinstance(before, Run) else open_run(before, self.path.parent)
@@ -235,7 +234,7 @@ class Run:
         rows = answer.texts(self.answer())
         taken = [place for place, _ in enumerate(answer.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
         texts = [[row[place] for place in taken] for row in rows]
-        table = markup.table([answer.HEADINGS[place] for place in taken], texts) if rows else ""
+        table = html_table([answer.HEADINGS[place] for place in taken], texts) if rows else ""
         said = "<br>".join(map(html.escape, self._verdicts()))
         return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{said}</div>"
 

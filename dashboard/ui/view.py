@@ -6,9 +6,9 @@ Nothing here loads Plotly or Streamlit, because a recording prints its answer wi
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.template import Chart, Look
 
 

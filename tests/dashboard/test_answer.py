@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from warpladder.dashboard import answer
-from warpladder.dashboard.core import run_data
-from warpladder.dashboard.views.overview import query as overview
+from warpladder.dashboard.core import overview, run_data
 from warpladder.dashboard.views.overview.table import frame_of
 from warpladder.data import store
 

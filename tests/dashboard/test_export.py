@@ -24,12 +24,12 @@ from tests.synthetic import made_runs
 from warpladder.dashboard import answer, export, report
 from warpladder.dashboard.cli import app
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.ui import browser, document, images, spreadsheet
+from warpladder.dashboard.ui import document, images, tables
 from warpladder.dashboard.ui.template import Chart
 from warpladder.data import store
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-needs_chromium = pytest.mark.skipif(browser.browser() is None, reason="no Chromium on this machine")
+needs_chromium = pytest.mark.skipif(images.browser() is None, reason="no Chromium on this machine")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_a_text_that_is_a_formula_is_a_text_in_csv_and_a_number_stays_one() -> N
     texts = ["=1+1", "+1", "-x", "@y", "\tz", "\rz", "＝1", "a=b", "'=1", "a\r=b", None]
     frame = pd.DataFrame({"=head": texts, "number": [-1.5] * 11, "whole": pd.array([-2] * 10 + [None], dtype="Int64")})
     for kind in (object, "str", "category"):
-        written = spreadsheet.csv(frame.astype({"=head": kind}))
+        written = tables.csv(frame.astype({"=head": kind}))
         read = pd.read_csv(io.StringIO(written, newline=""), keep_default_na=False, dtype=str)
         assert list(read.columns) == ["'=head", "number", "whole"]
         assert list(read["'=head"]) == ["'=1+1", "'+1", "'-x", "'@y", r"\tz", "'\nz", "'＝1", "a=b", "'=1", "a\n=b", ""]

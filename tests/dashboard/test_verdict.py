@@ -8,7 +8,7 @@ import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from warpladder.dashboard import verdict
-from warpladder.dashboard.core.readings import reading
+from warpladder.dashboard.core.history import reading
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.verdict import Asked, verdicts
 

@@ -7,7 +7,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-from warpladder.dashboard.views.counters import chart, query, words
+from warpladder.dashboard.views.counters import chart, query
 
 
 def _charts(data: RunData, look: Look) -> Iterator[Chart]:
@@ -17,7 +17,7 @@ def _charts(data: RunData, look: Look) -> Iterator[Chart]:
         case = counters.counted_cases(data, workload)[-1]
         every = query.best(data, workload, case, query.times(data, workload, case))
         frame = query.most_time(every)
-        how = words.how_counted(data, len(frame), len(every)) + words.where_timed(frame, "")
+        how = query.how_counted(data, len(frame), len(every)) + query.where_timed(frame, "")
         for draw in (chart.speed_of_light, chart.occupancy, chart.traffic):
             yield draw(frame, look, workload, case, how)
         stalls = query.stalls(frame)

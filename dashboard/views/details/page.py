@@ -150,7 +150,7 @@ def _phases(section: _Section) -> None:
     if not among:
         widgets.nothing(
             "This run has no traced kernel that is named after a phase of a step (forward, backward, update).",
-            "Choose another run, or record one: warpladder record mlp_training --collector nsight_systems.",
+            f"Choose another run, or record one: {phases.RECORD}.",
         )
     with section.controls:
         workload = widgets.choose_workload(section.run, among)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.reports import generator
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-from warpladder.dashboard.views.gpus import chart, counts_chart, query
+from warpladder.dashboard.views.gpus import chart, query
 
 
 def _charts(data: RunData, look: Look) -> Iterator[Chart]:
@@ -32,7 +32,7 @@ def _of_timing(data: RunData, look: Look, workload: str, timing: Timing, *, firs
     variant = query.variant_to_show(frame)
     found = generator.finding(frame[frame["variant"] == variant])
     crossover = query.crossover(data, workload, timing, variant)
-    yield counts_chart.best_counts(crossover, found, generator.table_4(), look)
+    yield chart.best_counts(crossover, found, generator.table_4(), look)
     largest = frame[frame["size_rank"] == frame.loc[frame["ranks"] > 1, "size_rank"].max()]
     largest = largest[largest["case"] == largest["case"].iloc[-1]]
     yield chart.strong(largest, look)

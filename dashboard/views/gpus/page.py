@@ -6,14 +6,14 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.reports import detail, generator
 from warpladder.dashboard.reports import generator as gpu_guidance
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.views.gpus import VIEW
 from warpladder.dashboard.views.gpus import chart as charts
-from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import chart as gpu_counts
 from warpladder.dashboard.views.gpus import query as queries
 from warpladder.data import store
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 
+from warpladder.dashboard.core import overview
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-from warpladder.dashboard.views.overview import chart, query
+from warpladder.dashboard.views.overview import chart
 
 
 def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """Every winner's percent of floor."""
 
-    summary = query.overview(data)
+    summary = overview.overview(data)
     if summary["percent_of_floor"].notna().any():
         yield chart.percent_of_floor(summary, look)
 

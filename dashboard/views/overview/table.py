@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from warpladder.dashboard.core.precision import word
-from warpladder.dashboard.ui.numbers import (
+from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.core.numbers import (
     NOTHING,
     format_duration,
     format_half_width,
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.views.overview.query import Line
+from warpladder.dashboard.core.overview import Line
 
 #: After a rung that is tied with the next one.
 TIED: Final = " ≈"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfTiming, View
 from warpladder.dashboard.views.ship import chart, query

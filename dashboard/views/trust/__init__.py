@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from warpladder.dashboard.core import winners
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfTiming, View
-from warpladder.dashboard.views.trust import distribution_chart
+from warpladder.dashboard.views.trust import chart
 
 
 def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
@@ -21,7 +21,7 @@ def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterato
     for column in ("workload", "case", "variant", "config"):
         samples = samples[samples[column] == getattr(last, column)]
     samples = samples[(samples["scope"] == timing.scope) & (samples["cache"] == timing.cache)]
-    yield distribution_chart.samples_over_rounds(samples, look)
+    yield chart.samples_over_rounds(samples, look)
 
 
 VIEW = View("trust", "Runs & checks", "May these numbers be believed?", (OfTiming("comparisons", _charts, place=3),))

@@ -23,8 +23,7 @@ from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.staging import Staging, abandoned
 
 PLAN = make_plan(Request(files=[QUICK_CASES], cases=[f"n={n}" for n in (100, 101, 102)], variants=["multiply"]))

@@ -8,19 +8,18 @@ from tests.dashboard.core.test_queries_cells import COLD, run_of, samples, varia
 from tests.dashboard.core.test_queries_compare import steps
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs
-from warpladder.dashboard.core import winners
+from warpladder.dashboard.core import numbers, winners
+from warpladder.dashboard.core import overview as overviews
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.reports import copies
 from warpladder.dashboard.reports import copies as copy_charts
-from warpladder.dashboard.ui import numbers
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as ladder
-from warpladder.dashboard.views.ladder import error_chart as pareto
+from warpladder.dashboard.views.ladder import chart as pareto
 from warpladder.dashboard.views.ladder import query as ladders
 from warpladder.dashboard.views.overview import chart as overview
-from warpladder.dashboard.views.overview import query as overviews
 from warpladder.dashboard.views.sizes import chart as sizes
 from warpladder.dashboard.views.sizes import query as over_sizes
 from warpladder.dashboard.views.trust import query as trust

@@ -7,8 +7,8 @@ import pytest
 
 from tests.synthetic import made_runs
 from warpladder.dashboard.core import winners
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.reports import blocks, conflicts, copies, matrices, overheads
 from warpladder.dashboard.reports import copies as charts
 from warpladder.dashboard.ui.template import look

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from tests.dashboard.core.test_queries_cells import COLD, frame, run_of, samples, variant
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.reports import generator
 from warpladder.dashboard.reports import generator as gpu_guidance
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.gpus import chart as charts
-from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import chart as gpu_counts
 from warpladder.dashboard.views.gpus import query as queries
 from warpladder.data.names import Phase, nccl_allreduce
 

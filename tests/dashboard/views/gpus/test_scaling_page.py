@@ -9,15 +9,15 @@ from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.views.gpus.test_scaling import HUNDRED, case, ranked, scaled
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.reports import generator
 from warpladder.dashboard.reports import generator as gpu_guidance
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.gpus import chart as charts
-from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import chart as gpu_counts
 from warpladder.dashboard.views.gpus import query as queries
 from warpladder.data import store
 

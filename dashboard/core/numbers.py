@@ -6,7 +6,7 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.cell import Estimate
 
 NOTHING: Final = "–"
 #: In place of a ratio, where the baseline is compared with itself.

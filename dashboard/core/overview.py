@@ -10,19 +10,12 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
-from warpladder.dashboard.core.baseline import baselines
-from warpladder.dashboard.core.cells import best_of_charted, cells
-from warpladder.dashboard.core.compare import judged
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.noise import noise_floors, noise_of, verdict
-from warpladder.dashboard.core.precision import is_peer_of, precisions
-from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.cell import Estimate, Timing, records
+from warpladder.dashboard.core.cells import baselines, best_of_charted, cells
+from warpladder.dashboard.core.compare import is_peer_of, judged, noise_floors, noise_of, precisions, verdict
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
-from warpladder.dashboard.core.staleness import stale_variants
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.core.trusted import DOUBTED, is_trusted, passed_over
-from warpladder.dashboard.core.unsteady import unsteady
-from warpladder.dashboard.ui.doubts import about
+from warpladder.dashboard.core.suspect import stale_variants, unsteady
+from warpladder.dashboard.core.trusted import DOUBTED, about, is_trusted, passed_over
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
 #: A time up to this many times the fastest of a case counts as equally good.
