@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpladder.data.folders import LOCAL
+from warpladder.data.files import LOCAL
 
 if TYPE_CHECKING:
     from warpladder.dashboard.session.run import Run
