@@ -15,7 +15,6 @@ from warpladder.dashboard.views.ladder import chart as charts
 from warpladder.dashboard.views.ladder import chart as pareto
 from warpladder.dashboard.views.ladder import query as queries
 from warpladder.data import store
-from warpladder.data.ideas import ideas_of
 
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
@@ -90,7 +89,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     )
     variant = headers[name]
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
-    known = ideas_of(variant["source_path"])
+    known = ideas.ideas_of(variant["source_path"])
     room = _IDEAS_HEIGHT if known else 0
     if header:
         with st.container(height=_HEADER_HEIGHT + room, border=False):
