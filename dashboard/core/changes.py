@@ -222,7 +222,6 @@ def told(lost: Iterable[Lost]) -> list[tuple[bool, str]]:
 #: What runs of the same device and collector measured of a workload, the oldest first; see `machine.Recordings`.
 History = Callable[[str], Sequence[Medians]]
 Match = Literal["config", "best"]
-MATCHES: Final[tuple[Match, ...]] = ("config", "best")
 
 
 class NotComparable(Exception):

@@ -13,7 +13,7 @@ from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
 from warpladder.dashboard.core.numbers import format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.session.figure import Figure, of
+from warpladder.dashboard.session.plot import Figure, of
 from warpladder.dashboard.session.table import RunError, html_table
 from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.dashboard.views.compare import chart
@@ -27,7 +27,7 @@ class RunComparison:
     """Run B against run A. A kernel shows the verdict, what differs between the recordings, the figure, and the cells that changed.
 
     Attributes:
-        a, b: titles of the runs; B is the one whose method `compare` was called.
+        a, b: titles of the runs; A is the one whose method `compare` was called.
         found: the comparison of the cells.
         look: the colours of charts of B.
     """

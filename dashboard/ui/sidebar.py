@@ -119,13 +119,6 @@ def counterparts(run: store.Run, timing: Timing) -> tuple[Change, ...] | str:
     return found if isinstance(found, str) else tuple(change for change in found if change.timing == timing)
 
 
-def counterpart(run: store.Run, timing: Timing, workload: str, case: str, variant: str, config: str) -> Change | None:
-    """The change of one cell of one process against the pinned baseline; None without a pin or a counterpart."""
-    found = counterparts(run, timing) if chosen() else ""
-    wanted = (workload, case, variant, config)
-    return next((each for each in found if isinstance(each, Change) and each.gpus <= 1 and _cell(each) == wanted), None)
-
-
 def show(run: store.Run, timing: Timing, frame: pd.DataFrame) -> dict[tuple[str, str], Change] | None:
     """A line with the verdicts of cells against the pinned baseline, and a table with the ratio of each; nothing without a pin.
 
