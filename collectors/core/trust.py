@@ -97,7 +97,7 @@ def _not_growing(medians: pd.DataFrame, memories: Memories) -> Iterable[dict[str
         added_ns = least_ns[1] - least_ns[0]
         if work >= WORK_GROWS and duration < TIME_GROWS and added_ns >= small["median_ns"]:
             text = (
-                f"{work:.3g} times the bytes of {small['case']} take {duration:.2g} times as long: "
+                f"{_rate(work)} times the bytes of {small['case']} take {duration:.2g} times as long: "
                 "the work is not done, or not waited for"
             )
             yield _finding(Source.NOT_GROWING, text, large)

@@ -1,7 +1,6 @@
 """The tables of one run that comparisons are made of, whole or a part of them."""
 
 import difflib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -14,9 +13,6 @@ import pandas as pd
 
 from warpladder.dashboard.core.traces import NO_TRACES, Traces
 from warpladder.data import schema, store
-
-#: A number with a positive exponent, as Python writes it. Numbers with a negative exponent are relative errors, which stay.
-_EXPONENT: Final = re.compile(r"(?<![\w.])(\d(?:\.\d+)?e\+\d{1,2})(?![\w.]*\w)")
 
 #: The columns that identify the cell and timing of a group of samples.
 CELL: Final = ["workload", "variant", "config", "case", "gpus", "cache", "scope"]
@@ -177,9 +173,6 @@ def load(run: store.Run) -> RunData:
     # There are hundreds of thousands of rows, which are grouped by their texts.
     alone, together = _by_ranks(run.table("samples", categories=True))
     tables = {name: run.table(name) for name in names}
-    for name, column in (("diagnostics", "text"), ("results", "detail")):
-        told = tables[name][column]
-        tables[name] = tables[name].assign(**{column: told.map(without_exponents, na_action="ignore").astype(told.dtype)})
     return RunData(
         info=run.info, samples=alone, together=together, **tables, traces=Traces(run), hidden=frozenset(), selected_from=None
     )
@@ -194,11 +187,6 @@ def _by_ranks(samples: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         return samples, NO_SAMPLES
     together = samples["gpus"] > 1
     return samples[~together].reset_index(drop=True), samples[together].reset_index(drop=True)
-
-
-def without_exponents(text: str) -> str:
-    """`71,200 GB/s` for `7.12e+04 GB/s`, which recordings of earlier versions wrote in their findings."""
-    return _EXPONENT.sub(lambda found: f"{float(found[1]):,.0f}", text)
 
 
 _GLOB: Final = frozenset("*?[]")

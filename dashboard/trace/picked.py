@@ -81,8 +81,6 @@ def loose_work(traces: Traces) -> LooseWork:
     return LooseWork(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-#: The most seconds that a pattern may take on a page. `import --variant-from` allows a minute.
-SECONDS: Final = 5.0
 MOST_TEXTS: Final = 500_000
 MOST_TEXT_CHARACTERS: Final = 50_000_000
 #: The most variants that a page compares.
@@ -180,7 +178,7 @@ def _names(data: RunData, distinct_texts: list[str], chosen: Naming) -> list[Cel
             f"this trace has {len(distinct_texts):,} distinct texts, too many to look through on a page; "
             f"import its report with {chosen.option}"
         )
-    names = chosen.name(distinct_texts, default_workload(data), SECONDS)
+    names = chosen.name(distinct_texts, default_workload(data))
     if not any(names):
         raise NamingError(f"nvtx:{chosen.expression} finds no range; choose texts from the table, or write another pattern")
     return names

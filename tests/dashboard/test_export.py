@@ -11,6 +11,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -270,10 +271,38 @@ def test_images_have_the_width_that_is_asked_for_and_their_font_in_them(runs: Pa
     assert " reaches " not in svg, "no title"
 
 
+#: Pairs of texts of the drawing that overlap, and texts that are cut off.
+FAULTS = """
+function faults(width, height) {
+  const found = texts();
+  const cutOff = found.filter(({ box }) => box.left < -0.5 || box.top < -0.5 || box.right > width + 0.5 || box.bottom > height + 0.5);
+  const said = cutOff.map(({ text }) => `cut off: ${text}`);
+  found.forEach((one, place) => found.slice(place + 1).forEach(other => {
+    const across = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
+    const down = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
+    if (across > 2 && down > 4) said.push(`overlap: ${one.text} | ${other.text}`);
+  }));
+  return JSON.stringify(said);
+}
+"""
+
+
 @needs_chromium
-def test_no_text_is_cut_off_or_lies_on_another(small: RunData) -> None:
+def test_no_text_is_cut_off_or_lies_on_another(small: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    draw = images._draw
+
+    async def checked(tab: Any, job: images.Job) -> images.Drawn:
+        drawn = await draw(tab, job)
+        await images._command(tab, "Runtime.evaluate", expression=FAULTS)
+        found.append(await images._call(tab, f"faults({drawn.width}, {drawn.height})"))
+        return drawn
+
+    monkeypatch.setattr(images, "_draw", checked)
     charts = list(export.charts_of(small))
-    assert images.faults(charts) == {}
+    for chart in charts:
+        images.image(chart, "svg")
+    assert found == ["[]"] * len(charts) and charts
 
 
 def test_the_report_opens_with_the_answer_and_has_its_figures_packed(small: RunData, tmp_path: Path) -> None:

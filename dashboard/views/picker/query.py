@@ -12,8 +12,7 @@ from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.trace import picked
 from warpladder.data import naming
-from warpladder.data.matching import find
-from warpladder.data.naming import MOST_CHARACTERS, CellName, Naming
+from warpladder.data.naming import MOST_CHARACTERS, CellName, Naming, find
 
 
 def preview(data: RunData) -> pd.DataFrame:
@@ -126,13 +125,10 @@ def suggestions(data: RunData) -> pd.DataFrame:
 
 
 def names_of(expression: str, texts: Sequence[str]) -> list[CellName | None]:
-    """The cell of each text by one of this module's patterns, which need no time limit."""
-    order = list(re.compile(expression).groupindex)
+    """The cell of each text by one of this module's patterns."""
     defaults = CellName("", "", "", "all")
     return [
-        None
-        if groups is None
-        else defaults._replace(**{name: value for name, value in zip(order, groups, strict=True) if value})
+        None if groups is None else defaults._replace(**{name: value for name, value in groups.items() if value})
         for groups in find(expression, texts)
     ]
 
