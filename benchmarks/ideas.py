@@ -1,7 +1,6 @@
 """Writes the figures of docs/kernels.md and its pages, from the shipped runs: python -m benchmarks.ideas
 
-Each page has two sections that this module writes, `By how much` and `Rungs`, and the index has one, `Ideas`. All else in them is written
-by hand. After a new recording, one call brings all figures up to date.
+Each page has a section that this module writes, `By how much`, and the index has one, `Ideas`. All else in them is written by hand. After a new recording, one call brings all figures up to date.
 """
 
 from collections.abc import Sequence
@@ -14,22 +13,23 @@ import pandas as pd
 
 from benchmarks.gains import GAINS, Gain
 from warpladder.dashboard.core import run_data, run_index
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.compare import noise_of, verdict, word
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import noise_of, verdict
-from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_index import Listed, Need
-from warpladder.dashboard.ui.numbers import format_duration, format_ratio
+from warpladder.dashboard.ui.ideas import Idea, read
 from warpladder.data import store
-from warpladder.data.ideas import IDEAS, Idea, kernel_of
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 INDEX: Final = ROOT / "docs" / "kernels.md"
 PAGES: Final = ROOT / "docs" / "kernels"
+#: The ideas in the order of the index.
+IDEAS: Final = tuple(read(PAGES / f"{name}.md") for name in GAINS)
 #: The sections that are written here: of a page, and of the index.
-GAIN, RUNGS, LIST = "By how much", "Rungs", "Ideas"
+GAIN, LIST = "By how much", "Ideas"
 _HEADINGS: Final = ("workload and case", "before", "with the idea", "precision", "time before", "time with it", "times as fast")
 _DEVICE: Final = "device"
 
@@ -69,14 +69,8 @@ def main() -> None:
 
 def texts() -> dict[Path, str]:
     """File -> its text with the sections as the shipped runs have them."""
-    found = {PAGES / f"{idea.name}.md": page(idea) for idea in IDEAS}
+    found = {idea.page: with_section(idea.page.read_text(), GAIN, _gains(idea)) for idea in IDEAS}
     return {INDEX: with_section(INDEX.read_text(), LIST, _list(IDEAS)), **found}
-
-
-def page(idea: Idea) -> str:
-    """The text of the page of an idea, with its two sections."""
-    text = (PAGES / f"{idea.name}.md").read_text()
-    return with_section(with_section(text, GAIN, _gains(idea)), RUNGS, _rungs(idea))
 
 
 def with_section(text: str, heading: str, body: str) -> str:
@@ -108,14 +102,6 @@ def _place(gain: Gain) -> str:
     """Workload and case, with the scope and the GPUs where they are not the usual ones."""
     scope = [gain.scope] if gain.scope != _DEVICE else []
     return ", ".join([f"`{gain.workload}`", gain.case, *scope, *([f"{gain.gpus} GPUs"] if gain.gpus > 1 else [])])
-
-
-def _rungs(idea: Idea) -> str:
-    def link(workload: str, variant: str) -> str:
-        return f"[`{variant}`](../../{kernel_of(workload, variant)})"
-
-    rows = [(f"`{name}`", ", ".join(link(name, variant) for variant in found)) for name, found in idea.rungs.items()]
-    return table(("workload", "rungs"), rows)
 
 
 def _list(ideas: Sequence[Idea]) -> str:

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, judge, ratio_and_noise
+from warpladder.dashboard.core.compare import noise_of, verdict
+from warpladder.dashboard.core.history import levels
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.levels import levels
-from warpladder.dashboard.core.noise import noise_of, verdict
 from warpladder.dashboard.core.run_data import Entry
 
 Floats = npt.NDArray[np.float64]

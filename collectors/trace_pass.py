@@ -16,8 +16,7 @@ from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.core.under_tool import begin, finish
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data import schema, store
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 
 #: Collectors that trace, the first one that can run here is taken: `nsys` sees every library of the process.
 TRACERS: Final = ("nsight_systems", "cupti")

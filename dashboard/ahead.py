@@ -3,9 +3,8 @@
 import argparse
 import contextlib
 
-from warpladder.dashboard.core import run_index
+from warpladder.dashboard.core import overview, run_index
 from warpladder.dashboard.ui import runs
-from warpladder.dashboard.views.overview import query
 from warpladder.data import store
 from warpladder.installation import ROOT
 
@@ -17,4 +16,4 @@ def compute() -> None:
         for device in run_index.devices(every)[:1]:
             for workload in run_index.workloads(every, device):
                 with contextlib.suppress(store.StoreError):
-                    runs.ask(runs.as_recorded(run_index.suitable(every, device, workload)[0].run), query.lines, ROOT)
+                    runs.ask(runs.as_recorded(run_index.suitable(every, device, workload)[0].run), overview.lines, ROOT)

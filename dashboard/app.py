@@ -9,7 +9,7 @@ from streamlit.navigation.page import Page
 
 from warpladder.dashboard import server
 from warpladder.dashboard.core import run_index
-from warpladder.dashboard.ui import pinned, runs, sidebar, state
+from warpladder.dashboard.ui import runs, sidebar, state
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import View, page_of
 from warpladder.dashboard.views import GROUPS, VIEWS
@@ -33,7 +33,7 @@ def main() -> None:
         if empty := _empty():
             _menu(empty)  # in place of the first one, which has to tell the page before its run is found
             st.caption(f"{_EMPTY} No run of this device has what the page needs. It leads to a run that has.")
-        pinned.sidebar()
+        sidebar.sidebar()
     try:
         page.run()
     except store.StoreError as error:  # the run was changed while it was shown

@@ -18,7 +18,7 @@ from warpladder.dashboard.text import formats, summary
 from warpladder.dashboard.ui import images, paper, tables
 from warpladder.dashboard.ui.document import CONFIG
 from warpladder.dashboard.ui.paper import SCREEN, Paper
-from warpladder.dashboard.ui.spreadsheet import csv
+from warpladder.dashboard.ui.tables import csv
 from warpladder.dashboard.ui.template import Chart, Look, Theme, look
 from warpladder.dashboard.ui.view import Charts, OfRun, OfTiming, OfWorkload
 from warpladder.dashboard.views import VIEWS

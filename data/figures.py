@@ -81,9 +81,3 @@ def read(report: str, folder: Path = PUBLISHED) -> pd.DataFrame:
     except ValueError as error:
         raise FiguresError(f"{file}: {error}; a value is a plain number") from error
     return rows
-
-
-def read_all(folder: Path = PUBLISHED) -> pd.DataFrame:
-    """The figures of every report, one below the other; columns as in `read`."""
-    frames = [read(report, folder) for report in reports(folder)]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))

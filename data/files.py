@@ -1,7 +1,4 @@
-"""Checks of a file before it is read: whether it can be read, was cut off, or has changed.
-
-The store, the importers of reports and the dashboard share them.
-"""
+"""The folders of runs, and files from outside. Importing this module loads nothing else of the project."""
 
 import errno
 import os
@@ -9,6 +6,21 @@ from collections.abc import Hashable
 from pathlib import Path
 from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISREG
 from typing import Final
+
+from warpladder.installation import IS_CHECKOUT, ROOT
+
+
+def _user_data() -> Path:
+    """Folder of a user's own data by the XDG Base Directory Specification: `$XDG_DATA_HOME`, or `~/.local/share`."""
+    named = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return named if named.is_absolute() else Path.home() / ".local" / "share"
+
+
+#: The runs that ship with the project.
+RECORDED: Final = ROOT / "data" / "recorded"
+#: The runs of this machine, where no other folder is named.
+LOCAL: Final = ROOT / "data" / "local" if IS_CHECKOUT else _user_data() / "warpladder" / "runs"
+
 
 _PARQUET: Final = b"PAR1"
 _KINDS: Final = {S_IFDIR: "a folder", S_IFIFO: "a FIFO", S_IFSOCK: "a socket", S_IFCHR: "a device", S_IFBLK: "a device"}

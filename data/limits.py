@@ -1,18 +1,246 @@
-"""Limits beyond which a time is not believed, from ceilings of the same run: the recorder's checks and the pages share them."""
+"""The times that memory and arithmetic of a device take at least, and the limits beyond which a time is not believed."""
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.data.arithmetic import arithmetic_ns
-from warpladder.data.bandwidths import Memory, device_memory, host_memory, reads_and_writes
-from warpladder.data.names import Ceiling
+from warpladder.data.names import Ceiling, found_by_size
+
+_Floats = npt.NDArray[np.float64]
+_TENSOR_CORES: Final = (Ceiling.TF32_MMA, Ceiling.TF32_WGMMA)
+#: Precision -> ceilings of arithmetic on a GPU, and the share of the highest one that the precision can use. 3xTF32 takes three
+#: tensor products for each product, so its share is a third.
+COMPUTE: Final[Mapping[str, tuple[tuple[str, ...], float]]] = {
+    "fp32": ((Ceiling.FP32_FMA,), 1.0),
+    "tf32": (_TENSOR_CORES, 1.0),
+    "3xtf32": (_TENSOR_CORES, 1 / 3),
+    "fp64": ((Ceiling.FP64_FMA,), 1.0),
+}
+#: Precisions whose arithmetic no ceiling tells, on a GPU or on the host, which may have units for them.
+NOT_MEASURED: Final = ("fp16", "bf16", "fp8", "int", "mixed")
+
+
+def compute_ceiling(ceilings: Mapping[str, float], precision: str) -> str:
+    """The name of the highest ceiling of a precision's arithmetic on the GPU; the first name where none was measured."""
+    names, _ = COMPUTE[precision]
+    return max(names, key=lambda name: np.nan_to_num(ceilings.get(name, np.nan)))
+
+
+def arithmetic_ns(cells: pd.DataFrame, ceilings: Mapping[str, float]) -> tuple[_Floats, npt.NDArray[np.object_]]:
+    """The least time in ns for the operations of each cell, and the ceiling that it comes from, such as `tf32_wgmma / 3`.
+
+    It is `flops` over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32; on the host over
+    `host_fma`. GPUs that worked together share the operations evenly.
+
+    Args:
+        cells: `kind`, `precision`, `gpus` and `flops`, one row a cell.
+        ceilings: their values in TFLOP/s, by name.
+
+    Returns:
+        Two arrays of one value a row. A time is NaN where the ceiling was not measured.
+    """
+    on_gpu = (cells["kind"] != "host").to_numpy(dtype=bool)
+    gpus = np.maximum(cells["gpus"].fillna(0).to_numpy(dtype=float), 1)
+    names = np.where(on_gpu, Ceiling.FP32_FMA, Ceiling.HOST_FMA).astype(object)
+    rates = np.where(on_gpu, ceilings.get(Ceiling.FP32_FMA, np.nan), ceilings.get(Ceiling.HOST_FMA, np.nan)).astype(float)
+    for precision, (_, share) in COMPUTE.items():
+        rows, name = on_gpu & (cells["precision"] == precision).to_numpy(dtype=bool), compute_ceiling(ceilings, precision)
+        rates = np.where(rows, ceilings.get(name, np.nan) * share, rates)
+        names = np.where(rows, name if share == 1 else f"{name} / {round(1 / share)}", names)
+    rates = np.where(cells["precision"].isin(NOT_MEASURED).to_numpy(dtype=bool), np.nan, rates)
+    # FLOP / (1000 TFLOP/s) is nanoseconds.
+    flops: Any = cells["flops"]
+    return flops.to_numpy(dtype=float) / (1000 * np.where(rates > 0, rates, np.nan)) / gpus, names
+
+
+#: Ceilings of device memory -> the share of their bytes that are read, rising.
+DEVICE_MIXES: Final[Mapping[str, float]] = {
+    Ceiling.DEVICE_WRITE: 0.0,
+    Ceiling.DEVICE_1_TO_8: 1 / 9,
+    Ceiling.DEVICE_1_TO_2: 1 / 3,
+    Ceiling.DEVICE_COPY: 1 / 2,
+    Ceiling.DEVICE_2_TO_1: 2 / 3,
+    Ceiling.DEVICE_8_TO_1: 8 / 9,
+    Ceiling.DEVICE_READ: 1.0,
+}
+#: The same of the processor's memory.
+HOST_MIXES: Final[Mapping[str, float]] = {Ceiling.HOST_COPY: 1 / 2}
+#: Bytes read and written by the copy whose rate is measured on the processor. Its caches may hold fewer.
+HOST_COPY_BYTES: Final = 1 << 28
+#: Shares of reads that differ by no more than this are one mix.
+_SAME_MIX: Final = 0.005
+_NS_PER_US: Final = 1000.0
+#: In the names that `Memory.named` gives by curves.
+BY_SIZE: Final = " by size"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The least time of one mix, measured at some sizes.
+
+    Attributes:
+        sizes: bytes read and written, rising; at least one.
+        times_ns: times at these sizes.
+        ns_per_byte: of bytes beyond the largest size.
+        empty_ns: of no bytes: an empty kernel.
+    """
+
+    sizes: tuple[float, ...]
+    times_ns: tuple[float, ...]
+    ns_per_byte: float
+    empty_ns: float = 0.0
+
+    def time_ns(self, nbytes: npt.ArrayLike) -> _Floats:
+        """The least time in ns for so many bytes.
+
+        Below the smallest size it is on the line from that of no bytes, and beyond the largest one `ns_per_byte` is added for each.
+        Between two sizes it is on the line through them, or on the continued line of the sizes before or after where that is lower: where
+        the bytes begin to exceed a cache, the curve bends below the line.
+        """
+        sizes, nbytes = np.asarray(self.sizes), np.asarray(nbytes, float)
+        # Fewer bytes take no longer than more.
+        times = np.minimum.accumulate(self.times_ns[::-1])[::-1]
+        slopes = np.diff(times, append=np.nan) / np.diff(sizes, append=np.inf)
+        at = np.clip(np.searchsorted(sizes, nbytes) - 1, 0, max(len(sizes) - 2, 0))
+        after = np.minimum(at + 1, len(sizes) - 1)
+        line = times[at] + slopes[at] * (nbytes - sizes[at])
+        before = times[at] + np.where(at > 0, slopes[at - 1], np.nan) * (nbytes - sizes[at])
+        behind = times[after] - slopes[after] * (sizes[after] - nbytes)
+        # A continued line above the line between the sizes bounds nothing: the curve bends the other way there. So does none.
+        bends = before <= line, behind <= line
+        cases = [bends[0] & bends[1], *bends]
+        between = np.maximum(np.select(cases, [np.maximum(before, behind), before, behind], line), times[at])
+        beyond = times[-1] + self.ns_per_byte * (nbytes - sizes[-1])
+        empty = min(self.empty_ns, times[0])
+        below = empty + (times[0] - empty) * nbytes / sizes[0]
+        return np.asarray(np.where(nbytes <= sizes[0], below, np.where(nbytes >= sizes[-1], beyond, between)))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What one memory was measured to do.
+
+    Attributes:
+        names, shares, ns_per_byte: the measured mixes, by rising share of bytes read; empty where none was measured.
+        curves: the times of the mixes by size; empty where they were not measured, so that `ns_per_byte` counts at every size.
+        cache: of the curves, `cold` or `hot`; empty without curves.
+    """
+
+    names: tuple[str, ...]
+    shares: tuple[float, ...]
+    ns_per_byte: tuple[float, ...]
+    curves: tuple[Curve, ...] = ()
+    cache: str = ""
+
+    def time_ns(self, read: npt.ArrayLike, written: npt.ArrayLike) -> _Floats:
+        """The least time in ns for so many bytes read and written; NaN where no mix was measured."""
+        read, written = np.broadcast_arrays(np.asarray(read, float), np.asarray(written, float))
+        if not self.names:
+            return np.full(read.shape, np.nan)
+        total, share = read + written, _share(read, written)
+        if not self.curves:
+            return np.asarray(total * np.interp(share, self.shares, self.ns_per_byte))
+        times = np.array([curve.time_ns(total) for curve in self.curves])
+        places = np.interp(share, self.shares, range(len(self.shares)))
+        known = np.nan_to_num(places)
+        lower = np.floor(known).astype(int)
+        upper = np.minimum(lower + 1, len(self.shares) - 1)
+        first, second = (np.take_along_axis(times, each[np.newaxis], axis=0)[0] for each in (lower, upper))
+        return np.asarray(first + (places - lower) * (second - first))
+
+    def named(self, read: npt.ArrayLike, written: npt.ArrayLike) -> npt.NDArray[np.object_]:
+        """The ceilings that `time_ns` comes from.
+
+        `device_copy`, or `device_copy and device_2_to_1` between two mixes; by curves `device_copy by size (cold)`.
+        """
+        read, written = np.broadcast_arrays(np.asarray(read, float), np.asarray(written, float))
+        shares, of = np.unique(_share(read, written), return_inverse=True)
+        return np.array([self._names_at(float(share)) for share in shares], dtype=object)[of.ravel()].reshape(read.shape)
+
+    def _names_at(self, share: float) -> str:
+        if not self.names or np.isnan(share):
+            return ""
+        how = f"{BY_SIZE} ({self.cache})" if self.curves else ""
+        nearest = int(np.argmin([abs(each - share) for each in self.shares]))
+        if abs(self.shares[nearest] - share) <= _SAME_MIX or not self.shares[0] < share < self.shares[-1]:
+            return f"{self.names[nearest]}{how}"
+        above = int(np.searchsorted(self.shares, share))
+        return f"{self.names[above - 1]} and {self.names[above]}{how}"
+
+
+def device_memory(ceilings: Mapping[str, float], cache: str = "") -> Memory:
+    """The GPU's memory, of ceilings by name in their units.
+
+    Args:
+        cache: `cold` or `hot`, for the times by size with such an L2. Without it, and in runs that did not measure them for each of
+            their mixes, the memory has rates alone.
+    """
+    return _with_curves(_memory(ceilings, DEVICE_MIXES), ceilings, cache)
+
+
+def empty_kernel_ns(ceilings: Mapping[str, float]) -> float:
+    """The time in ns of a GPU's empty kernel, which no kernel falls below; 0 where it was not measured."""
+    return _NS_PER_US * ceilings.get(Ceiling.GRAPH_NODE, 0.0)
+
+
+def host_memory(ceilings: Mapping[str, float]) -> Memory:
+    """The processor's memory, of ceilings by name in their units. Its operations are timed with warm caches alone."""
+    return _with_curves(_memory(ceilings, HOST_MIXES), ceilings, "hot")
+
+
+def _with_curves(memory: Memory, ceilings: Mapping[str, float], cache: str) -> Memory:
+    """The memory with the times by size of each of its mixes, where all of them were measured."""
+    found: dict[str, dict[int, float]] = {name: {} for name in memory.names}
+    for name, value in ceilings.items():
+        of = found_by_size(name)
+        if of and of[0] in found and of[1] == cache and value > 0:
+            found[of[0]][of[2]] = value
+    if not found or not all(found.values()):
+        return memory
+    empty_ns = empty_kernel_ns(ceilings) if memory.names[0] in DEVICE_MIXES else 0.0
+    curves = [
+        Curve(
+            tuple(map(float, sorted(by_size))),
+            tuple(_NS_PER_US * by_size[size] for size in sorted(by_size)),
+            ns_per_byte,
+            empty_ns,
+        )
+        for by_size, ns_per_byte in zip(found.values(), memory.ns_per_byte, strict=True)
+    ]
+    return Memory(memory.names, memory.shares, memory.ns_per_byte, tuple(curves), cache)
+
+
+def reads_and_writes(cases: Mapping[Any, Any] | pd.DataFrame) -> tuple[_Floats, _Floats]:
+    """The bytes of `min_bytes` that are read, and those that are written.
+
+    Inputs are read and outputs written, so that `h2d_bytes` and `d2h_bytes` tell the mix. Where both are 0 or null, half is read.
+    Inputs that are resident on the device are in neither, so that such a case counts as reading less than it does.
+
+    Args:
+        cases: columns `min_bytes`, `h2d_bytes`, `d2h_bytes` of cases; a frame, or a mapping of arrays or of one case's values.
+    """
+    least, inputs, outputs = (np.asarray(cases[name], float) for name in ("min_bytes", "h2d_bytes", "d2h_bytes"))
+    share = _share(np.nan_to_num(inputs), np.nan_to_num(outputs))
+    return least * share, least - least * share
+
+
+def _memory(ceilings: Mapping[str, float], mixes: Mapping[str, float]) -> Memory:
+    found = {name: share for name, share in mixes.items() if ceilings.get(name, np.nan) > 0}
+    # One GB/s is one byte a nanosecond.
+    return Memory(tuple(found), tuple(found.values()), tuple(1 / ceilings[name] for name in found))
+
+
+def _share(read: _Floats, written: _Floats) -> _Floats:
+    """The share of the bytes that is read; a half where there are none."""
+    total = read + written
+    return np.divide(read, total, out=np.where(np.isnan(total), np.nan, 0.5), where=total > 0)
+
 
 _Bools = npt.NDArray[np.bool_]
-_Floats = npt.NDArray[np.float64]
 #: (place, cache) -> the memory that was measured.
 Memories = Mapping[tuple[str, str], Memory]
 

@@ -5,7 +5,8 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 
 class Ceiling:
@@ -228,3 +229,16 @@ SOURCES: Final[Mapping[str, str]] = {
 
 #: Sources of findings that the work of a cell was not done, or not waited for. A gate fails on them, though its outputs are right.
 NOT_DONE: Final = frozenset({Source.ABOVE_CEILING, Source.NEVER_SYNCHRONIZED, Source.NOT_GROWING, Source.REPEATS_SKIPPED})
+
+
+_CELL: Final = ("workload", "variant", "config", "case")
+
+
+def diagnostic_row(severity: str, source: str, text: str, about: Mapping[Any, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """A row of `diagnostics`.
+
+    Args:
+        severity, source, text: its columns.
+        about: a row that names the cell that it is about; empty where it is about none.
+    """
+    return {"severity": severity, "source": source, "text": text, **{name: about.get(name) for name in _CELL}}

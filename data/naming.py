@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from warpladder.data.matching import TooSlow, find_within
 from warpladder.errors import Error
 
 Int64s = npt.NDArray[np.int64]
@@ -42,6 +43,8 @@ NOT_RANKED: Final = (
 )
 MOST_CHARACTERS: Final = 1_000
 _GROUPS: Final = ("workload", "variant", "config", "case")
+#: What stands before a group without a name: an escape, a set of characters, or nothing.
+_UNNAMED: Final = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\((?!\?)", re.DOTALL)
 _SOURCE: Final = "nvtx:"
 _EXAMPLE: Final = "write for example --variant-from 'nvtx:(?P<variant>gemm_\\w+) n=(?P<case>\\d+)'"
 
@@ -87,6 +90,13 @@ class Naming:
                 f"{where}: has the named groups {sorted(groups) or 'none'}; variant has to be one, "
                 f"workload, config and case may be; {_EXAMPLE}"
             )
+        try:
+            find(expression, [""])
+        except pa.ArrowInvalid as error:
+            reason = str(error).removeprefix("Invalid regular expression: ")
+            raise NamingError(
+                f"{where}: not a regular expression of RE2, which has no look-ahead ({reason}); {_EXAMPLE}"
+            ) from error
         return Naming(expression)
 
     @property
@@ -94,36 +104,30 @@ class Naming:
         """The option of `warpladder import` with the same pattern, quoted for a shell."""
         return f"--variant-from {shlex.quote(_SOURCE + self.expression)}"
 
-    def name(self, texts: Sequence[str], default_workload: str, seconds: float) -> list[CellName | None]:
+    def name(self, texts: Sequence[str], default_workload: str) -> list[CellName | None]:
         """The cell that each text names; None if the expression does not match, or its group `variant` is empty.
 
         Args:
             texts: distinct texts of ranges.
             default_workload: the workload for texts in which the expression finds none.
-            seconds: the longest time allowed.
-
-        Raises:
-            NamingError: it takes longer.
         """
-        try:
-            found = find_within(self.expression, texts, seconds)
-        except TooSlow as error:
-            raise NamingError(
-                f"{_SOURCE}{self.expression}: {error} on {len(texts):,} texts; a repetition within a repetition, such as (a+)+, is slow: "
-                "write it simpler"
-            ) from error
-        numbers = re.compile(self.expression).groupindex
-        order = {name: place for place, name in enumerate(sorted(numbers, key=numbers.__getitem__))}
-        defaults = CellName(default_workload, "", "", "all")
-        places = [order.get(name) for name in _GROUPS]
-        names: list[CellName | None] = []
-        for groups in found:
-            if groups is None or not groups[order["variant"]]:
-                names.append(None)
-            else:
-                told = [None if place is None else groups[place] for place in places]
-                names.append(CellName(*(value or default for value, default in zip(told, defaults, strict=True))))
-        return names
+        defaults = {"workload": default_workload, "config": "", "case": "all"}
+        return [
+            CellName(**{**defaults, **{name: value for name, value in groups.items() if value}})
+            if groups and groups["variant"]
+            else None
+            for groups in find(self.expression, texts)
+        ]
+
+
+def find(expression: str, texts: Sequence[str]) -> list[dict[str, str] | None]:
+    """The named groups of the first match in each text, empty for a group without a match; None for a text without a match.
+
+    RE2 takes a time that grows with the texts, for every expression. Python's `re` can take minutes for some, and cannot be stopped.
+    """
+    named = _UNNAMED.sub(lambda found: found[1] or "(?:", expression)
+    matches: list[dict[str, str] | None] = pc.extract_regex(pa.array(texts, pa.string()), pattern=named).to_pylist()
+    return matches
 
 
 def distinct(names: Sequence[CellName | None]) -> tuple[list[CellName], Int64s]:

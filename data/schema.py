@@ -1,15 +1,99 @@
 """Every table of a run: its columns, types, units and meanings, each written once.
 
-`store` refuses what does not fit this module, and `python -m warpladder.data.schema` prints the data dictionary `data/README.md`. The
-names that rooms share besides, of ceilings, phases and sources of diagnostics, stand in `names`.
+`store` refuses what does not fit this module, and `python -m warpladder.data.schema` prints the data dictionary `data/README.md`. Other
+names that rooms share, of ceilings, phases and sources of diagnostics, stand in `names`.
 """
 
-from typing import Final
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
 
 import pyarrow as pa
 
 from warpladder.data import names
-from warpladder.data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its Arrow type, its meaning, and its allowed values. `checks` refuses other values.
+
+    Attributes:
+        values: the closed set of a text's values; empty if any text is allowed.
+        later: the column was added after runs had been written. In a run without it, it reads as `default`.
+        default: the value where a run lacks a column that came later; None for null.
+        least: the least number allowed; None for no limit.
+        most: the largest number allowed; None for no limit.
+        finite: a float64 must not be infinite. It must not be NaN either, unless the column is nullable.
+        named: the text is not empty.
+        json_object: the text is a JSON object, or empty.
+    """
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    unit: str = ""
+    nullable: bool = False
+    values: tuple[str, ...] = ()
+    later: bool = False
+    default: int | None = None
+    least: float | None = None
+    most: float | None = None
+    finite: bool = True
+    named: bool = False
+    json_object: bool = False
+
+    @property
+    def field(self) -> pa.Field:
+        return pa.field(self.name, self.type, nullable=self.nullable)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a run. `key` names the columns that identify a row; it is empty if rows need not be unique.
+
+    `spans` are pairs of columns: the time in the second must not be before that in the first.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    spans: tuple[tuple[str, str], ...] = ()
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([column.field for column in self.columns])
+
+
+#: Limit of times and ids, so that the difference of any two is an int64.
+FAR: Final = 1 << 62
+#: Limit of bytes and operations, so that the sum of a thousand is an int64.
+MOST_WORK: Final = 1 << 53
+
+
+def text(name: str, meaning: str, **rules: Any) -> Column:
+    return Column(name, pa.string(), meaning, **rules)
+
+
+def integer(name: str, meaning: str, unit: str = "", *, bits: int = 64, **rules: Any) -> Column:
+    return Column(name, {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits], meaning, unit, **rules)
+
+
+def time(name: str, meaning: str, *, nullable: bool = False) -> Column:
+    return integer(name, meaning, "ns", nullable=nullable, least=-FAR, most=FAR)
+
+
+def identifier(name: str, meaning: str, **rules: Any) -> Column:
+    return integer(name, meaning, least=0, most=FAR, **rules)
+
+
+def work(name: str, meaning: str, unit: str) -> Column:
+    return integer(name, meaning, unit, least=0, most=MOST_WORK)
+
+
+def real(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
+    return Column(name, pa.float64(), meaning, unit, **rules)
+
 
 #: Version that is written. Version 2 added `samples.process`.
 SCHEMA_VERSION: Final = 2

@@ -75,11 +75,6 @@ class Staging:
         """The id that the run was meant to have."""
         return self.path.name.removeprefix(".").rpartition(".partial-")[0]
 
-    @property
-    def is_there(self) -> bool:
-        """Whether nobody has removed or replaced the folder."""
-        return _is_still(self.path / _LOCK, self._lock)
-
     def sync(self) -> None:
         """Write the tables through to the disk, so that a loss of power after a commit loses none of them.
 

@@ -66,16 +66,16 @@ def test_an_example_runs_and_shows_its_tables_and_figures(example: Path, tmp_pat
     assert "in_place" in table[HTML] and "wrong_result: relative L2 error" in table[HTML]
     (answer,) = data["run"]
     assert "first" in answer[HTML] and "6 ok, 3 wrong_result" in answer[HTML]
-    (ladder,) = data["run.ladder()"]
+    (ladder,) = data["run.plot.ladder()"]
     assert ladder[PLOTLY]["layout"]["title"]["text"].startswith("softmax, rows=256,n=1024: ")
     # The HTML is what nbconvert keeps; it makes no request.
     assert "Plotly.newPlot" in ladder[HTML] and not re.search(r"<script[^>]*src=", ladder[HTML])
-    assert len(data['run.sizes(metric="percent_of_floor")'][0][HTML]) < 200_000 < len(ladder[HTML]), "plotly.js comes once"
-    compared, forest = data["after.compare(run)"]
+    assert len(data['run.plot.sizes(metric="percent_of_floor")'][0][HTML]) < 200_000 < len(ladder[HTML]), "plotly.js comes once"
+    compared, forest = data["run.compare(after)"]
     assert (
         "sources that differ: softmax in_place" in compared[HTML] and "unchanged" in forest[PLOTLY]["layout"]["title"]["text"]
     )
-    for source in ('run.sizes(metric="percent_of_floor")', 'warpladder.open_run("H200 conv2d").ladder()'):
+    for source in ('run.plot.sizes(metric="percent_of_floor")', 'warpladder.open_run("H200 conv2d").plot.ladder()'):
         assert len(data[source][0][PLOTLY]["data"]) >= 2
     assert [run.info["label"] for run in store.list_runs([tmp_path / "runs"])[0]] == ["second", "first"]
 
@@ -145,7 +145,7 @@ def test_an_interrupted_cell_has_the_run_with_what_was_measured(kernel: Kernel, 
 def test_a_figure_is_shown_where_nbformat_is_not_installed(kernel: Kernel) -> None:
     kernel.run("import sys; sys.modules['nbformat'] = None\nimport warpladder; run = warpladder.open_run('H200 conv2d')")
     said = kernel.run(
-        "import importlib.util as u; find = u.find_spec; u.find_spec = lambda *n: n[0] != 'nbformat' and find(*n) or None\nrun.ladder()"
+        "import importlib.util as u; find = u.find_spec; u.find_spec = lambda *n: n[0] != 'nbformat' and find(*n) or None\nrun.plot.ladder()"
     )
     assert [list(message["content"]["data"]) for message in said if message["msg_type"] == "display_data"] == [[PLOTLY, HTML]]
 
@@ -158,7 +158,7 @@ def test_print_writes_text_and_nothing_beside_it(kernel: Kernel) -> None:
     ]
     assert {message["msg_type"] for message in said} == {"execute_input", "stream"}
     text = "".join(message["content"].get("text", "") for message in said)
-    assert "workload" in text and "over the best peer" in text and "B: H200 by cuda_events" in text
+    assert "workload" in text and "over the best peer" in text and "A: H200 by cuda_events" in text
 
 
 def test_a_changed_cell_replaces_its_variant_and_new_inputs_are_taken(kernel: Kernel) -> None:

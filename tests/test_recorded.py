@@ -5,9 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from warpladder.dashboard.core import run_data, staleness
+from warpladder.dashboard.core import run_data, suspect
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.reports import sources
+from warpladder.dashboard.reports import detail
 from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.views.details import DETAILS
 from warpladder.data import store
@@ -36,7 +36,7 @@ def test_the_recorded_runs_stay_under_ten_megabytes() -> None:
 
 @pytest.mark.parametrize("run", GOOD, ids=lambda run: run.run_id)
 def test_no_recorded_variant_has_changed_since(run: store.Run) -> None:
-    stale = staleness.stale_variants(run_data.load(run), ROOT)
+    stale = suspect.stale_variants(run_data.load(run), ROOT)
     assert stale.empty, f"record again: {stale.to_string()}"
 
 
@@ -126,4 +126,4 @@ def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by(d
 
 def test_a_recorded_run_has_the_host_variant_that_speedups_are_counted_from() -> None:
     variants = {variant for (variant,) in recorded("variants", ["variant"])}
-    assert sources.SEQUENTIAL in variants
+    assert detail.SEQUENTIAL in variants

@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -215,14 +215,14 @@ def room_of(name: str) -> str:
 
 
 def question_of(name: str) -> str:
-    """The folder of a view, or of a detail of the reports, that a module is in; empty for any other module."""
+    """The folder of a view that a module is in; empty for any other module."""
     parts = name.split(".")
-    within = len(parts) > 2 and parts[1] in ("views", "reports") and DASHBOARD[".".join(parts[:3])].name == "__init__.py"
-    return ".".join(parts[1:3]) if within else ""
+    return ".".join(parts[1:3]) if len(parts) > 2 and parts[1] == "views" else ""
 
 
 def draws(name: str) -> bool:
-    return name.endswith("chart")
+    """Whether a module may draw: a chart, or a detail of the reports, which is one file."""
+    return name.endswith("chart") or room_of(name) == "reports"
 
 
 def shows(name: str) -> bool:
@@ -235,7 +235,7 @@ def test_a_folder_of_the_dashboard_imports_only_those_that_the_design_allows(nam
 
 
 @pytest.mark.parametrize("name", [name for name in DASHBOARD if question_of(name)])
-def test_no_view_imports_another_and_no_detail_of_the_reports_another(name: str) -> None:
+def test_no_view_imports_another(name: str) -> None:
     alike = {question_of(other) for other in modules_imported(name, DASHBOARD) if room_of(other) == room_of(name)}
     assert alike <= {question_of(name), ""}
 
@@ -248,16 +248,22 @@ def test_queries_neither_draw_nor_show_and_charts_do_not_show(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("wanted", "unneeded"),
-    [(lambda name: not draws(name), {"plotly", "streamlit"}), (lambda name: True, {"streamlit"})],
+    ("rooms", "unneeded"),
+    [(("core", "trace"), {"plotly", "streamlit"}), (("core", "trace", "views", "reports"), {"streamlit"})],
     ids=["queries", "charts"],
 )
-def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows(wanted: Callable[[str], bool], unneeded: set[str]) -> None:
-    of_questions = [name for name in DASHBOARD if room_of(name) in ("core", "trace", "views", "reports")]
+def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows(rooms: tuple[str, ...], unneeded: set[str]) -> None:
+    names = [name for name in DASHBOARD if room_of(name) in rooms and not shows(name)]
     code = (
-        f"import importlib, sys; [importlib.import_module(f'warpladder.{{name}}') for name in {[n for n in of_questions if wanted(n) and not shows(n)]}];"
+        f"import importlib, sys; [importlib.import_module(f'warpladder.{{name}}') for name in {names}];"
         f"print(sorted({unneeded!r} & sys.modules.keys()))"
     )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_summary_that_a_recording_prints_draws_and_shows_nothing() -> None:
+    code = "import sys, warpladder.dashboard.answer; print(sorted({'plotly', 'streamlit'} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

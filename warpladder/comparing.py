@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from warpladder.collectors.core.verify import compare
-from warpladder.dashboard.session import markup
 from warpladder.dashboard.session.run import Run
+from warpladder.dashboard.session.table import html_table
 from warpladder.data import store
 from warpladder.workloads import neighbours
 from warpladder.workloads.api import WorkloadError, WrongOutput
@@ -58,7 +58,7 @@ class Comparison(Run):
 
     def _repr_html_(self) -> str:
         words = self.words()
-        table = markup.table(list(words.columns), words.to_numpy().tolist())
+        table = html_table(list(words.columns), words.to_numpy().tolist())
         return "".join(
             [f"<b>{html.escape(self._title)}</b>", table, *(f"<div>{html.escape(note)}</div>" for note in self.notes)]
         )

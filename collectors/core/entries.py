@@ -13,7 +13,7 @@ from warpladder.collectors.core.recording import FORMAT, Event
 from warpladder.collectors.core.trust import RowDicts
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.data import schema
-from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import diagnostic_row
 from warpladder.data.store import conform
 
 #: Version of the method; raised when the same plan would give other numbers. Version 2 subtracts the overhead of the CUDA

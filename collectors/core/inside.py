@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from warpladder.data import schema, store
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.staging import Staging
 
 _FOLDER: Final = "inside"

@@ -45,8 +45,7 @@ from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.core.verdicts import Cell, result_row
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 from warpladder.workloads.api import HostVariant, LibraryVariant
 
 _LEAVE_TIMEOUT_S: Final = 60.0

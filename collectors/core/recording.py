@@ -20,8 +20,7 @@ from warpladder.collectors.core.environment import NO_GPU
 from warpladder.collectors.core.trust import RowDicts
 from warpladder.collectors.core.verdicts import Cell, Verdicts, result_row
 from warpladder.data import schema
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import RunWriter
 
 #: Version of the events; raised when their format changes.

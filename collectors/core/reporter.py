@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from warpladder.collectors.core.verdicts import Cell
-from warpladder.data.diagnostics import diagnostic_row
+from warpladder.data.names import diagnostic_row
 
 
 class Reporter(Protocol):

@@ -8,11 +8,8 @@ import numpy as np
 import pandas as pd
 
 from warpladder.data import limits
-from warpladder.data.arithmetic import arithmetic_ns
-from warpladder.data.bandwidths import reads_and_writes
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.limits import Memories
-from warpladder.data.names import Source
+from warpladder.data.limits import Memories, arithmetic_ns, reads_and_writes
+from warpladder.data.names import Source, diagnostic_row
 
 #: If the work grows by at least WORK_GROWS, the time must grow by at least TIME_GROWS.
 WORK_GROWS: Final = 8.0
@@ -100,7 +97,7 @@ def _not_growing(medians: pd.DataFrame, memories: Memories) -> Iterable[dict[str
         added_ns = least_ns[1] - least_ns[0]
         if work >= WORK_GROWS and duration < TIME_GROWS and added_ns >= small["median_ns"]:
             text = (
-                f"{work:.3g} times the bytes of {small['case']} take {duration:.2g} times as long: "
+                f"{_rate(work)} times the bytes of {small['case']} take {duration:.2g} times as long: "
                 "the work is not done, or not waited for"
             )
             yield _finding(Source.NOT_GROWING, text, large)

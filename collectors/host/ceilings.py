@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.collectors.host.host_clock import durations_ns
-from warpladder.data.bandwidths import HOST_COPY_BYTES
+from warpladder.data.limits import HOST_COPY_BYTES
 from warpladder.data.names import Ceiling, by_size
 
 #: If this environment variable is set, the sizes are small. For tests, which check the rows and not the figures.

@@ -13,8 +13,6 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming
 
-#: Time limit of the pattern of `--variant-from`, in seconds.
-_SECONDS: Final = 60.0
 _ALL: Final = "all"
 
 
@@ -128,7 +126,7 @@ def _named(
 ) -> dict[CellName, list[ProfiledLaunch]]:
     """Assign each launch to the innermost range, of any domain, that the pattern matches."""
     texts = list(dict.fromkeys(text for launch in launches for stack in launch.ranges.values() for text in stack))
-    names = dict(zip(texts, chosen.name(texts, workload, _SECONDS), strict=True))
+    names = dict(zip(texts, chosen.name(texts, workload), strict=True))
     cells: dict[CellName, list[ProfiledLaunch]] = {}
     for launch in launches:
         found = [names[text] for stack in launch.ranges.values() for text in reversed(stack) if names[text] is not None]

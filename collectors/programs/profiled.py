@@ -27,8 +27,7 @@ from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
 from warpladder.collectors.trace.tables import write_tables
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import RunWriter, conform
 
 NAME: Final = "nsight_systems"

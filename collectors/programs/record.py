@@ -31,8 +31,7 @@ from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
 from warpladder.collectors.programs.runner import HAS_SUBREAPERS, Ended, Launch, Waiting
 from warpladder.collectors.programs.words import Program
 from warpladder.data import naming
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import conform
 from warpladder.errors import Error
 

@@ -13,8 +13,6 @@ from warpladder.data import naming
 from warpladder.data.naming import CellName, Naming, distinct
 
 COLUMNS: Final = ("workload", "variant", "config", "case", "scope", "round")
-#: Time limit of the pattern of `--variant-from`, in seconds.
-_SECONDS: Final = 60.0
 
 
 class Cells:
@@ -74,7 +72,7 @@ class Cells:
         Raises:
             NamingError: the pattern takes too long.
         """
-        self._cells, of_text = distinct(chosen.name(self._ranges.texts, default_workload, _SECONDS))
+        self._cells, of_text = distinct(chosen.name(self._ranges.texts, default_workload))
         if not self._cells:
             return 0
         self._cell = of_text[self._ranges.text]

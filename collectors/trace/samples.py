@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.core.range_texts import EXECUTIONS_TEXT, SAMPLE_TEXT, TWIN
 from warpladder.collectors.trace.strings import as_dictionary
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _CELL: Final = ["workload", "variant", "config", "case"]

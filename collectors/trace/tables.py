@@ -16,8 +16,7 @@ from warpladder.collectors.trace.ranges import Ranges
 from warpladder.collectors.trace.report import BATCH_ROWS, Report
 from warpladder.collectors.trace.samples import retimed, traced_samples
 from warpladder.collectors.trace.strings import Strings
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.naming import ENDED_EARLY, TAKEN, Naming
 from warpladder.data.store import RunWriter
 

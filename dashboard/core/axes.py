@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 
 
 def timings(data: RunData, workload: str) -> tuple[Timing, ...]:

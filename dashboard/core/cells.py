@@ -1,5 +1,6 @@
-"""The cells of a run: the median of each with its interval, its rates, and its distance from the floor."""
+"""A row for each cell of a run: medians, rates, floor, flags; the fastest config of a variant, and the baseline of a case."""
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -7,15 +8,109 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core import clock
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.floors import add_floors, measured
-from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind
+from warpladder.dashboard.core.cell import Baseline, Timing
+from warpladder.dashboard.core.intervals import error_ns, grouped_median_intervals, interval_kind, is_single, widened
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.core.trusted import fastest_trusted
+from warpladder.dashboard.core.trusted import doubt, fastest_trusted
 from warpladder.data import limits
-from warpladder.data.names import PHASE, Source
+from warpladder.data.limits import (
+    HOST_COPY_BYTES,
+    Memory,
+    arithmetic_ns,
+    copies_ns,
+    device_memory,
+    empty_kernel_ns,
+    host_memory,
+    reads_and_writes,
+)
+from warpladder.data.names import PHASE, Ceiling, Source
+
+HOST: Final = "cpu"
+#: Times in ns of rows, and the names of the ceilings that they come from.
+_Times = tuple[np.ndarray, np.ndarray]
+
+
+def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
+    """The value of a ceiling in its unit, on the first GPU that was measured; NaN where it was not measured."""
+    table = data.ceilings
+    found = table[(table["name"] == name) & ((table["device"] != HOST) == on_gpu)].sort_values("device")
+    return float(found["value"].iloc[0]) if len(found) else float("nan")
+
+
+def measured(data: RunData) -> dict[str, float]:
+    """The values of all ceilings by name in their units, each of the first device that has it."""
+    found = data.ceilings.sort_values("device").drop_duplicates("name")
+    return dict(zip(found["name"], found["value"], strict=True))
+
+
+def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
+    """The GPU's memory or the processor's, as it was measured; `cache` is that of `bandwidths.device_memory`."""
+    table = data.ceilings
+    found = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
+    values = dict(zip(found["name"], found["value"], strict=True))
+    return device_memory(values, cache) if on_gpu else host_memory(values)
+
+
+def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
+    """Add `floor_ns`, `floor_bound` and `floor_ceiling` to rows of cells.
+
+    The floor is the largest of these times. GPUs that worked together share bytes and operations evenly.
+
+    - memory: the least time for the bytes of the case in their mix of reads and writes, at their size and with the L2 of the row; see
+      `bandwidths.Memory`. In `end_to_end` the copies leave the L2 as they like, so that the shorter of both times counts. A run
+      without times by size, and a row without a cache, has a rate for each mix; a run that measured only `device_copy` has one rate.
+      Without times by size the host's rate bounds only cases of at least `HOST_COPY_BYTES`, which its caches do not hold;
+    - launch: on a GPU, the time of an empty kernel, the ceiling `graph_node`;
+    - compute: see `arithmetic.arithmetic_ns`; none for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
+    - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
+      since the two directions can overlap.
+
+    Args:
+        frame: with `kind`, `precision`, `gpus`, `scope`, `cache`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`.
+
+    Returns:
+        The frame with `floor_ns` (null without a ceiling, for a phase, and for a cell without samples), `floor_bound`
+        (`memory`, `compute`, `copies`, `launch`, or null), and `floor_ceiling`, the names of the ceilings that the floor comes from.
+    """
+    on_gpu = (frame["kind"] != "host").to_numpy()
+    end_to_end = on_gpu & (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
+    bounds = {"memory": _by_memory(frame, data, on_gpu), "compute": arithmetic_ns(frame, measured(data))}
+    copies, directions = copies_ns(frame, measured(data))
+    bounds["copies"] = np.where(end_to_end, copies, np.nan), directions
+    empty = np.where(on_gpu, empty_kernel_ns(measured(data)) or np.nan, np.nan)
+    bounds["launch"] = empty, np.full(len(frame), Ceiling.GRAPH_NODE, dtype=object)
+    times, names = (np.array(each) for each in zip(*bounds.values(), strict=True))
+    timed = frame["scope"].isin(["device", "operation", "end_to_end"]).to_numpy()
+    longest = np.where(np.isnan(times), -1.0, times).argmax(axis=0)
+    rows = np.arange(len(frame))
+    known = timed & (times[longest, rows] > 0)
+    columns = {
+        "floor_ns": np.where(known, times[longest, rows], np.nan),
+        "floor_bound": np.where(known, np.array(list(bounds), dtype=object)[longest], None),
+        "floor_ceiling": np.where(known, names[longest, rows], None),
+    }
+    return frame.assign(**{name: pd.Series(values, index=frame.index) for name, values in columns.items()})
+
+
+def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times:
+    gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
+    moved = [part / gpus for part in reads_and_writes(frame)]
+
+    def by(memory: Memory) -> _Times:
+        return memory.time_ns(*moved), memory.named(*moved)
+
+    memory = memory_of(data, on_gpu=False)
+    host = by(memory)
+    if not memory.curves:
+        host = np.where(sum(moved) >= HOST_COPY_BYTES, host[0], np.nan), host[1]
+    rate, cold, hot = (by(memory_of(data, on_gpu=True, cache=cache)) for cache in ("", "cold", "hot"))
+    end_to_end = (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
+    caches = [(frame["cache"] == cache).to_numpy(dtype=bool) & ~end_to_end for cache in ("cold", "hot")]
+    chosen = [~on_gpu, caches[0] | (end_to_end & (cold[0] < hot[0])), caches[1] | end_to_end]
+    times, names = (np.select(chosen, of, last) for *of, last in zip(host, cold, hot, rate, strict=True))
+    return times, names
+
 
 _OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung", "transfer"]
 _OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "h2d_bytes", "d2h_bytes"]
@@ -31,7 +126,7 @@ def cells(data: RunData) -> pd.DataFrame:
 
         - `n`: number of samples, without those of the baseline's second copy;
         - `median_ns`, `low_ns`, `high_ns`, `interval_kind`: their median, the ends of its interval with the error of the clock
-          (see `clock`), and the kind of the interval;
+          (see `intervals`), and the kind of the interval;
         - `role`, `kind`, `precision`, `title`, `rung`, `transfer`: columns of the variant;
         - `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`: columns of the case;
         - `gb_per_s`, `gflop_per_s`: `min_bytes` and `flops` over the median; null for a phase, and where the count is 0;
@@ -53,9 +148,9 @@ def _cells(data: RunData) -> pd.DataFrame:
     groups = data.grouped
     intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
     timed = groups.keys.assign(**{f"{end}_ns": figures for end, figures in intervals.items()})
-    single = [clock.is_single(*each) for each in zip(timed["scope"], timed["cache"], strict=True)]
-    error_ns = clock.error_ns(data.info["collector"], measured(data))
-    low, high = clock.widened(timed["low_ns"].to_numpy(), timed["high_ns"].to_numpy(), error_ns, np.array(single, dtype=bool))
+    single = [is_single(*each) for each in zip(timed["scope"], timed["cache"], strict=True)]
+    error = error_ns(data.info["collector"], measured(data))
+    low, high = widened(timed["low_ns"].to_numpy(), timed["high_ns"].to_numpy(), error, np.array(single, dtype=bool))
     timed = timed.assign(low_ns=low, high_ns=high)
     timed = timed[(timed["twin"] == 0) & ~_hidden(timed, data)].drop(columns="twin")
     frame = timed.merge(data.results[[*VERDICT_CELL, "status", "detail", "rel_l2_error"]], on=VERDICT_CELL, how="outer")
@@ -153,3 +248,69 @@ def _flags(frame: pd.DataFrame, data: RunData) -> list[tuple[str, ...]]:
             if Source.ABOVE_CEILING not in flags[row]:
                 flags[row].append(Source.ABOVE_CEILING)
     return [tuple(sources) for sources in flags]
+
+
+def baselines(data: RunData, workload: str, timing: Timing, cases: Iterable[str]) -> Mapping[str, Baseline]:
+    """The baseline of each case: the variant of `baseline_variant` over these cases, with its fastest config of the case.
+
+    The config is the one of `cells.best_config`, so that every speedup is over the cell that the ladder shows. A case without a right
+    time of the variant has none.
+    """
+    wanted = set(cases)
+    data = data.selected_from or data
+    variant = baseline_variant(data, workload, timing, cases=wanted)
+    every = cells(data)
+    chosen = (every["workload"] == workload) & (every["variant"] == variant) & every["case"].isin(wanted)
+    chosen &= (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
+    # Where a variant ran on several numbers of GPUs, the fewest are the baseline.
+    rows = best_config(every[chosen]).sort_values("gpus", kind="stable").drop_duplicates("case")
+    return {
+        str(row["case"]): Baseline(
+            str(row["variant"]), str(row["config"]), int(row["gpus"]), doubt(int(row["n"]), row["flags"])
+        )
+        for row in rows.to_dict("records")
+    }
+
+
+def baseline_variant(
+    data: RunData,
+    workload: str,
+    timing: Timing,
+    *,
+    on_host: bool = False,
+    preferred: str = "",
+    cases: Iterable[str] | None = None,
+) -> str:
+    """The variant that speedups of a workload are counted from in a timing: the one that was sampled twice (A/A).
+
+    Where a variant on the GPU and one on the host were both sampled twice, the one on the GPU is the baseline. Where none was,
+    the lowest rung with samples is, or else the first variant with samples. Empty where the timing has no sample.
+
+    Args:
+        on_host: consider the variants on the host alone, as on a machine without a GPU.
+        preferred: the variant to take before others that were not sampled twice and are no rung.
+        cases: consider these cases alone, since the usual baseline may have failed in all of them; None for all cases.
+    """
+    groups = data.grouped.keys
+    chosen = (groups["workload"] == workload) & (groups["scope"] == timing.scope) & (groups["cache"] == timing.cache)
+    if on_host:
+        chosen &= groups["gpus"] == 0
+    if cases is not None:
+        chosen &= groups["case"].isin(list(cases))
+    copies = groups.loc[chosen, ["variant", "config", "case", "gpus", "twin"]]
+    if copies.empty:
+        return ""
+    # A case whose baseline failed has a second copy of another variant. The baseline has one in the most cases.
+    found = copies.groupby(["variant", "config", "gpus"], as_index=False, sort=False)["twin"].sum()
+    variants = data.variants[data.variants["workload"] == workload].reset_index(names="place")
+    found = found.merge(variants[["variant", "role", "rung", "place"]], on="variant", how="left")
+    order = found.assign(
+        single=found["twin"] == 0,
+        off_gpu=found["gpus"] == 0,
+        twins=-found["twin"],
+        rung=found["rung"].astype(float).where(found["role"] == "rung"),
+        not_preferred=found["variant"] != preferred,
+    )
+    keys = ["single", "off_gpu", "twins", "rung", "not_preferred", "place"]
+    first = order.sort_values(keys, na_position="last", kind="stable").iloc[0]
+    return str(first["variant"])

@@ -1,34 +1,228 @@
-"""Two runs cell by cell: the cells that became slower or faster, and the differences between the recordings."""
+"""Two runs compared: the cells that changed, what one lost, and what differs between the recordings."""
 
 import functools
+import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 
-from warpladder.dashboard.core import axes, between_runs, clock
+from warpladder.dashboard.core import axes, between_runs, intervals
 from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, VERDICTS, Judged, Machine, Pair, Verdict
-from warpladder.dashboard.core.cell import name_on
+from warpladder.dashboard.core.cell import Estimate, Timing, name_on
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.facts import Fact, facts, said
-from warpladder.dashboard.core.history import Medians
+from warpladder.dashboard.core.history import Medians, Reading, Timed, reading
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.lost import Lost, Verdicts, not_done
-from warpladder.dashboard.core.readings import Reading, Timed, reading
 from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.core.run_label import label_from
-from warpladder.dashboard.core.timing import Timing
-from warpladder.data.names import NOT_DONE
+from warpladder.dashboard.core.run_index import label_from
+from warpladder.data.names import NOT_DONE, Ceiling, Source
 from warpladder.errors import Error
+
+#: Clocks and ceilings that differ by more than this are worth a warning.
+_WORTH_A_WARNING: Final = 0.02
+#: Columns of table `run` -> their words, and the reason that a difference makes a comparison unlike; empty for none.
+_OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
+    "device_name": ("GPU", "different GPUs"),
+    "device_count": ("number of GPUs", ""),
+    "cpu_name": ("processor", ""),
+    "collector": ("collector", "device times of CUDA events and of a trace are not judged against each other"),
+    "collector_version": ("version of the collector", ""),
+    "driver_version": ("driver", "the driver compiles and launches"),
+    "cuda_version": ("CUDA", "the compiler's version changes machine code"),
+    "python_version": ("Python", ""),
+    "os": ("system", ""),
+    "git_commit": ("commit", ""),
+    "git_dirty": ("changes beyond the commit", ""),
+}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A difference between two recordings; `warning` says why they are not like with like, and is empty where they are."""
+
+    what: str
+    a: str
+    b: str
+    warning: str = ""
+
+
+def facts(a: RunData, b: RunData) -> Iterator[Fact]:
+    """The differences between two recordings: of table `run`, then packages, ceilings and clocks."""
+    yield from of_runs(a.info, b.info)
+    yield from of_ceilings(a.ceilings, b.ceilings)
+    yield from of_clocks(*(data.samples["sm_clock_mhz"].median() for data in (a, b)))
+
+
+def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:
+    """The differences between the rows of table `run` of two runs, then those of their packages."""
+    for column, (what, warning) in _OF_RUN.items():
+        before, after = said(a[column]), said(b[column])
+        if before != after:
+            like = column == "collector" and not intervals.differ(a[column], b[column])
+            yield Fact(what, before, after, "" if like else warning)
+    of_a, of_b = (json.loads(said(info["packages"]) or "{}") for info in (a, b))
+    for name in sorted(of_a.keys() | of_b.keys()):
+        if of_a.get(name) != of_b.get(name):
+            yield Fact(name, of_a.get(name, "not installed"), of_b.get(name, "not installed"))
+
+
+def of_ceilings(a: pd.DataFrame, b: pd.DataFrame) -> Iterator[Fact]:
+    """The ceilings that differ by more than 2 %, of two tables `ceilings`."""
+    for name in (Ceiling.DEVICE_COPY, Ceiling.FP32_FMA, Ceiling.HOST_COPY):
+        rows = [table[table["name"] == name].sort_values("device").head(1) for table in (a, b)]
+        values = [(row["value"].iloc[0], row["unit"].iloc[0]) for row in rows if len(row)]
+        if len(values) == 2 and abs(values[1][0] / values[0][0] - 1) > _WORTH_A_WARNING:
+            before, after = (f"{value:.4g} {unit}" for value, unit in values)
+            yield Fact(f"ceiling {name}", before, after, "the machine itself reached other limits")
+
+
+def of_clocks(a_mhz: float, b_mhz: float) -> Iterator[Fact]:
+    """The median SM clocks where they differ by more than 2 %; null where a run has none."""
+    if not pd.isna(a_mhz) and not pd.isna(b_mhz) and abs(b_mhz / a_mhz - 1) > _WORTH_A_WARNING:
+        yield Fact("SM clock, median", f"{a_mhz:.0f} MHz", f"{b_mhz:.0f} MHz", "the GPU ran at different clocks")
+
+
+def said(value: Any) -> str:
+    """A value of table `run` as text; empty for a null."""
+    return "" if value is None or pd.isna(value) else str(value)
+
+
+#: What became of a cell that B has no verdict about.
+LOST = "lost"
+#: That of a cell whose times in B cannot be true.
+DISTRUSTED = "distrusted"
+_SKIPPED = "skipped"
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A cell that ended well in A and has no times in B.
+
+    Attributes:
+        variant, config: of A.
+        a_ns: median of A with its interval.
+        status: of B, such as `wrong_result`; `lost` where B has no verdict, and `distrusted` where its work was not done.
+        detail: why.
+        fails: whether a gate fails on it.
+    """
+
+    workload: str
+    case: str
+    timing: Timing
+    variant: str
+    config: str
+    gpus: int
+    a_ns: Estimate
+    status: str
+    detail: str
+    fails: bool
+
+    @property
+    def judged(self) -> bool:
+        """Whether B has a verdict about the cell."""
+        return self.status != LOST
+
+    @property
+    def name(self) -> str:
+        """See `name_on`."""
+        return name_on(self.variant, self.config, self.gpus)
+
+    @property
+    def reason(self) -> str:
+        """`wrong_result: relative error 0.3`; `lost: not recorded in B`."""
+        return f"{self.status}: {self.detail}" if self.detail else self.status
+
+
+def not_done(cell: Timed, sources: Iterable[str]) -> Lost:
+    """A cell of A whose work was not done in B, or not waited for, by these sources of findings."""
+    workload, case, scope, cache, _, _, gpus = cell.key
+    how = Timing(scope, cache)
+    return Lost(
+        workload, case, how, cell.variant, cell.config, gpus, cell.median_ns, DISTRUSTED, ", ".join(sources), fails=True
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What B tells about cells that it has no times of.
+
+    Attributes:
+        results: workload, variant, case -> config -> status and detail.
+        data: of B.
+        partial: B recorded a part of A, so that a cell without a verdict is not lost.
+    """
+
+    results: Mapping[tuple[str, str, str], Mapping[str, tuple[str, str]]]
+    data: RunData
+    partial: bool
+
+    @classmethod
+    def of(cls, data: RunData, *, partial: bool) -> "Verdicts":
+        found: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
+        columns = ["workload", "variant", "case", "config", "status", "detail"]
+        for workload, variant, case, config, status, detail in (
+            data.results[columns].fillna("").itertuples(index=False, name=None)
+        ):
+            found.setdefault((workload, variant, case), {})[config] = status, detail
+        return cls(found, data, partial)
+
+    def about(self, cell: Timed, of_b: str, *, any_config: bool, other_variant: bool) -> Lost:
+        """What became of a cell of A.
+
+        Args:
+            of_b: the variant of B that it is compared with; empty for the one of its name.
+            any_config: the fastest configs are compared, not equal ones.
+            other_variant: two variants are compared: one that cannot run, or was not asked for in a case, is no loss.
+        """
+        workload, case, scope, cache, _, _, gpus = cell.key
+        variant = of_b or cell.variant
+        every = self.results.get((workload, variant, case), {})
+        asked = [verdict for config, verdict in every.items() if any_config or config == cell.config]
+        bad = next(((status, detail) for status, detail in asked if status != "ok"), None)
+        status, detail = bad or (LOST, self._why(workload, variant, case, Timing(scope, cache), timed=bool(asked)))
+        fails = status not in (LOST, _SKIPPED) or not (other_variant or (self.partial and status == LOST))
+        return Lost(
+            workload, case, Timing(scope, cache), cell.variant, cell.config, gpus, cell.median_ns, status, detail, fails
+        )
+
+    def _why(self, workload: str, variant: str, case: str, timing: Timing, *, timed: bool) -> str:
+        if timed:
+            return f"B has no times of {timing.scope} {timing.cache}"
+        if workload not in self.data.workloads:
+            return "B has no such workload"
+        variants = self.data.variants
+        if variant not in set(variants.loc[variants["workload"] == workload, "variant"]):
+            return "B has no such variant"
+        told = self.data.diagnostics
+        unreached = told.loc[told["source"] == Source.NOT_REACHED, "text"]
+        if len(unreached) and not any((workload, case) == (of, at) for of, _, at in self.results):
+            return str(unreached.iloc[0])
+        return "not recorded in B"
+
+
+def told(lost: Iterable[Lost]) -> list[tuple[bool, str]]:
+    """A line for each reason in each workload, with its first cells; and whether a gate fails on it.
+
+    `conv2d n=512 v03_tile, n=1024 v03_tile and 4 more: wrong_result: relative error 0.3`
+    """
+    together: dict[tuple[bool, str, str], list[str]] = {}
+    for each in lost:
+        together.setdefault((each.fails, each.workload, each.reason), []).append(f"{each.case} {each.name}")
+    lines = []
+    for (fails, workload, reason), every in together.items():
+        cells = list(dict.fromkeys(every))
+        more = f" and {len(cells) - _MOST_NAMED} more" if len(cells) > _MOST_NAMED else ""
+        lines.append((fails, f"{workload} {', '.join(cells[:_MOST_NAMED])}{more}: {reason}"))
+    return lines
+
 
 #: What runs of the same device and collector measured of a workload, the oldest first; see `machine.Recordings`.
 History = Callable[[str], Sequence[Medians]]
 Match = Literal["config", "best"]
-MATCHES: Final[tuple[Match, ...]] = ("config", "best")
 
 
 class NotComparable(Error):
@@ -343,7 +537,7 @@ class _Between:
         same = self._a.source(of_a) == source
         equal = same and bool(source) and (of_a.variant, of_a.config) == (of_b.variant, of_b.config)
         judged = pair.judge(before, after, of_b.cell, self._options.smallest, equal=equal)
-        if of_b.cell.scope == "device" and clock.differ(*(each.data.info["collector"] for each in (self._a, self._b))):
+        if of_b.cell.scope == "device" and intervals.differ(*(each.data.info["collector"] for each in (self._a, self._b))):
             judged = Judged(judged.ratio, math.nan, "unknown")
         shift = math.exp(pair.shifts.get(case, math.nan))
         n = min(before.n, after.n)

@@ -1,20 +1,171 @@
-"""The medians of a workload in one run. Only the needed rows and columns are read, since there may be hundreds of runs."""
+"""The medians of a cell in many runs, the levels that they lie on, and what they make of a cell's time."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
-from warpladder.dashboard.core import clock
+from warpladder.dashboard.core import intervals
+from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.compare import Noise, noise_of
 from warpladder.dashboard.core.intervals import grouped_median_intervals
-from warpladder.dashboard.core.levels import Levels, levels
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.run_data import CELL, Entry, RunData
 from warpladder.data import store
 from warpladder.data.names import NOT_DONE
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+#: Cells whose times are at most this many times apart are alike, and so many of them tell a noise.
+LIKE: Final = 3.0
+ENOUGH_ALIKE: Final = 8
+#: The fewest processes of each run from which the interval of a ratio holds the noise from one process to the next.
+FEWEST_PROCESSES: Final = 3
+#: The 97.5 % quantiles of Student's t for 1, 2, 3 … degrees of freedom (any table, such as NIST's e-Handbook, 1.3.6.7.2), and of
+#: infinitely many.
+_T: Final = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+)
+_NORMAL: Final = 1.960
+
+
+class Level(NamedTuple):
+    """A cell in one run. All but the counts are natural logarithms of nanoseconds, or distances of them.
+
+    Attributes:
+        log: mean over the processes of the logarithm of the median of each; NaN if the clock is too coarse.
+        down, up: from the median of all samples to the ends of its 95 % interval; see `statistics.median_ranks`.
+        error: standard error of `log` over the processes; NaN for one process.
+        freedom: degrees of freedom of `error`.
+        processes: that took samples.
+        n: samples.
+    """
+
+    log: float
+    down: float
+    up: float
+    error: float
+    freedom: float
+    processes: int
+    n: int
+
+
+class Levels(NamedTuple):
+    """The levels of many cells; each array has the shape (cells,). See `Level`."""
+
+    log: Floats
+    down: Floats
+    up: Floats
+    error: Floats
+    freedom: Floats
+    processes: Integers
+    n: Integers
+
+    def of(self, places: Sequence[int]) -> "Levels":
+        """The levels of some cells, in this order."""
+        return Levels(*(values[list(places)] for values in self))  # type: ignore[arg-type]
+
+    def at(self, place: int) -> Level:
+        """The level of one cell."""
+        log, down, up, error, freedom = (float(values[place]) for values in self[:5])
+        return Level(log, down, up, error, freedom, int(self.processes[place]), int(self.n[place]))
+
+
+def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], alike: Sequence[Hashable]) -> Levels:
+    """The levels of cells.
+
+    Three processes tell their variance badly. So it is averaged with the mean variance of at least eight other cells of like times,
+    from a third to three times the cell's, which doubles its degrees of freedom.
+
+    Args:
+        durations: in nanoseconds, the samples of the first cell, then those of the second, and so on.
+        n: samples of each cell, at least 1.
+        processes: the process of each sample.
+        alike: the cells with equal values here are timed alike.
+    """
+    ends = grouped_median_intervals(durations, n)
+    cell = np.repeat(np.arange(len(n)), n)
+    order = np.lexsort((processes, cell))
+    starts = np.ones(len(cell), dtype=bool)
+    starts[1:] = (np.diff(cell[order]) != 0) | (np.diff(processes[order]) != 0)
+    first = np.flatnonzero(starts)
+    medians = grouped_median_intervals(durations[order], np.diff(np.append(first, len(cell))))["median"]
+    of_cell = cell[order][first]
+    count = np.bincount(of_cell, minlength=len(n))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.where(ends["low"][of_cell] > 0, medians, np.nan))
+        mean = np.bincount(of_cell, logs, minlength=len(n)) / count
+        variance = np.bincount(of_cell, (logs - mean[of_cell]) ** 2, minlength=len(n)) / (count - 1)
+        down, up = np.log(ends["median"] / ends["low"]), np.log(ends["high"] / ends["median"])
+    typical = _typical(mean, np.where(count >= FEWEST_PROCESSES, variance, np.nan), alike)
+    known = np.isfinite(typical)
+    shared = np.where(known, (variance + typical) / 2, variance)
+    freedom = ((count - 1) * np.where(known, 2, 1)).astype(np.float64)
+    return Levels(mean, down, up, np.sqrt(shared / count), freedom, count, n)
+
+
+def _typical(logs: Floats, variances: Floats, alike: Sequence[Hashable]) -> Floats:
+    """The mean variance of the other cells of like times of each cell; NaN where fewer than eight are known."""
+    found = np.full(len(logs), np.nan)
+    places: dict[Hashable, list[int]] = {}
+    for place in np.flatnonzero(np.isfinite(variances) & np.isfinite(logs)).tolist():
+        places.setdefault(alike[place], []).append(place)
+    for group in places.values():
+        ordered = np.array(group)[np.argsort(logs[group], kind="stable")]
+        times, sums = logs[ordered], np.concatenate([[0.0], np.cumsum(variances[ordered])])
+        low = np.searchsorted(times, times - math.log(LIKE), "left")
+        high = np.searchsorted(times, times + math.log(LIKE), "right")
+        others = high - low - 1
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = (sums[high] - sums[low] - variances[ordered]) / others
+        found[ordered] = np.where(others >= ENOUGH_ALIKE, np.maximum(mean, 0.0), np.nan)
+    return found
+
+
+def several_processes(before: Level, after: Level) -> bool:
+    """Whether the interval of the ratio of two levels holds the noise from one process to the next."""
+    return min(before.processes, after.processes) >= FEWEST_PROCESSES
+
+
+def ratio(before: Level, after: Level) -> Estimate:
+    """The level after over that before, in two independent runs, with a 95 % interval.
+
+    The distances to the ends of both medians' intervals add up as squares, as those of independent errors do. Where both runs
+    have three processes, the interval is also at least that of Welch's t test for the means over the processes (Welch, The
+    generalization of Student's problem, Biometrika 34, 1947). Unknown where a level is not finite.
+    """
+    log = after.log - before.log
+    down, up = math.hypot(after.down, before.up), math.hypot(after.up, before.down)
+    if not math.isfinite(log + down + up):
+        return Estimate.unknown()
+    if several_processes(before, after):
+        half = _welch(before, after)
+        down, up = max(down, half), max(up, half)
+    return Estimate(math.exp(log), math.exp(log - down), math.exp(log + up))
+
+
+def _welch(before: Level, after: Level) -> float:
+    """Half of the width of the interval of the difference of two means."""
+    a, b = before.error**2, after.error**2
+    if a + b == 0:
+        return 0.0
+    freedom = (a + b) ** 2 / (a**2 / before.freedom + b**2 / after.freedom)
+    return student(freedom) * math.sqrt(a + b)
+
+
+def student(freedom: float) -> float:
+    """The 97.5 % quantile of Student's t; between two entries of the table it is linear in the inverse of the degrees of freedom."""
+    known = [math.inf, *range(len(_T), 0, -1)]
+    return float(np.interp(1 / freedom, [1 / each for each in known], [_NORMAL, *reversed(_T)]))
+
 
 _KEY: Final = ("case", "scope", "cache", "variant", "config")
 _NUMBERS: Final = ("gpus", "rank", "twin", "process", "duration_ns")
@@ -83,9 +234,9 @@ def medians(run: store.Run, workload: str) -> Medians:
     well = [
         place for place, cell in enumerate(cells) if (cell.case, cell.variant, cell.config) not in bad and figures[place, 1] > 0
     ]
-    single = np.array([clock.is_single(cell.scope, cell.cache) for cell in cells], dtype=bool)
-    error_ns = clock.error_ns(run.info["collector"], dict(_rows(run.arrow("ceilings", ["name", "value"]))))
-    figures[:, 1], figures[:, 2] = clock.widened(figures[:, 1], figures[:, 2], error_ns, single)
+    single = np.array([intervals.is_single(cell.scope, cell.cache) for cell in cells], dtype=bool)
+    error_ns = intervals.error_ns(run.info["collector"], dict(_rows(run.arrow("ceilings", ["name", "value"]))))
+    figures[:, 1], figures[:, 2] = intervals.widened(figures[:, 1], figures[:, 2], error_ns, single)
     cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], of))}
     clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
     return Medians(
@@ -156,3 +307,101 @@ def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
         column = column.dictionary_encode()
     joined = column.unify_dictionaries().combine_chunks()
     return joined.indices.to_numpy().astype(np.int64), joined.dictionary.to_pylist()
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A cell with samples.
+
+    Attributes:
+        key: what it is matched by: workload, case, scope, cache, variant, config and number of GPUs; the variant and the config are
+            empty where they are not matched.
+        not_done: sources of findings that its work was not done; see `names.NOT_DONE`.
+    """
+
+    key: tuple[str, str, str, str, str, str, int]
+    variant: str
+    config: str
+    median_ns: Estimate
+    not_done: tuple[str, ...] = ()
+
+    @property
+    def cell(self) -> TimedCell:
+        _, case, scope, cache, _, _, gpus = self.key
+        return TimedCell(case, scope, cache, self.variant, self.config, gpus)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A run whose samples of one process and of several ranks are together, with what is asked for each of its cells."""
+
+    data: RunData
+    _noises: dict[tuple[str, str, str, str, int], Noise] = field(default_factory=dict)
+    _medians: dict[str, tuple[Medians, dict[TimedCell, int]]] = field(default_factory=dict)
+
+    def durations(self, cell: Timed) -> "pd.Series[float]":
+        """Durations of a cell in nanoseconds, by round."""
+        workload, case, scope, cache, _, _, gpus = cell.key
+        return self.data.rounds(workload, case, scope, cache)[Entry(cell.variant, cell.config, gpus, 0)]
+
+    def noise(self, cell: Timed) -> float:
+        """The noise floor of a cell, by the baseline's two copies on as many ranks."""
+        workload, case, scope, cache, _, _, gpus = cell.key
+        key = (workload, case, scope, cache, max(gpus, 1))
+        if key not in self._noises:
+            rounds = self.data.rounds(workload, case, scope, cache)
+            same = {entry: rounds[entry] for entry in rounds if max(entry.gpus, 1) == key[-1]}
+            self._noises[key] = noise_of(same, self.data.hosts(workload))
+        return self._noises[key].between(cell.variant)
+
+    def level(self, cell: Timed) -> Level:
+        """The level of a cell."""
+        medians, places = self._of(cell.key[0])
+        return medians.levels.at(places[cell.cell])
+
+    def source(self, cell: Timed) -> str:
+        """Hash of a cell's source; empty where none was recorded."""
+        return self._of(cell.key[0])[0].sources.get(cell.variant, "")
+
+    def medians(self, workload: str) -> Medians:
+        """What the run measured of a workload, as `history.medians` reads it, and with the samples that ranks took together."""
+        return self._of(workload)[0]
+
+    def _of(self, workload: str) -> tuple[Medians, dict[TimedCell, int]]:
+        if workload not in self._medians:
+            found = _medians_of(self.data, workload)
+            self._medians[workload] = found, {cell: place for place, cell in enumerate(found.cells)}
+        return self._medians[workload]
+
+
+def _medians_of(data: RunData, workload: str) -> Medians:
+    every = cells(data)
+    every = every[(every["workload"] == workload) & (every["n"] > 0) & (every["status"] == "ok")]
+    grouped = data.grouped
+    keys = grouped.keys[(grouped.keys["workload"] == workload) & (grouped.keys["twin"] == 0)]
+    places = dict(zip(keys[CELL].itertuples(index=False, name=None), keys.index, strict=True))
+    rows = [places[key] for key in every[CELL].itertuples(index=False, name=None)]
+    n = grouped.keys["n"].to_numpy()[rows]
+    first = np.repeat(grouped.first[rows] - np.cumsum(n) + n, n)
+    taken = first + np.arange(len(first))
+    variants = data.variants[data.variants["workload"] == workload]
+    of_run = tuple(map(TimedCell._make, every[list(TimedCell._fields)].itertuples(index=False, name=None)))
+    return Medians(
+        str(data.info["run_id"]),
+        of_run,
+        levels(grouped.durations[taken], n, grouped.processes[taken], [alike(cell) for cell in of_run]),
+        every[["median_ns", "low_ns", "high_ns"]].to_numpy(dtype=float),
+        dict(zip(variants["variant"], variants["source_sha256"].fillna(""), strict=True)),
+        {},
+        float("nan"),
+    )
+
+
+@lru_cache(maxsize=4)
+def reading(data: RunData) -> Reading:
+    """The reading of a run, made once."""
+    if len(data.together):
+        samples = pd.concat([data.samples, data.together], ignore_index=True)
+        whole = data.selected_from and reading(data.selected_from).data
+        data = replace(data, samples=samples, together=data.together.iloc[:0], selected_from=whole)
+    return Reading(data)

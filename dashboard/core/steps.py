@@ -25,8 +25,6 @@ _STEP: Final = 9.0
 _SEARCHED: Final = 2.0
 #: The most that a run costs, in penalties of a step. Below 2, a lone outlier is cheaper than a step there and one back.
 _MOST_COST: Final = 1.75
-#: The half width of a 95 % interval in standard deviations.
-WITHIN: Final = 1.96
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Which cells may be called best, and the faster ones that may not.
-
-A cell may be best if no warning and no error is about it, and if it has as many samples as a verdict needs.
-"""
+"""Which cells may be called best, and words about faster cells that may not."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +8,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
+from warpladder.dashboard.core.numbers import format_duration
 
 #: The columns that `with_doubts` adds.
 DOUBTED: Final = ("doubted", "doubted_ns", "doubt")
@@ -83,3 +81,19 @@ def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> Passed | None:
         return None
     first = faster.iloc[0]
     return Passed(str(first["doubted"]), float(first["doubted_ns"]), str(first["doubt"]), faster["doubted"].nunique() - 1)
+
+
+def about(passed: Passed | None, *, won: bool) -> str:
+    """`v09_x is faster (1.20 µs) but distrusted: above_ceiling`; without a winner `no winner: v09_x (1.20 µs) is …`; empty for None."""
+    if passed is None:
+        return ""
+    time = format_duration(passed.median_ns)
+    more = f"; {passed.others} more like it" if passed.others else ""
+    if won:
+        return f"{passed.name} is faster ({time}) but {passed.doubt}{more}"
+    return f"no winner: {passed.name} ({time}) is {passed.doubt}{more}"
+
+
+def sentence(words: str) -> str:
+    """The words as a sentence of a note; empty for none."""
+    return f"{words.replace('no ', 'No ', 1) if words.startswith('no ') else words}." if words else ""

@@ -8,15 +8,10 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Cell, Contender
+from warpladder.dashboard.core.cell import Cell, Contender, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted
-from warpladder.dashboard.core.compare import judged
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.noise import noise_of
-from warpladder.dashboard.core.precision import compared, precisions
-from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.compare import compared, judged, noise_of, precisions
 from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import Passed, is_trusted, passed_over
 
 _ROLES: Final = ("rung", "peer", "host")

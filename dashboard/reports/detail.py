@@ -1,9 +1,7 @@
-"""A detail: a table or figure that belongs to one of the source reports, with its section of the page Details and its charts.
-
-Nothing here loads Plotly or Streamlit.
-"""
+"""A detail: a table or figure that belongs to one of the source reports, with its charts; and the reports themselves."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from warpladder.dashboard.ui.view import OfRun, OfWorkload
 
@@ -36,7 +34,7 @@ class Detail:
     """A table or figure of the page Details.
 
     Attributes:
-        name: the name of its folder, also used in URLs.
+        name: in URLs.
         title: its title on the page.
         charts: its charts in an export.
         place: the place of its charts in an export, among those of the other details.
@@ -48,7 +46,23 @@ class Detail:
     place: int
     names: Names = field(default_factory=Names)
 
-    @property
-    def page(self) -> str:
-        """The module whose `show(run, controls, look)` draws the detail's section of the page."""
-        return f"{__package__}.{self.name}.page"
+
+#: Workload -> the report that its figures come from, with the hardware that the report names.
+CITATIONS: Final = {
+    "call_routes": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated, section 0.3. GeForce GTX 1070, Core i5-4690K.',
+    "tensor_transpose": 'E. Sgarbanti, "Advanced Computer Architectures Report", undated. GeForce GTX 1070, Core i5-4690K.',
+    "conv2d": (
+        'G. Matthews and M. Klobukov, "CUDA Assignment 3: 2D Convolution", Drexel University, 2017. GPU and CPU not named.'
+    ),
+    "cnn_conv": (
+        'J. Danner, K. Torng and Y. Deng, "ECE 408 Final Project Report", University of Illinois, undated. '
+        "GPU and CPU not named."
+    ),
+    "gan_tconv": 'S. Yi, "SHPC 2021 Fall Term Project Report", 2021. Two nodes of four GPUs; the report does not name them.',
+    "mlp_elementwise": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
+    "mlp_training": 'M. L. Wong, "CME213 Final Project Report", undated. GPU and CPU not named.',
+}
+#: The host variant that corresponds to the reports' sequential code. The reports count their speedups from that code.
+SEQUENTIAL: Final = "numba_serial"
+#: The workloads of the two reports that use several GPUs.
+ON_SEVERAL_GPUS: Final = ("gan_tconv", "mlp_data_parallel")

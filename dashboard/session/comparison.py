@@ -10,12 +10,11 @@ import pandas as pd
 from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
+from warpladder.dashboard.core.numbers import format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.session import markup
-from warpladder.dashboard.session.errors import RunError
-from warpladder.dashboard.session.figure import Figure, of
+from warpladder.dashboard.session.plot import Figure, of
+from warpladder.dashboard.session.table import RunError, html_table
 from warpladder.dashboard.text.compare import alone, noise_text
-from warpladder.dashboard.ui.numbers import format_duration, format_ends
 from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.dashboard.views.compare import chart
 
@@ -28,7 +27,7 @@ class RunComparison:
     """Run B against run A. A kernel shows the verdict, what differs between the recordings, the figure, and the cells that changed.
 
     Attributes:
-        a, b: titles of the runs; B is the one whose method `compare` was called.
+        a, b: titles of the runs; A is the one whose method `compare` was called.
         found: the comparison of the cells.
         look: the colours of charts of B.
     """
@@ -91,7 +90,7 @@ class RunComparison:
     def _repr_html_(self) -> str:
         lines = [f"A: {self.a}", f"B: {self.b}", *self._differences()]
         rows = self._rows()
-        table = markup.table(list(rows.columns), rows.to_numpy().tolist()) if len(rows) else ""
+        table = html_table(list(rows.columns), rows.to_numpy().tolist()) if len(rows) else ""
         return f"<b>{html.escape(self.sentence)}</b><br>{'<br>'.join(map(html.escape, lines))}{table}"
 
     def _ipython_display_(self) -> None:

@@ -8,35 +8,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core import axes, run_data
-from warpladder.dashboard.core.cells import best_of_charted
+from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.changes import Match, Options
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.session import markup
 from warpladder.dashboard.session import table as tables
-from warpladder.dashboard.session.errors import RunError, chosen
+from warpladder.dashboard.session.table import chosen, html_table
 from warpladder.dashboard.text import summary
 from warpladder.data import store
 from warpladder.installation import ROOT
 
 if TYPE_CHECKING:
     from warpladder.dashboard.session.comparison import RunComparison
-    from warpladder.dashboard.session.figure import Figure
-    from warpladder.dashboard.ui.template import Theme
-    from warpladder.dashboard.views.ladder.chart import Scale
-    from warpladder.dashboard.views.sizes.chart import Metric
+    from warpladder.dashboard.session.plot import Plot
 
 #: The most lines about failed cells and doubts.
 _MOST_LINES: Final = 12
 
 
 class Run:
-    """A run. Tables are pandas frames, and charts are Plotly figures: those of the pages and of `warpladder export`.
+    """A run. Tables are pandas frames, and charts are Plotly figures, methods of `plot`.
 
-    Methods that take `workload` need it only where the run has several. Those that take `scope` and `cache` show the first timing of the
-    workload where none is given: device time with a cold L2 where it was measured. A figure that cannot be drawn raises RunError,
-    whose message says what the run has. A damaged run raises StoreError.
+    Methods that take `workload` need it only where the run has several. A request that the run cannot meet raises RunError, whose
+    message names what the run has. A damaged run raises StoreError.
     """
 
     def __init__(self, run: store.Run) -> None:
@@ -110,84 +103,16 @@ class Run:
 
     # -- figures ---------------------------------------------------------------------------------------------------
 
-    def ladder(
-        self,
-        workload: str | None = None,
-        case: str | None = None,
-        *,
-        scope: str | None = None,
-        cache: str | None = None,
-        scale: "Scale" = "auto",
-        theme: "Theme" = "light",
-    ) -> "Figure":
-        """The variants of one case: time with interval, gain of each rung, and floor.
+    @property
+    def plot(self) -> "Plot":
+        """The charts of the run, such as `run.plot.ladder()`."""
+        from warpladder.dashboard.session.plot import Plot
 
-        Args:
-            case: None for the last of the largest cases that were timed.
-            scale: of the times: `linear`, `log`, or `auto`.
-            theme: `light` or `dark`.
-        """
-        from warpladder.dashboard.session import figure
-        from warpladder.dashboard.ui.template import look
-        from warpladder.dashboard.views.ladder import chart, query
-
-        workload, timing = self._timing(workload, scope, cache)
-        frame = query.ladder(self._data, workload, self._case(workload, case, timing), timing)
-        if not (frame["n"] > 0).any():
-            raise RunError(
-                f"{workload} {case}: no variant was timed in {timing.scope} {timing.cache}; run.table() has the reasons"
-            )
-        return figure.of(chart.ladder(frame, look(self._data, theme), scale))
-
-    def sizes(
-        self,
-        workload: str | None = None,
-        metric: "Metric" = "median_ns",
-        *,
-        series: str | None = None,
-        scope: str | None = None,
-        cache: str | None = None,
-        theme: "Theme" = "light",
-    ) -> "Figure":
-        """Every variant over size, with intervals.
-
-        Args:
-            metric: `median_ns`, `speedup`, `percent_of_floor`, `gb_per_s` or `gflop_per_s`.
-            series: values of the axes that are no size, such as `perm=210`; None for the last one.
-            theme: `light` or `dark`.
-        """
-        from warpladder.dashboard.session import figure
-        from warpladder.dashboard.ui.template import look
-        from warpladder.dashboard.views.sizes import METRICS, chart, query
-
-        workload, timing = self._timing(workload, scope, cache)
-        every = axes.series(self._data, workload)
-        series = every[-1] if series is None else chosen(series, every, workload, "series")
-        chosen(metric, METRICS, "this figure", "metric")
-        frame = query.sizes(self._data, workload, timing, series)
-        sized = frame.loc[frame[metric].notna(), "size"].unique()
-        if len(sized) < 2:
-            has = f"{metric} at {sized[0]} alone" if len(sized) else f"no {metric}"
-            raise RunError(f"{workload} in {timing.scope} {timing.cache} has {has}; record more sizes, or draw run.ladder()")
-        return figure.of(chart.over_size(frame, query.regions(self._data, workload, series), look(self._data, theme), metric))
-
-    def roofline(self, workload: str | None = None, *, theme: "Theme" = "light") -> "Figure":
-        """The variants of the largest case below the measured roofs of memory and arithmetic."""
-        from warpladder.dashboard.session import figure
-        from warpladder.dashboard.ui.template import look
-        from warpladder.dashboard.ui.view import OfWorkload
-        from warpladder.dashboard.views.roofline import VIEW
-
-        workload = self._workload(workload)
-        (charts,) = (each for each in VIEW.charts if isinstance(each, OfWorkload))
-        drawn = next(charts.draw(self._data, look(self._data, theme), workload), None)
-        if drawn is None:
-            raise RunError(f"{workload}: no variant has both a time and a roof; its cases need flops and min_bytes")
-        return figure.of(drawn)
+        return Plot(self._data, self._name)
 
     def compare(
         self,
-        before: "Run | str | Path",
+        after: "Run | str | Path",
         /,
         *,
         scope: str = "",
@@ -197,29 +122,29 @@ class Run:
         any_device: bool = False,
         partial: bool = False,
     ) -> "RunComparison":
-        """This run (B) against another one (A), cell by cell: what became slower or faster.
+        """Another run (B) against this one (A), cell by cell: what became slower or faster in B. The order is that of `warpladder compare A B`.
 
         Args:
-            before: a run, or its id, label or folder.
+            after: a run, or its id, label or folder.
             scope: one scope, or `all`; empty for the first timing that both have.
             match: `config` for equal configs, `best` for the fastest config of each run.
             smallest: smaller differences, as a fraction, are `unchanged`.
             without_shift: judge ratios after the common shift of their case is taken out.
             any_device: compare although the GPUs differ.
-            partial: this run recorded a part of the other: what it has no verdict about is not lost.
+            partial: B recorded a part of A: what it has no verdict about is not lost.
 
         Raises:
             RunError: no cell is in both runs, or they are of different GPUs.
             StoreError: there is no such run.
         """
-        from warpladder.dashboard.core.machine import Recordings
+        from warpladder.dashboard.core.between_runs import Recordings
         from warpladder.dashboard.session.comparison import RunComparison
 
-        other = before if isinstance(before, Run) else open_run(before, self.path.parent)
+        other = after if isinstance(after, Run) else open_run(after, self.path.parent)
         asked = Options(scope, match, smallest, without_shift, any_device, partial)
-        folders = dict.fromkeys((self.path.parent, other.path.parent, store.LOCAL, store.RECORDED))
-        history = Recordings(list(folders), self._data.info)
-        return RunComparison.of((other._run.title, other._data), (self._run.title, self._data), asked, history)
+        folders = dict.fromkeys((other.path.parent, self.path.parent, store.LOCAL, store.RECORDED))
+        history = Recordings(list(folders), other._data.info)
+        return RunComparison.of((self._run.title, self._data), (other._run.title, other._data), asked, history)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -235,7 +160,7 @@ class Run:
         rows = summary.texts(self.answer())
         taken = [place for place, _ in enumerate(summary.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
         texts = [[row[place] for place in taken] for row in rows]
-        table = markup.table([summary.HEADINGS[place] for place in taken], texts) if rows else ""
+        table = html_table([summary.HEADINGS[place] for place in taken], texts) if rows else ""
         said = "<br>".join(map(html.escape, self._verdicts()))
         return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{said}</div>"
 
@@ -248,27 +173,11 @@ class Run:
     # -- what was asked for ----------------------------------------------------------------------------------------
 
     def _workload(self, asked: str | None) -> str:
-        return chosen(asked, self.workloads, f"run {self.label or self.id}", "workload")
+        return chosen(asked, self.workloads, self._name, "workload")
 
-    def _timing(self, workload: str | None, scope: str | None, cache: str | None) -> tuple[str, Timing]:
-        """The workload, and the first of its timings that fits."""
-        workload = self._workload(workload)
-        known = axes.timings(self._data, workload)
-        fits = [each for each in known if scope in (None, each.scope) and cache in (None, each.cache)]
-        if not known:
-            raise RunError(f"{workload}: no variant was timed; run.table() has the reasons")
-        if not fits:
-            names = ", ".join(f"{each.scope} {each.cache}" for each in known)
-            raise RunError(f"scope={scope!r}, cache={cache!r}: {workload} was not timed so; timed are {names}")
-        return workload, fits[0]
-
-    def _case(self, workload: str, asked: str | None, timing: Timing) -> str:
-        names = list(self._data.cases.loc[self._data.cases["workload"] == workload, "case"])
-        if asked is not None:
-            return chosen(asked, names, workload, "case")
-        timed = set(best_of_charted(self._data, workload, timing)["case"])
-        charted = [case for case in axes.charted_cases(self._data, workload)["case"] if case in timed]
-        return str(charted[-1] if charted else names[-1])
+    @property
+    def _name(self) -> str:
+        return f"run {self.label or self.id}"
 
 
 def open_run(run: str | Path, *folders: Path) -> Run:

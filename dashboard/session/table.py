@@ -1,5 +1,7 @@
-"""Every cell of a run as a frame that shows itself in words: times with intervals, ratios, and the reasons of failed cells."""
+"""The table of a run as a frame that a notebook shows in words, and the error of a request that a run cannot meet."""
 
+import difflib
+import html
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -7,16 +9,11 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import ROLE_ORDER, name_of
+from warpladder.dashboard.core.cell import ROLE_ORDER, Estimate, Timing, name_of
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import with_speedups
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.readings import reading
-from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.session import markup
-from warpladder.dashboard.session.errors import RunError
-from warpladder.dashboard.ui.numbers import (
+from warpladder.dashboard.core.history import reading
+from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
     format_duration,
@@ -25,7 +22,64 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
+from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
 from warpladder.data.names import Source
+from warpladder.errors import Error
+
+_MOST_NAMES: Final = 12
+
+
+class RunError(Error, ValueError):
+    """A run does not have what was asked for. The message says what is there, in one line."""
+
+
+def chosen(asked: str | None, names: Sequence[str], what: str, argument: str) -> str:
+    """The name that was asked for, or the only one.
+
+    Args:
+        asked: None for the only one.
+        what: the run, for the message.
+        argument: of the caller, such as `workload`.
+
+    Raises:
+        RunError: there is no such name, or none was asked for and there are several.
+    """
+    if asked is None and len(names) == 1:
+        return names[0]
+    if asked in names:
+        return str(asked)
+    close = difflib.get_close_matches(str(asked), names, 3) if asked else []
+    shown = close or names[:_MOST_NAMES]
+    listed = ", ".join(repr(name) for name in shown) + (
+        f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    )
+    if asked is None:
+        raise RunError(f"{what} has {len(names)} {argument}s; give {argument}= one of {listed}")
+    raise RunError(f"{argument}={asked!r}: {what} has no such {argument}; it has {listed}")
+
+
+#: The most rows that are shown.
+_MOST_ROWS: Final = 60
+_CELL: Final = "text-align:left;vertical-align:top;padding:3px 10px 3px 0"
+_LAST: Final = f"{_CELL};min-width:15em"
+
+
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts. Its last column is broken into lines where it is long, the others are not."""
+    half = _MOST_ROWS // 2
+    left_out = [f"… {len(rows) - 2 * half} more", *[""] * (len(headings) - 1)]
+    shown = rows if len(rows) <= _MOST_ROWS else [*rows[:half], left_out, *rows[-half:]]
+    head = _row("th", headings)
+    return (
+        f'<table style="font-size:13px"><thead>{head}</thead><tbody>{"".join(_row("td", row) for row in shown)}</tbody></table>'
+    )
+
+
+def _row(tag: str, texts: Sequence[str]) -> str:
+    *first, last = (html.escape(text) for text in texts)
+    cells = [f'<{tag} style="{_CELL};white-space:nowrap">{text}</{tag}>' for text in first]
+    return f'<tr>{"".join(cells)}<{tag} style="{_LAST}">{last}</{tag}></tr>'
+
 
 #: For `scope`: every timing.
 ALL: Final = "all"
@@ -81,7 +135,7 @@ class Table(pd.DataFrame):
             words = self.words()
         except (KeyError, TypeError):
             return str(pd.DataFrame(self).to_html(max_rows=pd.get_option("display.max_rows"), notebook=True, escape=True))
-        return markup.table(list(words.columns), words.to_numpy().tolist())
+        return html_table(list(words.columns), words.to_numpy().tolist())
 
 
 def table(data: RunData, workloads: Sequence[str], scope: str | None, cache: str | None) -> Table:

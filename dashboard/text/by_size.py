@@ -8,17 +8,13 @@ import pandas as pd
 from rich.cells import cell_len
 
 from warpladder.dashboard.core.axes import charted_cases, timings
-from warpladder.dashboard.core.cell import Cell, Contender, name_on
+from warpladder.dashboard.core.cell import Cell, Contender, Timing, name_on, records
 from warpladder.dashboard.core.cells import best_config, best_of_charted, cells
-from warpladder.dashboard.core.compare import judged
-from warpladder.dashboard.core.noise import noise_of
-from warpladder.dashboard.core.precision import compared, named
-from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.compare import compared, judged, named, noise_of
+from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import doubt, is_trusted
 from warpladder.dashboard.core.winners import best_per_size
-from warpladder.dashboard.ui.numbers import NOTHING, format_duration
 
 _FASTEST, _TIED, _DOUBTED = "*", "=", "?"
 _LEGEND: Final = {_FASTEST: "the fastest", _TIED: "tied with it", _DOUBTED: "not compared: distrusted, or too few samples"}

@@ -8,15 +8,12 @@ from dataclasses import asdict
 from typing import Final
 from xml.etree import ElementTree
 
-from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.changes import Change, Comparison, sentence
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.facts import Fact
-from warpladder.dashboard.core.lost import Lost, told
+from warpladder.dashboard.core.cell import Estimate, name_of
+from warpladder.dashboard.core.changes import Change, Comparison, Fact, Lost, sentence, told
+from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form
-from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_ends
-from warpladder.dashboard.ui.plain_table import markdown_table, markdown_text, plain_lines, plain_table
+from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.data.files import one_line
 
 _HEADINGS: Final = (

@@ -8,13 +8,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.precision import word
-from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.text import by_size
-from warpladder.dashboard.text.formats import Form
-from warpladder.dashboard.ui.numbers import (
+from warpladder.dashboard.core.cell import Estimate, name_of
+from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
     format_duration,
@@ -24,9 +20,11 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.ui.plain_table import markdown_table, plain_lines, plain_table
-from warpladder.dashboard.ui.spreadsheet import csv
-from warpladder.dashboard.views.overview.query import overview
+from warpladder.dashboard.core.overview import overview
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.text import by_size
+from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.ui.tables import csv, markdown_table, plain_lines, plain_table
 from warpladder.data import store
 from warpladder.data.names import NOT_DONE, Source
 

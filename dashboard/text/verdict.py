@@ -16,17 +16,13 @@ from typing import Final, Literal
 import numpy as np
 
 from warpladder.dashboard.core import axes, between_runs, run_data
-from warpladder.dashboard.core.baseline import baseline_variant, baselines
 from warpladder.dashboard.core.between_runs import Machine, Verdict
-from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells
 from warpladder.dashboard.core.changes import Change, History, NotComparable, Options, Side, compare, durations
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.history import TimedCell
+from warpladder.dashboard.core.history import Level, TimedCell, reading, several_processes
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.levels import Level, several_processes
-from warpladder.dashboard.core.readings import reading
-from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.ui.numbers import (
+from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
     format_duration,
@@ -34,7 +30,8 @@ from warpladder.dashboard.ui.numbers import (
     format_interval,
     format_ratio,
 )
-from warpladder.dashboard.ui.plain_table import plain_lines, plain_table
+from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.ui.tables import plain_lines, plain_table
 from warpladder.data import store
 
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")

@@ -6,17 +6,14 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.baseline import baselines
-from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.cells import baselines, cells
 from warpladder.dashboard.core.compare import speedups
-from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
+from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_estimate, format_ratio, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.text.formats import Form
-from warpladder.dashboard.ui.numbers import NOTHING, format_duration, format_estimate, format_ratio, significant
-from warpladder.dashboard.ui.plain_table import markdown_table, markdown_text, plain_lines, plain_table
-from warpladder.dashboard.ui.spreadsheet import csv
+from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.data.names import Phase
 
 WALL: Final = Timing("operation", "hot")

@@ -1,7 +1,7 @@
-"""Variants picked from a trace: the texts of its ranges, and the run in which some ranges are samples of variants."""
+"""Ranges that a pattern picks as variants, and the shares of a trace's device time that are attributed to ranges."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,14 +9,78 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import Int64s, Traces
-from warpladder.dashboard.trace import attribution
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, of_calls
 from warpladder.data import naming, schema, store
 from warpladder.data.names import Source
-from warpladder.data.naming import CellName, Naming, NamingError
+from warpladder.data.naming import CellName, LooseWork, Naming, NamingError
 
-#: The most seconds that a pattern may take on a page. `import --variant-from` allows a minute.
-SECONDS: Final = 5.0
+TABLES: Final = ("kernels", "memory_ops")
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Device time of all kernels and memory operations of a trace, in nanoseconds.
+
+    Attributes:
+        own_ns: launched inside a range of the launching thread.
+        by_time_ns: launched by a thread without a range, and attributed to a range of another thread that was open at that
+            time.
+        none_ns: attributed to no range.
+    """
+
+    own_ns: int
+    by_time_ns: int
+    none_ns: int
+
+    @property
+    def percent(self) -> tuple[float, float, float]:
+        """The three shares in percent with one decimal, which add up to 100; zeros where nothing ran."""
+        total = self.own_ns + self.by_time_ns + self.none_ns
+        if not total:
+            return 0.0, 0.0, 0.0
+        own, by_time = (round(100 * part / total, 1) for part in (self.own_ns, self.by_time_ns))
+        return own, by_time, round(100 - own - by_time, 1)
+
+
+def shares(data: RunData) -> Shares:
+    """The shares of a run's device time; zeros where it has no device work."""
+    found = np.zeros(3, dtype=np.int64)
+    for table in TABLES:
+        if table in data.traces.tables:
+            durations = data.traces.durations(table)
+            own, by_time = (data.traces.numbers(table, name) != NONE for name in ("range_id", "time_range_id"))
+            for place, chosen in enumerate((own, ~own & by_time, ~own & ~by_time)):
+                found[place] += durations[chosen].sum()
+    return Shares(*found.tolist())
+
+
+def sentence(found: Shares) -> str:
+    """The shares in words; empty where all work was launched inside ranges of its own thread, or there is none."""
+    if found.by_time_ns + found.none_ns == 0:
+        return ""
+    own, by_time, none = found.percent
+    return (
+        f"Of the device time, {own:g} % was launched inside NVTX ranges of the launching thread, {by_time:g} % is attributed "
+        f"by time to a range of another thread, and {none:g} % to no range."
+    )
+
+
+def loose_work(traces: Traces) -> LooseWork:
+    """Device work of a trace that is attributed to no range and whose launch is known."""
+    parts: list[tuple[Int64s, ...]] = [(np.empty(0, dtype=np.int64),) * 3]
+    for table in TABLES:
+        if table in traces.tables:
+            rows = traces.ranges_of_work(table) == NONE
+            process = traces.numbers(table, "process")[rows]
+            if table == "kernels":
+                launched = traces.numbers(table, "launch_start_ns")[rows]
+            else:
+                _, launched = of_calls(traces, process, traces.numbers(table, "correlation")[rows], "start_ns")
+            known = launched != NONE
+            parts.append((process[known], launched[known], traces.durations(table)[rows][known]))
+    return LooseWork(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
 MOST_TEXTS: Final = 500_000
 MOST_TEXT_CHARACTERS: Final = 50_000_000
 #: The most variants that a page compares.
@@ -84,7 +148,7 @@ def pick(data: RunData, chosen: Naming) -> RunData:
     used, number = np.unique(cell[at], return_inverse=True)
     found = [cells[each] for each in used.tolist()]
     _refuse_too_many(found, chosen)
-    loose_ns = attribution.loose_work(traces).within(process[at], start[at], end[at])
+    loose_ns = loose_work(traces).within(process[at], start[at], end[at])
     shares = naming.unranked(number, busy[at], loose_ns)
     ranked = ~np.isin(number, list(shares))
     made = naming.samples(*(column[ranked] for column in (number, start[at], (end - start)[at], busy[at])))
@@ -114,7 +178,7 @@ def _names(data: RunData, distinct_texts: list[str], chosen: Naming) -> list[Cel
             f"this trace has {len(distinct_texts):,} distinct texts, too many to look through on a page; "
             f"import its report with {chosen.option}"
         )
-    names = chosen.name(distinct_texts, default_workload(data), SECONDS)
+    names = chosen.name(distinct_texts, default_workload(data))
     if not any(names):
         raise NamingError(f"nvtx:{chosen.expression} finds no range; choose texts from the table, or write another pattern")
     return names

@@ -1,6 +1,7 @@
-"""The NVTX summaries of `nsys stats` by range name: on the host's clock, and projected to the GPU."""
+"""The ranges of a trace: how they are nested, what runs within them, and their times."""
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -8,10 +9,288 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, IdIndex, Int64s, Traces, codes_of, lookup
-from warpladder.dashboard.trace import nesting as trace_nesting
-from warpladder.dashboard.trace import windows as trace_windows
+from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, IdIndex, Int64s, Traces, codes_of, lookup, of_calls
 from warpladder.dashboard.trace.describe import describe, rounded, times
+
+
+class Windows(NamedTuple):
+    """Windows `values[first:last]` of an array by group in ascending order, none empty. Each counts `times` times."""
+
+    group: Int64s
+    first: Int64s
+    last: Int64s
+    times: Int64s
+
+    @property
+    def heads(self) -> Int64s:
+        """Where the windows of each group begin."""
+        return np.flatnonzero(np.diff(self.group, prepend=NONE))
+
+
+def least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
+    """The least value of each window `values[first:last]`, none empty, from two blocks whose length is a power of two."""
+    power_of = np.frexp((last - first).astype(np.float64))[1] - 1
+    found = np.empty(len(first), dtype=np.int64)
+    for power in range(int(power_of.max(initial=NONE)) + 1):
+        block = 1 << power
+        rows = np.flatnonzero(power_of == power)
+        found[rows] = np.minimum(values[first[rows]], values[last[rows] - block])
+        values = np.minimum(values[:-block], values[block:])
+    return found
+
+
+def statistics(values: Int64s, windows: Windows) -> pd.DataFrame:
+    """The same as `describe.describe`, for the values in each group's windows."""
+    heads, (_, first, last, times) = windows.heads, windows
+    if not len(heads):
+        return pd.DataFrame(columns=["total", "n", "mean", "median", "min", "max", "stddev"])
+
+    def summed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        before = _before(numbers)
+        return np.add.reduceat((before[last] - before[first]) * times, heads)
+
+    n, total = np.add.reduceat((last - first) * times, heads), summed(values)
+    mean = total / n
+    below, above = (_of_rank(values, windows, heads, rank) for rank in ((n - 1) // 2, n // 2))
+    return pd.DataFrame(
+        {
+            "total": total,
+            "n": n,
+            "mean": mean,
+            "median": (below + above) / 2,
+            "min": np.minimum.reduceat(least(values, first, last), heads),
+            "max": -np.minimum.reduceat(least(-values, first, last), heads),
+            "stddev": np.sqrt(_squares(values, summed, n, total) / np.maximum(n - 1, 1)),
+        },
+        index=windows.group[heads],
+    )
+
+
+def covered(windows: Windows) -> Int64s:
+    """The number of places of the array in the windows of each group, each counted once.
+
+    A group's windows ascend by `first`.
+    """
+    _, first, last, _ = windows
+    # Groups are shifted one behind the other, so that one running maximum serves all.
+    shift = windows.group * (int(last.max(initial=0)) + 1)
+    reached = np.maximum.accumulate(last + shift) - shift
+    before = np.concatenate(([0], reached[:-1]))
+    before[windows.heads] = 0
+    gained = np.maximum(last - np.maximum(first, before), 0)
+    return np.add.reduceat(gained, windows.heads) if len(gained) else gained
+
+
+def _before(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Sum of the numbers before each place, and of all of them."""
+    sums = np.zeros(len(numbers) + 1, dtype=np.int64 if numbers.dtype == bool else numbers.dtype)
+    np.cumsum(numbers, out=sums[1:])
+    return sums
+
+
+def _squares(values: Int64s, summed: Any, n: Int64s, total: Int64s) -> npt.NDArray[np.float64]:
+    """Sum of the squared distances from each group's mean.
+
+    Sums of squares wrap around in 64 bits, so they are exact modulo 2^64. The same sums of floats, whose error is far below
+    2^64, give the multiple of 2^64.
+    """
+    middle = np.rint(values.mean())
+    rough = summed((values - middle) ** 2) - (total - n * middle) ** 2 / n
+    near = np.rint(total / n).astype(np.int64)
+    rest = total - n * near
+    wrapped = (summed(values * values) - near * (total + rest)).astype(np.float64)
+    exact = wrapped + 2.0**64 * np.rint((rough - wrapped) / 2.0**64)
+    return np.asarray(np.maximum(exact - rest.astype(np.float64) ** 2 / n, 0), dtype=np.float64)
+
+
+def _of_rank(values: Int64s, windows: Windows, heads: Int64s, rank: Int64s) -> Int64s:
+    """The value of a rank, from 0, in each group, found bit by bit in a wavelet matrix."""
+    distinct, code = np.unique(values, return_inverse=True)
+    _, first, last, times = windows
+    group = np.repeat(np.arange(len(heads)), np.diff(np.append(heads, len(first))))
+    rank, found = rank.copy(), np.zeros(len(heads), dtype=np.int64)
+    for bit in reversed(range((len(distinct) - 1).bit_length())):
+        low = (code >> bit & 1) == 0
+        before = _before(low)
+        left, right = before[first], before[last]
+        lower = np.add.reduceat((right - left) * times, heads)
+        up = rank >= lower
+        rank -= np.where(up, lower, 0)
+        found |= up.astype(np.int64) << bit
+        moved = up[group]
+        first = np.where(moved, before[-1] + first - left, left)
+        last = np.where(moved, before[-1] + last - right, right)
+        code = np.concatenate((code[low], code[~low]))
+    return np.asarray(distinct[found], dtype=np.int64)
+
+
+class RangeSpans(NamedTuple):
+    """Thread number, start and end of each range. A range that was never closed ends with the trace's last range."""
+
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+
+
+class LaunchCalls(NamedTuple):
+    """Thread number, start and end of the launch of each piece of device work; thread `NONE` where it is in no range."""
+
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+
+
+class Held(NamedTuple):
+    """Range number r holds the launches `launch[first[r]:last[r]]`."""
+
+    launch: Int64s
+    first: Int64s
+    last: Int64s
+
+    def pairs(self) -> tuple[Int64s, Int64s]:
+        """Every pair of a range and a launch in it."""
+        count = self.last - self.first
+        heads = np.cumsum(count) - count
+        holder = np.repeat(np.arange(len(count)), count)
+        return holder, self.launch[np.arange(len(holder)) + np.repeat(self.first - heads, count)]
+
+
+def places(traces: Traces) -> RangeSpans:
+    """Thread, start and end of the ranges."""
+    traces.read("ranges", "process", "thread", "start_ns", "end_ns")
+    start, end = traces.numbers("ranges", "start_ns"), traces.numbers("ranges", "end_ns")
+    thread, _ = codes_of(traces.numbers("ranges", "process"), traces.numbers("ranges", "thread"))
+    return RangeSpans(thread, start, closed_ends(start, end))
+
+
+def closed_ends(start: Int64s, end: Int64s) -> Int64s:
+    """Ends of ranges; for a range without one, the last start or end of all ranges."""
+    return end if (end >= 0).all() else np.where(end >= 0, end, max(int(start.max()), int(end.max())))
+
+
+def only_nested(traces: Traces) -> bool:
+    """Whether every range was closed and ranges of a thread only nest.
+
+    Then a range's depth is the number of open ranges at its start.
+    """
+    if (traces.numbers("ranges", "end_ns") < 0).any():
+        return False
+    ranges, depth = places(traces), traces.numbers("ranges", "depth")
+    for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
+        # Ends are nearly in order, which makes a stable sort fast.
+        closed = np.searchsorted(np.sort(ranges.end[rows], kind="stable"), ranges.start[rows], side="right")
+        if not np.array_equal(np.arange(len(closed)) - closed, depth[rows]):
+            return False
+    return True
+
+
+def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s) -> LaunchCalls:
+    """Launches of some rows of `kernels` or `memory_ops`. Work outside of all ranges has no thread here."""
+    inside = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id")[rows])
+    thread = np.where(inside >= 0, ranges.thread[inside], NONE)
+    if table == "kernels":
+        start, end = (traces.numbers(table, name)[rows] for name in ("launch_start_ns", "launch_end_ns"))
+        return LaunchCalls(thread, start, end)
+    start, end = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
+    within = inside >= 0
+    process, correlation = traces.at(table, rows[within], "process", "correlation")
+    _, start[within], end[within] = of_calls(traces, process, correlation, "start_ns", "end_ns")
+    return LaunchCalls(thread, start, end)
+
+
+def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) -> Held:
+    """The launches in each range. Launches of one thread follow one another, so those in a range are neighbours.
+
+    Args:
+        call: number of the call of each launch. Launches of one call are then neighbours.
+    """
+    order = np.lexsort((launches.start, launches.thread) if call is None else (call, launches.start, launches.thread))
+    first, last = np.zeros(len(ranges.start), dtype=np.int64), np.zeros(len(ranges.start), dtype=np.int64)
+    thread = launches.thread[order]
+    for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
+        one = ranges.thread[rows[0]]
+        begin, stop = np.searchsorted(thread, one), np.searchsorted(thread, one, side="right")
+        mine = order[begin:stop]
+        first[rows] = begin + np.searchsorted(launches.start[mine], ranges.start[rows])
+        last[rows] = begin + np.searchsorted(np.maximum.accumulate(launches.end[mine]), ranges.end[rows], side="right")
+    return Held(order, first, np.maximum(last, first))
+
+
+def shortest_around(ranges: RangeSpans) -> Int64s:
+    """Place of the shortest range of the same thread around each range; `NONE` for an outermost one.
+
+    In the order of `_by_thread`, that is an earlier range that ends no sooner. Blocks of 2, 4, 8 and so on neighbours are
+    sorted by end in descending order, and the later half of each block takes the shortest range so far of its earlier half. The
+    time is of the order n log n.
+    """
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *_by_thread(ranges.thread, ranges.start, ranges.end)])
+    end, count = ranges.end[rows], len(rows)
+    by_length = np.lexsort((rows, end, end - ranges.start[rows]))
+    rank = np.empty(count, dtype=np.int64)
+    rank[by_length] = np.arange(count)
+    best = np.full(count, count)
+    # An earlier thread sorts behind a later one, so that its ranges are around none of the later thread.
+    order = np.lexsort((-end, -_numbered(ranges.thread[rows])))
+    for level in reversed(range(max(count - 1, 0).bit_length())):
+        later = order >> level & 1
+        block = order >> level + 1
+        # All numbers of a later block are lower, so one running minimum serves all blocks.
+        offered = np.minimum.accumulate(np.where(later, count, rank[order]) - block * (count + 1)) + block * (count + 1)
+        best[order] = np.where(later, np.minimum(best[order], offered), best[order])
+        order = _halved(order, later, level)
+    parent = np.full(count, NONE)
+    found = np.flatnonzero(best < count)
+    parent[rows[found]] = rows[by_length[best[found]]]
+    return parent
+
+
+def _numbered(thread: Int64s) -> Int64s:
+    """The threads numbered from 0, in the order in which they follow one another."""
+    return np.cumsum(np.diff(thread, prepend=thread[:1]) != 0)
+
+
+def _halved(order: Int64s, later: Int64s, level: int) -> Int64s:
+    """The order with the earlier half of each block of 2^(level + 1) before its later half, each half as it was."""
+    begin = order >> level + 1 << level + 1
+    # The blocks before are full, so half of their places are later ones.
+    later_before = np.cumsum(later) - later - begin // 2
+    place = np.where(later, begin + (1 << level) + later_before, np.arange(len(order)) - later_before)
+    found = np.empty_like(order)
+    found[place] = order
+    return found
+
+
+def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
+    """Places of the ranges of each thread by start, longer ranges first. The importer writes them in this order."""
+    rows = np.arange(len(start))
+    later = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))
+    if not ((thread[1:] > thread[:-1]) | ((thread[1:] == thread[:-1]) & later)).all():
+        rows = np.lexsort((-end, start, thread))
+    return np.split(rows, np.flatnonzero(np.diff(thread[rows])) + 1) if len(rows) else []
+
+
+def climbs(parent: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
+    """Places of ranges and of the ranges 1, then 2, then 4 and so on levels around them, up to the outermost ones.
+
+    A value that is passed on at each step reaches every level. The iteration also ends for a circle, which no import writes.
+    """
+    above = parent.copy()
+    for _ in range(len(parent).bit_length()):
+        places = np.flatnonzero(above >= 0)
+        if not len(places):
+            return
+        around = above[places]
+        yield places, around
+        above[places] = above[around]
+
+
+def depths(parent: Int64s) -> Int64s:
+    """How many ranges enclose each."""
+    depth = (parent >= 0).astype(np.int64)
+    for places, around in climbs(parent):
+        depth[places] += depth[around]
+    return depth
+
 
 #: The names of `nsys stats` for the two styles of ranges.
 STYLES: Final = {"push_pop": "PushPop", "start_end": "StartEnd"}
@@ -47,7 +326,7 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     """
     traces = data.traces
     of = named(traces)
-    simple = not has_graphs(traces) and trace_nesting.only_nested(traces)
+    simple = not has_graphs(traces) and only_nested(traces)
     projected = _by_parents(traces) if simple else _by_times(traces)
     kept = np.flatnonzero((projected.launches > 0) & (of.names != "")[of.code])
     codes = of.code[kept]
@@ -120,7 +399,7 @@ def range_ns(traces: Traces) -> Int64s:
     """Nanoseconds from start to end of each range."""
     traces.read("ranges", "start_ns", "end_ns")
     start, end = traces.numbers("ranges", "start_ns"), traces.numbers("ranges", "end_ns")
-    return trace_nesting.closed_ends(start, end) - start
+    return closed_ends(start, end) - start
 
 
 def parents(traces: Traces) -> Int64s:
@@ -189,7 +468,7 @@ def _by_parents(traces: Traces) -> _Projected:
     start, end, depth = (traces.numbers("ranges", name) for name in ("gpu_start_ns", "gpu_end_ns", "depth"))
     parent = parents(traces)
     count = _launches(traces, len(parent))
-    for places, around in trace_nesting.climbs(parent):
+    for places, around in climbs(parent):
         np.add.at(count, around, count[places])
     # Earlier imports gave no device time to ranges with too much work.
     return _Projected(np.where(start >= 0, count, 0), start, end, parent, depth)
@@ -217,25 +496,25 @@ def _launches(traces: Traces, size: int) -> Int64s:
 
 def _by_times(traces: Traces) -> _Projected:
     """The projection of ranges that overlap without nesting, from the launches within each range."""
-    ranges = trace_nesting.places(traces)
-    parts, columns = list[trace_nesting.LaunchCalls](), list[list[Int64s]]()
+    ranges = places(traces)
+    parts, columns = list[LaunchCalls](), list[list[Int64s]]()
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
         rows = without_graphs(traces, table)
-        parts.append(trace_nesting.launches_of(traces, ranges, table, rows))
+        parts.append(launches_of(traces, ranges, table, rows))
         columns.append([traces.numbers(table, name)[rows] for name in ("start_ns", "end_ns", "process", "correlation")])
     size = len(ranges.start)
-    parent = trace_nesting.shortest_around(ranges)
+    parent = shortest_around(ranges)
     launches, first, last = (np.zeros(size, dtype=np.int64) for _ in range(3))
     if parts:
-        joined = trace_nesting.LaunchCalls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        joined = LaunchCalls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         start, end, process, correlation = (np.concatenate(column) for column in zip(*columns, strict=True))
         call, _ = codes_of(process, correlation)
-        found = trace_nesting.held(ranges, joined, call)
+        found = held(ranges, joined, call)
         some = np.flatnonzero(found.first < found.last)
         windows = found.first[some], found.last[some]
-        first[some] = trace_windows.least(start[found.launch], *windows)
-        last[some] = -trace_windows.least(-end[found.launch], *windows)
+        first[some] = least(start[found.launch], *windows)
+        last[some] = -least(-end[found.launch], *windows)
         # The work of one call is consecutive.
         begins = np.cumsum(np.diff(call[found.launch], prepend=NONE) != 0)
         launches[some] = begins[windows[1] - 1] - begins[windows[0]] + 1
-    return _Projected(launches, first, last, parent, trace_nesting.depths(parent))
+    return _Projected(launches, first, last, parent, depths(parent))

@@ -12,8 +12,8 @@ import pandas as pd
 import plotly.io as pio
 from plotly.offline import get_plotlyjs
 
-from warpladder.dashboard.ui import font
-from warpladder.dashboard.ui.numbers import significant
+from warpladder.dashboard.core.numbers import significant
+from warpladder.dashboard.ui import template
 from warpladder.dashboard.ui.template import Chart
 
 CONFIG: Final = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
@@ -81,7 +81,7 @@ def page(title: str, body: str, charts: Iterable[Chart]) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n<title>{html.escape(title)}</title>\n'
-        f"<style>{font.faces()}{_STYLE}</style></head>\n<body>\n{body}\n"
+        f"<style>{template.faces()}{_STYLE}</style></head>\n<body>\n{body}\n"
         f'<script type="text/plain" id="plotly">{_packed_plotly()}</script>\n'
         f'<script type="text/plain" id="figures">{_packed(f"{{{figures}}}")}</script>\n'
         f"<script>const CONFIG = {json.dumps(CONFIG)};{_SCRIPT}</script>\n</body></html>\n"

@@ -109,16 +109,3 @@ function lay(width, height) {
   }
   page.textContent = `@page { size: ${width}px ${height}px; margin: 0 }`;
 }
-
-// Pairs of texts that overlap, and texts that are cut off; for the tests.
-function faults(width, height) {
-  const found = texts();
-  const cutOff = found.filter(({ box }) => box.left < -0.5 || box.top < -0.5 || box.right > width + 0.5 || box.bottom > height + 0.5);
-  const said = cutOff.map(({ text }) => `cut off: ${text}`);
-  found.forEach((one, place) => found.slice(place + 1).forEach(other => {
-    const across = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
-    const down = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
-    if (across > 2 && down > 4) said.push(`overlap: ${one.text} | ${other.text}`);
-  }));
-  return JSON.stringify(said);
-}

@@ -4,6 +4,10 @@ Each choice is a widget and a query parameter of the same name. The choices of a
 
 The URL names the run and what differs from the default. So a URL with a run is whole: what it does not name is at its default, in any
 browser. A URL without a run, such as that of the menu, leaves the choices to the session.
+
+Streamlit's own binding (`bind="query-params"`, tried in 1.67) does not replace this module. It never names a default, so that a link
+would show another run tomorrow. It drops a value that is not among the options without a word. It has one value for each key, where
+a choice here belongs to a run.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,22 +1,81 @@
-"""The data of a chart as a table for a paper (LaTeX, with booktabs) or for a web page (Markdown).
+"""Tables as text, as Markdown, as CSV for spreadsheets, and as LaTeX for papers."""
 
-A CSV file has every column. A table has those that a reader compares. A figure and its interval share a column. A value that
-all rows have stands in the caption. What only the dashboard needs is left out.
-"""
-
+import io
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
+from rich.console import Console
+from rich.table import Table
 
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.ui.numbers import NOTHING, format_error, significant
-from warpladder.dashboard.ui.plain_table import markdown_text
-from warpladder.dashboard.ui.template import Chart
+from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.numbers import NOTHING, format_error, significant
 from warpladder.dashboard.ui.text import plain_line
+from warpladder.data.files import one_line
+
+if TYPE_CHECKING:  # a recording prints its summary without Plotly
+    from warpladder.dashboard.ui.template import Chart
+
+_MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~$&#@]|:(?=\S))")
+
+
+def plain_lines(lines: Iterable[str]) -> str:
+    """Lines as a text that ends with a line feed, and in which no name makes a further line."""
+    return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def markdown_text(text: str) -> str:
+    """Text that Markdown shows unchanged, in a cell of a table too."""
+    return _MARKDOWN.sub(r"\\\1", plain_line(text))
+
+
+def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int = 1000) -> list[str]:
+    """The lines of a table in columns, without borders; none without rows.
+
+    Args:
+        width: the most characters of a line; a longer cell takes several lines.
+    """
+    if not rows:
+        return []
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*map(one_line, row))
+    text = io.StringIO()
+    # In Jupyter, Rich would display the table and return nothing.
+    console = Console(file=text, width=width, highlight=False, markup=False, no_color=True, force_jupyter=False)
+    console.print(table)
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown, which shows every cell as it is."""
+    lines = (map(markdown_text, headings), ("---",) * len(headings), *(map(markdown_text, row) for row in rows))
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+#: The beginnings of cells that spreadsheets compute (OWASP, CSV injection), also in full width.
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")
+
+
+def csv(frame: pd.DataFrame) -> str:
+    """A frame as CSV without its index. A text that looks like a formula gets an apostrophe; numbers stay."""
+    texts = [name for name in frame.columns if frame[name].dtype.kind == "O"]
+    inert = frame.assign(**{name: frame[name].astype(object).map(_inert_cell) for name in texts})
+    return str(inert.rename(columns=_inert_cell).to_csv(index=False))
+
+
+def _inert_cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    # A carriage return alone is not quoted, and would start a new row.
+    text = "\n".join(map(one_line, value.replace("\r\n", "\n").replace("\r", "\n").split("\n")))
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
 
 #: Columns for the dashboard's own use, or that repeat another one.
 _LEFT_OUT: Final = re.compile(
@@ -66,7 +125,7 @@ class _Column:
     numeric: bool
 
 
-def latex(chart: Chart) -> str:
+def latex(chart: "Chart") -> str:
     """A chart's data as a `table` that needs the package booktabs."""
     columns, shared = _columns(chart.data)
     places = "".join("r" if column.numeric else "l" for column in columns)
@@ -80,7 +139,7 @@ def latex(chart: Chart) -> str:
     )
 
 
-def markdown(chart: Chart) -> str:
+def markdown(chart: "Chart") -> str:
     """A chart's data as a table of GitHub's Markdown, under its title and note."""
     columns, shared = _columns(chart.data)
     about = " ".join(filter(None, (_sentence(chart.note), shared)))

@@ -1,23 +1,185 @@
-"""The Plotly template of all charts: colours, symbols and fonts, and the parts of notes and hover texts."""
+"""The look of every chart: font, colours, marks, patterns for print without colours, ticks, title and note."""
 
+import base64
 import hashlib
 import html
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core.cell import Cell
-from warpladder.dashboard.core.precision import is_mixed, named, word
+from warpladder.dashboard.core.cell import Cell, Estimate, Timing
+from warpladder.dashboard.core.compare import is_mixed, named, word
+from warpladder.dashboard.core.numbers import format_error, format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.ui.font import FAMILY
-from warpladder.dashboard.ui.numbers import format_error, format_percent
 from warpladder.dashboard.ui.text import plain_line
+
+#: Lightnesses (CIELAB, 0 to 100) that differ by less look alike in print.
+APART: Final = 10.0
+_HATCHES: Final = ("", "/", "x", ".", "-", "\\")
+
+
+def luminance(color: str) -> float:
+    """The relative luminance (W3C) of a colour `#rrggbb`, from 0 to 1."""
+    red, green, blue = (_linear(int(color[place : place + 2], 16) / 255) for place in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def lightness(color: str) -> float:
+    """The lightness L* (CIE 1976) of a colour `#rrggbb`, from 0 to 100."""
+    part = luminance(color)
+    return float(116 * part ** (1 / 3) - 16 if part > 216 / 24389 else part * 24389 / 27)
+
+
+def patterns(colors: Sequence[str]) -> list[str]:
+    """A pattern for each area, so that no two areas of about one lightness have the same one while patterns last.
+
+    Args:
+        colors: of the areas, `#rrggbb`.
+    """
+    found: list[str] = []
+    for color in colors:
+        used = [pattern for pattern, other in zip(found, colors, strict=False) if _alike(color, other)]
+        found.append(min(_HATCHES, key=used.count))
+    return found
+
+
+def _alike(one: str, other: str) -> bool:
+    return abs(lightness(one) - lightness(other)) < APART
+
+
+def _linear(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+
+
+_STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
+_LINEAR_TICKS: Final = 6
+#: The part of a logarithmic axis that a label takes.
+_LABEL: Final = 0.07
+
+
+def ticks(
+    low: float, high: float, write: Callable[[float], str], *, logarithmic: bool, most: int = _LINEAR_TICKS
+) -> dict[str, Any]:
+    """Options of an axis that spans low to high, both positive where it is logarithmic.
+
+    Args:
+        write: writes a value, as `format_duration` does.
+        most: about the number of ticks that a linear axis has room for, or of decades on a logarithmic one.
+    """
+    values = _log_values(low, high, most) if logarithmic else _linear_values(low, high, most)
+    return {"tickmode": "array", "tickvals": values, "ticktext": [_short(write(value)) if value else "0" for value in values]}
+
+
+def apart(values: Iterable[float]) -> list[float]:
+    """The positive values, from the smallest on, whose labels have room on a logarithmic axis."""
+    shown: list[float] = []
+    ordered = sorted(set(values))
+    for value in ordered:
+        if not shown or value >= shown[-1] * (ordered[-1] / ordered[0]) ** _LABEL:
+            shown.append(value)
+    return shown
+
+
+def _linear_values(low: float, high: float, most: int) -> list[float]:
+    span = max(high - low, 1e-12)
+    power = 10.0 ** math.floor(math.log10(span / most))
+    step = next(size * power for size in _STEPS if span / (size * power) <= most)
+    first = math.ceil(low / step)
+    return [number * step for number in range(first, math.floor(high * 1.08 / step) + 1)]
+
+
+def _log_values(low: float, high: float, most: int) -> list[float]:
+    apart = math.ceil(math.log10(high / low) / (most + 1)) or 1
+    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2, apart)
+    # Three ticks a decade, where all of them are at most half as many again as on a linear axis.
+    within = 3 if 3 * math.log10(high / low) <= 1.5 * most else 1
+    return [lead * 10.0**decade for decade in decades for lead in (1.0, 2.0, 5.0)[:within]]
+
+
+def _short(written: str) -> str:
+    """`10 µs` for `10.0 µs`, because ticks are at round numbers."""
+    number, space, unit = written.partition(" ")
+    mantissa = number.rstrip("×")
+    if "." in mantissa:
+        number = mantissa.rstrip("0").rstrip(".") + number[len(mantissa) :]
+    return number + space + unit
+
+
+#: A legend right of the plot.
+BESIDE: Final = {"y": 1, "yanchor": "top", "x": 1.01, "xanchor": "left"}
+#: A legend on one line above the plot.
+ABOVE: Final = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+
+
+def error_bars(estimates: Iterable[Estimate], **options: Any) -> dict[str, Any]:
+    """Error bars from figures to the ends of their intervals, for `error_x` or `error_y`."""
+    ends = [(each.high - each.value, each.value - each.low) for each in estimates]
+    up, down = [high for high, _ in ends], [low for _, low in ends]
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "thickness": 1, "width": 3, **options}
+
+
+def hatch(shape: str | list[str], solidity: float = 0.2) -> dict[str, Any]:
+    """The pattern of a bar, or one for each bar."""
+    return {"shape": shape, "fillmode": "overlay", "size": 5, "solidity": solidity}
+
+
+def name_rows(figure: go.Figure, names: Sequence[str], look: "Look", **options: Any) -> None:
+    """Write names beside horizontal bars, which are at 0, 1, 2 and so on from the top.
+
+    Args:
+        names: escaped by `template.text`.
+        options: further ones of the axis, such as its `range`.
+    """
+    font = {"color": look.tones.text, "size": 12}
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=list(names), showgrid=False, ticks="", tickfont=font)
+    figure.update_yaxes(**options)
+
+
+def stack_shares(figure: go.Figure, rows: Iterable[str], look: "Look") -> None:
+    """Make horizontal bars of shares in percent one stack for each row, with the rows by name from the top."""
+    figure.update_layout(barmode="stack")
+    figure.update_xaxes(range=[0, 100], ticksuffix=" %")
+    order = {"categoryorder": "array", "categoryarray": list(rows)}
+    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text}, **order)
+
+
+FAMILY: Final = "Warpladder Sans"
+_FOLDER: Final = Path(__file__).resolve().parent / "fonts"
+_WEIGHTS: Final = {"400": "100 500", "600": "501 900"}
+
+
+@cache
+def face(weight: str) -> str:
+    """The CSS rule that declares one weight, with the font in it.
+
+    Args:
+        weight: `400` or `600`.
+    """
+    data = base64.b64encode((_FOLDER / f"warpladder-sans-{weight}.woff2").read_bytes()).decode()
+    return (
+        f"@font-face{{font-family:'{FAMILY}';font-weight:{_WEIGHTS[weight]};"
+        f"src:url(data:font/woff2;base64,{data}) format('woff2')}}"
+    )
+
+
+def faces() -> str:
+    """The CSS rules of both weights."""
+    return "".join(map(face, _WEIGHTS))
+
+
+def embedded(svg: str) -> str:
+    """An SVG with the weights that its texts have."""
+    bold = "font-weight" in svg or "<b>" in svg
+    head, mark, rest = svg.partition(">")
+    return f"{head}{mark}<style>{faces() if bold else face('400')}</style>{rest}"
+
 
 Theme = Literal["light", "dark"]
 

@@ -5,14 +5,11 @@ Nothing here loads Plotly or Streamlit, because a recording prints its answer wi
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.core.timing import Timing
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.ui.template import Chart, Look
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class OfRun:
     """
 
     topic: str
-    draw: "Callable[[RunData, Look], Iterator[Chart]]"
+    draw: Callable[[RunData, Look], Iterator[Chart]]
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class OfWorkload:
     """Charts of one workload of a run; the attributes are those of `OfRun`."""
 
     topic: str
-    draw: "Callable[[RunData, Look, str], Iterator[Chart]]"
+    draw: Callable[[RunData, Look, str], Iterator[Chart]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class OfTiming:
     """
 
     topic: str
-    draw: "Callable[[RunData, Look, str, Timing], Iterator[Chart]]"
+    draw: Callable[[RunData, Look, str, Timing], Iterator[Chart]]
     place: int
 
 

@@ -10,10 +10,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_index import Listed
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.trace import attribution as of_ranges
-from warpladder.dashboard.ui import document, images, runs, spreadsheet, state
+from warpladder.dashboard.trace import picked as of_ranges
+from warpladder.dashboard.ui import document, images, runs, state, tables
 from warpladder.dashboard.ui.glossary import linked
 from warpladder.dashboard.ui.template import Chart, Theme
 from warpladder.dashboard.ui.text import plain, short
@@ -340,7 +340,7 @@ def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:
         "html": lambda: document.chart_page(chart()),
         "svg": lambda: images.image(chart(), "svg"),
         "png": lambda: images.image(chart(), "png"),
-        "csv": lambda: spreadsheet.csv(chart().data),
+        "csv": lambda: tables.csv(chart().data),
     }
     for kind, write in writers.items():
         needs_browser = kind in ("svg", "png")

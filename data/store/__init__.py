@@ -5,12 +5,11 @@ reads against `schema` and names the file, the column and the cure where somethi
 the runs of a folder to list, is imported where a frame is made.
 """
 
-from warpladder.data.folders import LOCAL, RECORDED
+from warpladder.data.files import LOCAL, RECORDED
 from warpladder.data.store.errors import RunExists, StoreError
-from warpladder.data.store.foreign import foreign_columns, scan_foreign
-from warpladder.data.store.listing import find_run, folder, list_runs, open_run
-from warpladder.data.store.rows import Rows, conform, frame, to_json
+from warpladder.data.store.listing import find_run, folder, foreign_columns, list_runs, open_run, scan_foreign
 from warpladder.data.store.run import BadRun, Run
+from warpladder.data.store.tables import Rows, conform, frame, to_json
 from warpladder.data.store.writer import RunWriter
 
 __all__ = [

@@ -12,10 +12,8 @@ import pyarrow.compute as pc
 
 from warpladder.data import schema
 from warpladder.data.files import one_line
-from warpladder.data.store import budget
 from warpladder.data.store.errors import TooLarge
-from warpladder.data.store.rows import as_frame
-from warpladder.data.store.tables import SUFFIX, check_columns, opened, with_later
+from warpladder.data.store.tables import SUFFIX, as_frame, check_columns, excess_of_texts, opened, with_later
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +141,7 @@ class Run:
         for place, column in enumerate(found.schema):
             if pa.types.is_dictionary(column.type):
                 texts = found.column(place)
-                if excess := budget.excess_of_texts(name, texts):
+                if excess := excess_of_texts(name, texts):
                     raise TooLarge(f"{self._file(name)}: column {column.name}", excess)
                 found = found.set_column(place, column.name, texts.cast(column.type.value_type))
         return found

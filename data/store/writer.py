@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from warpladder.data import schema
 from warpladder.data.staging import Staging, is_same, is_taken, sync
 from warpladder.data.store.errors import RunExists, StoreError, first_line
-from warpladder.data.store.rows import Rows, conform
-from warpladder.data.store.tables import SUFFIX
+from warpladder.data.store.tables import SUFFIX, Rows, conform
 
 _ROWS_A_GROUP: Final = 1_000_000
 

@@ -9,17 +9,14 @@ import pytest
 from benchmarks import ideas
 from benchmarks.gains import GAINS, Gain
 from tests.doc_pages import blocks_of
+from warpladder.dashboard.ui.ideas import Idea, ideas_of
 from warpladder.data import store
-from warpladder.data.ideas import IDEAS, Idea, ideas_of, kernel_of
 from warpladder.workloads import registry
 
+IDEAS: Final = ideas.IDEAS
 ROOT: Final = Path(__file__).resolve().parents[2]
 EVERY: Final = pytest.mark.parametrize("idea", IDEAS, ids=lambda idea: idea.name)
 PAIR: Final = Gain("conv2d", "n=8192", "v09_loads_first", "v10_stacked_warps[rows=2,warps=4]")
-
-
-def page_of(idea: Idea) -> Path:
-    return ideas.PAGES / f"{idea.name}.md"
 
 
 # -- the pages -----------------------------------------------------------------------------------------------------
@@ -38,25 +35,29 @@ def texts() -> dict[Path, str]:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("file", [ideas.INDEX, *map(page_of, IDEAS)], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [ideas.INDEX, *(idea.page for idea in IDEAS)], ids=lambda file: file.name)
 def test_the_figures_of_a_page_are_those_of_the_shipped_runs(file: Path, texts: dict[Path, str]) -> None:
     assert file.read_text() == texts[file], "write them again: python -m benchmarks.ideas"
 
 
 @EVERY
 def test_a_page_has_the_headings_of_all_pages(idea: Idea) -> None:
-    lines = page_of(idea).read_text().splitlines()
+    lines = idea.page.read_text().splitlines()
     assert [line for line in lines if line.startswith("#") and not line.startswith("#p")] == [
         f"# {idea.title}",
-        *(f"## {heading}" for heading in ("When it pays", ideas.GAIN, ideas.RUNGS, "Sources")),
+        *(f"## {heading}" for heading in ("When it pays", ideas.GAIN, "Rungs", "Sources")),
     ]
 
 
 @EVERY
 def test_the_code_of_a_page_stands_in_a_kernel_of_the_idea(idea: Idea) -> None:
-    files = [file for name in idea.rungs for file in (ROOT / "workloads" / name / "kernels").iterdir()]
-    sources = [stripped(file.read_text()) for file in files if file.suffix == ".cuh" or named(file) in idea.sources()]
-    for block in blocks_of(page_of(idea)):
+    files = [file for name in {name for _, name, _ in idea.rungs} for file in (ROOT / "workloads" / name / "kernels").iterdir()]
+    sources = [
+        stripped(file.read_text())
+        for file in files
+        if file.suffix == ".cuh" or named(file) in {kernel for kernel, *_ in idea.rungs}
+    ]
+    for block in blocks_of(idea.page):
         assert block.language == "text" or any(stripped(block.text) in source for source in sources), str(block)
 
 
@@ -73,22 +74,22 @@ def named(file: Path) -> str:
 
 @EVERY
 def test_the_rungs_of_an_idea_are_rungs_of_their_workloads(idea: Idea) -> None:
-    for name, variants in idea.rungs.items():
-        rungs = {variant.name: variant.source_path for variant in registry.load(name).variants if variant.role == "rung"}
-        assert variants
-        assert {variant: rungs.get(variant) for variant in variants} == {each: kernel_of(name, each) for each in variants}
+    assert idea.rungs
+    for kernel, name, variant in idea.rungs:
+        rungs = {each.name: each.source_path for each in registry.load(name).variants if each.role == "rung"}
+        assert rungs.get(variant) == kernel
 
 
 @EVERY
 def test_an_idea_won_somewhere_and_its_pairs_end_at_its_rungs(idea: Idea) -> None:
     assert "faster" in [ideas.measured(gain).verdict for gain in GAINS[idea.name]]
     for gain in GAINS[idea.name]:
-        assert gain.after.partition("[")[0] in idea.rungs[gain.workload]
+        assert (gain.workload, gain.after.partition("[")[0]) in {rung[1:] for rung in idea.rungs}
 
 
 def test_the_ideas_of_a_rung_are_found_by_its_kernel_file() -> None:
     found = ideas_of("workloads/conv2d/kernels/v11_shuffled_halo.cu")
-    assert [idea.name for idea in found] == ["loads-first", "halo-from-neighbours", "sliding-window"]
+    assert [idea.name for idea in found] == ["halo-from-neighbours", "loads-first", "sliding-window"]
     for other in ("", "v11_shuffled_halo.cu", "workloads/conv2d/kernels/v01_copy.cu"):
         assert not ideas_of(other)
 
@@ -136,7 +137,7 @@ def test_a_table_has_a_line_under_its_headings() -> None:
     assert ideas.table(("a", "b c"), [("1", "2"), ("3", "`4`")]) == "| a | b c |\n|---|---|\n| 1 | 2 |\n| 3 | `4` |\n"
 
 
-def test_links_to_rungs_are_relative_to_the_page() -> None:
-    for idea in IDEAS:
-        targets = re.findall(r"\]\(\.\./\.\./(workloads/[^)]+)\)", page_of(idea).read_text())
-        assert set(targets) == idea.sources()
+@EVERY
+def test_the_table_of_rungs_has_every_rung_that_the_text_names(idea: Idea) -> None:
+    table = idea.text.partition("## Rungs")[2].partition("##")[0]
+    assert {kernel for kernel, *_ in idea.rungs} == set(re.findall(r"\]\(\.\./\.\./(workloads/[^)]+)\)", table))

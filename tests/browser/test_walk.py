@@ -7,8 +7,8 @@ import pytest
 
 from tests.browser.pages import PATIENCE_MS, expect, open_page, settle, sync_api
 from tests.walk.in_browser import OVERLAPS, see
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import load
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import document
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as charts

@@ -17,8 +17,7 @@ from warpladder.commands import doctor, ending
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.text import summary
 from warpladder.data import store
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 
 CASES = [f"n={64 * size}" for size in range(1, 18)]
 NOT_WAITED = "the operation clock was stopped while the device was still at work: the call was never synchronised"

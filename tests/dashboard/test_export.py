@@ -11,6 +11,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -25,13 +26,13 @@ from warpladder.__main__ import command as command_line
 from warpladder.dashboard import export, report
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.text import summary
-from warpladder.dashboard.ui import browser, document, images, spreadsheet
+from warpladder.dashboard.ui import document, images, tables
 from warpladder.dashboard.ui.template import Chart
 from warpladder.data import store
 from warpladder.errors import Error
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-needs_chromium = pytest.mark.skipif(browser.browser() is None, reason="no Chromium on this machine")
+needs_chromium = pytest.mark.skipif(images.browser() is None, reason="no Chromium on this machine")
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def test_a_text_that_is_a_formula_is_a_text_in_csv_and_a_number_stays_one() -> N
     texts = ["=1+1", "+1", "-x", "@y", "\tz", "\rz", "＝1", "a=b", "'=1", "a\r=b", None]
     frame = pd.DataFrame({"=head": texts, "number": [-1.5] * 11, "whole": pd.array([-2] * 10 + [None], dtype="Int64")})
     for kind in (object, "str", "category"):
-        written = spreadsheet.csv(frame.astype({"=head": kind}))
+        written = tables.csv(frame.astype({"=head": kind}))
         read = pd.read_csv(io.StringIO(written, newline=""), keep_default_na=False, dtype=str)
         assert list(read.columns) == ["'=head", "number", "whole"]
         assert list(read["'=head"]) == ["'=1+1", "'+1", "'-x", "'@y", r"\tz", "'\nz", "'＝1", "a=b", "'=1", "a\n=b", ""]
@@ -273,11 +274,39 @@ def test_images_have_the_width_that_is_asked_for_and_their_font_in_them(runs: Pa
     assert " reaches " not in svg, "no title"
 
 
+#: Pairs of texts of the drawing that overlap, and texts that are cut off.
+FAULTS = """
+function faults(width, height) {
+  const found = texts();
+  const cutOff = found.filter(({ box }) => box.left < -0.5 || box.top < -0.5 || box.right > width + 0.5 || box.bottom > height + 0.5);
+  const said = cutOff.map(({ text }) => `cut off: ${text}`);
+  found.forEach((one, place) => found.slice(place + 1).forEach(other => {
+    const across = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
+    const down = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
+    if (across > 2 && down > 4) said.push(`overlap: ${one.text} | ${other.text}`);
+  }));
+  return JSON.stringify(said);
+}
+"""
+
+
 @pytest.mark.thorough
 @needs_chromium
-def test_no_text_is_cut_off_or_lies_on_another(small: RunData) -> None:
+def test_no_text_is_cut_off_or_lies_on_another(small: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    draw = images._draw
+
+    async def checked(tab: Any, job: images.Job) -> images.Drawn:
+        drawn = await draw(tab, job)
+        await images._command(tab, "Runtime.evaluate", expression=FAULTS)
+        found.append(await images._call(tab, f"faults({drawn.width}, {drawn.height})"))
+        return drawn
+
+    monkeypatch.setattr(images, "_draw", checked)
     charts = list(export.charts_of(small))
-    assert images.faults(charts) == {}
+    for chart in charts:
+        images.image(chart, "svg")
+    assert found == ["[]"] * len(charts) and charts
 
 
 def test_the_report_opens_with_the_answer_and_has_its_figures_packed(small: RunData, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_traces
-from warpladder.data.store import budget
+from warpladder.data.store import tables
 
 __all__ = ["open_app"]
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.xdist_group("bad input")
 
 def test_a_page_says_which_table_is_too_large(open_app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_traces.write_variants(tmp_path)
-    monkeypatch.setattr(budget, "LONG_TABLES", frozenset({"kernels", "memory_ops", "api_calls"}))
-    monkeypatch.setattr(budget, "LONG", budget.Budget(1, 10**9))
+    monkeypatch.setattr(tables, "LONG_TABLES", frozenset({"kernels", "memory_ops", "api_calls"}))
+    monkeypatch.setattr(tables, "LONG", tables.Budget(1, 10**9))
     app = open_app(tmp_path, "transfers", run="variants")
     assert not app.main.error
     assert "memory_ops.parquet: has 8 rows, and at most 1 are read" in " ".join(

@@ -10,12 +10,12 @@ import pytest
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.dashboard import report
+from warpladder.dashboard.core import overview as overviews
 from warpladder.dashboard.core import winners
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import speedups
-from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.selection import select
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.session.run import Run
 from warpladder.dashboard.text import summary
@@ -24,13 +24,12 @@ from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as ladder_chart
 from warpladder.dashboard.views.ladder import query as ladders
 from warpladder.dashboard.views.overview import chart as overview_chart
-from warpladder.dashboard.views.overview import query as overviews
 from warpladder.dashboard.views.roofline import chart as roofline_chart
 from warpladder.dashboard.views.roofline import query as rooflines
 from warpladder.dashboard.views.ship import chart as ship_chart
 from warpladder.dashboard.views.ship import code, dispatch
+from warpladder.dashboard.views.ship import code as ship_words
 from warpladder.dashboard.views.ship import query as ships
-from warpladder.dashboard.views.ship import words as ship_words
 from warpladder.dashboard.views.sizes import chart as sizes_chart
 from warpladder.dashboard.views.sizes import query as sizes
 from warpladder.data import store

@@ -18,7 +18,7 @@ from tests.data.test_store import case_row, rewrite, write
 from tests.synthetic import made_traces
 from warpladder.__main__ import command as command_line
 from warpladder.data import store
-from warpladder.data.store import budget, listing, tables
+from warpladder.data.store import listing, tables
 from warpladder.data.store import run as run_module
 
 
@@ -327,7 +327,7 @@ def test_an_entry_of_a_disk_that_does_not_answer_hides_no_other_run_and_is_not_t
 
 def test_a_table_beyond_its_budget_is_left_out_and_the_rest_is_shown(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_traces.write(alone, "trace")
-    monkeypatch.setattr(budget, "LONG", budget.Budget(2, 10**9))
+    monkeypatch.setattr(tables, "LONG", tables.Budget(2, 10**9))
     run = store.open_run(alone / "trace")
     assert set(run.left_out) >= {"kernels", "api_calls"}
     assert "kernels" not in run.tables
@@ -346,7 +346,7 @@ def test_a_run_whose_cases_are_beyond_their_budget_is_too_large_and_not_damaged(
     alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(alone, "large", cases=[case_row("a"), case_row("b")])
-    monkeypatch.setattr(budget, "SHORT", budget.Budget(1, 10**9))
+    monkeypatch.setattr(tables, "SHORT", tables.Budget(1, 10**9))
     with pytest.raises(
         store.StoreError, match=r"cases\.parquet: has 2 rows, and at most 1 are read; record or capture less at once"
     ):
@@ -357,7 +357,7 @@ def test_texts_that_unpack_to_more_than_may_be_read_are_not_written_out(alone: P
     write(alone, "bomb", cases=[case_row(f"n={number}") for number in range(100)])
     bomb = pa.array(['{"a": "' + 10_000 * "x" + '"}'] * 100)
     rewrite(alone / "bomb" / "cases.parquet", lambda t: t.set_column(t.column_names.index("params"), "params", bomb))
-    monkeypatch.setattr(budget, "SHORT", budget.Budget(1_000, 500_000))
+    monkeypatch.setattr(tables, "SHORT", tables.Budget(1_000, 500_000))
     run = store.open_run(alone / "bomb")  # 10 kB as a dictionary
     with pytest.raises(store.StoreError, match=r"column params: takes 0\.0 GB in memory"):
         run.table("cases")

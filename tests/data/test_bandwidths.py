@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from warpladder.data.bandwidths import DEVICE_MIXES, HOST_MIXES, Curve, device_memory, host_memory, reads_and_writes
+from warpladder.data.limits import DEVICE_MIXES, HOST_MIXES, Curve, device_memory, host_memory, reads_and_writes
 from warpladder.data.names import Ceiling, by_size
 
 #: 4 bytes a nanosecond written, 2 copied, 5 read: 0.25, 0.5 and 0.2 ns a byte.

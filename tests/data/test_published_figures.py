@@ -223,7 +223,7 @@ def test_a_report_that_does_not_name_its_hardware_is_said_not_to(report: str) ->
 
 
 def test_the_one_report_that_names_its_hardware_has_it() -> None:
-    rows = figures.read_all()
+    rows = pd.concat(map(figures.read, figures.reports()), ignore_index=True)
     assert set(rows.loc[rows["report"] == "tensor_transpose", "hardware"]) == {
         "NVIDIA GeForce GTX 1070",
         "Intel Core i5-4690K",
@@ -232,7 +232,7 @@ def test_the_one_report_that_names_its_hardware_has_it() -> None:
 
 
 def test_the_variants_cases_and_configs_named_as_ours_are_ours() -> None:
-    rows = figures.read_all()
+    rows = pd.concat(map(figures.read, figures.reports()), ignore_index=True)
     rows = rows[(rows["our_variant"] != "") & (rows["quantity"] != "bank_conflicts")]
     for name, group in rows.groupby("workload"):
         workload = registry.load(str(name))
@@ -244,7 +244,7 @@ def test_the_variants_cases_and_configs_named_as_ours_are_ours() -> None:
 
 
 def test_only_the_memory_error_has_no_value() -> None:
-    rows = figures.read_all()
+    rows = pd.concat(map(figures.read, figures.reports()), ignore_index=True)
     missing = rows[rows["value"].isna()]
     assert missing[["case", "note"]].to_numpy().tolist() == [["100000x100000", "MemoryError"]]
     assert math.isfinite(rows["value"].sum())

@@ -9,8 +9,8 @@ import pandas as pd
 
 from tests.recomputed.definitions import RECORDED
 from warpladder.dashboard.core import axes, run_data
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.ui.view import OfRun, OfWorkload, View
 from warpladder.data import store

@@ -9,8 +9,8 @@ from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import Rules, draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check, of_charts
-from warpladder.dashboard.core import counters, noise
-from warpladder.dashboard.views.trust import agreement, copies
+from warpladder.dashboard.core import compare, counters
+from warpladder.dashboard.views.trust import query
 from warpladder.dashboard.views.trust import query as trust
 
 
@@ -56,19 +56,17 @@ def test_runs_and_checks() -> None:
         data = displayed.loaded(run.id)
         tables = [("verdicts", trust.verdicts(data), counts.VERDICTS), ("errors", trust.errors(data), counts.ERRORS),
                   ("skips", trust.skips(data), counts.SKIPS), ("stops", trust.stop_reasons(data), counts.STOPS),
-                  ("noise", noise.noise_floors(data), counts.NOISE)]  # fmt: skip
+                  ("noise", compare.noise_floors(data), counts.NOISE)]  # fmt: skip
         if run.has("kernels"):
             tables += [
-                ("kernels", copies.unattributed(data), counts.UNATTRIBUTED),
-                ("rounds", copies.by_case(copies.rounds(data)), counts.ROUNDS),
+                ("kernels", query.unattributed(data), counts.UNATTRIBUTED),
+                ("rounds", query.by_case(query.rounds(data)), counts.ROUNDS),
             ]
         if run is compared:
-            mine = agreement.device_times(data)
+            mine = query.device_times(data)
             for other in every:
                 if other is not run and other.info["collector"] != run.info["collector"] and " by " in str(other.info["label"]):
-                    frame = agreement.compare(
-                        mine, {other.info["collector"]: agreement.device_times(displayed.loaded(other.id))}
-                    )
+                    frame = query.compare(mine, {other.info["collector"]: query.device_times(displayed.loaded(other.id))})
                     tables.append(("agreement", frame.assign(run=other.id), counts.AGREEMENT))
         for name, frame, rules in tables:
             found.append((run, Shown("trust", run.id, name, "", ("", "", ""), frame), rules))

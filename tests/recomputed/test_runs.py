@@ -52,8 +52,8 @@ def test_compare() -> None:
     found = []
     pairs = [(a, b) for a, b in combinations(definitions.shipped(), 2) if a.workloads & b.workloads]
     for a, b in rng.sample(pairs, 1):
-        compared = open_run(definitions.RECORDED / b.id).compare(
-            str(definitions.RECORDED / a.id), scope=rng.choice(("", "all"))
+        compared = open_run(definitions.RECORDED / a.id).compare(
+            str(definitions.RECORDED / b.id), scope=rng.choice(("", "all"))
         )
         found.append((b, Shown("compare", f"{a.id} {b.id}", "changes", "", ("", "", ""), compared.table()), several.COMPARE))
     check(draw(rng, found, numbers))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from warpladder.dashboard.text.formats import FORMS
-from warpladder.data.files import one_line
-from warpladder.data.folders import LOCAL
+from warpladder.data.files import LOCAL, one_line
 from warpladder.errors import Error
 from warpladder.installation import IS_CHECKOUT
 

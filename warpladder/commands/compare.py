@@ -63,7 +63,7 @@ def command(
     A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT.
     """
     from warpladder.dashboard.core import changes
-    from warpladder.dashboard.core.machine import Recordings
+    from warpladder.dashboard.core.between_runs import Recordings
     from warpladder.dashboard.text import compare
 
     before, after = _side(a, data_dirs), _side(b, data_dirs)

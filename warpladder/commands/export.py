@@ -68,7 +68,7 @@ def command(
     RUN: its id, label or folder. Options with several values take them with commas between, and may be given again.
     """
     from warpladder.dashboard import export
-    from warpladder.dashboard.core.selection import select
+    from warpladder.dashboard.core.run_data import select
     from warpladder.dashboard.trace.picked import pick
     from warpladder.dashboard.ui import paper
     from warpladder.data.naming import Naming

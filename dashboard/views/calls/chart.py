@@ -5,11 +5,10 @@ from typing import Final
 
 import pandas as pd
 
+from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.trace.samples import Extent
-from warpladder.dashboard.ui.numbers import format_duration, format_percent
-from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
+from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text, ticks
 from warpladder.dashboard.ui.text import cut
-from warpladder.dashboard.ui.ticks import ticks
 
 _BAR_PX: Final = 26
 _NAME_CHARACTERS: Final = 34

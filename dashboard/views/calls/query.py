@@ -1,32 +1,295 @@
-"""The summaries of `nsys stats`, with its names and columns, from a run's trace tables.
-
-The definitions are those of the report scripts of Nsight Systems 2023.4. Version 2025.3 differs only in a colon before ranges
-of the default domain. Times are nanoseconds with one decimal, and sizes are MB (10^6 bytes). A test compares every cell with
-the output of `nsys stats`.
-
-The summaries differ from those of `nsys stats` in these points, for which a run has no data:
-
-- a range that another thread ended belongs to the thread that started it; nsys leaves it out of the sums by device work;
-- a range that was never closed ends with the last range, and not with the last mark;
-- a call that the report repeats with its backtrace counts once;
-- two versions of one function are one row.
-
-Kernels, calls and memory operations can also be summed over only the variants' samples of a recording.
-"""
+"""Sums of kernels, memory operations, API calls and ranges, as `nsys stats` has them."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import GRAPH, Int64s, Traces
+from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, IdIndex, Int64s, Traces, codes_of, of_calls
+from warpladder.dashboard.trace import ranges as trace_nesting
+from warpladder.dashboard.trace import ranges as trace_windows
 from warpladder.dashboard.trace import samples as trace_samples
-from warpladder.dashboard.trace.describe import describe, times
-from warpladder.dashboard.trace.ranges import has_graphs, nvtx_gpu_proj_sum, nvtx_sum, without_graphs
+from warpladder.dashboard.trace.describe import Tally, describe, rounded, statistics, tally, times
+from warpladder.dashboard.trace.ranges import distinct, has_graphs, named, nvtx_gpu_proj_sum, nvtx_sum, parents, without_graphs
 from warpladder.dashboard.trace.samples import Extent
-from warpladder.dashboard.views.calls.kernels import nvtx_kern_sum
+
+#: Below this number of groups a table of counters is faster than sorting or hashing.
+_MOST_COUNTERS: Final = 1 << 22
+#: Up to this many groups of chain and kernel name, the groups are not renumbered, although some may be empty.
+_FEW_PAIRS: Final = 1 << 12
+#: Rows of a piece, such that its intermediate arrays stay in the processor's cache.
+_ROWS_AT_ONCE: Final = 1 << 16
+#: Up to this depth, nested ranges are followed level by level.
+_MOST_LEVELS: Final = 1 << 10
+#: The most pairs of a range and a kernel in it that are stored, up to 1 GB. For more pairs, windows are summed.
+_MOST_PAIRS: Final = 1 << 24
+
+
+class _Kernels(NamedTuple):
+    """For each kernel: its row, the place of its innermost range, the number of its name, and its duration in nanoseconds."""
+
+    row: Int64s
+    holder: npt.NDArray[np.int32]
+    name: npt.NDArray[Any]
+    duration: Int64s
+
+    def of(self, which: npt.NDArray[Any]) -> "_Kernels":
+        """The kernels at some places, or of a mask."""
+        return _Kernels(self.row[which], self.holder[which], self.name[which], self.duration[which])
+
+
+class _Owners(NamedTuple):
+    """The keys by which kernels are summed: an owner is a named range of a process and thread.
+
+    `of_range` is the number of each range's owner. The other fields are the columns of the owners, by number: `named` is the
+    number of the range's name and style (`NONE` for kernels outside of all ranges), and `process` and `thread` are `NONE` where
+    they are not known.
+    """
+
+    of_range: Int64s
+    named: Int64s
+    process: Int64s
+    thread: Int64s
+
+
+class _Sums(NamedTuple):
+    """Sums by owner and kernel name, indexed by `owner * names + name`.
+
+    `durations` has the statistics of the durations, in which a kernel counts once for each range that holds it. `kernels` and
+    `ranges` are the numbers of kernels and of ranges.
+    """
+
+    durations: pd.DataFrame
+    kernels: "pd.Series[int]"
+    ranges: "pd.Series[int]"
+
+
+def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
+    """Kernels by all ranges that were open at their launch, not only by the innermost range.
+
+    A kernel in two nested ranges of one name is one instance, but its time counts twice. Kernels outside of all ranges come
+    first, with a null range. Process and thread are null where the launch was not traced. Graphs traced as a whole are left
+    out.
+    """
+    traces = data.traces
+    of, names = named(traces), traces.texts("kernels", "full_name")
+    traces.read("ranges", "process", "thread", "range_id")
+    process, thread = traces.numbers("ranges", "process"), traces.numbers("ranges", "thread")
+    number, (label, *where) = codes_of(of.code, process, thread)
+    owners = _Owners(number, label, *where)
+    ranges = IdIndex(traces.numbers("ranges", "range_id"))
+    holder, first = np.empty(traces.length("kernels"), dtype=np.int32), 0
+    for (held,) in traces.scan("kernels", "range_id"):
+        holder[first : first + len(held)] = ranges.of(held)
+        first += len(held)
+    kernels = _Kernels(np.arange(len(holder)), holder, names.codes, traces.durations("kernels"))
+    if has_graphs(traces):
+        kernels = kernels.of(without_graphs(traces, "kernels"))
+    width = max(len(names.categories), 1)
+    shallow = int(traces.numbers("ranges", "depth").max(initial=0)) < _MOST_LEVELS
+    by_parents = _by_parents(traces, kernels, owners, width) if shallow and trace_nesting.only_nested(traces) else None
+    owners, sums = by_parents or _by_times(traces, kernels, owners, width)
+    found = sums.durations
+    words = np.array([*of.names, None], dtype=object)  # the last one is for kernels outside of all ranges
+    words[words == ""] = None
+    who, what = np.divmod(found.index.to_numpy(dtype=np.int64), width)
+    label = owners.named[who]
+    frame = pd.DataFrame(
+        {
+            "NVTX Range": words[label],
+            "Style": np.array([*of.styles, None], dtype=object)[label],
+            "PID": _nullable(owners.process[who]),
+            "TID": _nullable(owners.thread[who]),
+            "NVTX Inst": sums.ranges.reindex(found.index, fill_value=0).to_numpy(),
+            "Kern Inst": sums.kernels[found.index].to_numpy(),
+            "Total Time (ns)": found["total"].to_numpy(),
+            "Avg (ns)": rounded(found["mean"]),
+            "Med (ns)": rounded(found["median"]),
+            "Min (ns)": found["min"].to_numpy(),
+            "Max (ns)": found["max"].to_numpy(),
+            "StdDev (ns)": rounded(found["stddev"]),
+            "Kernel Name": np.asarray(names.categories)[what],
+        }
+    )
+    order = {"NVTX Range": True, "PID": True, "TID": True, "Total Time (ns)": False, "Style": True, "Kernel Name": True}
+    return frame.sort_values(list(order), ascending=list(order.values()), na_position="first", ignore_index=True)
+
+
+def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums] | None:
+    """The sums where ranges nest, from the chain of owners of each range and the ranges around it; None for too many chains."""
+    parent = parents(traces)
+    chain, last, before = _chains(owners.of_range, parent, traces.numbers("ranges", "depth"))
+    pair = chain[kernels.holder]
+    outside = np.flatnonzero(kernels.holder < 0)
+    if len(outside):
+        alone, owners = _threads(traces, kernels.of(outside), owners)
+        # Chains of a single owner, numbered after those of the ranges.
+        extra = np.unique(alone)
+        pair[outside] = len(last) + np.searchsorted(extra, alone)
+        last, before = np.concatenate((last, extra)), np.concatenate((before, np.full(len(extra), NONE)))
+    pair *= width
+    pair += kernels.name
+    pair, pairs = pd.factorize(pair) if len(last) * width > _FEW_PAIRS else (pair, np.arange(len(last) * width))
+    counted = tally(pair, kernels.duration, len(pairs))
+    n = np.bincount(counted.group, weights=counted.n, minlength=len(pairs)).astype(np.int64)
+    link, name = np.divmod(pairs, width)
+    rows, groups, once = list[Int64s](), list[Int64s](), list[pd.DataFrame]()
+    row, live, laid_out = np.arange(len(counted.group)), np.arange(len(pairs)), 0
+    group = np.empty(len(pairs), dtype=np.int64)
+    # From the inside out: the innermost range, the range around it, and so on.
+    while len(live):
+        laid_out += len(row) + len(live)
+        if laid_out > _MOST_PAIRS:
+            return None
+        group[live] = last[link[live]] * width + name[live]
+        once.append(pd.DataFrame({"pair": live, "group": group[live], "n": n[live]}))
+        rows.append(row)
+        groups.append(group[counted.group[row]])
+        link[live] = before[link[live]]
+        live = live[link[live] >= 0]
+        row = row[link[counted.group[row]] >= 0]
+    row, owned = np.concatenate(rows), np.concatenate(groups)
+    order = np.lexsort((counted.value[row], owned))
+    durations = Tally(owned[order], counted.value[row][order], counted.n[row][order])
+    instances = pd.concat(once).drop_duplicates(["pair", "group"]).groupby("group")["n"].sum()
+    held_pairs = _pairs_up(kernels, parent, width)
+    in_ranges = _counts(owners.of_range[held_pairs // width] * width + held_pairs % width)
+    return owners, _Sums(statistics(durations), instances, in_ranges)
+
+
+def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """The distinct chains of owners. A chain starts at a range and ends at the outermost range around it.
+
+    Returns:
+        The number of each range's chain. By that number, the owner of the chain's innermost link, and the number of the chain
+        without that link.
+    """
+    chain = np.full(len(owner), NONE)
+    last, before = list[Int64s](), list[Int64s]()
+    first, width = 0, int(owner.max(initial=0)) + 1
+    outermost_first = np.argsort(depth, kind="stable")
+    for rows in np.split(outermost_first, np.flatnonzero(np.diff(depth[outermost_first])) + 1) if len(depth) else ():
+        around = np.where(parent[rows] >= 0, chain[parent[rows]], NONE)
+        code, pairs = pd.factorize((around + 1) * width + owner[rows])
+        chain[rows] = first + code
+        last.append(pairs % width)
+        before.append(pairs // width - 1)
+        first += len(pairs)
+    return chain, np.concatenate([np.empty(0, np.int64), *last]), np.concatenate([np.empty(0, np.int64), *before])
+
+
+def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
+    """The sums where ranges overlap without nesting. In the order of launches, the kernels of a range are consecutive."""
+    ranges = trace_nesting.places(traces)
+    held = trace_nesting.held(ranges, trace_nesting.launches_of(traces, ranges, "kernels", kernels.row))
+    some = held.first < held.last
+    size = len(held.launch) + 1
+    open_at = np.bincount(held.first[some], minlength=size) - np.bincount(held.last[some], minlength=size)
+    outside = held.launch[np.cumsum(open_at)[:-1] == 0]
+    alone, owners = _threads(traces, kernels.of(outside), owners)
+    alone = alone * width + kernels.name[outside]
+    few = int((held.last - held.first).sum()) <= _MOST_PAIRS
+    inside = (_of_pairs if few else _of_windows)(kernels, held, owners, width)
+    groups = np.unique(alone)
+    counted = tally(np.searchsorted(groups, alone), kernels.duration[outside], len(groups))
+    durations = statistics(counted._replace(group=groups[counted.group]))
+    joined = [frame for frame in (inside.durations, durations) if len(frame)]
+    return owners, _Sums(pd.concat(joined) if joined else durations, pd.concat([inside.kernels, _counts(alone)]), inside.ranges)
+
+
+def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
+    """The sums from all pairs of a range and a kernel in it."""
+    holder, kernel = held.pairs()
+    owner = owners.of_range[holder]
+    group = owner * width + kernels.name[kernel]
+    number, (groups,) = codes_of(group)
+    order = np.argsort(groups)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    counted = tally(rank[number], kernels.duration[kernel], len(groups))
+    once = ~pd.DataFrame({"owner": owner, "kernel": kernel}).duplicated().to_numpy()
+    held_pairs = distinct(holder * width + kernels.name[kernel], len(owners.of_range) * width)
+    in_ranges = _counts(owners.of_range[held_pairs // width] * width + held_pairs % width)
+    return _Sums(statistics(counted._replace(group=groups[order][counted.group])), _counts(group[once]), in_ranges)
+
+
+def _of_windows(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
+    """The sums from windows over each name's kernels. In the order of launches, those of a range are consecutive."""
+    names = kernels.name[held.launch].astype(np.int64)
+    by_name = np.argsort(names, kind="stable")
+    some = np.flatnonzero(held.first < held.last)
+    # Ranges of one owner that hold the same kernels become one window, with the number of these ranges.
+    ends = pd.DataFrame({"owner": owners.of_range[some], "first": held.first[some], "last": held.last[some]})
+    windows = ends.groupby(list(ends), as_index=False).size()
+    owner, first, last, times = (windows[name].to_numpy() for name in ("owner", "first", "last", "size"))
+    parts = list[tuple[Int64s, ...]]()
+    begins = np.searchsorted(names[by_name], np.arange(width + 1))
+    for name in np.flatnonzero(np.diff(begins)).tolist():
+        launched = by_name[begins[name] : begins[name + 1]]
+        left, right = np.searchsorted(launched, first), np.searchsorted(launched, last)
+        rows = np.flatnonzero(left < right)
+        parts.append((owner[rows] * width + name, begins[name] + left[rows], begins[name] + right[rows], times[rows]))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.lexsort((columns[1], columns[0]))
+    found = trace_windows.Windows(*(column[order] for column in columns))
+    durations = trace_windows.statistics(kernels.duration[held.launch][by_name], found)
+    instances, in_ranges = (
+        pd.Series(each, index=durations.index, dtype=np.int64)
+        for each in (trace_windows.covered(found), np.add.reduceat(found.times, found.heads))
+    )
+    return _Sums(durations, instances, in_ranges)
+
+
+def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s, _Owners]:
+    """Owners of kernels outside of all ranges: their threads, numbered after the other owners."""
+    process, correlation = traces.at("kernels", kernels.row, "process", "correlation")
+    _, thread = of_calls(traces, process, correlation, "thread")
+    # Calls are looked up by process and correlation. Where the call was not traced, process and thread are both `NONE`.
+    process = np.where(thread >= 0, process, NONE)
+    number, (processes, threads) = codes_of(process, thread)
+    joined = [np.concatenate(pair) for pair in zip(owners[1:], (np.full(len(threads), NONE), processes, threads), strict=True)]
+    return len(owners.named) + number, _Owners(owners.of_range, *joined)
+
+
+def _pairs_up(kernels: _Kernels, parent: Int64s, width: int) -> Int64s:
+    """The distinct pairs of a range and the name of a kernel launched in it or in a range in it, as `range * width + name`."""
+    size = len(parent) * width
+    marks = np.zeros(size if size <= MOST_MARKS else 0, dtype=bool)
+    found = list[Int64s]()
+    for first in range(0, len(kernels.row), _ROWS_AT_ONCE):
+        holder, name = (column[first : first + _ROWS_AT_ONCE].astype(np.int64) for column in (kernels.holder, kernels.name))
+        pairs = (holder * width + name)[holder >= 0]
+        if len(marks):
+            marks[pairs] = True
+        else:
+            found.append(np.unique(pairs))
+    every = np.flatnonzero(marks) if len(marks) else distinct(np.concatenate(found), size)
+    above = np.full(len(parent), NONE)
+    for places, around in trace_nesting.climbs(parent):
+        above[places] = around
+        higher = above[every // width]
+        passed_on = (higher * width + every % width)[higher >= 0]
+        every = distinct(np.concatenate((every, passed_on)), size)
+        above[places] = NONE
+    return every
+
+
+def _counts(numbers: Int64s) -> "pd.Series[int]":
+    """The count of each number, indexed by the number."""
+    if int(numbers.max(initial=0)) < _MOST_COUNTERS:
+        n = np.bincount(numbers)
+        values = np.flatnonzero(n)
+        return pd.Series(n[values], index=values)
+    values, n = np.unique(numbers, return_counts=True)
+    return pd.Series(n, index=values)
+
+
+def _nullable(values: Int64s) -> "pd.api.extensions.ExtensionArray":
+    return pd.arrays.IntegerArray(values, values < 0)
+
 
 #: Kind of memory operation -> its name in `nsys stats`.
 OPERATIONS: Final = {

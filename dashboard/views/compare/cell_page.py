@@ -7,16 +7,16 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import counted
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison
-from warpladder.dashboard.core.run_label import label_of
+from warpladder.dashboard.core.counters import Counter, side_by_side
+from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
+from warpladder.dashboard.core.run_index import label_of
 from warpladder.dashboard.ui import runs, widgets
-from warpladder.dashboard.ui.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.ui.template import tones
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.compare import chart, component, query
-from warpladder.dashboard.views.compare import sources as lines
+from warpladder.dashboard.views.compare import query as lines
 from warpladder.data import store
 
 _CELLS: Final = "compared cells"
@@ -61,7 +61,7 @@ def sources(other: store.Run, run: store.Run, cell: Change, found: Comparison) -
 def counters(other: store.Run, run: store.Run, cell: Change) -> None:
     """The hardware counters of a cell in both runs."""
     a, b = runs.load(runs.as_recorded(other)), runs.load(run)
-    found = counted.side_by_side(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config))
+    found = side_by_side(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config))
     if not found:
         lacking = " and ".join(_label(each) for each, data in ((other, a), (run, b)) if data.counters.empty)
         why = f"{lacking} has no hardware counters" if lacking else "The runs have no counters of this cell"
@@ -71,7 +71,7 @@ def counters(other: store.Run, run: store.Run, cell: Change) -> None:
     st.caption("Counters of one execution each: they have no interval.")
 
 
-def counters_frame(found: tuple[counted.Counter, ...]) -> pd.DataFrame:
+def counters_frame(found: tuple[Counter, ...]) -> pd.DataFrame:
     """A row for each counter: its group, name, both figures with units, and the change."""
     rows = [(each.group, each.name, _figure(each.a, each.unit), _figure(each.b, each.unit), _change(each)) for each in found]
     return pd.DataFrame(rows, columns=["Group", "Counter", "A", "B", "Change"])
@@ -138,7 +138,7 @@ def _figure(value: float, unit: str) -> str:
     return format_percent(value) if unit == "%" else f"{value:,.0f}" if value >= 1000 else significant(value)
 
 
-def _change(counter: counted.Counter) -> str:
+def _change(counter: Counter) -> str:
     """The difference of a percentage in points, else the ratio."""
     if pd.isna(counter.a) or pd.isna(counter.b):
         return NOTHING

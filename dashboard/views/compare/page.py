@@ -5,14 +5,14 @@ from typing import Final
 
 import streamlit as st
 
-from warpladder.dashboard.core import changes, lost
+from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.changes import Change, Comparison
+from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Listed
-from warpladder.dashboard.ui import machine, pinned, runs, state, widgets
-from warpladder.dashboard.ui.numbers import NOTHING
+from warpladder.dashboard.ui import runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.compare import VIEW, cell_page, chart, clouds_chart, query
+from warpladder.dashboard.views.compare import VIEW, cell_page, chart, query
 from warpladder.data import store
 
 _ALL: Final = "all"
@@ -40,14 +40,14 @@ def page() -> None:
         options = changes.Options(
             "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", without_shift=judged == "shift"
         )
-        found = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options, machine.names(run))
+        found = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options, sidebar.names(run))
         if isinstance(found, str):
             widgets.nothing(found, "Choose another run, variant or scope.")
         shown = query.only(found, _choose_filter(found))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        pin = pinned.chosen()
+        pin = sidebar.chosen()
         if pin is None or (pin.run.path, pin.variant) != (other.path, of_a):
-            pinned.button("A", other, of_a, label="Pin A as baseline")
+            sidebar.button("A", other, of_a, label="Pin A as baseline")
         for fact in found.facts:
             if fact.warning:
                 widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
@@ -82,7 +82,7 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
     if not every:
         widgets.nothing("This run cannot be compared.", "Choose another run in the sidebar.")
     itself = "this run: two of its variants"
-    pin = pinned.chosen()
+    pin = sidebar.chosen()
     default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
     name = state.choose(
         "with",
@@ -163,7 +163,7 @@ def _answer(run: store.Run, other: store.Run, found: Comparison, cell: Change, *
         widgets.show_chart(chart.forest(found, look, without_shift=without_shift, chosen=cell), on_click=_set_cell)
     with right:
         samples = query.clouds(runs.load(runs.as_recorded(other)), runs.load(run), cell)
-        widgets.show_chart(clouds_chart.clouds(samples, cell, look))
+        widgets.show_chart(chart.clouds(samples, cell, look))
 
 
 def _comparable(run: store.Run) -> dict[str, store.Run]:
@@ -193,7 +193,7 @@ def _comparable(run: store.Run) -> dict[str, store.Run]:
 
 def _show_lost(found: Comparison) -> None:
     """What A has and B lost, with the reasons."""
-    lines = lost.told(found.lost)
+    lines = changes.told(found.lost)
     for fails, severity in ((True, st.error), (False, st.info)):
         told = [f"- {plain(line)}" for failed, line in lines if failed is fails]
         if told:
@@ -210,7 +210,7 @@ def _compared(
     Args:
         names: of the runs of the machine, which tell its noise.
     """
-    history = machine.history(names, data)
+    history = sidebar.history(names, data)
     try:
         return changes.compare(changes.Side(runs.load(other), of_a), changes.Side(data, of_b), options, history)
     except changes.NotComparable as error:

@@ -1,26 +1,23 @@
 """What limits each variant?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import counters
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.views.counters import chart, query
 
 
-def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The charts of the last case with counters of each workload."""
-    from warpladder.dashboard.views.counters import chart, query, words
 
     for workload in counters.counted_workloads(data):
         case = counters.counted_cases(data, workload)[-1]
         every = query.best(data, workload, case, query.times(data, workload, case))
         frame = query.most_time(every)
-        how = words.how_counted(data, len(frame), len(every)) + words.where_timed(frame, "")
+        how = query.how_counted(data, len(frame), len(every)) + query.where_timed(frame, "")
         for draw in (chart.speed_of_light, chart.occupancy, chart.traffic):
             yield draw(frame, look, workload, case, how)
         stalls = query.stalls(frame)

@@ -9,12 +9,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
-from warpladder.dashboard.ui.greyscale import patterns
-from warpladder.dashboard.ui.marks import hatch
-from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
-from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, slug, text
-from warpladder.dashboard.ui.ticks import ticks
-from warpladder.dashboard.views.counters.words import THRESHOLDS, answer, reason_name, short_verdict, verdict
+from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
+from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, hatch, patterns, slug, text, ticks
+from warpladder.dashboard.views.counters.query import THRESHOLDS, answer, reason_name, short_verdict, verdict
 
 _ROW_PX: Final = 26
 _ROOFS: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram_percent": "DRAM"}

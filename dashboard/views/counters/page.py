@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import counters, run_index
-from warpladder.dashboard.ui import pinned, runs, spreadsheet, state, widgets
+from warpladder.dashboard.ui import runs, sidebar, state, tables, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.counters import VIEW, words
+from warpladder.dashboard.views.counters import VIEW, query
 from warpladder.dashboard.views.counters import chart as charts
 from warpladder.dashboard.views.counters import query as queries
 from warpladder.data import store
@@ -69,9 +69,9 @@ def page() -> None:
     timed, of = _times(run, workload, case)
     every = queries.best(runs.load(run), workload, case, timed)
     frame = queries.most_time(every)
-    pinned.show_counters(run, workload, case, frame)
-    look, how = runs.look_of(run, widgets.theme()), words.how_counted(runs.load(run), len(frame), len(every))
-    how += words.where_timed(frame, of)
+    sidebar.show_counters(run, workload, case, frame)
+    look, how = runs.look_of(run, widgets.theme()), query.how_counted(runs.load(run), len(frame), len(every))
+    how += query.where_timed(frame, of)
     if topic == "roofs":
         widgets.show_chart(charts.speed_of_light(frame, look, workload, case, how))
     elif topic == "occupancy":
@@ -115,7 +115,7 @@ def _all_metrics(run: store.Run, workload: str, case: str) -> None:
         shown = frame if name == "all" else frame[frame["variant"] == name]
         st.download_button(
             "CSV",
-            lambda: spreadsheet.csv(shown),
+            lambda: tables.csv(shown),
             "counters.csv",
             "text/csv",
             key="download counters",
@@ -123,7 +123,7 @@ def _all_metrics(run: store.Run, workload: str, case: str) -> None:
             on_click="ignore",
         )
     widgets.table(shown, height=380, column_order=list(_READINGS), column_config=_READINGS)
-    st.caption(plain(f"{len(shown)} readings under Nsight Compute's own names and units; {words.how_counted(runs.load(run))}"))
+    st.caption(plain(f"{len(shown)} readings under Nsight Compute's own names and units; {query.how_counted(runs.load(run))}"))
 
 
 def _no_counters(run: store.Run) -> None:

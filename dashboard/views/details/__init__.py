@@ -1,17 +1,14 @@
 """What do the reports' own tables look like here?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.reports import blocks, conflicts, copies, generator, matrices, overheads, phases, routes
+from warpladder.dashboard.reports import blocks, conflicts, copies, generator_chart, matrices, overheads, phases, routes
 from warpladder.dashboard.reports.detail import Detail
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, OfWorkload, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
-
 
 #: The tables of the page, in its order.
 DETAILS: Final[tuple[Detail, ...]] = (
@@ -21,12 +18,12 @@ DETAILS: Final[tuple[Detail, ...]] = (
     conflicts.DETAIL,
     matrices.DETAIL,
     phases.DETAIL,
-    generator.DETAIL,
+    generator_chart.DETAIL,
     routes.DETAIL,
 )
 
 
-def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The details that any workload can have, workload by workload, and then those of one report."""
     in_order = [detail.charts for detail in sorted(DETAILS, key=lambda detail: detail.place)]
     for workload in data.workloads:

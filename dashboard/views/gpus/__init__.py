@@ -1,42 +1,38 @@
 """How much faster are more GPUs, and how many are best at each size?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.reports import generator
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.views.gpus import chart, query
 
 
-def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The charts of each workload that several ranks measured, in each timing.
 
     These are the best number of ranks for the fastest variant, and the speedups at the largest case. The first timing also has
     skew, weak scaling, and the shares of phases.
     """
-    from warpladder.dashboard.views.gpus import query
 
     for workload in axes.scaled_workloads(data):
         for place, timing in enumerate(query.timings(data, workload)):
             yield from _of_timing(data, look, workload, timing, first=place == 0)
 
 
-def _of_timing(data: RunData, look: "Look", workload: str, timing: Timing, *, first: bool) -> "Iterator[Chart]":
-    from warpladder.dashboard.reports.generator import guidance, published
-    from warpladder.dashboard.views.gpus import chart, counts_chart, query
+def _of_timing(data: RunData, look: Look, workload: str, timing: Timing, *, first: bool) -> Iterator[Chart]:
 
     frame = query.scaling(data, workload, timing)
     if frame.empty:
         return
     variant = query.variant_to_show(frame)
-    found = guidance.finding(frame[frame["variant"] == variant])
+    found = generator.finding(frame[frame["variant"] == variant])
     crossover = query.crossover(data, workload, timing, variant)
-    yield counts_chart.best_counts(crossover, found, published.table_4(), look)
+    yield chart.best_counts(crossover, found, generator.table_4(), look)
     largest = frame[frame["size_rank"] == frame.loc[frame["ranks"] > 1, "size_rank"].max()]
     largest = largest[largest["case"] == largest["case"].iloc[-1]]
     yield chart.strong(largest, look)

@@ -6,15 +6,14 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.reports import sources
-from warpladder.dashboard.reports.generator import guidance as gpu_guidance
-from warpladder.dashboard.reports.generator import published
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.reports import detail, generator
+from warpladder.dashboard.reports import generator as gpu_guidance
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.views.gpus import VIEW
 from warpladder.dashboard.views.gpus import chart as charts
-from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import chart as gpu_counts
 from warpladder.dashboard.views.gpus import query as queries
 from warpladder.data import store
 
@@ -25,7 +24,7 @@ _SHOWN: Final = {
     "skew": "Rank skew",
     "shares": "Copies & communication",
 }
-_HOW_TO_RECORD: Final = f"warpladder record {' '.join(sources.ON_SEVERAL_GPUS)} --gpus 1,2,4"
+_HOW_TO_RECORD: Final = f"warpladder record {' '.join(detail.ON_SEVERAL_GPUS)} --gpus 1,2,4"
 
 
 def page() -> None:
@@ -56,7 +55,7 @@ def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.
         variant = _choose_variant(frame, look)
         crossover = runs.ask(run, queries.crossover, workload, timing, variant)
         found = gpu_guidance.finding(frame[frame["variant"] == variant])
-        return gpu_counts.best_counts(crossover, found, published.table_4(), look)
+        return gpu_counts.best_counts(crossover, found, generator.table_4(), look)
     if shown == "shares":
         parts = runs.ask(run, queries.shares, workload, timing)
         if parts.empty:

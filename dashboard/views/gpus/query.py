@@ -11,13 +11,11 @@ from typing import Final, get_type_hints
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.cell import Estimate, Timing, records, with_estimates
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.compare import UNDECIDED, noise_of, verdict
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
-from warpladder.dashboard.core.noise import UNDECIDED, noise_of, verdict
-from warpladder.dashboard.core.records import records, with_estimates
 from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import doubt, is_trusted
 from warpladder.data.names import NCCL_ALLREDUCE, Phase
 

@@ -5,16 +5,15 @@ from typing import Any, Final, cast
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import precision, staleness
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.ui import ideas, pinned, runs, state, widgets
+from warpladder.dashboard.core import compare, suspect
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.ui import ideas, runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import VIEW
 from warpladder.dashboard.views.ladder import chart as charts
-from warpladder.dashboard.views.ladder import error_chart as pareto
+from warpladder.dashboard.views.ladder import chart as pareto
 from warpladder.dashboard.views.ladder import query as queries
 from warpladder.data import store
-from warpladder.data.ideas import ideas_of
 from warpladder.installation import ROOT
 
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
@@ -55,7 +54,7 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
             f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",
             "Choose another case, scope or cache.",
         )
-    changes = pinned.show(run, timing, frame[frame["n"] > 0])
+    changes = sidebar.show(run, timing, frame[frame["n"] > 0])
     # The column of errors and the precision in names leave less room for the times.
     # The style sheet of the pages puts them one below the other in a narrow window.
     left, right = st.container(key="side-by-side").columns(
@@ -90,13 +89,13 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     )
     variant = headers[name]
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
-    known = ideas_of(variant["source_path"])
+    known = ideas.ideas_of(variant["source_path"])
     room = _IDEAS_HEIGHT if known else 0
     if header:
         with st.container(height=_HEADER_HEIGHT + room, border=False):
             ideas.line(known)
             st.markdown(header)
-    stale = runs.ask(run, staleness.stale_variants, ROOT)
+    stale = runs.ask(run, suspect.stale_variants, ROOT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
     config = frame.loc[(frame["variant"] == name) & (frame["n"] > 0), "config"]
     fastest_config = [f"fastest here with {text}" for text in config if text]
@@ -106,11 +105,11 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         )
     )
     st.code(variant["source_text"], language="cpp" if variant["kind"] == "cuda" else "python", height=_CODE_HEIGHT - room)
-    pinned.button("variant", run, name)
+    sidebar.button("variant", run, name)
 
 
 def _resources(variant: dict[Any, Any]) -> list[str]:
-    found = [variant["source_path"] or "source as measured", precision.word(variant["precision"])]
+    found = [variant["source_path"] or "source as measured", compare.word(variant["precision"])]
     for key, unit in (("registers", "registers"), ("shared_bytes", "B shared"), ("spill_bytes", "B spilled")):
         if pd.notna(variant[key]):
             found.append(f"{variant[key]} {unit}")

@@ -4,14 +4,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from warpladder.dashboard.core.cell import ROLE_ORDER, Cell
+from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Estimate, Timing
 from warpladder.dashboard.core.cells import best_config, cells, select
-from warpladder.dashboard.core.compare import judged, steps, with_speedups
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.noise import UNDECIDED, noise_of
-from warpladder.dashboard.core.precision import precisions
+from warpladder.dashboard.core.compare import UNDECIDED, judged, noise_of, precisions, steps, with_speedups
 from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.trusted import is_trusted
 
 

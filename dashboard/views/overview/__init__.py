@@ -1,20 +1,18 @@
 """Which variant wins, by how much, and how far is it from what this device can do?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from warpladder.dashboard.core import overview
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.views.overview import chart
 
 
-def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """Every winner's percent of floor."""
-    from warpladder.dashboard.views.overview import chart, query
 
-    summary = query.overview(data)
+    summary = overview.overview(data)
     if summary["percent_of_floor"].notna().any():
         yield chart.percent_of_floor(summary, look)
 

@@ -4,12 +4,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.precision import word
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.ui.doubts import sentence
-from warpladder.dashboard.ui.marks import error_bars, hatch
-from warpladder.dashboard.ui.numbers import (
+from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
     format_error,
@@ -17,7 +14,8 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, samples, text
+from warpladder.dashboard.core.trusted import sentence
+from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, error_bars, hatch, samples, text
 
 _BAR_PX: Final = 24
 _WORKLOAD_GAP: Final = 0.9

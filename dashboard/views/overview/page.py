@@ -8,18 +8,17 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
+from warpladder.dashboard.core import overview as queries
 from warpladder.dashboard.core import run_index
-from warpladder.dashboard.core.precision import word
-from warpladder.dashboard.core.run_index import Listed, Need
-from warpladder.dashboard.core.run_label import label_of
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.ui import pinned, runs, state, widgets
-from warpladder.dashboard.ui.numbers import NOTHING
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.core.numbers import NOTHING
+from warpladder.dashboard.core.overview import Line
+from warpladder.dashboard.core.run_index import Listed, Need, label_of
+from warpladder.dashboard.ui import runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views.overview import VIEW, table
-from warpladder.dashboard.views.overview import query as queries
-from warpladder.dashboard.views.overview.query import Line
 from warpladder.data import store
 from warpladder.installation import ROOT
 
@@ -44,7 +43,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    pinned.show_run(run)
+    sidebar.show_run(run)
     shown = [each for name, source, workloads in _sources(run) for each in _lines(name, source, workloads)]
     shown.sort(key=lambda each: each.line.summary.workload)
     if run.path not in {each.run.path for each in shown}:

@@ -1,23 +1,21 @@
 """The table of the page: a row for each workload and precision, with the words of its figures."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from pandas.io.formats.style import Styler
 
-from warpladder.dashboard.core.precision import word
-from warpladder.dashboard.ui.numbers import (
+from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.core.numbers import (
     NOTHING,
     format_duration,
     format_half_width,
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.views.overview.query import Line
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
+from warpladder.dashboard.core.overview import Line
 
 #: After a rung that is tied with the next one.
 TIED: Final = " ≈"
@@ -58,7 +56,7 @@ def _best(line: Line) -> str:
     return f"{summary.best or NOTHING}{TIED if summary.tied_with else ''}"
 
 
-def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> "Styler":
+def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> Styler:
     """The frame with words in place of figures: units, intervals and names."""
     told = [_words(line) for line in lines]
     apart = {name: _apart(frame[name].astype(float)) for name in _WORDED}

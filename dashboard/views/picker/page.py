@@ -9,7 +9,7 @@ import streamlit as st
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.picker import VIEW, query, suggestions
+from warpladder.dashboard.views.picker import VIEW, query
 from warpladder.data import store
 from warpladder.data.naming import MOST_CHARACTERS, Naming, NamingError
 
@@ -34,7 +34,7 @@ def page() -> None:
     widgets.heading(VIEW)
     if "ranges" not in run.tables:
         widgets.no_trace(run, VIEW, "no NVTX ranges to pick from", "--trace=cuda,nvtx")
-    found = runs.ask(runs.as_recorded(run), suggestions.suggestions)
+    found = runs.ask(runs.as_recorded(run), query.suggestions)
     _begin(run, found)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         if len(found):
@@ -97,7 +97,7 @@ def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:
     if not typed.strip():
         return None
     try:
-        naming = Naming.parse(f"nvtx:{suggestions.written(typed)}")
+        naming = Naming.parse(f"nvtx:{query.written(typed)}")
         runs.load(runs.Named(run, naming))
     except NamingError as error:
         return error
@@ -142,7 +142,7 @@ def _choose_texts() -> None:
     rows = [row for row in st.session_state[_CHOSEN]["selection"]["rows"] if row < len(texts)]
     if rows:
         beginnings = st.session_state["how texts are chosen"] == _BEGINNINGS
-        st.session_state[_PATTERN] = suggestions.of_texts([texts[row] for row in rows], beginnings=beginnings)
+        st.session_state[_PATTERN] = query.of_texts([texts[row] for row in rows], beginnings=beginnings)
 
 
 def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
@@ -174,7 +174,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
     for row in left_out.head(_MOST_LEFT_OUT).to_dict("records"):
         st.warning(plain(f"{row['variant']}, {row['case']}: {row['detail']}"))
     st.caption("The same by the command line:")
-    st.code(suggestions.command(naming, str(run.info["source"])), language="bash", wrap_lines=True)
+    st.code(query.command(naming, str(run.info["source"])), language="bash", wrap_lines=True)
 
 
 _HELP: Final = (

@@ -6,11 +6,9 @@ from typing import Any, Final
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.ui.marks import error_bars
-from warpladder.dashboard.ui.numbers import significant
-from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, samples, slug, text
-from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.numbers import significant
+from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, error_bars, free_symbol, samples, slug, text, ticks
 from warpladder.dashboard.views.published.query import ELSEWHERE, Source
 
 #: A range of values with a larger ratio than this has a logarithmic axis.

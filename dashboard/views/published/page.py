@@ -3,9 +3,9 @@
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.reports.sources import CITATIONS
+from warpladder.dashboard.core.numbers import format_half_width
+from warpladder.dashboard.reports.detail import CITATIONS
 from warpladder.dashboard.ui import runs, state, widgets
-from warpladder.dashboard.ui.numbers import format_half_width
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.published import VIEW
 from warpladder.dashboard.views.published import chart as charts

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.estimate import Estimate
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
-from warpladder.dashboard.reports.conflicts.query import bank_conflicts
-from warpladder.dashboard.reports.sources import SEQUENTIAL
+from warpladder.dashboard.reports.conflicts import bank_conflicts
+from warpladder.dashboard.reports.detail import SEQUENTIAL
 
 #: Operations for each point, as the convolution report counts them and as we do. We count a multiply and an add for each of 25
 #: elements.

@@ -1,22 +1,19 @@
 """How near is each variant to what memory or arithmetic allows?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import is_trusted
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfWorkload, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.views.roofline import chart, query
 
 
-def _charts(data: RunData, look: "Look", workload: str) -> "Iterator[Chart]":
+def _charts(data: RunData, look: Look, workload: str) -> Iterator[Chart]:
     """The variants at the largest case, and the variant nearest to its roof over sizes.
 
     They are drawn with the operations and bytes of the case, and where the run has counters also with the counted ones.
     """
-    from warpladder.dashboard.views.roofline import chart, query
 
     for timing in query.timings(data, workload)[:1]:
         roofs = query.roofs(data)

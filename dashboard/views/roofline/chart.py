@@ -8,14 +8,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.precision import word
-from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.cell import name_of, records
+from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_rate, significant
 from warpladder.dashboard.core.trusted import doubt
-from warpladder.dashboard.ui.marks import BESIDE, error_bars
-from warpladder.dashboard.ui.numbers import format_duration, format_estimate, format_percent, format_rate, significant
-from warpladder.dashboard.ui.template import Chart, Look, blank, hover, measured, slug, text
-from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, hover, measured, slug, text, ticks
 from warpladder.dashboard.views.roofline.query import Point, Roof, has_floor_by_size
 from warpladder.dashboard.views.roofline.query import slopes as memory_roofs
 

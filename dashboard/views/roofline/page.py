@@ -6,9 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import run_index
-from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.core.run_label import label_of
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.run_index import Need, label_of
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.template import Look

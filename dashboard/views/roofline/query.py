@@ -8,14 +8,10 @@ import pandas as pd
 
 from warpladder.dashboard.core import counters
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Cell
-from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.floors import HOST, measured, memory_of
+from warpladder.dashboard.core.cell import Cell, Estimate, Timing
+from warpladder.dashboard.core.cells import HOST, best_config, cells, measured, memory_of
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
-from warpladder.dashboard.core.timing import Timing
-from warpladder.data.arithmetic import COMPUTE, compute_ceiling
-from warpladder.data.bandwidths import BY_SIZE, DEVICE_MIXES, HOST_MIXES, reads_and_writes
+from warpladder.data.limits import BY_SIZE, COMPUTE, DEVICE_MIXES, HOST_MIXES, compute_ceiling, reads_and_writes
 from warpladder.data.names import Ceiling
 
 _ROLES = ("rung", "peer", "host")

@@ -1,20 +1,18 @@
 """Which variants should I ship, and when does each run?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfTiming, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.views.ship import chart, query
 
 
-def _losses(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
+def _losses(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
     """The losses in the first timing, for each precision with a choice."""
-    from warpladder.dashboard.views.ship import chart, query
 
     if timing != axes.timings(data, workload)[0]:
         return

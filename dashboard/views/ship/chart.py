@@ -7,13 +7,11 @@ from typing import Any, Final
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.ui.marks import BESIDE, error_bars
-from warpladder.dashboard.ui.numbers import format_duration, format_ends, format_estimate, format_percent, significant
-from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
-from warpladder.dashboard.ui.ticks import apart, ticks
+from warpladder.dashboard.core.numbers import format_duration, format_ends, format_estimate, format_percent, significant
+from warpladder.dashboard.ui.template import BESIDE, Chart, Look, apart, blank, error_bars, samples, slug, text, ticks
+from warpladder.dashboard.views.ship.code import doubts, title
 from warpladder.dashboard.views.ship.dispatch import axis_of
 from warpladder.dashboard.views.ship.query import ALL, Contest, Place, Shipment, standings
-from warpladder.dashboard.views.ship.words import doubts, title
 
 _HEIGHT: Final = 340
 #: The axis ends between these losses in percent, so that slow variants do not press the others together.

@@ -8,15 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.compare import judged
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.compare import UNDECIDED, Noise, judged, noise_of
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import UNDECIDED, Noise, noise_of
 from warpladder.dashboard.core.run_data import Entry, Rounds, RunData
 from warpladder.dashboard.core.trusted import is_trusted
-from warpladder.dashboard.views.ship.losses import loss_of, mean_loss
-from warpladder.dashboard.views.ship.query import Case, Contest
+from warpladder.dashboard.views.ship.query import Case, Contest, loss_of, mean_loss
 
 #: The losses in percent that a dispatch may accept to save a branch.
 TOLERANCES: Final = (0.0, 1.0, 2.0, 5.0)

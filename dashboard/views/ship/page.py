@@ -6,14 +6,13 @@ from typing import Final, cast
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import axes, precision
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core import axes, compare
+from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.numbers import format_ends, format_estimate, format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.ui import runs, state, widgets
-from warpladder.dashboard.ui.numbers import format_ends, format_estimate, format_percent
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.ship import VIEW, chart, code, dispatch, query, words
+from warpladder.dashboard.views.ship import VIEW, chart, code, dispatch, query
 from warpladder.data import store
 
 _TABLE_PX: Final = 320
@@ -45,7 +44,7 @@ def page() -> None:
     asked = _asked(run)
     found, offers = runs.ask(run, _ranked, asked)
     if not offers and found.doubts:
-        widgets.nothing(f"Nothing to ship. {'; '.join(words.doubts(found))}.", "Choose another case, scope or cache.")
+        widgets.nothing(f"Nothing to ship. {'; '.join(code.doubts(found))}.", "Choose another case, scope or cache.")
     if not offers:
         widgets.nothing(
             f"No case of {asked.series} was timed in {widgets.timing(run, asked.timing)}.", "Choose another series."
@@ -54,9 +53,9 @@ def page() -> None:
     answer, costs, losses = st.container(), st.container(), st.container()
     st.markdown("#### When each runs")
     with widgets.controls():
-        counts = {words.COUNTS[len(offer.variants) - 1]: offer for offer in offers}
+        counts = {code.COUNTS[len(offer.variants) - 1]: offer for offer in offers}
         owner = f"{run.path} {asked}"
-        default = words.COUNTS[len(best.variants) - 1]
+        default = code.COUNTS[len(best.variants) - 1]
         count = state.choose("ship", "Ship", list(counts), default=default, style="segmented", owner=owner)
         options = [f"{tolerance:g}" for tolerance in dispatch.TOLERANCES]
         accepted = state.choose(
@@ -71,11 +70,11 @@ def page() -> None:
         language = cast("code.Language", state.choose("code", "Dispatch as", code.LANGUAGES, style="segmented"))
     shipped = counts[count]
     with answer:
-        st.markdown(f"#### {plain(words.answer(found, shipped))}")
-        if others := words.alternatives(offers, shipped):
+        st.markdown(f"#### {plain(code.answer(found, shipped))}")
+        if others := code.alternatives(offers, shipped):
             st.markdown(plain(others))
         if found.doubts:
-            st.caption(plain(f"⚠ {'; '.join(words.doubts(found))}."))
+            st.caption(plain(f"⚠ {'; '.join(code.doubts(found))}."))
     with costs:
         _costs(found, offers)
     with losses:
@@ -99,7 +98,7 @@ def _asked(run: store.Run) -> _Asked:
             )
         picked = precisions[0]
         if len(precisions) > 1:
-            picked = state.choose("precision", "Precision", precisions, text=precision.word, style="segmented")
+            picked = state.choose("precision", "Precision", precisions, text=compare.word, style="segmented")
         series = [query.ALL, *runs.ask(run, axes.series, workload)]
         one = state.choose("series", "Series", series) if len(series) > 2 else query.ALL
         choices = list(runs.ask(run, query.choices, workload, timing))
@@ -108,10 +107,10 @@ def _asked(run: store.Run) -> _Asked:
             among = cast(
                 "query.Among",
                 state.choose(
-                    "among", "Among", choices, text=lambda each: words.AMONG[cast("query.Among", each)], help=_AMONG_HELP
+                    "among", "Among", choices, text=lambda each: code.AMONG[cast("query.Among", each)], help=_AMONG_HELP
                 ),
             )
-        judge = state.choose("judge_by", "Least", list(words.JUDGED), text=lambda each: words.JUDGED[cast("query.Judge", each)])
+        judge = state.choose("judge_by", "Least", list(code.JUDGED), text=lambda each: code.JUDGED[cast("query.Judge", each)])
     return _Asked(workload, timing, picked, among, one, cast("query.Judge", judge))
 
 
@@ -135,7 +134,7 @@ def _costs(found: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
     """The regret of each number of variants."""
     rows = [
         {
-            "ship": words.COUNTS[len(offer.variants) - 1],
+            "ship": code.COUNTS[len(offer.variants) - 1],
             "variants": ", ".join(offer.variants),
             "slower on average": _percent(offer.mean),
             "at most": _percent(offer.worst),
@@ -204,7 +203,7 @@ def _counted(count: int, what: str) -> str:
 
 def _crossed(each: dispatch.Crossover, axis: str) -> str:
     """`n between 100 and 880, interpolated 142 to 192: v10_x, then v11_y`."""
-    return f"{axis} {words.crossover(each.size, each.between)}: {each.below}, then {each.above}"
+    return f"{axis} {code.crossover(each.size, each.between)}: {each.below}, then {each.above}"
 
 
 def _standings(found: query.Contest) -> None:

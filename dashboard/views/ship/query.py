@@ -1,5 +1,6 @@
 """Which variants to ship: the ranking of each case, and the loss of shipping one, two or three variants.
 
+import math
 The loss of a variant at a case is the time by which it is slower than the fastest variant of the case, in percent. Loss is
 taken from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(ratio))) - 1).
 """
@@ -16,17 +17,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.axes import charted_cases
+from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import best_of_charted, cells
-from warpladder.dashboard.core.compare import judged
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.compare import UNDECIDED, compared, judged, noise_of, precisions
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.noise import UNDECIDED, noise_of
-from warpladder.dashboard.core.precision import compared, precisions
 from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.core.trusted import doubt, is_trusted, passed_over
-from warpladder.dashboard.ui.doubts import about
-from warpladder.dashboard.views.ship.losses import loss_of, mean_loss
+from warpladder.dashboard.core.trusted import about, doubt, is_trusted, passed_over
 
 Among = Literal["rungs", "peers", "hosts"]
 Judge = Literal["mean", "worst"]
@@ -397,3 +393,21 @@ def recommended(offers: Sequence[Shipment]) -> Shipment:
         for offer in offers
         if len(offer.missing) == len(largest.missing) and offer.surpassed <= largest.surpassed + WORTHWHILE
     )
+
+
+def loss_of(ratio: Estimate) -> Estimate:
+    """A ratio of times as a loss in percent: 3 for 1.03."""
+    return Estimate(*(100 * (end - 1) for end in (ratio.value, ratio.low, ratio.high)))
+
+
+def mean_loss(ratios: Sequence[Estimate]) -> Estimate:
+    """The geometric mean of ratios as a loss in percent.
+
+    Cases are measured apart from each other, so the halves of their intervals are added in quadrature, in logarithms.
+    """
+    if not ratios:
+        return Estimate.unknown()
+    middle, low, high = np.log([(each.value, max(each.low, 1e-12), each.high) for each in ratios]).T
+    down, up = (math.sqrt(float(np.sum(half**2))) / len(ratios) for half in (middle - low, high - middle))
+    mean = float(middle.mean())
+    return Estimate(*(100 * math.expm1(end) for end in (mean, mean - down, mean + up)))

@@ -1,24 +1,22 @@
 """Which variant wins at which size?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from warpladder.dashboard.core import axes, winners
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfTiming, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
-    from warpladder.dashboard.views.sizes.chart import Metric
+from warpladder.dashboard.views.sizes import chart, query
+from warpladder.dashboard.views.sizes.chart import Metric
 
 #: What can be drawn over size.
-METRICS: "Final[tuple[Metric, ...]]" = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
+METRICS: Final[tuple[Metric, ...]] = ("median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor")
 
 
-def _strip(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
+def _strip(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
     """The winner of every case."""
-    from warpladder.dashboard.views.sizes import chart
 
     found = winners.best_per_size(data, workload, timing)
     if found:
@@ -26,9 +24,8 @@ def _strip(data: RunData, look: "Look", workload: str, timing: Timing) -> "Itera
         yield chart.best_strip(found, look, workload, timing.label(on_gpu=data.on_gpu), left)
 
 
-def _over_size(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
+def _over_size(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
     """Time over size: of every series with percent of floor in the first timing, with all metrics for the last series."""
-    from warpladder.dashboard.views.sizes import chart, query
 
     if not (winners.best_per_size(data, workload, timing) or winners.undecided(data, workload, timing)):
         return
@@ -42,7 +39,7 @@ def _over_size(data: RunData, look: "Look", workload: str, timing: Timing) -> "I
                 yield chart.over_size(frame, regions, look, metric)
 
 
-def _metrics(first: bool, last: bool) -> "tuple[Metric, ...]":
+def _metrics(first: bool, last: bool) -> tuple[Metric, ...]:
     if not first:
         return ("median_ns",)
     return METRICS if last else ("median_ns", "percent_of_floor")

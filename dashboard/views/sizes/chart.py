@@ -10,15 +10,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.precision import compared, precisions, word
-from warpladder.dashboard.core.records import records
-from warpladder.dashboard.core.trusted import is_trusted, passed_over
-from warpladder.dashboard.core.winners import Undecided, Winner, frame_of
-from warpladder.dashboard.ui.doubts import about, sentence
-from warpladder.dashboard.ui.greyscale import luminance
-from warpladder.dashboard.ui.marks import BESIDE, error_bars
-from warpladder.dashboard.ui.numbers import (
+from warpladder.dashboard.core.cell import Estimate, records
+from warpladder.dashboard.core.compare import compared, precisions, word
+from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
     format_estimate,
@@ -27,8 +21,24 @@ from warpladder.dashboard.ui.numbers import (
     format_rate,
     format_ratio,
 )
-from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, hover, measured, samples, slug, text
-from warpladder.dashboard.ui.ticks import apart, ticks
+from warpladder.dashboard.core.trusted import about, is_trusted, passed_over, sentence
+from warpladder.dashboard.core.winners import Undecided, Winner, frame_of
+from warpladder.dashboard.ui.template import (
+    BESIDE,
+    Chart,
+    Look,
+    above_ceiling,
+    apart,
+    blank,
+    error_bars,
+    hover,
+    luminance,
+    measured,
+    samples,
+    slug,
+    text,
+    ticks,
+)
 from warpladder.dashboard.views.sizes.query import Point
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]

@@ -5,8 +5,8 @@ from typing import Final, cast
 import streamlit as st
 
 from warpladder.dashboard.core import axes, winners
-from warpladder.dashboard.ui import pinned, runs, state, widgets
-from warpladder.dashboard.ui.doubts import about
+from warpladder.dashboard.core.trusted import about
+from warpladder.dashboard.ui import runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.sizes import VIEW
 from warpladder.dashboard.views.sizes import chart as charts
@@ -38,7 +38,7 @@ def page() -> None:
             )
         metrics = [name for name in _METRICS if frame[name].notna().any()]
         metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
-    pinned.show(run, timing, frame)
+    sidebar.show(run, timing, frame)
     chart_place = st.container()
     variants = list(dict.fromkeys(frame["variant"]))
     on_gpu = list(dict.fromkeys(frame.loc[frame["kind"] != "host", "variant"])) or variants

@@ -6,13 +6,10 @@ import pandas as pd
 
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Contender
-from warpladder.dashboard.core.cells import best_of_charted
+from warpladder.dashboard.core.cell import Contender, Estimate, Timing
+from warpladder.dashboard.core.cells import add_floors, best_of_charted, ceiling
 from warpladder.dashboard.core.compare import with_speedups
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.floors import add_floors, ceiling
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.core.winners import best_per_size
 from warpladder.data.names import Ceiling
 

@@ -1,19 +1,16 @@
 """What ran when, on which stream and thread?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.views.timeline import chart
 
 
-def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
+def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The whole trace."""
-    from warpladder.dashboard.views.timeline import chart
 
     if data.traces:
         yield chart.whole(data, look)

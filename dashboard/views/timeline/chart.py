@@ -6,18 +6,14 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
-from warpladder.dashboard.ui.greyscale import patterns
-from warpladder.dashboard.ui.marks import name_rows
-from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate
-from warpladder.dashboard.ui.template import Chart, Look, blank, palette, text
-from warpladder.dashboard.ui.ticks import ticks
-from warpladder.dashboard.views.timeline import detail as timeline_detail
+from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.views.timeline import query as queries
-from warpladder.dashboard.views.timeline.detail import Window
-from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, Shown, Swatch, facts, names
+from warpladder.dashboard.views.timeline import query as timeline_detail
+from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, Shown, Swatch, Window, facts, names
 
 #: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than those of variants and kernels.
 _QUIET: Final = {
@@ -288,3 +284,53 @@ def _title(lane: Lane) -> str:
 
 def _cut(name: str, most: int = 21) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def contents(
+    scene: Sequence[Shown],
+    window: Window,
+    traces: Traces,
+    lanes: Lanes,
+    coloring: Coloring,
+    look: Look,
+) -> dict[str, Any]:
+    """The lanes in a window and the meaning of their colours, as arguments of the component's `payload`."""
+    texts: dict[str, int] = {}
+    drawn = []
+    for shown in scene:
+        lane, part = shown.lane, shown.detail
+        called, notes = words(traces, lanes, shown)
+        drawn.append(
+            {
+                "group": lane.group,
+                "label": lane.label,
+                "kind": lane.kind,
+                "start": (lane.start[part.alone] - lanes.begin_ns).tolist(),
+                "end": (lane.end(part.alone) - lanes.begin_ns).tolist(),
+                "color": shown.alone_color.tolist(),
+                "lit": shown.alone_lit.astype(int).tolist(),
+                "row": lane.row[part.alone].tolist(),
+                "name": [texts.setdefault(name, len(texts)) for name in called],
+                "note": [texts.setdefault(note, len(texts)) for note in notes],
+                "bin": part.bin.tolist(),
+                "busy": part.busy_ns.tolist(),
+                "count": part.count.tolist(),
+                "barColor": shown.bar_color.tolist(),
+                "barLit": shown.bar_lit.astype(int).tolist(),
+            }
+        )
+    shorter = {name.removeprefix("void "): brief for name, brief in coloring.short.items()}
+    return {
+        "lanes": drawn,
+        "texts": list(texts),
+        "window": (window.begin_ns - lanes.begin_ns, window.end_ns - lanes.begin_ns),
+        "bins": window.bins,
+        "length": lanes.end_ns - lanes.begin_ns,
+        "colors": colors(coloring.swatches, look),
+        "swatches": swatch_names(coloring, look),
+        "titles": swatch_titles(coloring, look),
+        "short": {place: shorter[name] for name, place in texts.items() if name in shorter},
+        "legend": legend(scene, coloring, look),
+        "thin": [place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
+        "tones": look.tones,
+    }

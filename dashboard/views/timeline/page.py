@@ -7,20 +7,19 @@ from typing import Any, Final, Literal
 import pandas as pd
 import streamlit as st
 
+from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace import attribution
+from warpladder.dashboard.trace import picked
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Kind, Lane, Lanes, build
-from warpladder.dashboard.ui import runs, spreadsheet, state, widgets
-from warpladder.dashboard.ui.numbers import format_duration
+from warpladder.dashboard.ui import runs, state, tables, widgets
 from warpladder.dashboard.ui.text import plain, short
-from warpladder.dashboard.views.timeline import VIEW, canvas_chart, search
+from warpladder.dashboard.views.timeline import VIEW, chart, selection
 from warpladder.dashboard.views.timeline import chart as charts
-from warpladder.dashboard.views.timeline import detail as timeline_detail
 from warpladder.dashboard.views.timeline import query as queries
+from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.component import Act, payload, timeline
-from warpladder.dashboard.views.timeline.search import Found, Hits, PatternError, Wanted
-from warpladder.dashboard.views.timeline.selection import Chosen
+from warpladder.dashboard.views.timeline.selection import Chosen, Found, Hits, PatternError, Wanted
 from warpladder.dashboard.views.timeline.visible import Visible, answer, gpu_table, kernel_table, visible
 from warpladder.data import store
 
@@ -149,7 +148,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
         if what.step and what.search and what.search[0]:
             _step(run, lanes, Wanted(*what.search, wanted.kinds), chosen, what)
 
-    data = canvas_chart.contents(scene, window, traces, lanes, coloring, look)
+    data = chart.contents(scene, window, traces, lanes, coloring, look)
     span = timeline_selection.span_of(traces, lanes, shown, chosen)
     measure = None if measured is None else (measured[0] - lanes.begin_ns, measured[1] - lanes.begin_ns)
     number = st.session_state.get(_NUMBER, 0)
@@ -168,7 +167,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
 def _read_ahead(traces: Traces) -> None:
     """While the browser draws a window, read the columns that a narrower one needs."""
     if "ranges" in traces.tables:
-        for table in attribution.TABLES:
+        for table in picked.TABLES:
             if table in traces.tables:
                 traces.ranges_of_work(table)
         if "api_calls" in traces.tables:
@@ -181,7 +180,7 @@ def _wanted(run: store.Run, shown: Sequence[Lane]) -> Wanted:
     if regex not in ("", _ON):
         st.caption(plain(f"The link asks for regex {short(regex)}, which is not {_ON}; searching for a plain text."))
     kinds = tuple(kind for kind in _KINDS if any(lane.kind == kind for lane in shown))
-    return Wanted(text[: search.MOST_CHARACTERS], regex == _ON, kinds)
+    return Wanted(text[: selection.MOST_CHARACTERS], regex == _ON, kinds)
 
 
 def _hits(run: store.Run, lanes: Lanes, wanted: Wanted) -> Hits:
@@ -190,7 +189,7 @@ def _hits(run: store.Run, lanes: Lanes, wanted: Wanted) -> Hits:
     Raises:
         PatternError: the text is no regular expression.
     """
-    found: Hits = runs.share(run, search.hits, lanes, wanted)
+    found: Hits = runs.share(run, selection.hits, lanes, wanted)
     return found
 
 
@@ -203,7 +202,7 @@ def _found(run: store.Run, lanes: Lanes, wanted: Wanted, window: timeline_detail
         hits = _hits(run, lanes, wanted)
     except PatternError as error:
         return {**found, "error": str(error)}
-    place = search.place_of(runs.load(run).traces, lanes, hits, chosen)
+    place = selection.place_of(runs.load(run).traces, lanes, hits, chosen)
     return {**found, "total": len(hits), "place": place, "marks": hits.bins(window.edges).tolist()}
 
 
@@ -266,12 +265,12 @@ def _step(run: store.Run, lanes: Lanes, wanted: Wanted, chosen: Chosen | None, a
     if begin >= end:
         return
     try:
-        hit = search.step(traces, lanes, _hits(run, lanes, wanted), chosen, (begin, end), act.step)
+        hit = selection.step(traces, lanes, _hits(run, lanes, wanted), chosen, (begin, end), act.step)
     except PatternError:
         return  # the search box says so
     if hit is not None:
         state.set_text("chosen", run.run_id, str(hit))
-        begin, end = search.window_on(lanes, (begin, end), *timeline_selection.span(traces, hit, lanes.end_ns))
+        begin, end = selection.window_on(lanes, (begin, end), *timeline_selection.span(traces, hit, lanes.end_ns))
         _keep_window(run, lanes, begin - lanes.begin_ns, end - lanes.begin_ns)
 
 
@@ -300,7 +299,7 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None
         widgets.table(frame, column_config=_COLUMNS, height="content" if len(frame) < 8 else 300)
         st.download_button(
             "CSV",
-            lambda: spreadsheet.csv(frame),
+            lambda: tables.csv(frame),
             f"timeline-{chosen}.csv",
             "text/csv",
             key="download chosen",
@@ -344,7 +343,7 @@ def _tables(run: store.Run, seen: Visible, brief: Mapping[str, str], measured: b
                 continue
             st.download_button(
                 f"{what} as CSV",
-                partial(spreadsheet.csv, frame),
+                partial(tables.csv, frame),
                 f"timeline-{what.lower()}.csv",
                 "text/csv",
                 key=f"download {what}",
@@ -361,7 +360,7 @@ def _choose_kernel(run: store.Run, table: pd.DataFrame) -> None:
     def search_for() -> None:
         rows = st.session_state[key].selection.rows
         if rows and rows[0] < len(table):
-            state.set_text("search", run.run_id, str(table["full_name"].iloc[rows[0]])[: search.MOST_CHARACTERS])
+            state.set_text("search", run.run_id, str(table["full_name"].iloc[rows[0]])[: selection.MOST_CHARACTERS])
             state.set_text("regex", run.run_id, "")
         st.session_state[_CHOICES] += 1
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.traces import Int64s, Traces
 from warpladder.dashboard.trace.lanes import Int32s, Lane, Lanes
-from warpladder.dashboard.trace.overlap import union_ns
-from warpladder.dashboard.ui.numbers import format_duration, format_percent
+from warpladder.dashboard.trace.samples import union_ns
 
 
 @dataclass(frozen=True)

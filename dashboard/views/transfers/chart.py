@@ -6,11 +6,9 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.cell import ASIDE
-from warpladder.dashboard.ui.marks import hatch, name_rows
-from warpladder.dashboard.ui.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
-from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, text
+from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate, format_ratio
+from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, free_symbol, hatch, name_rows, text, ticks
 from warpladder.dashboard.ui.text import cut
-from warpladder.dashboard.ui.ticks import ticks
 
 _MOST_BARS: Final = 12
 _KINDS: Final = {

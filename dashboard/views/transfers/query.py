@@ -12,8 +12,8 @@ from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Int64s, Traces, lookup
 from warpladder.dashboard.core.trusted import is_trusted
-from warpladder.dashboard.trace.overlap import overlap_ns, union_ns
 from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
+from warpladder.dashboard.trace.samples import overlap_ns, union_ns
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
 _OF_OURS: Final = ("workload", "variant", "config", "case")

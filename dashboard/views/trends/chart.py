@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core.facts import said
-from warpladder.dashboard.ui.marks import ABOVE, error_bars
-from warpladder.dashboard.ui.numbers import (
+from warpladder.dashboard.core.changes import said
+from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
     format_estimate,
@@ -18,8 +17,7 @@ from warpladder.dashboard.ui.numbers import (
     format_percent,
     significant,
 )
-from warpladder.dashboard.ui.template import Chart, Look, blank, samples, slug, text
-from warpladder.dashboard.ui.ticks import ticks
+from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, samples, slug, text, ticks
 from warpladder.dashboard.views.trends.query import (
     Level,
     Recorded,

@@ -7,12 +7,12 @@ from typing import Any, Final
 import streamlit as st
 
 from warpladder.dashboard.core import axes, history
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views.trends import VIEW, chart, query
-from warpladder.dashboard.views.trends.again import record_again
+from warpladder.dashboard.views.trends.query import record_again
 from warpladder.data import files, store
 
 _TABLE: Final = "trends table"

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,13 +13,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from warpladder.dashboard.core import facts, steps
+from warpladder.dashboard.core import changes, steps
 from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Judged, Machine, Pair, Verdict
-from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.estimate import Estimate
-from warpladder.dashboard.core.facts import Fact
+from warpladder.dashboard.core.cell import Estimate, Timing, name_of
+from warpladder.dashboard.core.changes import Fact
 from warpladder.dashboard.core.history import Medians, TimedCell, alike
-from warpladder.dashboard.core.timing import Timing
+from warpladder.data import store
 
 Floats = npt.NDArray[np.float64]
 #: The half width of a 95 % interval, and of that of a difference of two, in standard deviations.
@@ -317,7 +317,7 @@ def _step(
         ratio = beside.ratio
     old, new = points[after.first - 1], points[after.first]
     of_old, of_new = runs[old.run], runs[new.run]
-    found = [*facts.of_runs(of_old.info, of_new.info), *facts.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
+    found = [*changes.of_runs(of_old.info, of_new.info), *changes.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
     if of_new.info["kind"] != "recording":  # the commit of an import is that of the importer
         found = [fact for fact in found if fact.what not in _COMMIT]
     found.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))
@@ -427,3 +427,43 @@ def change_words(ratio: float) -> str:
     if max(ratio, 1 / ratio) >= 2:
         return f"{max(ratio, 1 / ratio):.2f}x {word}"
     return f"{abs(100 * (ratio - 1)):.1f} % {word}"
+
+
+#: The options of `record` that say what is measured and how. `--if-none`, `--label` and `--format` are of one recording alone.
+_KEPT: Final = (
+    "--set",
+    "--case",
+    "--axis",
+    "--variants",
+    "--collector",
+    "--gpus",
+    "--ranks",
+    "--launcher",
+    "--launcher-args",
+)
+#: Options of older versions, and what they are now: `--workload FILE` is the file alone.
+_NOW: Final = {"--cases": "--set"}
+_FILE: Final = "--workload"
+_KEPT_TOO: Final = ("--seed", "--max-rounds", "--seconds", "--processes")
+
+
+def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
+    """The command line that records the same cells into the folder of the run, or of a shipped run into the folder of one's own runs.
+
+    Args:
+        info: the row of table `run`.
+        folder: of the run.
+    """
+    try:
+        words = shlex.split(str(info["command"]))
+    except ValueError:
+        words = []
+    start = words.index("record") + 1 if "record" in words else len(words)
+    options = [place for place in range(start, len(words)) if words[place].startswith("--")]
+    named = words[start : options[0] if options else len(words)]
+    named += [words[place + 1] for place in options if words[place] == _FILE and place + 1 < len(words)]
+    words = [_NOW.get(word, word) for word in words]
+    kept = [word for place in options if words[place] in (*_KEPT, *_KEPT_TOO) for word in words[place : place + 2]]
+    parent = folder.parent.resolve()
+    where = [] if parent in (store.LOCAL.resolve(), store.RECORDED.resolve()) else ["--data-dir", str(parent)]
+    return shlex.join(["warpladder", "record", *(named or [workload]), *kept, *where])

@@ -1,20 +1,17 @@
 """May these numbers be believed?"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core import winners
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfTiming, View
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.views.trust import chart
 
 
-def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iterator[Chart]":
+def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
     """The samples of the winner of the last case of the largest size."""
-    from warpladder.dashboard.views.trust import distribution_chart
 
     largest = winners.at_largest(data, workload, timing)
     if not largest:
@@ -24,7 +21,7 @@ def _charts(data: RunData, look: "Look", workload: str, timing: Timing) -> "Iter
     for column in ("workload", "case", "variant", "config"):
         samples = samples[samples[column] == getattr(last, column)]
     samples = samples[(samples["scope"] == timing.scope) & (samples["cache"] == timing.cache)]
-    yield distribution_chart.samples_over_rounds(samples, look)
+    yield chart.samples_over_rounds(samples, look)
 
 
 VIEW = View("trust", "Runs & checks", "May these numbers be believed?", (OfTiming("comparisons", _charts, place=3),))

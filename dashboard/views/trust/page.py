@@ -7,18 +7,17 @@ from typing import Final, Literal
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import cells, precision, staleness
-from warpladder.dashboard.core.baseline import baselines
-from warpladder.dashboard.core.noise import noise_floors
-from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.core.run_label import label_of
-from warpladder.dashboard.core.unsteady import WIDE, unsteady
+from warpladder.dashboard.core import cells, compare, suspect
+from warpladder.dashboard.core.cells import baselines
+from warpladder.dashboard.core.compare import noise_floors
+from warpladder.dashboard.core.numbers import format_measure, significant
+from warpladder.dashboard.core.run_index import Need, label_of
+from warpladder.dashboard.core.suspect import WIDE, unsteady
 from warpladder.dashboard.ui import runs, state, widgets
-from warpladder.dashboard.ui.numbers import format_measure, significant
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.trust import VIEW, agreement, copies
-from warpladder.dashboard.views.trust import agreement_chart as charts
-from warpladder.dashboard.views.trust import distribution_chart as distribution
+from warpladder.dashboard.views.trust import VIEW, query
+from warpladder.dashboard.views.trust import chart as charts
+from warpladder.dashboard.views.trust import chart as distribution
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 from warpladder.installation import ROOT
@@ -81,7 +80,7 @@ def _bad_runs() -> None:
 def _findings(run: store.Run) -> None:
     _bad_runs()
     found = runs.ask(run, trust.findings)
-    stale = runs.ask(run, staleness.stale_variants, ROOT)
+    stale = runs.ask(run, suspect.stale_variants, ROOT)
     specimens = found[found["role"] == "specimen"]
     others = found[found["role"] != "specimen"]
     doubtful = runs.ask(run, unsteady)
@@ -172,7 +171,7 @@ def _samples(run: store.Run) -> None:
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
         reference = runs.ask(run, baselines, workload, timing, (case,)).get(case)
         first = f"{reference.variant} {reference.config}".strip() if reference else None
-        told = dict(zip(names, here["precision"].map(precision.word), strict=True))
+        told = dict(zip(names, here["precision"].map(compare.word), strict=True))
         name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {told[cell]}")
     row = here.iloc[names.index(name)]
     samples = runs.load(run).samples
@@ -184,12 +183,12 @@ def _samples(run: store.Run) -> None:
 
 def _collectors(run: store.Run) -> None:
     """Compare this run's cells with the same cells in runs of other collectors on the same device."""
-    mine = runs.ask(run, agreement.device_times)
+    mine = runs.ask(run, query.device_times)
     collector = str(run.info["collector"])
     if mine.empty:
         widgets.nothing(f"This run of {collector} has no device times.", "Choose another run.")
     with widgets.controls():
-        theirs = {name: _runs_of(name, run) for name in agreement.COLLECTORS if name != collector}
+        theirs = {name: _runs_of(name, run) for name in query.COLLECTORS if name != collector}
         chosen = {name: _other_run(run, mine, name, here) for name, here in theirs.items() if here}
     others = {name: other for name, (other, _) in chosen.items() if other}
     if notes := " ".join(note for _, note in chosen.values() if note):
@@ -198,15 +197,15 @@ def _collectors(run: store.Run) -> None:
         widgets.nothing(f"No other collector has a run on {run.info['device_name']} here.", _RECORD_ANOTHER)
     if not others:
         widgets.nothing("No run is chosen to compare with.", _RECORD_ANOTHER)
-    times: dict[str, pd.DataFrame] = {name: runs.ask(other, agreement.device_times) for name, other in others.items()}
-    frame = agreement.compare(mine, times)
-    changed = agreement.left_out(mine, times)
+    times: dict[str, pd.DataFrame] = {name: runs.ask(other, query.device_times) for name, other in others.items()}
+    frame = query.compare(mine, times)
+    changed = query.left_out(mine, times)
     left_out = f" {changed} cells are left out, because their source changed in between." if changed else ""
     if frame.empty:
         widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
     widgets.show_chart(charts.agreement(frame, runs.look_of(run, widgets.theme()), collector))
-    told = [charts.in_words(row, collector) for row in agreement.by_collector(frame).to_dict("records")]
-    told += runs.ask(run, agreement.within_the_run)
+    told = [charts.in_words(row, collector) for row in query.by_collector(frame).to_dict("records")]
+    told += runs.ask(run, query.within_the_run)
     st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*told, left_out.strip()) if line))
     outside = frame[frame["above"] & ~frame["agrees"]]
     st.markdown(f"## Cells outside of the band: {len(outside)}")
@@ -257,7 +256,7 @@ def _other_run(run: store.Run, mine: pd.DataFrame, collector: str, here: dict[st
 
 
 def _share_a_cell(mine: pd.DataFrame, other: store.Run) -> bool:
-    return agreement.share_a_cell(mine, runs.ask(other, agreement.device_times))
+    return query.share_a_cell(mine, runs.ask(other, query.device_times))
 
 
 def _label(run: store.Run) -> str:
@@ -268,17 +267,17 @@ def _launches_and_copies(run: store.Run) -> None:
     """Check the launches and copies of a run against its own trace."""
     if not runs.load(run).traces:
         widgets.no_trace(run, replace(VIEW, needs=Need.TRACE), "no trace", "--trace=cuda,nvtx")
-    lost = runs.ask(run, copies.dropped)
+    lost = runs.ask(run, query.dropped)
     for text in lost:
         st.error(plain(text))
-    found = runs.ask(run, copies.attribution)
+    found = runs.ask(run, query.attribution)
     st.markdown("## Launches")
     st.markdown(plain(_attributed(found) + ("" if lost else " No record is reported lost.")))
-    unattributed = runs.ask(run, copies.unattributed)
+    unattributed = runs.ask(run, query.unattributed)
     if len(unattributed):
         widgets.table(unattributed)
     st.markdown("## Copies of end-to-end rounds")
-    rounds = runs.ask(run, copies.rounds)
+    rounds = runs.ask(run, query.rounds)
     if rounds.empty:
         st.markdown("Warpladder recorded no end-to-end rounds in this trace, so there are no bytes to compare.")
         return
@@ -289,10 +288,10 @@ def _launches_and_copies(run: store.Run) -> None:
     else:
         st.markdown(plain(f"In {len(differing)} of {len(rounds)} end-to-end rounds, the copied bytes differ from the case's:"))
         widgets.table(_in_kib(differing).drop(columns="equal"))
-    widgets.table(_in_kib(copies.by_case(rounds)))
+    widgets.table(_in_kib(query.by_case(rounds)))
 
 
-def _attributed(found: copies.Attribution) -> str:
+def _attributed(found: query.Attribution) -> str:
     if not found.kernels:
         return "The trace has no kernels."
     if not found.outside and not found.unlaunched:

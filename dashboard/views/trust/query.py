@@ -1,11 +1,21 @@
-"""The findings, verdicts and errors of a run."""
+"""The findings, verdicts and errors of a run; the agreement of collectors; copies over the memory's rate."""
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.precision import word
+from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.traces import NONE, Int64s, lookup
+from warpladder.dashboard.trace.ranges import nearest
+from warpladder.data import metrics
+from warpladder.data.names import Source
+from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
 _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "timeout", "skipped")
@@ -99,3 +109,241 @@ def errors(data: RunData) -> pd.DataFrame:
         )
     )
     return grouped.assign(precision=grouped["precision"].map(word))
+
+
+COLLECTORS: Final = ("cuda_events", "cupti", "nsight_systems", "nsight_compute")
+_KEY: Final = [*VERDICT_CELL, "cache", "gpus"]
+_NS: Final = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
+_TIMES: Final = ["n", "median_ns", "low_ns", "high_ns"]
+
+
+def device_times(data: RunData) -> pd.DataFrame:
+    """The device time of every cell of a run.
+
+    It is the median of the cell's samples, or the time of the one execution that Nsight Compute counted with flushed caches.
+
+    Returns:
+        One row for each (workload, variant, config, case, cache, gpus): `n`, `median_ns`, `low_ns` and `high_ns` (the ends of
+        the median's interval; both equal the median where n is 1), and `source_sha256` of the variant's source as measured.
+    """
+    groups = data.grouped
+    intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
+    timed = groups.keys.assign(**{f"{end}_ns": figures for end, figures in intervals.items()})
+    timed = timed[(timed["scope"] == "device") & (timed["twin"] == 0) & (timed["gpus"] > 0)]
+    counted = data.counters[data.counters["metric"] == metrics.TIME]
+    value = counted["value"].astype(float) * counted["unit"].map(_NS).astype(float)
+    sums = (
+        value.groupby([counted[name] for name in VERDICT_CELL], sort=False).sum(min_count=1).rename("median_ns").reset_index()
+    )
+    sums = sums.assign(cache="cold", gpus=1, n=1, low_ns=sums["median_ns"], high_ns=sums["median_ns"])
+    columns = [*_KEY, *_TIMES]
+    found = pd.concat([frame[columns] for frame in (timed, sums) if len(frame)] or [timed[columns]], ignore_index=True)
+    sources = data.variants[["workload", "variant", "source_sha256"]]
+    return found.merge(sources, on=["workload", "variant"], how="left")
+
+
+def within_the_run(data: RunData) -> list[str]:
+    """The recording's comparison of its tracer with CUDA events around the same executions; empty for other runs."""
+    found = data.diagnostics
+    return [f"Within this run: {text}." for text in found.loc[found["source"] == Source.AGREEMENT, "text"]]
+
+
+def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The cells that this run and other runs have in common, with the same source.
+
+    Args:
+        mine: `device_times` of this run.
+        others: `device_times` of other runs on the same device, by collector.
+
+    Returns:
+        One row for each cell and other collector: the key, `collector`, `n`, `median_ns` of this run, `other_n`, `other_ns`,
+        and
+
+        - `ratio`: the other median over this run's;
+        - `low`, `high`: the interval of the ratio, from the relative half-widths of both medians, added as independent errors;
+        - `difference_ns`: the other median less this run's;
+        - `above`: this run's median is above `AGREE_ABOVE_NS`;
+        - `agrees`: the ratio is within `AGREE_WITHIN` of 1.
+    """
+    pairs = [
+        mine.merge(frame, on=[*_KEY, "source_sha256"], suffixes=("", "_other")).assign(collector=collector)
+        for collector, frame in others.items()
+    ]
+    columns = [*_KEY, "collector", "n", "median_ns", "other_n", "other_ns"]
+    if not pairs:
+        return pd.DataFrame(columns=[*columns, "ratio", "low", "high", "difference_ns", "above", "agrees"])
+    frame = pd.concat(pairs, ignore_index=True).rename(columns={"n_other": "other_n", "median_ns_other": "other_ns"})
+    ratio = frame["other_ns"] / frame["median_ns"]
+    down = np.hypot(_log(frame["other_ns"], frame["low_ns_other"]), _log(frame["high_ns"], frame["median_ns"]))
+    up = np.hypot(_log(frame["high_ns_other"], frame["other_ns"]), _log(frame["median_ns"], frame["low_ns"]))
+    return frame[columns].assign(
+        ratio=ratio,
+        low=ratio * np.exp(-down),
+        high=ratio * np.exp(up),
+        difference_ns=frame["other_ns"] - frame["median_ns"],
+        above=frame["median_ns"] > AGREE_ABOVE_NS,
+        # Rounded, because 1.02 - 1 is more than 0.02 in binary.
+        agrees=(ratio - 1).abs().round(9) <= AGREE_WITHIN,
+    )
+
+
+def share_a_cell(mine: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Whether two frames of `device_times` have a cell in common with the same source."""
+    return not mine.merge(other, on=[*_KEY, "source_sha256"]).empty
+
+
+def left_out(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> int:
+    """The number of cells that both runs have, but whose source changed in between."""
+    pairs = (mine.merge(frame, on=_KEY, suffixes=("", "_other")) for frame in others.values())
+    return sum(int((pair["source_sha256"] != pair["source_sha256_other"]).sum()) for pair in pairs)
+
+
+def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
+    """`compare` by the other collector.
+
+    Returns:
+        One row for each collector: `collector`, and
+
+        - `above`, `agree`: number of cells above `AGREE_ABOVE_NS`, and of those that agree;
+        - `below`, `less`: number of other cells, and of those in which the collector's median is less than this run's;
+        - `difference_ns`: median absolute difference in the cells of `below`; null where there are none.
+    """
+    rows: list[dict[str, Any]] = []
+    for collector, cells in frame.groupby("collector", sort=False):
+        long, short = cells[cells["above"]], cells[~cells["above"]]
+        rows.append(
+            {
+                "collector": collector,
+                "above": len(long),
+                "agree": int(long["agrees"].sum()),
+                "below": len(short),
+                "less": int((short["difference_ns"] < 0).sum()),
+                "difference_ns": float(short["difference_ns"].abs().median()),
+            }
+        )
+    return pd.DataFrame(rows, columns=["collector", "above", "agree", "below", "less", "difference_ns"])
+
+
+def _log(over: "pd.Series[float]", under: "pd.Series[float]") -> npt.NDArray[np.float64]:
+    """The distance of two times: the logarithm of their ratio, or 0 where a time is 0."""
+    known = (over > 0) & (under > 0)
+    return np.log((over / under).where(known, 1.0).to_numpy(dtype=float))
+
+
+_SCOPE: Final = "end_to_end"
+_DIRECTIONS: Final = ("h2d", "d2h")
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The number and time of a trace's kernels: all, those outside of ranges, and those with an unknown launch."""
+
+    kernels: int
+    time_ns: int
+    outside: int
+    outside_ns: int
+    unlaunched: int
+    unlaunched_ns: int
+
+
+def attribution(data: RunData) -> Attribution:
+    """The counts of kernels that are not attributed to a range; zeros without a table `kernels`."""
+    if "kernels" not in data.traces.tables:
+        return Attribution(0, 0, 0, 0, 0, 0)
+    outside, unlaunched = _unattributed(data)
+    time_ns = data.traces.durations("kernels")
+    return Attribution(
+        len(time_ns),
+        int(time_ns.sum()),
+        int(outside.sum()),
+        int(time_ns[outside].sum()),
+        int(unlaunched.sum()),
+        int(time_ns[unlaunched].sum()),
+    )
+
+
+def unattributed(data: RunData) -> pd.DataFrame:
+    """Kernels with launches that are not attributed to a range, the longest first.
+
+    The columns are `kernel`, `outside` and `unlaunched` (numbers of launches), and `time_ns` (of both).
+    """
+    columns = ["kernel", "outside", "unlaunched", "time_ns"]
+    if "kernels" not in data.traces.tables:
+        return pd.DataFrame(columns=columns)
+    outside, unlaunched = _unattributed(data)
+    rows = np.flatnonzero(outside | unlaunched)
+    names = data.traces.texts("kernels", "name")
+    frame = pd.DataFrame(
+        {
+            "kernel": np.asarray(names.categories, dtype=object)[names.codes[rows]],
+            "outside": outside[rows].astype(int),
+            "unlaunched": unlaunched[rows].astype(int),
+            "time_ns": data.traces.durations("kernels")[rows],
+        }
+    )
+    sums = frame.groupby("kernel", as_index=False, sort=False).sum()
+    return sums.sort_values(["time_ns", "kernel"], ascending=[False, True], ignore_index=True)[columns]
+
+
+def dropped(data: RunData) -> tuple[str, ...]:
+    """The records that the tool reports as lost."""
+    return tuple(data.diagnostics.loc[data.diagnostics["source"] == Source.DROPPED, "text"])
+
+
+def rounds(data: RunData) -> pd.DataFrame:
+    """The bytes that each end-to-end round copied, beside those of its case.
+
+    A round is the range of one sample, including the baseline's second entry, without warm-ups. Copies in inner ranges count.
+
+    Returns:
+        `workload`, `variant`, `config`, `case`, `range` (its text), `h2d_bytes` and `d2h_bytes` (copied), `case_h2d_bytes`,
+        `case_d2h_bytes` and `equal`. There are no rows where the trace has no such range or no copies.
+    """
+    columns = [*VERDICT_CELL, "range", "h2d_bytes", "d2h_bytes", "case_h2d_bytes", "case_d2h_bytes", "equal"]
+    traces = data.traces
+    if not {"ranges", "memory_ops"} <= set(traces.tables):
+        return pd.DataFrame(columns=columns)
+    scope = traces.texts("ranges", "scope")
+    ids = traces.numbers("ranges", "range_id")
+    parent = lookup(ids, traces.numbers("ranges", "parent_id"))
+    ours = (
+        np.asarray(scope.categories == _SCOPE)[scope.codes] if len(scope.categories) else np.zeros(len(ids), dtype=bool)
+    ) & (scope.codes >= 0)
+    ours &= traces.numbers("ranges", "round") >= 0
+    outermost = ours & ~((parent >= 0) & ours[parent])
+    at = _outermost(lookup(ids, traces.numbers("memory_ops", "range_id")), parent, ours, outermost)
+    kind, moved = traces.texts("memory_ops", "kind"), traces.numbers("memory_ops", "bytes")
+    found: dict[str, Any] = {}
+    chosen = np.flatnonzero(outermost)
+    for column in VERDICT_CELL:
+        names = traces.texts("ranges", column)
+        found[column] = np.asarray(names)[chosen]
+    found["range"] = np.asarray(traces.texts("ranges", "text"))[chosen]
+    for direction in _DIRECTIONS:
+        copies = (at >= 0) & (np.asarray(kind) == direction)
+        sums = np.zeros(len(ids), dtype=np.int64)
+        np.add.at(sums, at[copies], moved[copies])
+        found[f"{direction}_bytes"] = sums[chosen]
+    cases = data.cases.rename(columns={f"{direction}_bytes": f"case_{direction}_bytes" for direction in _DIRECTIONS})
+    keys = ["workload", "case"]
+    frame = pd.DataFrame(found).merge(cases[[*keys, "case_h2d_bytes", "case_d2h_bytes"]], on=keys, how="inner")
+    equal = (frame["h2d_bytes"] == frame["case_h2d_bytes"]) & (frame["d2h_bytes"] == frame["case_d2h_bytes"])
+    return frame.assign(equal=equal)[columns]
+
+
+def by_case(frame: pd.DataFrame) -> pd.DataFrame:
+    """`rounds` by case: `workload`, `case`, `rounds`, `equal` (numbers of rounds), and the case's bytes in each direction."""
+    keys = ["workload", "case", "case_h2d_bytes", "case_d2h_bytes"]
+    sums = frame.groupby(keys, sort=False, as_index=False).agg(rounds=("equal", "size"), equal=("equal", "sum"))
+    return sums[["workload", "case", "rounds", "equal", "case_h2d_bytes", "case_d2h_bytes"]]
+
+
+def _unattributed(data: RunData) -> tuple[Any, Any]:
+    """Masks of the kernels outside of all ranges, and of the kernels with an unknown launch."""
+    traces = data.traces
+    return traces.numbers("kernels", "range_id") == NONE, traces.numbers("kernels", "launch_start_ns") == NONE
+
+
+def _outermost(at: Int64s, parent: Int64s, ours: Any, outermost: Any) -> Int64s:
+    """For each place of a range, the place of the outermost range of a sample around it; `NONE` where there is none."""
+    return np.where((at >= 0) & ours[at], nearest(parent, outermost)[at], NONE)

@@ -13,7 +13,7 @@ import pytest
 import collectors
 from tests.collectors.cuda.fake_cuda import install
 from tests.emulator.emulator import needs_compiler, run
-from warpladder.data.bandwidths import DEVICE_MIXES, device_memory
+from warpladder.data.limits import DEVICE_MIXES, device_memory
 from warpladder.data.names import found_by_size
 from warpladder.workloads.api import CudaVariant, Launch
 

@@ -11,7 +11,7 @@ from warpladder.collectors.core.plan import LIMITS, Request, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
-from warpladder.data.bandwidths import DEVICE_MIXES
+from warpladder.data.limits import DEVICE_MIXES
 from warpladder.data.names import Ceiling, Phase, found_by_size
 from warpladder.workloads import registry
 

@@ -18,7 +18,7 @@ from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.report import TEXT_LIMIT, ReportError
 from warpladder.data import store
-from warpladder.data.store import StoreError, foreign, open_run
+from warpladder.data.store import StoreError, listing, open_run
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -196,7 +196,7 @@ def test_bytes_that_are_not_text_are_replaced(tmp_path: Path) -> None:
 
 
 def test_a_parquet_column_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign, "_TEXT_BYTES_A_GROUP", 10_000)
+    monkeypatch.setattr(listing, "_TEXT_BYTES_A_GROUP", 10_000)
     pq.write_table(pa.table({"id": [1], "value": ["x" * 100_000]}), tmp_path / "StringIds.parquet", compression="zstd")
     with pytest.raises(StoreError, match=r"StringIds\.parquet: column value unpacks to over"):
         list(store.scan_foreign(tmp_path / "StringIds.parquet", ["id"], ["value"], 10, 5))

@@ -15,8 +15,8 @@ from tests.collectors.nsight_systems.training import BY_TIME_NS, OUTSIDE_NS, OWN
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.trace import attribution, picked
 from warpladder.dashboard.trace import lanes as timeline_lanes
+from warpladder.dashboard.trace import picked
 from warpladder.dashboard.views.calls import query as trace_sums
 from warpladder.dashboard.views.picker import query
 from warpladder.dashboard.views.timeline import query as timeline
@@ -71,11 +71,11 @@ def test_work_of_a_thread_without_a_range_is_attributed_by_time_in_a_column_of_i
 
 
 def test_the_shares_of_device_time_add_up(tmp_path: Path) -> None:
-    found = attribution.shares(load(run_of(tmp_path, training())))
-    assert found == attribution.Shares(STEPS * OWN_NS, STEPS * BY_TIME_NS, OUTSIDE_NS)
+    found = picked.shares(load(run_of(tmp_path, training())))
+    assert found == picked.Shares(STEPS * OWN_NS, STEPS * BY_TIME_NS, OUTSIDE_NS)
     # 1260, 1740 and 30 of 3030 ns.
     assert found.percent == (41.6, 57.4, 1.0)
-    assert attribution.sentence(found) == (
+    assert picked.sentence(found) == (
         "Of the device time, 41.6 % was launched inside NVTX ranges of the launching thread, 57.4 % is attributed by time to a range of "
         "another thread, and 1 % to no range."
     )
@@ -83,7 +83,7 @@ def test_the_shares_of_device_time_add_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parts", [(1, 1, 1), (2, 2, 1), (1, 0, 999_999), (0, 0, 0), (333, 333, 334), (5, 5, 9990)])
 def test_rounded_shares_add_up_too(parts: tuple[int, int, int]) -> None:
-    assert sum(attribution.Shares(*parts).percent) == pytest.approx(100 if any(parts) else 0)
+    assert sum(picked.Shares(*parts).percent) == pytest.approx(100 if any(parts) else 0)
 
 
 def test_variants_of_phases_count_the_work_of_both_threads_picked_and_imported(tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ def test_a_range_whose_work_is_mostly_unattributed_is_not_ranked_and_says_why(tm
     assert row["status"] == "skipped"
     assert row["detail"].startswith("not ranked: 98 % of the device time launched while its ranges were open")
     assert query.not_ranked(data)["variant"].tolist() == ["backward"]
-    assert attribution.shares(data) == attribution.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
+    assert picked.shares(data) == picked.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
 
 
 def test_a_run_that_is_older_than_attribution_by_time_opens_and_ranks_no_rest(tmp_path: Path) -> None:
     data = load(as_older(run_of(tmp_path, training())))
-    assert attribution.shares(data) == attribution.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
+    assert picked.shares(data) == picked.Shares(STEPS * OWN_NS, 0, STEPS * BY_TIME_NS + OUTSIDE_NS)
     assert device_ns(picked.pick(data, PHASES)) == {"data": 10, "forward": 300, "optimizer": 100}
     assert timeline_selection.busy_ns(data.traces, chosen(data, "backward")) == 10
 
@@ -175,8 +175,8 @@ def test_of_a_recorded_training_the_backward_pass_is_ranked_with_its_own_work(
     report: Path, recorded: Callable[[Path], RunData]
 ) -> None:
     data = recorded(report)
-    found = attribution.shares(data)
-    total = sum(int(data.traces.durations(table).sum()) for table in attribution.TABLES if table in data.traces.tables)
+    found = picked.shares(data)
+    total = sum(int(data.traces.durations(table).sum()) for table in picked.TABLES if table in data.traces.tables)
     assert sum(astuple(found)) == total
     assert sum(found.percent) == pytest.approx(100)
     assert found.by_time_ns > 0

@@ -12,8 +12,7 @@ import pytest
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from warpladder.dashboard.core.between_runs import EqualCode, noise_of
 from warpladder.dashboard.core.changes import NotComparable, Options, Side, compare, sentence
-from warpladder.dashboard.core.history import Medians, TimedCell
-from warpladder.dashboard.core.readings import reading
+from warpladder.dashboard.core.history import Medians, TimedCell, reading
 from warpladder.dashboard.core.run_data import RunData
 
 #: Ten variants of one case, and one whose source the user changes.

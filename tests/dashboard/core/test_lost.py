@@ -8,11 +8,9 @@ import pandas as pd
 import pytest
 
 from tests.dashboard.core.test_queries_cells import frame, run_of, samples, variant
-from warpladder.dashboard.core.changes import Comparison, NotComparable, Options, Side, compare, sentence
-from warpladder.dashboard.core.lost import told
+from warpladder.dashboard.core.changes import Comparison, NotComparable, Options, Side, compare, sentence, told
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 
 TIMES = (100, 101, 99, 100, 102, 98)
 BASE, TILE, PEER, PITFALL = "v01_base", "v02_tile", "library", "specimen"

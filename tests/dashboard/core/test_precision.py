@@ -8,19 +8,18 @@ from tests.dashboard.core.test_queries_cells import COLD, run_of, samples, varia
 from tests.dashboard.core.test_queries_compare import steps
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs
-from warpladder.dashboard.core import winners
+from warpladder.dashboard.core import numbers, winners
+from warpladder.dashboard.core import overview as overviews
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.reports.copies import chart as copy_charts
-from warpladder.dashboard.reports.copies import query as copies
-from warpladder.dashboard.ui import numbers
+from warpladder.dashboard.reports import copies
+from warpladder.dashboard.reports import copies as copy_charts
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as ladder
-from warpladder.dashboard.views.ladder import error_chart as pareto
+from warpladder.dashboard.views.ladder import chart as pareto
 from warpladder.dashboard.views.ladder import query as ladders
 from warpladder.dashboard.views.overview import chart as overview
-from warpladder.dashboard.views.overview import query as overviews
 from warpladder.dashboard.views.sizes import chart as sizes
 from warpladder.dashboard.views.sizes import query as over_sizes
 from warpladder.dashboard.views.trust import query as trust
@@ -224,7 +223,7 @@ def test_the_export_has_error_against_time(data: RunData) -> None:
 
 
 def test_speedups_over_the_host_say_its_precision_and_each_variants(data: RunData) -> None:
-    chart = copy_charts.with_and_without_copies(copies.with_and_without_copies(data, "gemm"), look(data), "gemm")
+    chart = copy_charts.chart(copies.with_and_without_copies(data, "gemm"), look(data), "gemm")
     assert chart.title.startswith("Largest speedup over numba_serial · fp32: without the copies, ")
     assert "v05_pipelined · TF32" in {trace.name for trace in chart.figure.data}
 

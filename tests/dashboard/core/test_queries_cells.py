@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from tests.synthetic.made_runs import row
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
-from warpladder.data.bandwidths import HOST_COPY_BYTES
+from warpladder.data.limits import HOST_COPY_BYTES
 from warpladder.data.names import Ceiling, Phase, by_size
 
 COLD = Timing("device", "cold")

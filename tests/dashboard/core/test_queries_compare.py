@@ -5,9 +5,8 @@ import pytest
 from tests.dashboard.core.test_queries_cells import COLD, STEADY, run_of, samples, variant
 from warpladder.dashboard.core import compare, winners
 from warpladder.dashboard.core.axes import Timing, charted_cases, series
-from warpladder.dashboard.core.baseline import baseline_variant, baselines
-from warpladder.dashboard.core.cells import best_config, cells, select
-from warpladder.dashboard.core.noise import noise_floors
+from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells, select
+from warpladder.dashboard.core.compare import noise_floors
 from warpladder.dashboard.core.run_data import RunData
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from warpladder.dashboard.core.compare import verdict
 from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind, median_interval, paired_ratio
-from warpladder.dashboard.core.noise import verdict
 
 
 def test_the_interval_of_ten_samples_runs_from_the_second_to_the_ninth() -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.synthetic import made_runs
-from warpladder.dashboard.core.run_label import label_from, label_of
+from warpladder.dashboard.core.run_index import label_from, label_of
 from warpladder.data import store
 
 INFO = {"label": "", "run_id": "20261124T150127Z-d9cc", "started_at": datetime(2026, 11, 24, 15, 1, tzinfo=UTC)}

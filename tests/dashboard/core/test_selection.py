@@ -6,8 +6,7 @@ from tests.synthetic import made_runs
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import with_speedups
-from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.selection import select
+from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
 from warpladder.data import store
 from warpladder.errors import Error

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, variant
-from warpladder.dashboard.core import staleness
+from warpladder.dashboard.core import suspect
 from warpladder.data import source_text
 
 
@@ -33,7 +33,7 @@ def test_a_variant_is_stale_when_its_source_is_not_what_was_measured(tmp_path: P
         )
         for number, path in enumerate(["same.cu", "changed.cu", "kept.py", "lost.py", "gone.cu", "", "../outside.cu"])
     ]
-    assert staleness.stale_variants(run_of(recorded, []), tmp_path)["source_path"].tolist() == [
+    assert suspect.stale_variants(run_of(recorded, []), tmp_path)["source_path"].tolist() == [
         "changed.cu",
         "lost.py",
         "gone.cu",
@@ -45,11 +45,11 @@ def test_a_variant_is_stale_when_what_its_source_includes_has_changed(tmp_path: 
     (tmp_path / "b.cuh").write_text("helper\n")
     text = '#line 1 "b.cuh"\nhelper\n#line 2 "v01_a.cu"\nkernel\n'
     run = run_of([variant("v01_a", source_path="v01_a.cu", source_text=text, source_sha256=sha256_of(text))], [])
-    assert staleness.stale_variants(run, tmp_path).empty
+    assert suspect.stale_variants(run, tmp_path).empty
     (tmp_path / "b.cuh").write_text("helper v2\n")
-    assert staleness.stale_variants(run, tmp_path)["variant"].tolist() == ["v01_a"]
+    assert suspect.stale_variants(run, tmp_path)["variant"].tolist() == ["v01_a"]
     (tmp_path / "b.cuh").unlink()
-    assert staleness.stale_variants(run, tmp_path)["variant"].tolist() == ["v01_a"]
+    assert suspect.stale_variants(run, tmp_path)["variant"].tolist() == ["v01_a"]
 
 
 def test_a_variant_is_not_stale_when_only_comments_have_changed(tmp_path: Path) -> None:
@@ -58,10 +58,10 @@ def test_a_variant_is_not_stale_when_only_comments_have_changed(tmp_path: Path) 
     (tmp_path / "b.cuh").write_text("/* what\n   all share */\nhelper  // subtracts\n")
     (tmp_path / "v01_a.cu").write_text(now)
     run = run_of([variant("v01_a", source_path="v01_a.cu", source_text=text, source_sha256=sha256_of(text))], [])
-    assert staleness.stale_variants(run, tmp_path).empty
+    assert suspect.stale_variants(run, tmp_path).empty
     for before, after in [("mov //", "add //"), ("mov // %0", "mov // %1"), ("kernel", "//kernel"), ("1'000", "1'001")]:
         (tmp_path / "v01_a.cu").write_text(now.replace(before, after))
-        assert len(staleness.stale_variants(run, tmp_path)) == 1
+        assert len(suspect.stale_variants(run, tmp_path)) == 1
 
 
 @pytest.mark.parametrize(

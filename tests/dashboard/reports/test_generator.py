@@ -16,10 +16,9 @@ from tests.synthetic.made_runs import row, run_row
 from warpladder.dashboard import export
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports.generator import chart as charts
-from warpladder.dashboard.reports.generator import published
-from warpladder.dashboard.reports.generator import query as generator
-from warpladder.dashboard.reports.generator.names import COMPUTE, IN, OUT, REST
+from warpladder.dashboard.reports import generator
+from warpladder.dashboard.reports import generator_chart as charts
+from warpladder.dashboard.reports.generator import COMPUTE, IN, OUT, REST
 from warpladder.dashboard.ui.template import look
 from warpladder.data import store
 from warpladder.data.names import Phase
@@ -179,7 +178,7 @@ def test_a_run_that_does_not_tell_how_it_copies_has_overlapped_ones_where_there_
 
 
 def test_published_seconds_are_those_of_table_4() -> None:
-    table = published.published()
+    table = generator.published()
     assert len(table) == 24  # eight numbers of images by 1, 2 and 4 GPUs a node
     one = table[(table["variant"] == "1 GPU a node") & (table["images"] == 1000)]
     assert one["seconds"].tolist() == [0.278]
@@ -223,7 +222,7 @@ def test_phases_that_are_longer_than_the_whole_fill_the_bar(tmp_path: Path) -> N
 def test_the_chart_over_images_has_our_time_and_the_report_s_and_names_the_fastest_of_its_precision(
     data: RunData, frame: pd.DataFrame
 ) -> None:
-    chart = charts.over_images(generator.of_report(frame), published.published(), look(data, "light"))
+    chart = charts.over_images(generator.of_report(frame), generator.published(), look(data, "light"))
     assert chart.title == "1,000 images take 2.60 ms by v09_graph · fp32; the report's fastest took 224 ms on other hardware"
     lines = {line.name: dict(zip(line.x, line.y, strict=True)) for line in chart.figure.data}
     assert lines["v07_overlapped · fp32"] == {10: 3.0 * MS, 1000: 12.0 * MS}

@@ -12,10 +12,10 @@ from tests.dashboard.reports.test_generator import CASES, row, write
 from tests.dashboard.test_app import Open, open_app
 from warpladder.dashboard import export
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports.generator import executions as queries
-from warpladder.dashboard.reports.generator import executions_chart as charts
-from warpladder.dashboard.reports.generator import names
-from warpladder.dashboard.reports.generator.names import DENSE, DIRECT, IN, LAST, NORMS, OPERANDS, OUT, PRODUCTS
+from warpladder.dashboard.reports import generator
+from warpladder.dashboard.reports import generator as queries
+from warpladder.dashboard.reports import generator_chart as charts
+from warpladder.dashboard.reports.generator import DENSE, DIRECT, IN, LAST, NORMS, OPERANDS, OUT, PRODUCTS
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.ui.template import look
 from warpladder.workloads.api import format_params
@@ -173,13 +173,13 @@ def test_without_kernels_of_the_case_there_is_nothing_to_draw(data: RunData, tmp
 
 def test_kinds_and_rows_are_those_of_the_workload() -> None:
     case, kernels, keys = make_case({"images": 101}), set(), set()
-    for name in dict.fromkeys(variant for variant, _ in names.FIGURES):
+    for name in dict.fromkeys(variant for variant, _ in generator.FIGURES):
         variant = WORKLOAD.variant(name)
         keys |= {(name, format_params(config)) for config in variant.configs}
         kernels |= {launch.kernel for config in variant.configs for launch in variant.launches(case, config)}
-    assert keys == set(names.FIGURES)
-    assert kernels == set(names.KIND_OF) - {"h2d", "d2h"}
-    assert any(each.name == names.FIGURE_6_CASE for each in WORKLOAD.cases)
+    assert keys == set(generator.FIGURES)
+    assert kernels == set(generator.KIND_OF) - {"h2d", "d2h"}
+    assert any(each.name == generator.FIGURE_6_CASE for each in WORKLOAD.cases)
 
 
 def test_the_chart_says_which_mix_is_fastest_and_where_its_time_goes(data: RunData, frame: pd.DataFrame) -> None:
@@ -246,8 +246,8 @@ def test_a_trace_without_copies_is_drawn_too(frame: pd.DataFrame, data: RunData)
 
 
 def test_the_figures_are_exported(data: RunData) -> None:
-    names = [chart.name for chart in export.charts_of(data, topics=["details"])]
-    assert names.count("generator-figures-images-1000") == 1
+    generator = [chart.name for chart in export.charts_of(data, topics=["details"])]
+    assert generator.count("generator-figures-images-1000") == 1
 
 
 def test_the_page_draws_them_with_a_link_to_each_window_on_the_timeline(open_app: Open, folder: Path, written: Written) -> None:

@@ -10,8 +10,8 @@ from tests.synthetic.made_runs import row, run_row
 from tests.synthetic.made_traces import write
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.reports.phases import chart as charts
-from warpladder.dashboard.reports.phases import query as phases
+from warpladder.dashboard.reports import phases
+from warpladder.dashboard.reports import phases as charts
 from warpladder.dashboard.ui.template import look
 from warpladder.data import store
 from warpladder.data.store import RunWriter
@@ -139,7 +139,7 @@ def test_only_workloads_with_phases_are_offered(data: RunData) -> None:
 
 def test_the_chart_says_what_copies_and_host_take(data: RunData) -> None:
     frame = phases.phases(data, "mlp")
-    chart = charts.phases(frame, look(data, "light"), "mlp")
+    chart = charts.chart(frame, look(data, "light"), "mlp")
     assert chart.title == "At batch=800, copies and the host take 73.3 % of v01_program, 50.0 % of v02_kernels"
     assert [bar.name for bar in chart.figure.data] == [
         "forward",

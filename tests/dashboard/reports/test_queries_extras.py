@@ -7,14 +7,10 @@ import pytest
 
 from tests.synthetic import made_runs
 from warpladder.dashboard.core import winners
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.reports.blocks import query as blocks
-from warpladder.dashboard.reports.conflicts import query as conflicts
-from warpladder.dashboard.reports.copies import chart as charts
-from warpladder.dashboard.reports.copies import query as copies
-from warpladder.dashboard.reports.matrices import query as matrices
-from warpladder.dashboard.reports.overheads import query as overheads
+from warpladder.dashboard.reports import blocks, conflicts, copies, matrices, overheads
+from warpladder.dashboard.reports import copies as charts
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import query as ladder
 from warpladder.dashboard.views.sizes import query as sizes
@@ -133,7 +129,7 @@ def test_a_run_without_a_gpu_has_none_of_the_tables_that_need_one(tmp_path_facto
 def test_size_is_the_axis_of_the_copies_where_a_workload_has_one_series(run: RunData) -> None:
     frame = copies.with_and_without_copies(run, "conv2d")
     assert copies.sizes_to_choose(frame, "conv2d") == ((), "")
-    chart = charts.with_and_without_copies(frame, look(run), "conv2d")
+    chart = charts.chart(frame, look(run), "conv2d")
     assert list(chart.figure.layout.xaxis.categoryarray) == ["n=512", "n=1024", "n=2048", "n=4096", "n=8192"]
 
 
@@ -141,7 +137,7 @@ def test_the_copies_of_several_permutations_are_shown_at_one_size_and_first_at_t
     frame = copies.with_and_without_copies(run, "tensor_transpose")
     # The report measured 64x64x64.
     assert copies.sizes_to_choose(frame, "tensor_transpose") == (("n=64", "n=256", "n=512"), "n=64")
-    chart = charts.with_and_without_copies(frame, look(run), "tensor_transpose", size="n=256")
+    chart = charts.chart(frame, look(run), "tensor_transpose", size="n=256")
     assert list(chart.figure.layout.xaxis.categoryarray) == [f"perm={perm}" for perm in made_runs.PERMUTATIONS]
     assert set(chart.data["size"]) == {"n=256"}
     assert chart.title.endswith(", at n=256")

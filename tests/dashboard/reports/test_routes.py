@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 from tests.dashboard.test_app import Open, open_app
 from tests.synthetic import made_runs
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.reports.routes import chart as charts
-from warpladder.dashboard.reports.routes import query
+from warpladder.dashboard.reports import routes
+from warpladder.dashboard.reports import routes as charts
 from warpladder.dashboard.ui.template import look
 from warpladder.data import hand_over, store
 from warpladder.data.store import to_json
@@ -23,7 +23,7 @@ __all__ = ["open_app"]
 pytestmark = pytest.mark.xdist_group("app")
 
 #: Medians in ns by variant, then by case, scope and cache.
-ONE, ROW, REPORT = query.ONE_CASE, query.ROW_CASE, query.REPORT_CASE
+ONE, ROW, REPORT = routes.ONE_CASE, routes.ROW_CASE, routes.REPORT_CASE
 TIMES: Mapping[str, Mapping[tuple[str, str, str], int]] = {
     "v01_padded_tile": {
         (ONE, "operation", "hot"): 9000,
@@ -104,12 +104,12 @@ def data(folder: Path) -> Iterator[RunData]:
 
 @pytest.fixture(scope="module")
 def frame(data: RunData) -> pd.DataFrame:
-    return query.routes(data).set_index("variant", drop=False)
+    return routes.routes(data).set_index("variant", drop=False)
 
 
 def test_routes_stand_from_the_fastest_in_a_row_to_those_without_samples(frame: pd.DataFrame) -> None:
     assert frame["variant"].tolist() == ["pybind11", "v01_padded_tile", "numba_cuda", "pycuda"]
-    assert query.timed(frame)["variant"].tolist() == ["pybind11", "v01_padded_tile", "numba_cuda"]
+    assert routes.timed(frame)["variant"].tolist() == ["pybind11", "v01_padded_tile", "numba_cuda"]
 
 
 def test_a_call_in_a_row_is_a_hundredth_of_a_hundred(frame: pd.DataFrame) -> None:
@@ -143,11 +143,11 @@ def test_a_route_that_was_skipped_says_why(frame: pd.DataFrame) -> None:
 
 
 def test_another_workload_has_no_routes(tmp_path: Path) -> None:
-    assert query.routes(load(store.open_run(made_runs.write(tmp_path, rounds=6, workloads=("conv2d",))))).empty
+    assert routes.routes(load(store.open_run(made_runs.write(tmp_path, rounds=6, workloads=("conv2d",))))).empty
 
 
 def test_the_chart_has_two_bars_a_route_and_names_the_fastest_and_the_slowest(frame: pd.DataFrame, data: RunData) -> None:
-    chart = charts.routes(query.timed(frame), look(data))
+    chart = charts.chart(routes.timed(frame), look(data))
     assert chart.title == "In a row, a call takes 2.00 µs by pybind11 and 30.0 µs by numba_cuda"
     one, row = chart.figure.data
     assert (one.name, row.name) == ("one call", "each of 100 in a row")

@@ -11,8 +11,8 @@ import warpladder
 from tests import hostile_run
 from tests.synthetic import made_runs
 from warpladder.dashboard import export
-from warpladder.dashboard.session.errors import RunError
 from warpladder.dashboard.session.run import Run
+from warpladder.dashboard.session.table import RunError
 from warpladder.data import store
 
 
@@ -103,12 +103,12 @@ def _title(figure: Any) -> str:
 def test_the_figures_are_those_of_the_export(run: Run) -> None:
     exported = {chart.name: chart for chart in export.charts_of(run._data, topics=("comparisons",))}
     drawn = {
-        "ladder-conv2d-n-8192-device-cold": run.ladder("conv2d"),
-        "ladder-conv2d-n-8192-device-hot": run.ladder("conv2d", "n=8192", cache="hot"),
-        "ladder-tensor-transpose-n-512-perm-021-device-cold": run.ladder("tensor_transpose", "n=512,perm=021"),
-        "sizes-conv2d-device-cold-median-time": run.sizes("conv2d"),
-        "sizes-conv2d-device-cold-percent-of-floor": run.sizes("conv2d", "percent_of_floor"),
-        "sizes-tensor-transpose-perm-021-device-cold-median-time": run.sizes("tensor_transpose", series="perm=021"),
+        "ladder-conv2d-n-8192-device-cold": run.plot.ladder("conv2d"),
+        "ladder-conv2d-n-8192-device-hot": run.plot.ladder("conv2d", "n=8192", cache="hot"),
+        "ladder-tensor-transpose-n-512-perm-021-device-cold": run.plot.ladder("tensor_transpose", "n=512,perm=021"),
+        "sizes-conv2d-device-cold-median-time": run.plot.sizes("conv2d"),
+        "sizes-conv2d-device-cold-percent-of-floor": run.plot.sizes("conv2d", "percent_of_floor"),
+        "sizes-tensor-transpose-perm-021-device-cold-median-time": run.plot.sizes("tensor_transpose", series="perm=021"),
     }
     for name, figure in drawn.items():
         chart, own = exported[name], json.loads(figure.to_json())
@@ -120,21 +120,21 @@ def test_the_figures_are_those_of_the_export(run: Run) -> None:
 
 def test_the_roofline_is_that_of_the_export(run: Run) -> None:
     drawn = next(chart for chart in export.charts_of(run._data, topics=("roofline",)) if "conv2d" in chart.name)
-    assert _title(run.roofline("conv2d")) == drawn.title
+    assert _title(run.plot.roofline("conv2d")) == drawn.title
 
 
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda run: run.ladder(), "has 2 workloads; give workload= one of 'tensor_transpose', 'conv2d'"),
-        (lambda run: run.ladder("conv3d"), "no such workload; it has 'conv2d'"),
-        (lambda run: run.ladder("conv2d", "n=511"), "no such case; it has 'n=512'"),
-        (lambda run: run.ladder("conv2d", "shape=513x1027"), "no variant was timed in device cold"),
-        (lambda run: run.ladder("conv2d", scope="devise"), "conv2d was not timed so; timed are device cold, device hot"),
+        (lambda run: run.plot.ladder(), "has 2 workloads; give workload= one of 'tensor_transpose', 'conv2d'"),
+        (lambda run: run.plot.ladder("conv3d"), "no such workload; it has 'conv2d'"),
+        (lambda run: run.plot.ladder("conv2d", "n=511"), "no such case; it has 'n=512'"),
+        (lambda run: run.plot.ladder("conv2d", "shape=513x1027"), "no variant was timed in device cold"),
+        (lambda run: run.plot.ladder("conv2d", scope="devise"), "conv2d was not timed so; timed are device cold, device hot"),
         (lambda run: run.table(scope="devise"), "nothing was timed so; timed are device cold, device hot"),
-        (lambda run: run.sizes("conv2d", "speed"), "no such metric; it has 'speedup'"),
-        (lambda run: run.sizes("tensor_transpose", series="perm=013"), "no such series"),
-        (lambda run: run.sizes("tensor_transpose", "gflop_per_s"), "has no gflop_per_s"),
+        (lambda run: run.plot.sizes("conv2d", "speed"), "no such metric; it has 'speedup'"),
+        (lambda run: run.plot.sizes("tensor_transpose", series="perm=013"), "no such series"),
+        (lambda run: run.plot.sizes("tensor_transpose", "gflop_per_s"), "has no gflop_per_s"),
         (lambda run: run.compare(run, scope="nothing"), "have no cell in common"),
     ],
 )
@@ -146,7 +146,7 @@ def test_what_a_run_does_not_have_is_said_in_one_line(run: Run, ask: Any, said: 
 
 def test_a_comparison_counts_the_cells_and_draws_them(folder: Path) -> None:
     made_runs.write(folder, "again", label="again", rounds=12, seed=99)
-    found = warpladder.open_run("again", data_dir=folder).compare("on the GPU")
+    found = warpladder.open_run("on the GPU", data_dir=folder).compare("again")
     assert found.a.startswith("on the GPU") and found.b.startswith("again")
     table = found.table()
     assert len(table) == len(found.found.changes) and set(table["verdict"]) <= {"slower", "unchanged", "faster", "unknown"}
@@ -157,8 +157,8 @@ def test_a_comparison_counts_the_cells_and_draws_them(folder: Path) -> None:
 def test_runs_of_other_devices_are_compared_when_that_is_asked_for(run: Run, folder: Path) -> None:
     host = warpladder.open_run("on the host", data_dir=folder)
     with pytest.raises(RunError, match="give any_device=True"):
-        host.compare(run)
-    assert len(host.compare(run, scope="operation", any_device=True).table())
+        run.compare(host)
+    assert len(run.compare(host, scope="operation", any_device=True).table())
 
 
 def test_the_answer_is_that_of_the_command(run: Run) -> None:

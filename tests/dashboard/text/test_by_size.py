@@ -11,8 +11,7 @@ from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import by_size, summary
 from warpladder.data import store
-from warpladder.data.diagnostics import diagnostic_row
-from warpladder.data.names import Source
+from warpladder.data.names import Source, diagnostic_row
 
 #: Microseconds by variant, config and n. `even` is as fast as `slow` at n=2; `odd` fails at n=3; `cheat` is distrusted at n=1.
 TIMES = {

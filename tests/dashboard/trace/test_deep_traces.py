@@ -13,23 +13,23 @@ from tests.collectors.nsight_systems.reports import call, copy, kernel, nvtx, sm
 from tests.limits import cpu_seconds
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.reports.generator import executions as generator_timeline
-from warpladder.dashboard.reports.phases import query as phases
+from warpladder.dashboard.reports import generator as generator_timeline
+from warpladder.dashboard.reports import phases
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.trace import ranges as trace_ranges
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, build
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.calls import kernels as trace_kernels
+from warpladder.dashboard.views.calls import query as trace_kernels
 from warpladder.dashboard.views.calls import query as trace_sums
-from warpladder.dashboard.views.picker import suggestions
+from warpladder.dashboard.views.picker import query
 from warpladder.dashboard.views.timeline import chart as charts
-from warpladder.dashboard.views.timeline import detail as timeline_detail
 from warpladder.dashboard.views.timeline import query as timeline
+from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.selection import Chosen
 from warpladder.dashboard.views.transfers import query as transfers
-from warpladder.dashboard.views.trust import copies
+from warpladder.dashboard.views.trust.query import rounds
 from warpladder.data import store
 
 DEEP = 100_000
@@ -78,11 +78,11 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         *(lambda data, name=name: trace_sums.summary(data, name) for name in trace_sums.SUMMARIES),
         trace_samples.extents,
         transfers.stages,
-        copies.rounds,
+        rounds,
         phases.workloads,
         lambda data: generator_timeline.executions(data, "images=1"),
         picked.texts,
-        suggestions.suggestions,
+        query.suggestions,
     ],
     ids=[*trace_sums.SUMMARIES, "parts", "stages", "rounds", "phases", "generator", "texts", "suggestions"],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.limits import cpu_seconds
-from warpladder.dashboard.trace.kernel_names import short_names
+from warpladder.dashboard.trace.describe import short_names
 
 
 @pytest.mark.parametrize(

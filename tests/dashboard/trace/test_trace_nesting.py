@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from tests.limits import cpu_seconds
 from warpladder.dashboard.core.traces import NONE
-from warpladder.dashboard.trace import nesting as trace_nesting
-from warpladder.dashboard.trace import windows as trace_windows
-from warpladder.dashboard.trace.layers import layers
-from warpladder.dashboard.trace.nesting import RangeSpans
-from warpladder.dashboard.trace.ranges import nearest
-from warpladder.dashboard.trace.windows import Windows
+from warpladder.dashboard.trace import ranges as trace_nesting
+from warpladder.dashboard.trace import ranges as trace_windows
+from warpladder.dashboard.trace.lanes import layers
+from warpladder.dashboard.trace.ranges import RangeSpans, Windows, nearest
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=40)
 Trees = st.integers(1, 40).flatmap(lambda size: st.tuples(*(st.integers(-1, place - 1) for place in range(size))))

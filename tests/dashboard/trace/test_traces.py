@@ -15,7 +15,7 @@ from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import GEMM, HOSTILE
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.traces import GRAPH, lookup
-from warpladder.dashboard.trace import overlap
+from warpladder.dashboard.trace import samples
 from warpladder.dashboard.trace.describe import describe, rounded
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.calls import chart as call_charts
@@ -239,7 +239,7 @@ def test_a_number_is_rounded_as_it_is_written_however_great(values: list[int], b
 
 def test_overlapping_intervals_count_once() -> None:
     start, end = np.array([10, 0, 5, 30, 12]), np.array([20, 8, 9, 40, 15])
-    assert overlap.union_ns(start, end) == 9 + 10 + 10
+    assert samples.union_ns(start, end) == 9 + 10 + 10
 
 
 def test_a_speedup_shrinks_by_launch_and_copies_and_a_copy_pays_after_some_reuses(tmp_path: Path) -> None:

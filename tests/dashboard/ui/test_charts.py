@@ -10,16 +10,17 @@ import pytest
 
 from tests import hostile_run
 from tests.synthetic import made_runs, made_sweeps, made_traces
+from warpladder.dashboard.core import numbers
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.ui import numbers, ticks
+from warpladder.dashboard.ui import template
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as ladder
 from warpladder.dashboard.views.ladder import query as ladders
 from warpladder.dashboard.views.sizes import chart as sizes
 from warpladder.dashboard.views.sizes import query as over_sizes
-from warpladder.dashboard.views.trust import distribution_chart as distribution
+from warpladder.dashboard.views.trust import chart as distribution
 from warpladder.data import store
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -70,17 +71,17 @@ def test_no_number_is_written_with_an_exponent() -> None:
 
 
 def test_ticks_stand_at_round_numbers() -> None:
-    linear = ticks.ticks(0, 870_000, numbers.format_duration, logarithmic=False)
+    linear = template.ticks(0, 870_000, numbers.format_duration, logarithmic=False)
     assert linear["ticktext"] == ["0", "200 µs", "400 µs", "600 µs", "800 µs"]
-    logarithmic = ticks.ticks(2_000, 40_000, numbers.format_duration, logarithmic=True)
+    logarithmic = template.ticks(2_000, 40_000, numbers.format_duration, logarithmic=True)
     assert {"2 µs", "5 µs", "10 µs", "20 µs", "50 µs"} <= set(logarithmic["ticktext"])
 
 
 def test_labels_of_values_close_together_make_room_for_each_other() -> None:
-    assert ticks.apart([10, 100, 880, 1000, 2224, 2512, 4856, 5248]) == [10, 100, 880, 2224, 4856]
-    assert ticks.apart([4, 4]) == [4]
+    assert template.apart([10, 100, 880, 1000, 2224, 2512, 4856, 5248]) == [10, 100, 880, 2224, 4856]
+    assert template.apart([4, 4]) == [4]
     doubling = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
-    assert ticks.apart(doubling) == doubling
+    assert template.apart(doubling) == doubling
 
 
 @pytest.mark.thorough

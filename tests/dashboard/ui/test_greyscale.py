@@ -7,8 +7,7 @@ import pytest
 
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.ui.greyscale import APART, lightness, patterns
-from warpladder.dashboard.ui.template import Chart
+from warpladder.dashboard.ui.template import APART, Chart, lightness, patterns
 from warpladder.data import store
 
 #: One has a trace and many configs of each variant, the other library peers and several precisions.

@@ -12,7 +12,6 @@ from streamlit.testing.v1 import AppTest
 from tests.dashboard.pages import lead
 from warpladder.dashboard.ui import ideas
 from warpladder.data import store
-from warpladder.data.ideas import IDEAS, Idea, kernel_of
 from warpladder.installation import ROOT
 
 RUN: Final = store.find_run("H200 conv2d", [store.RECORDED]).run_id
@@ -45,10 +44,10 @@ def test_the_ladder_names_the_ideas_of_a_rung_and_a_click_shows_the_page(
     query = {"run": RUN, "workload": "conv2d"}
     app = ladder_of("v10_stacked_warps", monkeypatch, tmp_path, **query)
     expected = [
-        "16 bytes an access",
-        "All loads first",
         "Halo from neighbouring warps and lanes",
+        "All loads first",
         "Sliding window in registers",
+        "16 bytes an access",
     ]
     assert titles(app) == expected
     assert "A thread owns a few columns" not in words(app)
@@ -73,17 +72,19 @@ def test_a_rung_of_the_user_s_own_has_no_ideas_even_with_the_names_of_ours(
     assert titles(app) == []
 
 
-@pytest.mark.parametrize("idea", IDEAS, ids=lambda idea: idea.name)
-def test_the_package_has_every_page_and_links_lead_to_the_ladder_only(idea: Idea) -> None:
-    text = ideas.text_of(ideas.PAGES / f"{idea.name}.md")
+@pytest.mark.parametrize("idea", map(ideas.read, sorted(ideas.PAGES.glob("*.md"))), ids=lambda idea: idea.name)
+def test_the_package_has_every_page_and_links_lead_to_the_ladder_only(idea: ideas.Idea) -> None:
+    text = ideas.text_of(idea)
     assert not text.startswith("# ") and "\n## When it pays\n" in text
-    rungs = {f"(ladder?workload={name}&variant={variant})" for name, found in idea.rungs.items() for variant in found}
+    rungs = {f"(ladder?workload={name}&variant={variant})" for _, name, variant in idea.rungs}
     assert {f"({part.partition(')')[0]})" for part in text.split("](")[1:]} == rungs
 
 
 def test_a_link_to_a_page_is_its_text_and_code_has_one_colour(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    kernel = kernel_of("conv2d", "v03_coalesced")
-    page.write_text(f"# Title\n\nSee [all\nloads](loads-first.md), [`v03`](../../{kernel}).\n\n```cpp\na[i] = (b);\n```\n")
-    shown = "\nSee all\nloads, [`v03`](ladder?workload=conv2d&variant=v03_coalesced).\n\n```text\na[i] = (b);\n```\n"
-    assert ideas.text_of(page) == shown
+    kernel = "workloads/conv2d/kernels/v03_coalesced.cu"
+    page.write_text(
+        f"# Title\n\nA limit.\n\nSee [all\nloads](loads-first.md), [`v03`](../../{kernel}).\n\n```cpp\na[i] = (b);\n```\n"
+    )
+    shown = "See all\nloads, [`v03`](ladder?workload=conv2d&variant=v03_coalesced).\n\n```text\na[i] = (b);\n```\n"
+    assert ideas.text_of(ideas.read(page)) == shown

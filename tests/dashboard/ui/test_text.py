@@ -2,7 +2,6 @@
 
 import pytest
 
-from warpladder.dashboard.core.run_data import without_exponents
 from warpladder.dashboard.ui.text import plain
 
 WORD_JOINER = "\u2060"
@@ -32,16 +31,3 @@ def test_any_other_name_has_every_mark_escaped_and_nothing_added(name: str) -> N
 
 def test_lines_become_one() -> None:
     assert plain("a\n# b\n\n- c") == "a \\# b \\- c"
-
-
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        ("7.12e+04 GB/s, where memory was measured to copy 4.26e+03 GB/s", "71,200 GB/s, where memory was measured to copy 4,260 GB/s"),
-        ("1.1e+03 GFLOP", "1,100 GFLOP"),
-        ("relative L2 error 3.1e-05 is above 2e-06", "relative L2 error 3.1e-05 is above 2e-06"),
-        ("kernel 1e+05x, v1.2e+03, size_2e+03", "kernel 1e+05x, v1.2e+03, size_2e+03"),
-    ],
-)  # fmt: skip
-def test_a_large_number_of_a_stored_text_has_no_exponent(written: str, shown: str) -> None:
-    assert without_exponents(written) == shown

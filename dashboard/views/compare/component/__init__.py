@@ -11,7 +11,7 @@ from typing import Any, Final
 import streamlit as st
 
 from warpladder.dashboard.ui.template import Tones
-from warpladder.dashboard.views.compare.sources import Row
+from warpladder.dashboard.views.compare.query import Row
 
 _HERE: Final = Path(__file__).resolve().parent
 _HTML: Final = """

@@ -11,8 +11,7 @@ from typing import Any, Final
 import streamlit as st
 
 from warpladder.dashboard.ui.template import Tones
-from warpladder.dashboard.views.timeline.search import MOST_CHARACTERS, Found
-from warpladder.dashboard.views.timeline.selection import ChosenSpan
+from warpladder.dashboard.views.timeline.selection import MOST_CHARACTERS, ChosenSpan, Found
 
 _HERE: Final = Path(__file__).resolve().parent
 _MOST_STEPS: Final = 1_000

@@ -124,7 +124,7 @@ def test_the_page_lists_what_is_wrong_or_lost_without_a_click(open_app: Open, br
 
 
 def test_a_run_compared_from_python_shows_what_is_lost(broken: Path) -> None:
-    found = warpladder.open_run("change", data_dir=broken).compare("main")
+    found = warpladder.open_run("main", data_dir=broken).compare("change")
     assert "wrong or lost" in found.sentence and f"FAILED: conv2d n=1024 {WRONG}[" in str(found)
     assert "wrong_result: off by 1" in found._repr_html_()
     assert set(found.lost()["status"]) == {"wrong_result", "lost"} and found.lost()["fails"].all()

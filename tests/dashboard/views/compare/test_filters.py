@@ -7,11 +7,11 @@ import pytest
 
 from tests.dashboard.core.test_changes import MINE, OTHERS, run
 from tests.synthetic import made_sweeps
-from warpladder.dashboard.core import counted
 from warpladder.dashboard.core.changes import Side, compare
+from warpladder.dashboard.core.counters import side_by_side
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.compare import chart, clouds_chart
+from warpladder.dashboard.views.compare import chart
 from warpladder.dashboard.views.compare.query import Filter, chosen, clouds, only, written
 from warpladder.data import store
 
@@ -54,7 +54,7 @@ def test_the_clouds_are_the_samples_of_both_sides() -> None:
     assert worst.variant == MINE and samples.groupby("side")["duration_ns"].median().to_dict() == {"A": 1000, "B": 1200}
     # One sample far from all others does not stretch the axis.
     far = samples.assign(duration_ns=samples["duration_ns"].where(samples.index != 3, 1_000_000))
-    drawn = clouds_chart.clouds(far, worst, look(B))
+    drawn = chart.clouds(far, worst, look(B))
     assert max(drawn.figure.data[0].y) < 25
     assert "triangle-up" in list(drawn.figure.data[0].marker.symbol)
     assert "1 beyond the axis" in drawn.note and "B takes 1.200 (" in drawn.title
@@ -76,9 +76,9 @@ def test_counters_of_both_runs_come_with_the_important_ones_first(tmp_path: Path
     )
     other = replace(data, counters=counters)
     cell = ("v01_simple", "")
-    found = counted.side_by_side(data, other, made_sweeps.WORKLOAD, made_sweeps.CASE, cell, cell)
+    found = side_by_side(data, other, made_sweeps.WORKLOAD, made_sweeps.CASE, cell, cell)
     assert (found[0].name, found[0].unit, found[0].b) == ("time under the profiler", "ns", 5e5)
     assert found[0].ratio == pytest.approx(5e5 / found[0].a) != 1
     assert found[0].group == "speed of light"
     without = replace(data, counters=data.counters.iloc[:0])
-    assert counted.side_by_side(data, without, made_sweeps.WORKLOAD, made_sweeps.CASE, cell, cell) == ()
+    assert side_by_side(data, without, made_sweeps.WORKLOAD, made_sweeps.CASE, cell, cell) == ()

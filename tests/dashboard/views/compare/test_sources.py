@@ -1,6 +1,6 @@
 """Two sources line by line."""
 
-from warpladder.dashboard.views.compare.sources import Line, Row, rows
+from warpladder.dashboard.views.compare.query import Line, Row, rows
 
 
 def told(found: tuple[Row, ...]) -> list[tuple[str, str]]:

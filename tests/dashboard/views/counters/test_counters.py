@@ -14,8 +14,8 @@ from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.counters import chart as charts
+from warpladder.dashboard.views.counters import query
 from warpladder.dashboard.views.counters import query as queries
-from warpladder.dashboard.views.counters import words
 from warpladder.data import metrics, store
 
 __all__ = ["open_app"]
@@ -65,8 +65,8 @@ def test_variants_stand_in_the_order_of_the_ladder_with_every_config(data: RunDa
 def test_of_many_variants_those_of_most_time_are_drawn_and_that_is_said(data: RunData) -> None:
     frame = best(data)
     assert list(queries.most_time(frame, 2)["variant"]) == ["v01_simple", "v03_shared"], "900 and 400 µs"
-    assert words.how_counted(data, 2, 5).endswith("The 2 variants with the most time are drawn, out of 5.")
-    assert "drawn" not in words.how_counted(data, 5, 5)
+    assert query.how_counted(data, 2, 5).endswith("The 2 variants with the most time are drawn, out of 5.")
+    assert "drawn" not in query.how_counted(data, 5, 5)
 
 
 def test_launches_of_one_execution_are_weighted_by_their_time_and_their_bytes_added_up(data: RunData) -> None:
@@ -122,9 +122,9 @@ def test_the_part_of_memory_is_named_only_where_it_is_close_to_the_busiest(tmp_p
 def test_the_unit_that_is_named_has_its_own_figure(tmp_path: Path) -> None:
     """As for a copy on an H200: DRAM is the busiest part in the sum, and L2 by its own count."""
     row = one(tmp_path, percents(20, 72, 72, 88, 30))
-    assert words.verdict(row) == "runs at 72.0 % of DRAM throughput, short of a roof"
+    assert query.verdict(row) == "runs at 72.0 % of DRAM throughput, short of a roof"
     near = one(tmp_path / "near", percents(20, 79, 30, 81, 60))
-    assert words.verdict(near) == "runs at 81.0 % of L2 throughput: memory-bound"
+    assert query.verdict(near) == "runs at 81.0 % of L2 throughput: memory-bound"
 
 
 def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path:
 
 def test_verdicts_in_words(data: RunData, tmp_path: Path) -> None:
     frame = best(data)
-    said = {row["variant"]: words.verdict(row) for row in frame.to_dict("records")}
+    said = {row["variant"]: query.verdict(row) for row in frame.to_dict("records")}
     assert said["v05_swizzled"] == "runs at 90.0 % of DRAM throughput: memory-bound"
     assert said["v04_padded"] == "runs at 86.0 % of compute throughput: compute-bound"
     assert said["v01_simple"] == (
@@ -143,13 +143,13 @@ def test_verdicts_in_words(data: RunData, tmp_path: Path) -> None:
     )
     assert said["v03_shared"].startswith("runs at 71.0 % of L1 throughput, short of a roof; 45.0 % of its time")
     few = one(tmp_path, {**percents(1, 2, 2, 2, 1), metrics.WAVES: 0.24})
-    assert "its 0.240 waves do not fill the device" in words.verdict(few)
-    assert words.verdict(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the roofs of the device"
+    assert "its 0.240 waves do not fill the device" in query.verdict(few)
+    assert query.verdict(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the roofs of the device"
 
 
 def test_the_answer_leaves_ceilings_out(data: RunData) -> None:
     frame = best(data)
-    assert words.answer(frame) == (
+    assert query.answer(frame) == (
         "v05_swizzled, the fastest, runs at 90.0 % of DRAM throughput: memory-bound. "
         "The others: 1 compute-bound, 1 latency-bound, 1 short of a roof."
     )
@@ -162,12 +162,12 @@ def test_the_fastest_is_that_of_the_samples_and_not_of_one_profiled_execution(da
     rows = [(*cell, sources[cell[0]], ns) for cell, ns in times.items()] + [("v03_shared", "", "another", 1.0)]
     frame = queries.best(data, WORKLOAD, CASE, pd.DataFrame(rows, columns=["variant", "config", "source_sha256", "timed_ns"]))
     assert frame.set_index("variant")["config"]["v04_padded"] == "tile=16"
-    assert words.answer(frame).startswith("v04_padded, the fastest, ")
-    assert words.where_timed(frame, "“X”") == " The fastest and its config by the samples of “X”."
-    assert words.where_timed(best(data), "").endswith("by the samples of this run.")
+    assert query.answer(frame).startswith("v04_padded, the fastest, ")
+    assert query.where_timed(frame, "“X”") == " The fastest and its config by the samples of “X”."
+    assert query.where_timed(best(data), "").endswith("by the samples of this run.")
     untimed = best(load(store.open_run(folder / "counters alone")))
-    assert words.answer(untimed).startswith("v05_swizzled, with the least time under the profiler, ")
-    assert words.where_timed(untimed, "") == ""
+    assert query.answer(untimed).startswith("v05_swizzled, with the least time under the profiler, ")
+    assert query.where_timed(untimed, "") == ""
 
 
 def test_stalls_are_shares_of_a_warps_time(data: RunData) -> None:
@@ -187,7 +187,7 @@ def test_a_run_without_counters_has_none(folder: Path) -> None:
 
 def test_charts_show_each_variant_and_the_limits(data: RunData) -> None:
     frame = best(data)
-    chart = charts.speed_of_light(frame, look(data), WORKLOAD, CASE, words.how_counted(data))
+    chart = charts.speed_of_light(frame, look(data), WORKLOAD, CASE, query.how_counted(data))
     assert [list(bars.x) for bars in chart.figure.data] == [
         [20, 12, 30, 86, 20], [93, 45, 72, 41, 90], [93, 40, 55, 31, 90],
     ]  # fmt: skip

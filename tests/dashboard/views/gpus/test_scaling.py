@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from tests.dashboard.core.test_queries_cells import COLD, frame, run_of, samples, variant
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.reports.generator import guidance as gpu_guidance
-from warpladder.dashboard.reports.generator import published
+from warpladder.dashboard.reports import generator
+from warpladder.dashboard.reports import generator as gpu_guidance
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.gpus import chart as charts
-from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import chart as gpu_counts
 from warpladder.dashboard.views.gpus import query as queries
 from warpladder.data.names import Phase, nccl_allreduce
 
@@ -151,14 +151,14 @@ def test_the_best_number_of_a_case_is_marked_and_what_is_tied_with_it() -> None:
     }  # fmt: skip
     slow = found[(found["case"] == "n=2") & (found["ranks"] == 4)]
     assert only(slow)["over_best"] == 1.25
-    chart = gpu_counts.best_counts(found, None, published.table_4(), look(scaled(alone, together)))
+    chart = gpu_counts.best_counts(found, None, generator.table_4(), look(scaled(alone, together)))
     assert chart.title == "w, v01_a: 1 or 2 GPUs are best up to n=1, 2 above"
 
 
 def test_where_no_number_is_slower_the_map_says_that_all_are_tied() -> None:
     two = ranked("v01_a", [50] * 6, [92, 95, 100, 102, 105, 108])
     made = scaled(samples("v01_a", [98, 99, 100, 101, 102, 103]), two)
-    chart = gpu_counts.best_counts(queries.crossover(made, "w", COLD, "v01_a"), None, published.table_4(), look(made))
+    chart = gpu_counts.best_counts(queries.crossover(made, "w", COLD, "v01_a"), None, generator.table_4(), look(made))
     assert chart.title == "w, v01_a: 1 and 2 GPUs are tied at every size"
 
 
@@ -278,11 +278,11 @@ def test_a_variant_without_phases_has_no_shares() -> None:
 
 
 def test_the_reports_advice_changes_at_200_images_and_beyond_1000() -> None:
-    assert [published.advised(images) for images in (10, 199, 200, 1000, 1001, 5248)] == [1, 1, 2, 2, 4, 4]
+    assert [generator.advised(images) for images in (10, 199, 200, 1000, 1001, 5248)] == [1, 1, 2, 2, 4, 4]
 
 
 def test_table_4_has_the_best_number_of_gpus_a_node_for_its_eight_sizes() -> None:
-    table = published.table_4()
+    table = generator.table_4()
     best = dict(table.loc[table["best"], ["images", "per_node"]].to_numpy().tolist())
     assert best == {10: 1, 100: 1, 880: 2, 1000: 2, 2224: 4, 2512: 4, 4856: 4, 5248: 4}
     row = table[(table["images"] == 880) & (table["per_node"] == 1)]
@@ -322,7 +322,7 @@ def test_a_number_of_ranks_with_fewer_than_six_samples_is_neither_best_nor_slowe
     data = scaled(samples("v01_a", HUNDRED), ranked("v01_a", [50] * 5, [50] * 5))
     crossover = queries.crossover(data, "w", COLD, "v01_a")
     assert {count: row["place"] for count, row in by_ranks(crossover).items()} == {1: "best", 2: "unknown"}
-    chart = gpu_counts.best_counts(crossover, None, published.table_4().head(0), look(data))
+    chart = gpu_counts.best_counts(crossover, None, generator.table_4().head(0), look(data))
     assert chart.title == "w, v01_a: 1 GPU is best at every size"
     assert "of only 5 samples" in str(chart.figure.data[0].hovertext)
     assert (
@@ -339,5 +339,5 @@ def test_a_distrusted_variant_is_not_the_one_that_is_shown_and_names_no_best_num
     assert queries.variant_to_show(queries.scaling(data, "w", COLD)) == "v01_a"
     crossover = queries.crossover(data, "w", COLD, "v02_b")
     assert set(crossover["place"]) == {"unknown"}
-    title = gpu_counts.best_counts(crossover, None, published.table_4().head(0), look(data)).title
+    title = gpu_counts.best_counts(crossover, None, generator.table_4().head(0), look(data)).title
     assert title == "w, v02_b: no number is best; each time is distrusted: above_ceiling"

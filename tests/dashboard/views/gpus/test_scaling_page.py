@@ -9,15 +9,15 @@ from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.views.gpus.test_scaling import HUNDRED, case, ranked, scaled
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.reports.generator import guidance as gpu_guidance
-from warpladder.dashboard.reports.generator import published
+from warpladder.dashboard.reports import generator
+from warpladder.dashboard.reports import generator as gpu_guidance
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.gpus import chart as charts
-from warpladder.dashboard.views.gpus import counts_chart as gpu_counts
+from warpladder.dashboard.views.gpus import chart as gpu_counts
 from warpladder.dashboard.views.gpus import query as queries
 from warpladder.data import store
 
@@ -71,7 +71,7 @@ def test_the_map_stands_beside_the_reports_table_and_its_advice(data: RunData) -
     assert name == "v12_wgmma"
     finding = gpu_guidance.finding(every[every["variant"] == name])
     crossover = queries.crossover(data, "gan_tconv", view, name)
-    chart = gpu_counts.best_counts(crossover, finding, published.table_4(), look(data))
+    chart = gpu_counts.best_counts(crossover, finding, generator.table_4(), look(data))
     # On 4 GPUs 5,248 images take 3 x 140 + 30 us and 5,248 / 4 copies of 49,152 bytes at 39.6 GB/s, on 2 half as many at 55.
     assert chart.title == "gan_tconv, v12_wgmma · TF32: 1 GPU is best up to images=100, 2 up to images=1000, 4 above"
     assert (

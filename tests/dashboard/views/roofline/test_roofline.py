@@ -10,9 +10,8 @@ import pytest
 from tests.dashboard.core.test_queries_cells import BY_SIZE, COLD, frame, run_of, samples, variant, with_ceilings
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
-from warpladder.dashboard.core.records import records
+from warpladder.dashboard.core.cell import Timing, records
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.timing import Timing
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.roofline import chart as charts

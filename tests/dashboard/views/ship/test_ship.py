@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tests.synthetic.made_runs import row, run_row, write_tables
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.timing import Timing
-from warpladder.dashboard.views.ship import dispatch, query, words
+from warpladder.dashboard.views.ship import code, dispatch, query
 from warpladder.data import store
 from warpladder.data.store import to_json
 
@@ -127,7 +126,7 @@ def test_the_regret_is_that_of_the_best_set_of_each_size(found: query.Contest) -
     assert (three.worst.value, three.worst_case) == (pytest.approx(1), "n=1600")
     assert three.mean.value == pytest.approx(100 * (1.01**0.25 - 1))
     assert query.recommended((one, two, three)) == three
-    assert words.answer(found, two) == (
+    assert code.answer(found, two) == (
         "Ship v02_middle and v03_large: at most 10.0 % slower than the fastest, 4.08 % on average over 4 cases."
     )
 
@@ -204,7 +203,7 @@ def test_a_crossing_is_as_wide_as_two_rules_of_interpolation_differ() -> None:
     power = 100 * 8.8 ** (math.log(2) / (math.log(2) + math.log(2)))
     line = 100 + 780 * 10 / (10 + 100)
     assert rises and (size.value, size.low, size.high) == (pytest.approx(power), pytest.approx(line), pytest.approx(power))
-    assert words.crossover(size, (100, 880)) == "between 100 and 880, interpolated 171 to 297"
+    assert code.crossover(size, (100, 880)) == "between 100 and 880, interpolated 171 to 297"
 
 
 def test_a_crossover_names_the_measured_sizes_around_it(data: RunData, found: query.Contest) -> None:
@@ -212,17 +211,17 @@ def test_a_crossover_names_the_measured_sizes_around_it(data: RunData, found: qu
     assert first.between == (100, 400) and 100 < first.size.low <= first.size.value < first.size.high < 400
     plan = dispatch.dispatch(data, found, ("v01_small", "v02_middle", "v03_large"), 0.0)
     assert [branch.between for branch in plan.branches] == [(100, 400), (1600, 6400), (0, math.inf)]
-    assert words.crossover(Estimate(2048, 0, 4000), (0, 4096)) == "below 4096, interpolated up to 4000"
-    assert words.crossover(Estimate(2048, 1500, math.inf), (1024, math.inf)) == "above 1024, interpolated from 1500"
-    assert words.crossover(Estimate(2048, 0, math.inf), (0, math.inf)) == "at any size, by the intervals of the ratio"
+    assert code.crossover(Estimate(2048, 0, 4000), (0, 4096)) == "below 4096, interpolated up to 4000"
+    assert code.crossover(Estimate(2048, 1500, math.inf), (1024, math.inf)) == "above 1024, interpolated from 1500"
+    assert code.crossover(Estimate(2048, 0, math.inf), (0, math.inf)) == "at any size, by the intervals of the ratio"
 
 
 def test_a_loss_in_a_sentence_is_not_less_than_in_the_table(found: query.Contest) -> None:
     """305 % was `at most 300 %`, with two digits."""
     (shipped, *_) = query.shipments(found)
     large = replace(shipped, worst=Estimate(305.4, 300, 310), mean=Estimate(61.26, 60, 62))
-    assert "at most 305 % slower than the fastest, 61.3 % on average" in words.answer(found, large)
-    assert "at most 305 % slower" in words.title(found, large)
+    assert "at most 305 % slower than the fastest, 61.3 % on average" in code.answer(found, large)
+    assert "at most 305 % slower" in code.title(found, large)
 
 
 def test_an_end_of_a_crossing_that_no_size_shows_is_open() -> None:

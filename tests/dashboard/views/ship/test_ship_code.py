@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.estimate import Estimate
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.views.ship import code, dispatch, query
 from warpladder.data import store

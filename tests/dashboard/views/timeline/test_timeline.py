@@ -11,12 +11,11 @@ from tests.synthetic import made_traces
 from tests.synthetic.made_runs import row, run_row, write_tables
 from tests.synthetic.made_traces import GEMM
 from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace.lanes import Lane, Lanes, build
-from warpladder.dashboard.trace.layers import layers
-from warpladder.dashboard.views.timeline import detail as timeline_detail
+from warpladder.dashboard.trace.lanes import Lane, Lanes, build, layers
 from warpladder.dashboard.views.timeline import query as timeline
+from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
-from warpladder.dashboard.views.timeline.detail import Window, detail
+from warpladder.dashboard.views.timeline.query import Window, detail
 from warpladder.dashboard.views.timeline.selection import Chosen
 from warpladder.data import store
 

@@ -16,8 +16,8 @@ from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.ui.template import Look, Style, look
 from warpladder.dashboard.views.timeline import chart as charts
-from warpladder.dashboard.views.timeline import detail as timeline_detail
 from warpladder.dashboard.views.timeline import query as timeline
+from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline.component import Act, parse
 from warpladder.data import store
 

@@ -12,14 +12,12 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_runs import row, run_row, write_tables
-from warpladder.dashboard.core.history import Medians, TimedCell, medians
-from warpladder.dashboard.core.levels import Levels
-from warpladder.dashboard.core.timing import Timing
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.history import Levels, Medians, TimedCell, medians
 from warpladder.dashboard.ui import runs as runs_of_pages
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.trends import chart
-from warpladder.dashboard.views.trends.again import record_again
-from warpladder.dashboard.views.trends.query import Recorded, Series, Trends, cause, neighbours, sentence, trends
+from warpladder.dashboard.views.trends.query import Recorded, Series, Trends, cause, neighbours, record_again, sentence, trends
 from warpladder.data import store
 
 __all__ = ["open_app"]

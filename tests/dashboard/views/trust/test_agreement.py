@@ -10,8 +10,8 @@ from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_traces
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.trust import agreement, copies
-from warpladder.dashboard.views.trust import agreement_chart as charts
+from warpladder.dashboard.views.trust import chart as charts
+from warpladder.dashboard.views.trust import query
 from warpladder.data.store import RECORDED, list_runs, open_run
 
 __all__ = ["open_app"]
@@ -37,12 +37,12 @@ def data_of(folder: Path, run_id: str) -> RunData:
 
 @pytest.fixture(scope="module")
 def compared(recorded: Path) -> pd.DataFrame:
-    times = {name: agreement.device_times(data_of(recorded, name)) for name in made_traces.TIMES}
-    return agreement.compare(times.pop("cuda_events"), times)
+    times = {name: query.device_times(data_of(recorded, name)) for name in made_traces.TIMES}
+    return query.compare(times.pop("cuda_events"), times)
 
 
 def test_the_time_of_a_cell_is_its_median_or_the_sum_over_the_launches_that_were_counted(recorded: Path) -> None:
-    sampled = agreement.device_times(data_of(recorded, "cuda_events"))
+    sampled = query.device_times(data_of(recorded, "cuda_events"))
     assert sampled[["variant", "n", "median_ns", "low_ns", "high_ns"]].to_numpy().tolist()[0] == [
         "v01_long",
         7,
@@ -50,7 +50,7 @@ def test_the_time_of_a_cell_is_its_median_or_the_sum_over_the_launches_that_were
         97_000,
         103_000,
     ]
-    counted = agreement.device_times(data_of(recorded, "nsight_compute"))
+    counted = query.device_times(data_of(recorded, "nsight_compute"))
     assert counted[["variant", "cache", "gpus", "n", "median_ns", "low_ns", "high_ns"]].to_numpy().tolist() == [
         ["v01_long", "cold", 1, 1, 102_000, 102_000, 102_000],
         ["v03_short", "cold", 1, 1, 5_200, 5_200, 5_200],
@@ -78,21 +78,21 @@ def test_the_interval_of_a_ratio_adds_both_halves_as_independent_errors(compared
 def test_a_cell_whose_source_changed_is_left_out_and_counted(tmp_path: Path) -> None:
     made_traces.write_collected(tmp_path, "cuda_events")
     made_traces.write_collected(tmp_path, "cupti", sources={"v01_long": "changed"})
-    mine, other = (agreement.device_times(data_of(tmp_path, name)) for name in ("cuda_events", "cupti"))
-    assert "v01_long" not in set(agreement.compare(mine, {"cupti": other})["variant"])
-    assert agreement.left_out(mine, {"cupti": other}) == 1
-    assert agreement.compare(mine, {}).empty
+    mine, other = (query.device_times(data_of(tmp_path, name)) for name in ("cuda_events", "cupti"))
+    assert "v01_long" not in set(query.compare(mine, {"cupti": other})["variant"])
+    assert query.left_out(mine, {"cupti": other}) == 1
+    assert query.compare(mine, {}).empty
 
 
 def test_what_differs_below_20_us_is_told_in_nanoseconds(compared: pd.DataFrame) -> None:
-    rows = agreement.by_collector(compared)
+    rows = query.by_collector(compared)
     # cupti: 1500 and 500 less; nsight_compute: 200 more.
     assert rows.to_numpy().tolist() == [["cupti", 2, 1, 2, 2, 1_000], ["nsight_compute", 1, 1, 1, 0, 200]]
     assert charts.in_words(rows.to_dict("records")[0], "cuda_events") == (
         "cupti: 1 of 2 cells above 20.0 µs within 2 % of cuda_events; below 20.0 µs it differs from cuda_events by 1.00 µs (median of 2) and "
         "measures less in 2."
     )
-    long = agreement.by_collector(compared[compared["above"]]).to_dict("records")[1]
+    long = query.by_collector(compared[compared["above"]]).to_dict("records")[1]
     assert charts.in_words(long, "cuda_events") == "nsight_compute: 1 of 1 cells above 20.0 µs within 2 % of cuda_events."
 
 
@@ -111,17 +111,17 @@ def test_the_chart_gives_the_verdict_and_draws_short_and_long_cells_apart(record
 
 
 def test_every_round_that_copied_the_bytes_of_its_case_is_equal(recorded: Path) -> None:
-    found = copies.rounds(data_of(recorded, "traced"))
+    found = query.rounds(data_of(recorded, "traced"))
     assert found[["range", "h2d_bytes", "d2h_bytes", "equal"]].to_numpy().tolist() == [
         ["end_to_end.hot#0", 4_096, 2_048, True],
         ["end_to_end.hot#1", 4_096, 2_048, True],
         ["end_to_end.hot.twin#1", 4_096, 2_048, True],
     ]
-    assert copies.by_case(found).to_numpy().tolist() == [["conv2d", "n=512", 3, 3, 4_096, 2_048]]
+    assert query.by_case(found).to_numpy().tolist() == [["conv2d", "n=512", 3, 3, 4_096, 2_048]]
 
 
 def test_a_round_that_copied_less_or_nothing_is_not_equal(recorded: Path) -> None:
-    found = copies.rounds(data_of(recorded, "wrong"))
+    found = query.rounds(data_of(recorded, "wrong"))
     differing = found[~found["equal"]]
     assert differing[["range", "h2d_bytes", "d2h_bytes"]].to_numpy().tolist() == [
         ["end_to_end.hot#2", 4_000, 2_048],
@@ -130,16 +130,16 @@ def test_a_round_that_copied_less_or_nothing_is_not_equal(recorded: Path) -> Non
 
 
 def test_kernels_outside_of_ranges_and_without_launch_are_counted_with_their_time(recorded: Path, tmp_path: Path) -> None:
-    assert copies.attribution(data_of(recorded, "traced")) == copies.Attribution(5, 500, 0, 0, 0, 0)
-    assert copies.unattributed(data_of(recorded, "traced")).empty
+    assert query.attribution(data_of(recorded, "traced")) == query.Attribution(5, 500, 0, 0, 0, 0)
+    assert query.unattributed(data_of(recorded, "traced")).empty
     wrong = data_of(recorded, "wrong")
-    assert copies.attribution(wrong) == copies.Attribution(7, 1_000, 1, 300, 1, 200)
-    assert copies.unattributed(wrong).to_numpy().tolist() == [["outside", 1, 0, 300], ["inside", 0, 1, 200]]
-    assert copies.dropped(wrong) == ("CUPTI dropped 12 records",)
+    assert query.attribution(wrong) == query.Attribution(7, 1_000, 1, 300, 1, 200)
+    assert query.unattributed(wrong).to_numpy().tolist() == [["outside", 1, 0, 300], ["inside", 0, 1, 200]]
+    assert query.dropped(wrong) == ("CUPTI dropped 12 records",)
     foreign = load(open_run(made_traces.write(tmp_path, without=("kernels",))))
-    assert copies.attribution(foreign).kernels == 0
-    assert copies.rounds(foreign).empty
-    assert copies.unattributed(foreign).empty
+    assert query.attribution(foreign).kernels == 0
+    assert query.rounds(foreign).empty
+    assert query.unattributed(foreign).empty
 
 
 def test_the_page_compares_with_the_newest_run_of_each_other_collector_on_the_device(open_app: Open, recorded: Path) -> None:
@@ -202,6 +202,6 @@ def test_a_run_without_a_trace_has_no_launches_to_check(open_app: Open, recorded
 
 def test_what_a_tracer_found_of_events_around_the_same_executions_is_told() -> None:
     traced = [run for run in list_runs([RECORDED])[0] if run.info["collector"] in ("cupti", "nsight_systems")]
-    told = [agreement.within_the_run(load(run)) for run in traced]
+    told = [query.within_the_run(load(run)) for run in traced]
     assert [len(lines) for lines in told] == [1] * len(traced)
     assert all(lines[0].startswith("Within this run: CUDA events around the same cold executions") for lines in told)

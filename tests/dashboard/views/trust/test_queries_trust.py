@@ -1,15 +1,7 @@
 """Findings and reasons to stop, as the checks list them."""
 
-import shutil
-from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from tests.dashboard.core.test_queries_cells import run_of
-from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.views.trust import query as trust
-from warpladder.data import store
 
 
 def test_findings_stand_together_by_variant_with_errors_first() -> None:
@@ -52,13 +44,3 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
         "operation hot: at the limit of 3 s": 1,
     }
     assert trust.verdicts(run_of([], [], results)).to_dict("records") == [{"workload": "w", "ok": 2, "timeout": 1, "total": 3}]
-
-
-def test_a_finding_that_was_recorded_with_an_exponent_is_read_without_one(tmp_path: Path) -> None:
-    recorded = store.RECORDED / "20261122T223326Z-h200-tensor-transpose-37be"
-    older = shutil.copytree(recorded, tmp_path / recorded.name)
-    rows = pq.read_table(older / "diagnostics.parquet")
-    said = ["operation hot: 7.12e+04 GB/s, where memory was measured to copy 78 GB/s"] * len(rows)
-    pq.write_table(rows.set_column(rows.schema.get_field_index("text"), "text", pa.array(said)), older / "diagnostics.parquet")
-    found = set(load(store.open_run(older)).diagnostics["text"])
-    assert found == {"operation hot: 71,200 GB/s, where memory was measured to copy 78 GB/s"}

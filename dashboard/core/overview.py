@@ -1,0 +1,388 @@
+"""The best rung of each workload and precision, compared with the baseline, the floor and the best peer."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
+from warpladder.dashboard.core.cell import Estimate, Timing, records
+from warpladder.dashboard.core.cells import baselines, best_of_charted, cells
+from warpladder.dashboard.core.compare import is_peer_of, judged, noise_floors, noise_of, precisions, verdict
+from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
+from warpladder.dashboard.core.suspect import stale_variants, unsteady
+from warpladder.dashboard.core.trusted import DOUBTED, about, is_trusted, passed_over
+
+_BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
+#: A time up to this many times the fastest of a case counts as equally good.
+_AS_GOOD: Final = 1.05
+_COLUMNS: Final = (
+    *("workload", "on", "precision", "cases", "case", "scope", "cache"),
+    *("baseline", "baseline_config", "baseline_precision", "baseline_ns"),
+    *("best", "best_title", "best_config", "tied_with", "error", *Estimate.names("best_ns")),
+    *(*Estimate.names("speedup"), "speedup_verdict", *Estimate.names("percent_of_floor")),
+    *("floor_bound", "floor_ceiling", "baseline_percent_of_floor"),
+    *("peer", "peer_title", "peer_config", "peer_precision", "peer_error", "peer_percent_of_floor"),
+    *(*Estimate.names("over_peer"), "over_peer_verdict", "n", "doubts", "badges"),
+)
+
+
+#: The columns of cells that a summary is made of. Rows of fewer columns are chosen in less time.
+_USED: Final = (
+    *("workload", "variant", "config", "case", "size_rank", "params", "gpus", "role", "precision", "title", "n"),
+    *(*Estimate.names("median_ns"), *Estimate.names("percent_of_floor")),
+    *("floor_ns", "floor_bound", "floor_ceiling", "rel_l2_error", "flags", *DOUBTED),
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A row of `overview`, which documents its columns."""
+
+    workload: str
+    on: str
+    precision: str
+    cases: int
+    case: str
+    scope: str
+    cache: str
+    baseline: str
+    baseline_config: str
+    best: str
+    best_title: str
+    best_config: str
+    tied_with: str
+    error: float
+    best_ns: Estimate
+    speedup: Estimate
+    speedup_verdict: str
+    percent_of_floor: Estimate
+    floor_bound: str
+    peer: str
+    peer_config: str
+    over_peer: Estimate
+    over_peer_verdict: str
+    n: int
+    doubts: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """The line of a workload and precision on the page.
+
+    Attributes:
+        summary: of the last row of the workload and precision in `overview`.
+        cases_apart: how many cases of the largest size have a row of their own; 1 where all are in one row.
+        case: the last case of the summary, to which the line leads.
+        params: the axes of that case.
+        by_size: percent of floor of the best rung at each size, the mean over the cases of that size; empty without floors.
+        badges: the reasons to distrust the workload's figures.
+    """
+
+    summary: Summary
+    cases_apart: int
+    case: str
+    params: Mapping[str, str]
+    by_size: tuple[float, ...]
+    badges: tuple[str, ...]
+
+
+def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
+    """A line for each workload and precision of `overview`, in its order."""
+    found = overview(data, root)
+    badges = found.groupby("workload", sort=False)["badges"].sum().to_dict()
+    made = []
+    for (workload, precision), rows in found.groupby(["workload", "precision"], sort=False):
+        (summary,) = records(Summary, rows.tail(1))
+        best = _in_precision(data, str(workload), Timing(summary.scope, summary.cache), str(precision))
+        last = (_largest(best) or [_of_largest_size(best)])[-1].iloc[-1]
+        params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
+        sizes = _by_size(best[is_trusted(best)])
+        made.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
+    return tuple(made)
+
+
+def _in_precision(data: RunData, workload: str, timing: Timing, precision: str) -> pd.DataFrame:
+    """The rows of `cells` among which the best rung of a precision is found."""
+    every = best_of_charted(data, workload, timing)[list(_USED)]
+    candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
+    return candidates[candidates["precision"] == precision].sort_values("size_rank", kind="stable")
+
+
+def _by_size(best: pd.DataFrame) -> tuple[float, ...]:
+    """Percent of floor at each size, of the fastest in each case, the mean over the cases."""
+    if not best["percent_of_floor"].notna().any():
+        return ()
+    of_case = best.groupby(["size_rank", "case"], sort=True)["percent_of_floor"].max()
+    return tuple(of_case.groupby(level="size_rank").mean().tolist())
+
+
+def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
+    """The best rung of each workload and precision, against the baseline, the floor and the best peer.
+
+    The best rung of a precision is compared with the best of the peers that it replaces. Both may be called best (see
+    `core.trusted`), and so may the baseline, or else there is no ratio. The figures are those of the largest size at which a rung of
+    the precision has samples, in the first of `axes.timings`. In a run without a GPU, the host variants take the place of the rungs,
+    the baseline is a host variant (see `baseline.baselines`), and there is no peer.
+
+    A size can have several cases, such as permutations or layers. If one rung is within 5 % of the fastest in each case, the
+    figures are geometric means over the cases. The ends of the interval of such a mean are the means of the ends, so it is
+    wider than a 95 % interval. Otherwise each case has its own row.
+
+    Args:
+        root: the project's folder, for the badge of sources that changed since; None leaves that check out.
+
+    Returns:
+        One row for each (workload, precision) with samples, or for each of its cases, fp32 first. An estimate `name` has the
+        columns `name_low` and `name_high` too. The columns are `workload`, `precision`, `scope`, `cache`, `baseline_config`,
+        `baseline_precision`, `baseline_ns`, `best_title`, `best_config`, `floor_bound`, `floor_ceiling`, `baseline_percent_of_floor`,
+        `peer_title`, `peer_config`, `peer_precision`, `peer_error`, and
+
+        - `on`: `1 GPU` where the run has times of several GPUs of the workload too, which the figures are not of; else empty;
+        - `cases`: number of cases;
+        - `case`: the size, such as `n=512`; for some of its cases, the common part of their names;
+        - `baseline`, `best`, `peer`: the variants; `peer` is null where there is none;
+        - `error`: largest rel_l2_error of the best rung against float64;
+        - `best`, `best_ns`, `percent_of_floor` and what depends on them are null where no rung may be called best;
+        - `tied_with`: the next rung, where it is not known to be slower; else null;
+        - `best_ns`, `percent_of_floor`: estimates of the best rung's time and percent of floor;
+        - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it (`noise.verdict`);
+        - `peer_percent_of_floor`: percent of the best rung's floor;
+        - `over_peer`, `over_peer_verdict`: estimate of the peer's time over the best rung's, and the word for it;
+        - `n`: least number of samples of the cells used;
+        - `doubts`: text on a faster cell that was passed over, and on ratios that are not given; empty where there is none;
+        - `badges`: tuple of texts on the whole workload, in its first row; empty where nothing is distrusted.
+    """
+    stale = stale_variants(data, root) if root else None
+    noise = noise_floors(data)
+    rows: list[dict[str, Any]] = []
+    for workload in data.workloads:
+        on = "1 GPU" if data.on_gpu and workload in scaled_workloads(data) else ""
+        of_workload = [row | {"on": on} for row in _rows(data, workload)]
+        badges = _badges(data, workload, noise, stale)
+        rows += [row | {"badges": () if place else badges} for place, row in enumerate(of_workload)]
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
+    """The rows of one workload; none where it has no rung and no host variant with samples."""
+    found = timings(data, workload)
+    if not found:
+        return []
+    every = best_of_charted(data, workload, found[0])[list(_USED)]
+    candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
+    rows = []
+    for precision in precisions(candidates):
+        of_precision = candidates[candidates["precision"] == precision]
+        largest = _largest(of_precision)
+        rows += [_row(data, found[0], every, each, precision) for each in largest]
+        if not largest:
+            rows.append(_undecided(found[0], _of_largest_size(of_precision), precision))
+    return rows
+
+
+def _of_largest_size(candidates: pd.DataFrame) -> pd.DataFrame:
+    largest: pd.DataFrame = candidates[candidates["size_rank"] == candidates["size_rank"].max()]
+    return largest
+
+
+def _undecided(timing: Timing, rows: pd.DataFrame, precision: str) -> dict[str, Any]:
+    """The row of a workload and precision without a winner, which says why."""
+    return {
+        "workload": rows["workload"].iloc[0],
+        "precision": precision,
+        "cases": rows["case"].nunique(),
+        "case": _in_all(rows["case"]),
+        "scope": timing.scope,
+        "cache": timing.cache,
+        "n": int(rows["n"].min()),
+        "doubts": about(passed_over(rows, rows.head(0)), won=False),
+    }
+
+
+def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
+    """The rows of the largest size that may be called best: together where one variant is nearly the fastest in all cases, else case
+    by case.
+    """
+    candidates = _of_largest_size(candidates)
+    candidates = candidates[is_trusted(candidates)]
+    fastest = candidates.groupby("case", sort=False)["median_ns"].min()
+    if candidates.empty:
+        return []
+    times = _fastest(candidates).set_index("case")["median_ns"].reindex(fastest.index)
+    if (times <= _AS_GOOD * fastest).all():
+        return [candidates]
+    return [rows for _, rows in candidates.groupby("case", sort=False)]
+
+
+def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.DataFrame, precision: str) -> dict[str, Any]:
+    """The figures of one workload in one precision, over the cases of the candidates."""
+    workload = str(candidates["workload"].iloc[0])
+    cases = charted_cases(data, workload)
+    of_size = cases.loc[cases["size_rank"] == candidates["size_rank"].iloc[0]]
+    peers = every[is_peer_of(every, precision)]
+    best = _fastest(candidates)
+    against_baseline, no_speedup = _against_baseline(data, timing, best)
+    contest = every[(every["precision"] == precision) & (every["role"] == best["role"].iloc[0]) | is_peer_of(every, precision)]
+    passed = passed_over(contest[contest["case"].isin(best["case"])], best)
+    row = {
+        "workload": workload,
+        "precision": precision,
+        "cases": len(best),
+        "case": _in_all(best["case"] if len(best) < len(of_size) else of_size["size"]),
+        "scope": timing.scope,
+        "cache": timing.cache,
+        "best": best["variant"].iloc[0],
+        "best_title": best["title"].iloc[0],
+        "best_config": _configs(best),
+        "tied_with": _tied_with(data, timing, best, candidates),
+        "error": best["rel_l2_error"].max(),
+        **Estimate(*(_mean(best[column]) for column in ("median_ns", "low_ns", "high_ns"))).columns("best_ns"),
+        "floor_bound": best["floor_bound"].iloc[0],
+        "floor_ceiling": ", ".join(dict.fromkeys(best["floor_ceiling"].dropna())),
+        "n": int(best["n"].min()),
+        "doubts": "; ".join(filter(None, (about(passed, won=True), no_speedup))),
+    }
+    for column in ("percent_of_floor", "percent_of_floor_low", "percent_of_floor_high"):
+        row[column] = _mean(best[column])
+    return row | against_baseline | _against_peer(data, timing, best, peers[is_trusted(peers)])
+
+
+def _tied_with(data: RunData, timing: Timing, best: pd.DataFrame, candidates: pd.DataFrame) -> str | None:
+    """The next rung with a time in every case of the best one, where it is not known to be slower."""
+    others = candidates[(candidates["variant"] != best["variant"].iloc[0]) & candidates["case"].isin(best["case"])]
+    second = _fastest(others) if len(others) else others
+    if len(second) < len(best):
+        return None
+    _, told = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(second)})
+    return None if told in ("", "faster") else str(second["variant"].iloc[0])
+
+
+def _in_all(names: pd.Series) -> str:
+    """The common part of the names of cases, such as `n=1` for `n=1,perm=021` and `n=1,perm=210`."""
+    first, *others = (name.split(",") for name in names)
+    return ",".join(part for part in first if all(part in other for other in others))
+
+
+def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tuple[dict[str, Any], str]:
+    """The figures, and the reason that there is no ratio; empty where there is one."""
+    workload = best["workload"].iloc[0]
+    references = baselines(data, workload, timing, best["case"])
+    every = cells(data.selected_from or data)
+    every = every[(every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)]
+    by_cell = every.set_index(["case", "variant", "config", "gpus"])
+    keys = [(case, each.variant, each.config, each.gpus) for case, each in references.items()]
+    rows = by_cell.loc[keys].reset_index()
+    if rows.empty:
+        return {}, ""
+    found = {
+        "baseline": rows["variant"].iloc[0],
+        "baseline_config": _configs(rows),
+        "baseline_precision": rows["precision"].iloc[0],
+    }
+    if len(rows) < len(best):
+        return found, ""
+    found |= {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
+    if why := next(filter(None, (each.no_speedup for each in references.values())), ""):
+        return found | {"speedup_verdict": "unknown"}, why
+    over, told = _ratio(data, timing, best, {case: (each.variant, each.config) for case, each in references.items()})
+    return found | {**over.columns("speedup"), "speedup_verdict": told}, ""
+
+
+def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
+    """The best of the peers that have a time in every case of the best rung; nulls where there is none."""
+    peers = peers[peers["case"].isin(best["case"])]
+    peer = _fastest(peers) if len(peers) else peers
+    if len(peer) < len(best):
+        return {}
+    floors = peer["case"].map(best.set_index("case")["floor_ns"])
+    over, told = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
+    if not told:
+        return {}
+    return {
+        "peer": peer["variant"].iloc[0],
+        "peer_title": peer["title"].iloc[0],
+        "peer_config": _configs(peer),
+        "peer_precision": peer["precision"].iloc[0],
+        "peer_error": peer["rel_l2_error"].max(),
+        "peer_percent_of_floor": _mean(100 * floors / peer["median_ns"]),
+        **over.columns("over_peer"),
+        "over_peer_verdict": told,
+    }
+
+
+def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the variant with the least geometric mean time, among those with a time in the most cases."""
+    times = frame.assign(log=np.log(frame["median_ns"])).groupby("variant", sort=False)["log"].agg(["size", "mean"])
+    times = times[times["size"] == times["size"].max()]
+    fastest: pd.DataFrame = frame[frame["variant"] == times["mean"].idxmin()]
+    return fastest
+
+
+def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> tuple[Estimate, str]:
+    """The geometric mean, over the cases, of the other's time over the best's, and the verdict on it, whose noise floor is the mean of
+    those of the cases. Nothing is known, and the verdict is empty, where the other lacks a time.
+    """
+    workload, found = best["workload"].iloc[0], []
+    for case, variant, config in _names(best):
+        rounds = data.rounds(workload, case, timing.scope, timing.cache)
+        other = find_entry(rounds, *others[case])
+        if other is None:
+            return Estimate.unknown(), ""
+        gpus = best.loc[best["case"] == case, "gpus"].iloc[0]
+        found.append(judged(rounds, noise_of(rounds, data.hosts(workload)), Entry(variant, config, int(gpus), 0), other))
+    over = Estimate(*(_mean([each.ratio[end] for each in found]) for end in range(3)))
+    told = verdict(over.low, over.high, min(each.ratio.n for each in found), _mean([each.noise for each in found]))
+    return (Estimate.unknown() if told == "unknown" else over), told
+
+
+def _names(frame: pd.DataFrame) -> list[tuple[str, str, str]]:
+    return list(frame[["case", "variant", "config"]].itertuples(index=False, name=None))
+
+
+def _configs(frame: pd.DataFrame) -> str:
+    return " or ".join(dict.fromkeys(frame["config"]))
+
+
+def _mean(values: Any) -> float:
+    """The geometric mean; NaN where a value is missing or not positive."""
+    array = np.asarray(values, dtype=float)
+    return float(np.exp(np.log(array).mean())) if array.size and (array > 0).all() else float("nan")
+
+
+def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFrame | None) -> tuple[str, ...]:
+    """The reasons to distrust a workload's figures. Specimens do not count, because the checks must catch them."""
+    every = cells(data)
+    every = every[(every["workload"] == workload) & (every["role"] != "specimen")]
+    verdicts = every.drop_duplicates(["variant", "config", "case"])
+    flagged = verdicts[verdicts["flags"].map(len) > 0]
+    wrong = int((verdicts["status"] == "wrong_result").sum())
+    broken = int(verdicts["status"].isin(_BROKEN).sum())
+    own_noise = noise[noise["workload"] == workload]
+    off = int((~own_noise["holds_one"].astype(bool)).sum())
+    badges = []
+    if len(flagged):
+        sources = sorted({source for sources in flagged["flags"] for source in sources})
+        badges.append(f"{_count(len(flagged), 'cell')} flagged: {', '.join(sources)}")
+    if wrong:
+        badges.append(f"{_count(wrong, 'wrong result')}")
+    if broken:
+        badges.append(f"{_count(broken, 'cell')} failed")
+    doubtful = unsteady(data)
+    for what, count in doubtful.loc[doubtful["workload"] == workload, "what"].value_counts().items():
+        badges.append(f"{_count(count, 'cell')} of {what}")
+    # By chance, one 95 % interval in twenty does not hold 1.
+    if off > max(1, 0.1 * len(own_noise)):
+        badges.append(f"A/A off in {off} of {len(own_noise)} cells")
+    if stale is not None and (changed := list(stale.loc[stale["workload"] == workload, "variant"])):
+        shown = ", ".join(changed[:2]) + (f" and {len(changed) - 2} more" if len(changed) > 2 else "")
+        badges.append(f"source changed since: {shown}")
+    return tuple(badges)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

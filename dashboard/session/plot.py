@@ -1,0 +1,159 @@
+"""Charts of a run as figures that a notebook shows, with title and note."""
+
+from typing import Any, Final
+
+import plotly.graph_objects as go
+import plotly.io as pio
+
+from warpladder.dashboard.core import axes
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.cells import best_of_charted
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.session.table import RunError, chosen
+from warpladder.dashboard.ui.paper import Paper, figure
+from warpladder.dashboard.ui.template import Chart, Theme, look
+from warpladder.dashboard.ui.view import OfWorkload
+from warpladder.dashboard.views import ladder, roofline, sizes
+from warpladder.dashboard.views.ladder.chart import Scale
+from warpladder.dashboard.views.sizes.chart import Metric
+
+#: Titles and notes are broken for this width, which the narrow cells of notebooks have. The figure itself is as wide as its cell.
+_CELL: Final = Paper(width_px=720)
+_PLOTLY: Final = "application/vnd.plotly.v1+json"
+
+
+class Figure(go.Figure):  # type: ignore[misc]
+    """A Plotly figure that a kernel shows without the package nbformat too, which Plotly's own asks for, and that stays in the HTML
+    that nbconvert makes of the notebook. The first figure of a process brings plotly.js for all.
+    """
+
+    _is_library_there = False
+
+    def _ipython_display_(self) -> None:
+        bundle = self._repr_mimebundle_()
+        if not bundle:
+            super()._ipython_display_()  # a renderer of the user's own, such as `browser`
+            return
+        from IPython.display import display
+
+        display(bundle, raw=True)
+
+    def _repr_mimebundle_(self, *args: Any, **named: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(*args, **named) or {}
+        if _PLOTLY in bundle and "text/html" not in bundle:
+            bundle["text/html"] = pio.to_html(
+                self,
+                full_html=False,
+                include_mathjax=False,
+                include_plotlyjs=not Figure._is_library_there,
+                default_height="auto",
+            )
+            Figure._is_library_there = True
+        return bundle
+
+
+def of(chart: Chart) -> Figure:
+    """A chart with its title above it, and below the title how it was measured."""
+    drawn: dict[str, Any] = figure(chart, _CELL)
+    del drawn["layout"]["width"]
+    return Figure(drawn)
+
+
+class Plot:
+    """The charts of a run: those of the pages and of `warpladder export`. One that cannot be drawn raises RunError.
+
+    Methods that take `workload` need it only where the run has several. Those that take `scope` and `cache` show the first timing of the
+    workload where none is given: device time with a cold L2 where it was measured.
+    """
+
+    def __init__(self, data: RunData, name: str) -> None:
+        self._data, self._name = data, name
+
+    def ladder(
+        self,
+        workload: str | None = None,
+        case: str | None = None,
+        *,
+        scope: str | None = None,
+        cache: str | None = None,
+        scale: Scale = "auto",
+        theme: Theme = "light",
+    ) -> Figure:
+        """The variants of one case: time with interval, gain of each rung, and floor.
+
+        Args:
+            case: None for the last of the largest cases that were timed.
+            scale: of the times: `linear`, `log`, or `auto`.
+            theme: `light` or `dark`.
+        """
+        workload, timing = self._timing(workload, scope, cache)
+        frame = ladder.query.ladder(self._data, workload, self._case(workload, case, timing), timing)
+        if not (frame["n"] > 0).any():
+            raise RunError(
+                f"{workload} {case}: no variant was timed in {timing.scope} {timing.cache}; run.table() has the reasons"
+            )
+        return of(ladder.chart.ladder(frame, look(self._data, theme), scale))
+
+    def sizes(
+        self,
+        workload: str | None = None,
+        metric: Metric = "median_ns",
+        *,
+        series: str | None = None,
+        scope: str | None = None,
+        cache: str | None = None,
+        theme: Theme = "light",
+    ) -> Figure:
+        """Every variant over size, with intervals.
+
+        Args:
+            metric: `median_ns`, `speedup`, `percent_of_floor`, `gb_per_s` or `gflop_per_s`.
+            series: values of the axes that are no size, such as `perm=210`; None for the last one.
+            theme: `light` or `dark`.
+        """
+        workload, timing = self._timing(workload, scope, cache)
+        every = axes.series(self._data, workload)
+        series = every[-1] if series is None else chosen(series, every, workload, "series")
+        chosen(metric, sizes.METRICS, "this figure", "metric")
+        frame = sizes.query.sizes(self._data, workload, timing, series)
+        sized = frame.loc[frame[metric].notna(), "size"].unique()
+        if len(sized) < 2:
+            has = f"{metric} at {sized[0]} alone" if len(sized) else f"no {metric}"
+            raise RunError(
+                f"{workload} in {timing.scope} {timing.cache} has {has}; record more sizes, or draw run.plot.ladder()"
+            )
+        return of(
+            sizes.chart.over_size(frame, sizes.query.regions(self._data, workload, series), look(self._data, theme), metric)
+        )
+
+    def roofline(self, workload: str | None = None, *, theme: Theme = "light") -> Figure:
+        """The variants of the largest case below the measured roofs of memory and arithmetic."""
+        workload = self._workload(workload)
+        (charts,) = (each for each in roofline.VIEW.charts if isinstance(each, OfWorkload))
+        drawn = next(charts.draw(self._data, look(self._data, theme), workload), None)
+        if drawn is None:
+            raise RunError(f"{workload}: no variant has both a time and a roof; its cases need flops and min_bytes")
+        return of(drawn)
+
+    def _workload(self, asked: str | None) -> str:
+        return chosen(asked, self._data.workloads, self._name, "workload")
+
+    def _timing(self, workload: str | None, scope: str | None, cache: str | None) -> tuple[str, Timing]:
+        """The workload, and the first of its timings that fits."""
+        workload = self._workload(workload)
+        known = axes.timings(self._data, workload)
+        fits = [each for each in known if scope in (None, each.scope) and cache in (None, each.cache)]
+        if not known:
+            raise RunError(f"{workload}: no variant was timed; run.table() has the reasons")
+        if not fits:
+            names = ", ".join(f"{each.scope} {each.cache}" for each in known)
+            raise RunError(f"scope={scope!r}, cache={cache!r}: {workload} was not timed so; timed are {names}")
+        return workload, fits[0]
+
+    def _case(self, workload: str, asked: str | None, timing: Timing) -> str:
+        names = list(self._data.cases.loc[self._data.cases["workload"] == workload, "case"])
+        if asked is not None:
+            return chosen(asked, names, workload, "case")
+        timed = set(best_of_charted(self._data, workload, timing)["case"])
+        charted = [case for case in axes.charted_cases(self._data, workload)["case"] if case in timed]
+        return str(charted[-1] if charted else names[-1])
