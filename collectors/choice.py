@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from warpladder.collectors.core.tools import CollectorError, has_module
+from warpladder.collectors.core.environment import CollectorError, has_module
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.installation import how_to_install

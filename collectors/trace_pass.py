@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from warpladder.collectors import choice
 from warpladder.collectors.core import inside
+from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import PlanError, Request
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.core.under_tool import begin, finish
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data import schema, store

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from warpladder.collectors.choice import SINGLE_LAUNCH
 from warpladder.collectors.core.bench import Bench, MakeBench
-from warpladder.collectors.core.captures import Capture, NoCapture
-from warpladder.collectors.core.collector import Collector, Description, Told
+from warpladder.collectors.core.collector import Capture, Collector, Description, NoCapture, Told
 from warpladder.collectors.core.plan import Plan
 from warpladder.data.names import Source, found_by_size
 from warpladder.data.store import RunWriter, conform

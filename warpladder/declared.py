@@ -15,9 +15,9 @@ import numpy as np
 
 from warpladder import progress, recording, screen
 from warpladder.collectors.core import plan
-from warpladder.collectors.core.jobs import HeldWorkload, WorkloadRef
+from warpladder.collectors.core.environment import CollectorError
+from warpladder.collectors.core.plan import HeldWorkload, WorkloadRef
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import CollectorError
 from warpladder.dashboard.text import summary
 from warpladder.data import store
 from warpladder.workloads import registry

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from warpladder.collectors import choice, trace_pass
+from warpladder.collectors.core import journal, threads
 from warpladder.collectors.core import record as recorder
-from warpladder.collectors.core import runs, threads
 from warpladder.collectors.core.children import ChildProcess
-from warpladder.collectors.core.jobs import WorkloadRef, held
-from warpladder.collectors.core.plan import Plan, PlanError, Request, make_plan
+from warpladder.collectors.core.environment import CollectorError
+from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRef, held, make_plan
 from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.nsight_compute import record as nsight_compute
 from warpladder.collectors.nsight_systems import record as nsight_systems
 from warpladder.collectors.ranks.launchers import Launcher
@@ -97,7 +96,7 @@ def plan(order: Order) -> Planned:
     Raises:
         Error: the label cannot be stored, the request cannot be planned, or the collector cannot run here.
     """
-    runs.check_label(order.label)
+    journal.check_label(order.label)
     work = make_plan(order.request, given=order.declared)
     name, why = choice.choose(order.collector)
     _check_ranks(order.request, work.most_gpus, name)

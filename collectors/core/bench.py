@@ -9,9 +9,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from warpladder.collectors.core.verdicts import Cell
 from warpladder.data.names import Phase
-from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload
+from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload, WorkloadError, WrongOutput
+from warpladder.workloads.functions.extensions import CallFailed
 from warpladder.workloads.launches import Alone, Communicator
+from warpladder.workloads.locate import text_of, where
 
 #: Bytes compared at once; they fit a processor's cache.
 _CHUNK_BYTES: Final = 1 << 18
@@ -362,3 +365,37 @@ def same(array: np.ndarray, other: np.ndarray) -> bool:
     first, second = (np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in (array, other))
     parts = range(0, first.size, _CHUNK_BYTES)
     return all(np.array_equal(first[at : at + _CHUNK_BYTES], second[at : at + _CHUNK_BYTES]) for at in parts)
+
+
+# -- verdicts for exceptions ---------------------------------------------------------------------------------------------------
+
+
+class CellCrashed(Exception):
+    """A cell made the process unusable, for example by a sticky CUDA error."""
+
+    def __init__(self, cell: Cell, status: str, detail: str) -> None:
+        super().__init__(detail)
+        self.cell, self.status, self.detail = cell, status, detail
+
+
+def classify(error: BaseException) -> tuple[str, str]:
+    """Return status and detail of the result row for an exception that a variant raised."""
+    if isinstance(error, Failed):
+        return error.status, error.detail
+    if isinstance(error, WrongOutput):
+        return "wrong_result", str(error)
+    if isinstance(error, WorkloadError):
+        return "launch_error", str(error)
+    name, text = type(error).__name__, text_of(error)
+    said = ": ".join(filter(None, [where(error), name, text]))
+    if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
+        return "out_of_memory", said
+    return "launch_error", said
+
+
+def is_sticky(error: BaseException) -> bool:
+    """Whether the error leaves the process's CUDA context unusable, so that every later call fails too."""
+    if isinstance(error, Failed | CallFailed):
+        return error.lasting
+    of_device = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "NcclError")
+    return type(error).__name__ in of_device and "out of memory" not in text_of(error)

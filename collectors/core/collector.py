@@ -1,12 +1,51 @@
-"""The record that describes a collector to the core. `warpladder.collectors.wiring` makes one for each name."""
+"""The record that describes a collector to the core, and the interface of a capture, which records the activity of the measuring
+process. `warpladder.collectors.wiring` makes a record for each name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from warpladder.collectors.core.bench import MakeBench
-from warpladder.collectors.core.captures import AddCaptured, Capture
 from warpladder.collectors.core.plan import Plan
+from warpladder.data.store import RunWriter
+
+# -- captures ------------------------------------------------------------------------------------------------------------------
+
+#: Writes the trace tables of the batches captured for each case. Returns the samples with the trace's device times, and rows of
+#: `diagnostics`.
+AddCaptured = Callable[[RunWriter, Sequence[Any], pa.Table], tuple[pa.Table, list[dict[str, Any]]]]
+
+
+class Capture(Protocol):
+    """Records the activity of its own process."""
+
+    def begin(self) -> None:
+        """Called before a case is measured."""
+        ...
+
+    def take(self) -> Any:
+        """Return the records captured since the last call; None if this capture records nothing."""
+        ...
+
+    def end(self) -> None:
+        """Called once, after the last case."""
+        ...
+
+
+class NoCapture:
+    """Captures nothing."""
+
+    def begin(self) -> None: ...
+
+    def take(self) -> Any:
+        return None
+
+    def end(self) -> None: ...
+
+
+# -- collectors ----------------------------------------------------------------------------------------------------------------
 
 #: Facts about the GPU (columns of `run`), and ceilings of GPU and processor (rows of `ceilings`).
 Description = tuple[dict[str, Any], list[dict[str, Any]]]

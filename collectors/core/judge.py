@@ -1,19 +1,296 @@
-"""Judges the outputs of a case's operations: in each way that they run, with each input set that has references."""
+"""The input sets of a case with their references, and what is judged with them: outputs, and whether a variant keeps results."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from statistics import median
 from typing import Any, Final
 
 import numpy as np
 
-from warpladder.collectors.core.bench import Bench, Failed, Operation, check_declared, writes
-from warpladder.collectors.core.problem import VERIFIED, Problems
+from warpladder.collectors.core.bench import Bench, Ended, Failed, Operation, Pass, check_declared, classify, writes
+from warpladder.collectors.core.plan import copied_bytes
 from warpladder.collectors.core.verdicts import Cell
-from warpladder.collectors.core.verify import Verdict, compare, overlapping, widened_outputs
-from warpladder.workloads.api import Buffers, Case, Variant, Workload
+from warpladder.collectors.core.verify import (
+    Verdict,
+    check_inputs,
+    check_reference,
+    compare,
+    doubts_of,
+    overlapping,
+    same_for_all_inputs,
+    widened_outputs,
+)
+from warpladder.workloads.api import Array, Buffers, Case, Variant, Workload
+
+# -- input sets and references -------------------------------------------------------------------------------------------------
+
+Reference = Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+
+
+#: Input sets that variants are verified with, and those that timed executions choose from: two sets could only alternate.
+VERIFIED: Final = 2
+SETS: Final = 3
+#: Sets that only timed executions use have references if those of the first set took at most so many seconds.
+_QUICK_S: Final = 1.0
+#: Above so many bytes of inputs, timed executions use the referenced sets alone, and references are copied for each comparison.
+_LARGE_BYTES: Final = 1 << 30
+
+
+class Problem:
+    """One input set of a case, and its references. Each reference is computed once and used by all variants and benches.
+
+    Attributes:
+        inputs: read-only arrays by name, made at the first access.
+    """
+
+    def __init__(self, workload: Workload, case: Case, rng: np.random.Generator) -> None:
+        self._workload, self._case, self._rng = workload, case, rng
+        self._right: dict[Reference, Mapping[str, np.ndarray] | BaseException] = {}
+        self._placed: dict[tuple[Reference, int], Mapping[str, Array]] = {}
+
+    @cached_property
+    def inputs(self) -> Mapping[str, np.ndarray]:
+        made = self._workload.make_inputs(self._case, self._rng)
+        check_inputs(made, self._workload.buffers(self._case)[0])
+        views = {name: array.view() for name, array in made.items()}
+        for view in views.values():
+            view.flags.writeable = False
+        return views
+
+    def case_bytes(self) -> dict[str, Any]:
+        """The columns of `cases` that the inputs that were made and the outputs of the reference tell, with the case's key.
+
+        Raises the exception that the function for the inputs raised.
+        """
+        _ = self.inputs
+        inputs, outputs = self._workload.buffers(self._case)
+        to_device, to_host = copied_bytes(self._case, inputs, outputs)
+        key = {"workload": self._workload.name, "case": self._case.name}
+        min_bytes = sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values()))
+        return {**key, "min_bytes": min_bytes, "h2d_bytes": to_device, "d2h_bytes": to_host}
+
+    @property
+    def found(self) -> Iterable[object]:
+        """The references that were computed, each as outputs by name or as the exception that its function raised."""
+        return self._right.values()
+
+    def compute(self, variants: Iterable[Variant]) -> None:
+        """Compute the references of these variants. If a reference function raises, `check` and `right` raise its exception."""
+        for variant in variants:
+            definition = variant.reference or self._workload.reference
+            if definition not in self._right:
+                self._right[definition] = self._computed(definition)
+
+    def _computed(self, definition: Reference) -> Mapping[str, np.ndarray] | BaseException:
+        try:
+            inputs = self.inputs
+            found = definition(self._case, inputs)
+            check_reference(found, self._workload.buffers(self._case)[1], inputs)
+        except Ended:
+            raise
+        except BaseException as error:  # a user's function may raise SystemExit
+            return error
+        return found
+
+    @property
+    def usual(self) -> Mapping[str, np.ndarray] | None:
+        """The outputs of the workload's own reference, if it was computed and did not raise."""
+        found = self._right.get(self._workload.reference)
+        return None if isinstance(found, BaseException) else found
+
+    def doubts(self) -> list[str]:
+        """What is doubtful about the workload's reference, as sentences for a reader of the run."""
+        found = self.usual
+        if found is None:
+            return []
+        tolerances = (self._workload.tolerance[variant.precision_at(self._case)] for variant in self._workload.variants)
+        return doubts_of(found, self._workload.buffers(self._case)[1], exact=not any(tolerances))
+
+    def check(self, variant: Variant) -> Mapping[str, np.ndarray]:
+        """Return a variant's reference outputs by name, in float64 or an exact type.
+
+        Raises the exception that the reference function raised.
+        """
+        self.compute([variant])
+        found = self._right[variant.reference or self._workload.reference]
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def right(self, variant: Variant, bench: Bench) -> Mapping[str, Array]:
+        """Return the reference outputs in the memory of the bench's outputs (host or device)."""
+        key = (variant.reference or self._workload.reference, id(bench))
+        if key in self._placed:
+            return self._placed[key]
+        right = self.check(variant)
+        placed = bench.place(right)
+        if sum(array.nbytes for array in right.values()) <= _LARGE_BYTES:
+            self._placed[key] = placed
+        return placed
+
+    def forget(self, bench: Bench) -> None:
+        """Free the copies made for a bench."""
+        self._placed = {key: value for key, value in self._placed.items() if key[1] != id(bench)}
+
+
+class Problems:
+    """The input sets of a case in one process: those that timed executions choose from, and new ones.
+
+    Args:
+        workload, case: whose inputs are made.
+        seed: numbers that the generators of all sets are seeded from.
+
+    Attributes:
+        sets: the sets that executions choose from; one where the workload always makes the same inputs.
+        referenced: number of sets that have references. They are the first ones.
+        why_one: why there is one set; empty where there are more.
+    """
+
+    def __init__(self, workload: Workload, case: Case, seed: Sequence[int]) -> None:
+        self._workload, self._case, self._seed, self._made = workload, case, seed, 0
+        self.sets = [self._make()]
+        self.referenced = 1
+        self.why_one = ""
+
+    def _make(self) -> Problem:
+        self._made += 1
+        return Problem(self._workload, self._case, np.random.default_rng([*self._seed, self._made]))
+
+    def compute(self, variants: Sequence[Variant]) -> None:
+        """Make the sets, and compute the references of these variants, before any variant runs."""
+        first, started = self.sets[0], time.monotonic()
+        first.compute(variants)
+        is_quick = time.monotonic() - started <= _QUICK_S
+        if all(isinstance(found, BaseException) for found in first.found):
+            return  # no variant can be verified; each tells why
+        other = self._make()
+        try:
+            inputs = other.inputs
+        except Ended:
+            raise
+        except BaseException as error:
+            self.why_one = f"no other inputs could be made to verify with ({classify(error)[1]})"
+            return
+        if all(np.array_equal(first.inputs[name], inputs[name]) for name in inputs):
+            same = "the inputs are the same at each call, so that a variant that keeps its first outputs is not found"
+            self.why_one = f"{same}; make them from `rng`"
+            return
+        self.sets.append(other)
+        if sum(array.nbytes for array in inputs.values()) <= _LARGE_BYTES:
+            self.sets += [self._make() for _ in range(SETS - VERIFIED)]
+        self.referenced = len(self.sets) if is_quick else VERIFIED
+        for problem in self.sets[1 : self.referenced]:
+            problem.compute(variants)
+
+    def new(self) -> Mapping[str, np.ndarray]:
+        """Inputs that no variant has seen. Raises what the function for the inputs raises."""
+        return self._make().inputs
+
+    def same_for_all(self, tolerance: float) -> list[str]:
+        """The outputs that are nearly the same for two sets; see `verify.same_for_all_inputs`."""
+        pair = [problem.usual for problem in self.sets[:VERIFIED]]
+        if len(pair) < VERIFIED or pair[0] is None or pair[1] is None:
+            return []
+        return same_for_all_inputs(pair[0], pair[1], tolerance)
+
+
+# -- variants that keep results ------------------------------------------------------------------------------------------------
+#
+# Their samples are faster than an execution on inputs that they have not seen.
+# Timed executions read a few input sets over and over. A variant may recognise a set, by a few of its elements or by all, and give the
+# outputs that it kept. They are right, so that only its time tells.
+
+#: A cell keeps results if it is slower with so many new input sets, before it is not slower with more than so many.
+HITS: Final = 4
+MISSES: Final = 1
+#: So many times the machine may be slower before the new inputs and while they are read, but not after; then the cell is left alone.
+SLOW_SPELLS: Final = 6
+#: It is slower if it takes so many times as long as the samples, and so many nanoseconds more: single executions scatter.
+_FACTOR: Final = 2.0
+_LEAST_NS: Final = 5_000
+
+
+@dataclass
+class Suspect:
+    """A cell whose samples are compared with executions on new inputs.
+
+    Attributes:
+        how: the pass of the samples.
+        seen_ns: durations of its samples.
+        new_ns: durations of its executions on new inputs that were slower.
+        misses: number of those that were not.
+        slow_spells: number of those in which the machine itself may have been slower.
+    """
+
+    cell: Cell
+    operation: Operation
+    how: Pass
+    seen_ns: Sequence[int]
+    new_ns: list[int] = field(default_factory=list)
+    misses: int = 0
+    slow_spells: int = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no more executions are needed."""
+        return self.misses > MISSES or self.slow_spells >= SLOW_SPELLS or self.keeps_results
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether enough executions were slower."""
+        return len(self.new_ns) >= HITS
+
+    @property
+    def text(self) -> str:
+        """The finding."""
+        new, seen = (f"{float(f'{median(each) / 1e3:.3g}'):,g} us" for each in (self.new_ns, self.seen_ns))
+        scope, cache = self.how.scope, self.how.cache
+        return (
+            f"{scope} {cache}: takes {new} for inputs that it has not seen, and {seen} for those that it has: it keeps results"
+        )
+
+
+def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int) -> None:
+    """Execute a cell once on new inputs, between samples on inputs that it has seen, and note whether that is slower.
+
+    It is slower if it takes longer than the cell's samples, than one right before and than one right after, so that a machine that is slower
+    for a while does not count. Making the inputs slows what follows: its threads wait spinning, and its memory is in the caches. A sample
+    that does not count takes the first of that.
+
+    Args:
+        inputs: that no variant has seen.
+        seed: chooses the input sets of the samples.
+    """
+    _sampled(suspect, bench, seed)
+    before_ns = _sampled(suspect, bench, seed + 1)
+    bench.load(inputs)
+    bench.draw(suspect.operation, None)
+    new_ns = _sampled(suspect, bench, None)
+    if not _is_slower(new_ns, median(suspect.seen_ns)) or not _is_slower(new_ns, _sampled(suspect, bench, seed + 2)):
+        suspect.misses += 1
+    elif _is_slower(new_ns, before_ns):
+        suspect.new_ns.append(new_ns)
+    else:
+        suspect.slow_spells += 1
+
+
+def _sampled(suspect: Suspect, bench: Bench, seed: int | None) -> int:
+    """Duration of one more sample; without a seed, of one execution on what is loaded."""
+    if seed is not None:
+        bench.draw(suspect.operation, seed)
+    duration_ns = bench.sample(suspect.operation, suspect.how, seed).duration_ns
+    bench.release()
+    return duration_ns
+
+
+def _is_slower(duration_ns: float, other_ns: float) -> bool:
+    return duration_ns > max(_FACTOR * other_ns, other_ns + _LEAST_NS)
+
+
+# -- outputs -------------------------------------------------------------------------------------------------------------------
 
 #: The part of the time of the rounds that comparisons of timed outputs may take, beside the few that are always made.
 _SHARE: Final = 0.2

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from warpladder.collectors.core import kept_results
+from warpladder.collectors.core import judge
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     Bench,
+    CellCrashed,
     Ended,
     Failed,
     FirstUse,
@@ -26,15 +27,14 @@ from warpladder.collectors.core.bench import (
     Pass,
     Reading,
     Unavailable,
+    classify,
+    is_sticky,
 )
-from warpladder.collectors.core.failures import CellCrashed, classify, is_sticky
-from warpladder.collectors.core.jobs import Job
-from warpladder.collectors.core.judge import Inspections, Judge
-from warpladder.collectors.core.nvtx_ranges import nvtx_range
-from warpladder.collectors.core.problem import Problems
+from warpladder.collectors.core.judge import Inspections, Judge, Problems
+from warpladder.collectors.core.messages import Reporter, diagnose
+from warpladder.collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
+from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.process_state import ProcessState
-from warpladder.collectors.core.range_texts import TWIN, WARM_UP, sample_text
-from warpladder.collectors.core.reporter import Reporter, diagnose
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.core.verify import Verdict
@@ -246,7 +246,7 @@ class _BenchRun:
         if len(self._problems.sets) == 1:
             return set()
         suspects = [
-            kept_results.Suspect(found.cell, found.operation, how, times)
+            judge.Suspect(found.cell, found.operation, how, times)
             for found in ready
             for (cell, how), times in self._durations.items()
             if cell == found.cell and how == next(each for each in self._bench.passes if found.operation.takes(each))
@@ -256,7 +256,7 @@ class _BenchRun:
             inputs = self._problems.new()
             for each in waiting:
                 seed = int(self._rng.integers(1 << 62))
-                if not self._attempt(each.cell, partial(kept_results.time_new, each, self._bench, inputs, seed)):
+                if not self._attempt(each.cell, partial(judge.time_new, each, self._bench, inputs, seed)):
                     failed.add(each.cell)
         for each in suspects:
             if each.keeps_results and each.cell not in failed:

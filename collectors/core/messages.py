@@ -1,14 +1,15 @@
-"""Messages between the recorder and the measuring processes: questions and answers."""
+"""Messages between the recorder and the measuring processes, and the interface of what receives the rows of a case."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from warpladder.collectors.core.jobs import Job
+from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.verdicts import Cell
+from warpladder.data.names import diagnostic_row
 
 #: Indices in the shared progress array: the number of the cell that is being measured (-1 for none), and a counter of steps.
 CELL, STEP = 0, 1
@@ -57,7 +58,7 @@ class Described:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table of the run; see `warpladder.collectors.core.reporter`."""
+    """Rows of a table of the run; see `warpladder.collectors.core.messages`."""
 
     table: str
     rows: Sequence[dict[str, Any]] | pa.Table
@@ -92,3 +93,30 @@ class Done:
 
 
 Answer = Described | Rows | Captured | Crashed | Refused | Done
+
+
+# -- what receives measurements ------------------------------------------------------------------------------------------------
+
+
+class Reporter(Protocol):
+    """Receives measurements; in the child process, it sends them to the parent."""
+
+    def working_on(self, cell: Cell) -> None:
+        """Called before every step that may hang or crash."""
+        ...
+
+    def rows(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Called with rows of a table of the run.
+
+        Args:
+            table: `results`, `samples` or `diagnostics`; or `variants` and `cases`, whose rows have the key and the columns that are known
+                only now: registers and bytes of the kernels, of which the largest counts, and the bytes of a case.
+            rows: values by column.
+        """
+        ...
+
+
+def diagnose(report: Reporter, severity: str, source: str, text: str, about: Cell | Mapping[str, str] | None = None) -> None:
+    """Report a finding about a cell, about all cells that have these columns, or about the run."""
+    key = about.key if isinstance(about, Cell) else about or {}
+    report.rows("diagnostics", [diagnostic_row(severity, source, text, key)])

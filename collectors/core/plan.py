@@ -1,21 +1,220 @@
 """The plan of a run: the cells to measure, and the time limits. All collectors use the same plan."""
 
+import json
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
-from warpladder.collectors.core.declared import case_row, variant_row
-from warpladder.collectors.core.jobs import Job, WorkloadRef
 from warpladder.collectors.core.rounds import Limits
-from warpladder.collectors.core.shares import check_covered, rows_of
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.errors import Error
 from warpladder.workloads import registry
-from warpladder.workloads.api import Case, CaseSet, NotShareable, Variant, Workload, WorkloadError, format_params
+from warpladder.workloads.api import (
+    LARGEST,
+    Buffer,
+    Case,
+    CaseSet,
+    CudaVariant,
+    LibraryVariant,
+    NotShareable,
+    Part,
+    Variant,
+    Workload,
+    WorkloadError,
+    format_params,
+)
 from warpladder.workloads.cases import AxisError, sweep
+
+# -- jobs ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WorkloadRef:
+    """Identifies a workload to a child process, by name or by the user's file."""
+
+    name: str
+    file: Path | None = None
+
+    def load(self) -> Workload:
+        if self.file is None:
+            return registry.load(self.name)
+        for workload in registry.load_file(self.file):
+            if workload.name == self.name:
+                return workload
+        raise WorkloadError(
+            f"{self.file.name}: declares no {self.name} when a measuring process loads it; declare it at the top level of the file, "
+            "and not below `if __name__ == '__main__':`"
+        )
+
+
+@dataclass(frozen=True)
+class HeldWorkload(WorkloadRef):
+    """Identifies a workload that this process alone has, such as one of a notebook, while `held` lasts."""
+
+    def load(self) -> Workload:
+        return _held[self.name]
+
+
+_held: Final[dict[str, Workload]] = {}
+
+
+@contextmanager
+def held(workloads: Iterable[Workload]) -> Iterator[None]:
+    """Keep workloads for the threads that measure them."""
+    kept = {workload.name: workload for workload in workloads}
+    _held.update(kept)
+    try:
+        yield
+    finally:
+        for name in kept:
+            _held.pop(name, None)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One case of one workload, with the cells to measure on it.
+
+    Attributes:
+        gpus: number of ranks that share the case; 1 for a single process. Each rank has one GPU, or none for host variants.
+    """
+
+    workload: WorkloadRef
+    case: str
+    cells: tuple[Cell, ...]
+    seed: int
+    gpus: int = 1
+
+
+# -- rows of `cases` and `variants` --------------------------------------------------------------------------------------------
+
+
+def case_row(workload: Workload, case: Case) -> dict[str, Any]:
+    """A row of `cases`. The bytes of a case whose arrays are not made yet are 0.
+
+    Raises:
+        WorkloadError: `buffers` of the workload fails, or declares more bytes than a run can hold.
+    """
+    where = f"{workload.name}/{case.name}"
+    try:
+        inputs, outputs = workload.buffers(case) if case.min_bytes is not None else ({}, {})
+        copied = copied_bytes(case, inputs, outputs)
+        unknown = set(case.resident) - set(inputs) if inputs else set()
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise WorkloadError(f"{where}: `buffers` fails ({type(error).__name__}: {text}); correct it") from error
+    if unknown:
+        raise WorkloadError(
+            f"{where}: {', '.join(sorted(unknown))} is resident, but no input; name some of {', '.join(inputs)}"
+        )
+    if max(copied) > LARGEST:
+        raise WorkloadError(
+            f"{where}: its buffers take {max(copied):.3g} bytes, more than can be recorded; choose a smaller case"
+        )
+    return {
+        "workload": workload.name,
+        "case": case.name,
+        "size_rank": case.size_rank,
+        "params": json.dumps(dict(case.params)),
+        "flops": case.flops,
+        "min_bytes": case.min_bytes or 0,
+        "h2d_bytes": copied[0],
+        "d2h_bytes": copied[1],
+    }
+
+
+def copied_bytes(case: Case, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> tuple[int, int]:
+    """Bytes that one operation from end to end copies to the device and back. Resident inputs are not copied."""
+    to_device = sum(buffer.nbytes for name, buffer in inputs.items() if name not in case.resident)
+    return to_device, sum(buffer.nbytes for buffer in outputs.values())
+
+
+def variant_row(workload: Workload, variant: Variant) -> dict[str, Any]:
+    """A row of `variants`. Registers, shared bytes and spill bytes are None; they are known after compilation.
+
+    Raises:
+        WorkloadError: its source cannot be read.
+    """
+    try:
+        source = {
+            **variant.header,
+            "source_path": variant.source_path,
+            "source_text": variant.source_text,
+            "source_sha256": variant.source_sha256,
+        }
+    except (OSError, TypeError, UnicodeError) as error:
+        raise WorkloadError(
+            f"{workload.name}/{variant.name}: its source cannot be read ({error}); "
+            "give a file in UTF-8, or a function that is written in one"
+        ) from error
+    return {
+        "workload": workload.name,
+        "variant": variant.name,
+        "rung": variant.rung,
+        "kind": variant.kind,
+        "role": variant.role,
+        "precision": variant.precision,
+        "title": variant.title,
+        **source,
+        "registers": None,
+        "shared_bytes": None,
+        "spill_bytes": None,
+        "min_compute_capability": ".".join(map(str, variant.min_compute_capability))
+        if isinstance(variant, CudaVariant)
+        else "",
+        "transfer": variant.end_to_end.transfer if isinstance(variant, CudaVariant) else _transfer_around(variant),
+    }
+
+
+def _transfer_around(variant: Variant) -> str | None:
+    """The kind of host memory that the bench copies from and to; None if the variant takes its inputs on the host."""
+    return "pageable" if isinstance(variant, LibraryVariant) and variant.device_only else None
+
+
+# -- parts of a case -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BufferRows:
+    """Rows of a buffer along its first axis."""
+
+    name: str
+    start: int
+    stop: int
+
+    def of(self, array: Any) -> Any:
+        """Return these rows of an array, as a view."""
+        return array[self.start : self.stop]
+
+
+def rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, BufferRows]:
+    """Return a part's rows of every buffer of the whole case. A buffer of the same shape in both belongs to the part whole."""
+    inputs, outputs = workload.buffers(part.case)
+    found = {}
+    for name, buffer in {**inputs, **outputs}.items():
+        shared = buffer.shape == whole[name].shape
+        start = 0 if shared else part.first
+        found[name] = BufferRows(name, start, start + buffer.shape[0])
+    return found
+
+
+def check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapping[str, BufferRows]]) -> None:
+    """Raise WorkloadError unless the parts, in order, cover all rows of each buffer without gap or overlap."""
+    for name, buffer in whole.items():
+        end = 0
+        for rows in dict.fromkeys(part[name] for part in parts):
+            if rows.start != end:
+                raise WorkloadError(
+                    f"{where}: a part of {name} begins at row {rows.start}, not at {end}; make parts follow one another"
+                )
+            end = rows.stop
+        if end != buffer.shape[0]:
+            raise WorkloadError(f"{where}: the parts of {name} end at row {end} of {buffer.shape[0]}; make them cover the case")
+
+
+# -- the plan of a run ---------------------------------------------------------------------------------------------------------
 
 CASE_SETS: Final[tuple[CaseSet, ...]] = get_args(CaseSet)
 

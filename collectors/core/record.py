@@ -20,11 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.core import kernel_cache
-from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
+from warpladder.collectors.core.children import POLL_S, START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
 from warpladder.collectors.core.collector import Collector
-from warpladder.collectors.core.entries import begin, diagnostic_event, rows_event, unreached_event
 from warpladder.collectors.core.environment import measure_all
-from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.journal import Journal
 from warpladder.collectors.core.messages import (
     Answer,
@@ -39,9 +37,9 @@ from warpladder.collectors.core.messages import (
     Refused,
     Rows,
 )
-from warpladder.collectors.core.plan import Plan
-from warpladder.collectors.core.processes import POLL_S
+from warpladder.collectors.core.plan import Job, Plan
 from warpladder.collectors.core.progress import Progress
+from warpladder.collectors.core.recording import begin, diagnostic_event, rows_event, unreached_event
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.core.verdicts import Cell, result_row

@@ -32,10 +32,9 @@ def salvage(data_dir: Path) -> list[str]:
 def _taken_up(data_dir: Path, staging: Staging) -> str:
     """Salvage one recording. Returns the message to print; empty for none."""
     # Imported here, because most commands find nothing to salvage.
-    from warpladder.collectors.core import spool
-    from warpladder.collectors.core.entries import diagnostic_event
+    from warpladder.collectors.core import journal
     from warpladder.collectors.core.inside import runs_of, without_trace
-    from warpladder.collectors.core.recording import FORMAT, Recording
+    from warpladder.collectors.core.recording import FORMAT, Recording, diagnostic_event
     from warpladder.data.store import RunWriter, StoreError, list_runs
 
     if not staging.tables.exists():  # killed between the commit and the end
@@ -50,7 +49,7 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
         writer.commit(durable=True)
         return f"kept as run {writer.run_id}, without a trace"
     recording = Recording()
-    for event, samples in spool.read(staging.path):
+    for event, samples in journal.read(staging.path):
         if event["kind"] == "begin" and event["format"] != FORMAT:
             raise StoreError(f"format {event['format']}")
         recording.apply(event, samples)

@@ -13,9 +13,8 @@ from multiprocessing.connection import Connection
 from typing import Final
 
 from warpladder.collectors.core.bench import Ended
-from warpladder.collectors.core.children import STOP_TIMEOUT_S, Child, ChildLost
+from warpladder.collectors.core.children import POLL_S, STOP_TIMEOUT_S, Child, ChildLost, never
 from warpladder.collectors.core.collector import Collector
-from warpladder.collectors.core.processes import POLL_S, never
 from warpladder.collectors.core.worker import serve
 
 _GIVE_UP_S: Final = 2.0

@@ -9,15 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from warpladder.collectors.core.environment import command_line
+from warpladder.collectors.core.children import POLL_S, Guarded
+from warpladder.collectors.core.environment import CollectorError, command_line
 from warpladder.collectors.core.inside import without_trace
-from warpladder.collectors.core.journal import store_run
+from warpladder.collectors.core.journal import open_writer, store_run
 from warpladder.collectors.core.plan import Request
-from warpladder.collectors.core.processes import POLL_S, Guarded
-from warpladder.collectors.core.runs import open_writer
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import CollectorError
 from warpladder.data import store
 from warpladder.data.staging import living_writers
 from warpladder.installation import IMPORT_ROOT

@@ -13,10 +13,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from warpladder.collectors.core.bench import Ended, MakeBench
+from warpladder.collectors.core.bench import CellCrashed, Ended, MakeBench, classify
 from warpladder.collectors.core.collector import Collector
-from warpladder.collectors.core.failures import CellCrashed, classify
-from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.messages import (
     CELL,
@@ -32,6 +30,7 @@ from warpladder.collectors.core.messages import (
     Refused,
     Rows,
 )
+from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.data.store import conform
 

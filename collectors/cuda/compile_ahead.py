@@ -28,10 +28,9 @@ import numpy as np
 
 from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.core.bench import MakeBench
+from warpladder.collectors.core.children import ENTRY, POLL_S, Guarded
 from warpladder.collectors.core.environment import cpu_name
-from warpladder.collectors.core.jobs import HeldWorkload, WorkloadRef
-from warpladder.collectors.core.plan import Plan
-from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded
+from warpladder.collectors.core.plan import HeldWorkload, Plan, WorkloadRef
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.installation import IMPORT_ROOT
 from warpladder.workloads import torch_bridge
@@ -224,7 +223,7 @@ def _do(job: Job, make_benches: MakeBenches) -> None:
 
 def _run_once(workload: Workload, case: Case, variant: Variant, make_benches: MakeBenches) -> None:
     """Run a variant and compare its outputs, so that the caches hold everything that either compiles at its first call."""
-    from warpladder.collectors.core.problem import Problem
+    from warpladder.collectors.core.judge import Problem
     from warpladder.collectors.core.verify import compare
 
     torch_bridge.time_algorithms = False

@@ -13,8 +13,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from warpladder.collectors.core.nvtx_ranges import nvtx_range
-from warpladder.collectors.core.range_texts import executions_text
+from warpladder.collectors.core.nvtx_ranges import executions_text, nvtx_range
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.event_overhead import EventOverhead
 from warpladder.collectors.cuda.gpu_state import GpuState

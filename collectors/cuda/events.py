@@ -26,8 +26,7 @@ from warpladder.collectors.core.bench import (
     check_importable,
     next_inputs,
 )
-from warpladder.collectors.core.nvtx_ranges import nvtx_range
-from warpladder.collectors.core.range_texts import executions_text
+from warpladder.collectors.core.nvtx_ranges import executions_text, nvtx_range
 from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
 from warpladder.collectors.cuda.calls import prepare_function, prepare_library

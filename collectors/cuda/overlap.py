@@ -11,7 +11,7 @@ import numpy as np
 from cupy.cuda import runtime
 
 from warpladder.collectors.core.bench import BenchCommunicator
-from warpladder.collectors.core.shares import BufferRows
+from warpladder.collectors.core.plan import BufferRows
 from warpladder.collectors.cuda.launch import bind, make_scratch
 from warpladder.collectors.cuda.nccl import Gathered
 from warpladder.collectors.cuda.pinned import PinnedBuffers, Together

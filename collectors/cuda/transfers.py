@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from warpladder.collectors.core.shares import BufferRows, check_covered, rows_of
+from warpladder.collectors.core.plan import BufferRows, check_covered, rows_of
 from warpladder.collectors.cuda.streams import Event, Stream
 from warpladder.workloads.api import (
     Buffer,

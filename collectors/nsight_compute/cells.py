@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from warpladder.collectors.core.range_texts import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT, is_of_sample
+from warpladder.collectors.core.nvtx_ranges import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT, is_of_sample
 from warpladder.collectors.nsight_compute.metrics import SHAPE
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data.names import Source

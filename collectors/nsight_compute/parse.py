@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from warpladder.collectors.core.runs import open_writer
-from warpladder.collectors.core.tools import has_module
+from warpladder.collectors.core.environment import has_module
+from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
 from warpladder.collectors.nsight_compute.facts import run_facts
 from warpladder.collectors.nsight_compute.metrics import METRICS

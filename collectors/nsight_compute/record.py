@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.inside import diagnostics, make_folder
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
 from warpladder.collectors.nsight_compute.metrics import METRICS
 from warpladder.collectors.nsight_compute.parse import counters_of

@@ -2,6 +2,6 @@
 
 from typing import Final
 
-from warpladder.collectors.core.tools import Tool
+from warpladder.collectors.core.environment import Tool
 
 NCU: Final = Tool("ncu", "Nsight Compute", ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda*/bin/ncu"))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from warpladder.collectors.core.runs import open_writer
+from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.nsight_systems import facts
 from warpladder.collectors.nsight_systems.messages import take_over_messages, tell_what_is_not_taken
 from warpladder.collectors.nsight_systems.source import open_report

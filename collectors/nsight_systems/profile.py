@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from warpladder.collectors.core.processes import POLL_S, Guarded
+from warpladder.collectors.core.children import POLL_S, Guarded
+from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.core.under_tool import begin
 from warpladder.collectors.nsight_systems.run import profile_command
 from warpladder.collectors.nsight_systems.tool import NSYS

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.inside import diagnostics, make_folder
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
 from warpladder.collectors.nsight_systems.run import profile_command
 from warpladder.collectors.nsight_systems.source import open_report

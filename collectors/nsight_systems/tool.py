@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from warpladder.collectors.core.tools import Tool
+from warpladder.collectors.core.environment import Tool
 
 NSYS: Final = Tool(
     "nsys",

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from warpladder.collectors.core.processes import POLL_S, Guarded
-from warpladder.collectors.core.tools import CollectorError
+from warpladder.collectors.core.children import POLL_S, Guarded
+from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.programs.runner import Ended, Launch, Waiting
 
 _RUNNER: Final = "warpladder.collectors.programs.runner"

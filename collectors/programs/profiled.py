@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from warpladder.collectors.core.processes import POLL_S, Guarded
+from warpladder.collectors.core.children import POLL_S, Guarded
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.nsight_systems.facts import device_facts

@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 
 from warpladder.collectors.core.bench import Failed, Pass, Reading
-from warpladder.collectors.core.entries import begin_with, diagnostic_event, rows_event, withdrawn_event
 from warpladder.collectors.core.environment import without_folders
 from warpladder.collectors.core.journal import Journal
+from warpladder.collectors.core.recording import begin_with, diagnostic_event, rows_event, withdrawn_event
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, relative_half_width, run_rounds
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.core.verdicts import Cell, result_row

@@ -17,11 +17,20 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, of_signal
+from warpladder.collectors.core.children import (
+    ENTRY,
+    POLL_S,
+    START_TIMEOUT_S,
+    STOP_TIMEOUT_S,
+    Child,
+    ChildLost,
+    Guarded,
+    never,
+    of_signal,
+)
+from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.messages import CELL, Refused
 from warpladder.collectors.core.plan import Plan, PlanError
-from warpladder.collectors.core.processes import ENTRY, POLL_S, Guarded, never
-from warpladder.collectors.core.tools import has_module
 from warpladder.collectors.ranks.programs import LAUNCHERS, TOGETHER, launcher_program
 from warpladder.collectors.ranks.ranked_bench import name_ranks
 from warpladder.installation import IMPORT_ROOT, how_to_install

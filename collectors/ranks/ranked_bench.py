@@ -20,11 +20,11 @@ from warpladder.collectors.core.bench import (
     Resources,
     Unavailable,
     check_declared,
+    classify,
+    is_sticky,
     of_all,
 )
-from warpladder.collectors.core.failures import classify, is_sticky
-from warpladder.collectors.core.jobs import WorkloadRef
-from warpladder.collectors.core.shares import BufferRows, rows_of
+from warpladder.collectors.core.plan import BufferRows, WorkloadRef, rows_of
 from warpladder.workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
 
 

@@ -22,11 +22,10 @@ import numpy as np
 from mpi4py import MPI
 from threadpoolctl import threadpool_limits
 
-from warpladder.collectors.core.bench import MakeBench
+from warpladder.collectors.core.bench import MakeBench, classify
 from warpladder.collectors.core.collector import Collector
-from warpladder.collectors.core.failures import classify
-from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.messages import DescribeAllReduce, Refused
+from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.worker import serve
 from warpladder.collectors.ranks.launchers import (
     FOLDER_VARIABLE,

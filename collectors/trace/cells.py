@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.core.range_texts import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP, is_of_sample
+from warpladder.collectors.core.nvtx_ranges import DOMAIN, SAMPLE_TEXT, VARIANT_TEXT, WARM_UP, is_of_sample
 from warpladder.collectors.trace.attribution import NONE, Int64s, LaunchedWork, around, depths, parents
 from warpladder.collectors.trace.ranges import Ranges, process_of
 from warpladder.data import naming

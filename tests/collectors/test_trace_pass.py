@@ -11,8 +11,8 @@ from tests.commands.test_exit_codes import bench
 from warpladder import recording
 from warpladder.__main__ import command
 from warpladder.collectors import choice, trace_pass
+from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import PlanError, Request
-from warpladder.collectors.core.tools import CollectorError
 from warpladder.collectors.nsight_systems import record as nsight_systems
 from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.data import store

@@ -53,7 +53,7 @@ def collectors(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["record", "absent.py"], "absent.py: no such file"),
         (["record", "README.md"], "README.md: not a Python file"),
         (["record", "pyproject.toml"], "pyproject.toml: not a Python file"),
-        (["record", "collectors/core/runs.py"], "collectors/core/runs.py: declares no Benchmark"),
+        (["record", "collectors/core/journal.py"], "collectors/core/journal.py: declares no Benchmark"),
         (["record", "conv2d", "--data-dir", "/dev/null/runs"], "/dev/null/runs: cannot be written"),
         (["record", "conv2d", "--data-dir", ""], NO_FOLDER),
         (["profile", "--data-dir", " ", "--", "true"], NO_FOLDER),

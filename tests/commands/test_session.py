@@ -15,7 +15,7 @@ import pytest
 import warpladder
 from warpladder import declared
 from warpladder.collectors.core import plan
-from warpladder.collectors.core.tools import CollectorError
+from warpladder.collectors.core.environment import CollectorError
 from warpladder.data import store
 from warpladder.data.names import Source
 from warpladder.errors import Error

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from warpladder.collectors.choice import GPU_MODULES, gpu_problem
-from warpladder.collectors.core.tools import Tool, has_module
+from warpladder.collectors.core.environment import Tool, has_module
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program

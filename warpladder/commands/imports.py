@@ -83,12 +83,12 @@ def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
 
 def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":
     """Check the options, and salvage what an earlier recording left. Returns how ranges name variants. Raises Error."""
-    from warpladder.collectors.core import runs
+    from warpladder.collectors.core import journal
     from warpladder.collectors.core.salvage import salvage
     from warpladder.data.naming import Naming
     from warpladder.screen import say
 
-    runs.check_label(label)
+    journal.check_label(label)
     naming = Naming.parse(variant_from) if variant_from else None
     for line in salvage(data_dir):
         say(line)

@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 import click
 
 from warpladder.collectors.choice import gpu_problem
-from warpladder.collectors.core.tools import has_module
+from warpladder.collectors.core.environment import has_module
 from warpladder.data.files import one_line
 from warpladder.errors import Error
 from warpladder.installation import how_to_install

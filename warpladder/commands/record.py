@@ -154,8 +154,8 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool) -> None
         click.exceptions.Exit: the recording was interrupted, or a cell is not right; see `ending.exit_if_wrong`.
     """
     from warpladder import recording, screen
+    from warpladder.collectors.core.environment import CollectorError
     from warpladder.collectors.core.signals import Stop
-    from warpladder.collectors.core.tools import CollectorError
     from warpladder.collectors.trace.report import ReportError
     from warpladder.commands import ending
     from warpladder.progress import TerminalProgress

@@ -50,7 +50,7 @@ def command(
     """
     from warpladder import screen
     from warpladder.collectors import choice
-    from warpladder.collectors.core.runs import check_label
+    from warpladder.collectors.core.journal import check_label
     from warpladder.collectors.core.salvage import salvage
     from warpladder.collectors.core.signals import Stop
     from warpladder.collectors.programs.profiled import NsightSystems

@@ -18,8 +18,8 @@ from typing import Final, Self
 
 import click
 
+from warpladder.collectors.core.children import Guarded
 from warpladder.collectors.core.plan import PlanError
-from warpladder.collectors.core.processes import Guarded
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.watch import snapshot
 from warpladder.collectors.watch.files import python_files

@@ -11,9 +11,8 @@ import pytest
 
 from tests.collectors.core import cheating, cheating_kernels
 from tests.collectors.core.test_measure import Kept
-from warpladder.collectors.core.jobs import Job, WorkloadRef
 from warpladder.collectors.core.measure import measure_case
-from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.plan import LIMITS, Job, Request, WorkloadRef, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.verdicts import Cell

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from warpladder.collectors.core.jobs import WorkloadRef
-from warpladder.collectors.core.plan import Plan, Request, make_plan
+from warpladder.collectors.core.plan import Plan, Request, WorkloadRef, make_plan
 from warpladder.workloads import registry
 from warpladder.workloads.api import Workload
 

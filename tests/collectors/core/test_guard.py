@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from warpladder.collectors.core.processes import Guarded
+from warpladder.collectors.core.children import Guarded
 
 needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds descendants by Linux's /proc")
 
@@ -93,7 +93,7 @@ def test_a_daemon_that_the_command_left_is_ended_too(then: str) -> None:
 @needs_proc
 def test_all_end_when_the_process_that_started_them_is_killed() -> None:
     code = (
-        "import sys; from warpladder.collectors.core.processes import Guarded; "
+        "import sys; from warpladder.collectors.core.children import Guarded; "
         f"Guarded(['sh', '-c', {DAEMON!r} + 'echo $$; exec sleep 3600']).wait(3600)"
     )
     starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpladder.collectors.core import kept_results, problem
+from warpladder.collectors.core import judge
 from warpladder.collectors.core.bench import Operation, Pass, Reading, next_inputs
-from warpladder.collectors.core.judge import Inspections
-from warpladder.collectors.core.problem import SETS, Problems
+from warpladder.collectors.core.judge import SETS, Inspections, Problems
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
@@ -87,7 +86,7 @@ def test_two_sets_have_references_and_a_third_one_keeps_their_order_open() -> No
 
 
 def test_a_third_reference_is_left_out_where_references_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(problem, "_QUICK_S", -1.0)
+    monkeypatch.setattr(judge, "_QUICK_S", -1.0)
     found = problems(lambda case, rng: {"x": rng.random(3, np.float32)})
     assert [each.usual is not None for each in found.sets] == [True, True, False] and found.referenced == 2
 
@@ -147,9 +146,9 @@ class Timed:
     def release(self) -> None: ...
 
 
-def timed(new_ns: int, before_ns: int = 100_000, after_ns: int = 100_000) -> kept_results.Suspect:
-    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [90_000, 100_000, 110_000])
-    kept_results.time_new(suspect, Timed(new_ns, before_ns, after_ns), {}, 1)  # type: ignore[arg-type]
+def timed(new_ns: int, before_ns: int = 100_000, after_ns: int = 100_000) -> judge.Suspect:
+    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [90_000, 100_000, 110_000])
+    judge.time_new(suspect, Timed(new_ns, before_ns, after_ns), {}, 1)  # type: ignore[arg-type]
     assert len(suspect.new_ns) + suspect.misses + suspect.slow_spells == 1
     return suspect
 
@@ -162,25 +161,25 @@ def test_a_cell_is_slower_with_new_inputs_if_samples_at_the_same_time_are_not() 
 
 
 def test_a_cell_is_left_alone_if_the_machine_is_slower_after_each_making_of_inputs() -> None:
-    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [100_000])
+    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [100_000])
     while not suspect.is_settled:
-        kept_results.time_new(suspect, Timed(300_000, 290_000, 100_000), {}, 1)  # type: ignore[arg-type]
-    assert not suspect.keeps_results and suspect.slow_spells == kept_results.SLOW_SPELLS
+        judge.time_new(suspect, Timed(300_000, 290_000, 100_000), {}, 1)  # type: ignore[arg-type]
+    assert not suspect.keeps_results and suspect.slow_spells == judge.SLOW_SPELLS
 
 
 def test_a_cell_keeps_results_if_four_new_sets_are_slower_and_at_most_one_is_not() -> None:
-    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [1])
+    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [1])
     suspect.new_ns += [9] * 3
     suspect.misses = 1
     assert not suspect.is_settled
     suspect.new_ns.append(9)
     assert suspect.is_settled and suspect.keeps_results
-    honest = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [1], misses=2)
+    honest = judge.Suspect(CELL, Operation(lambda: None), HOT, [1], misses=2)
     assert honest.is_settled and not honest.keeps_results
 
 
 def test_the_finding_has_both_times() -> None:
-    suspect = kept_results.Suspect(CELL, Operation(lambda: None), HOT, [2_000, 2_000], [900_000])
+    suspect = judge.Suspect(CELL, Operation(lambda: None), HOT, [2_000, 2_000], [900_000])
     assert suspect.text == (
         "operation hot: takes 900 us for inputs that it has not seen, and 2 us for those that it has: it keeps results"
     )

@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from warpladder.__main__ import command
-from warpladder.collectors.core.declared import case_row
-from warpladder.collectors.core.plan import Request, make_plan
+from warpladder.collectors.core.plan import Request, case_row, make_plan
 from warpladder.workloads import registry
 from warpladder.workloads.api import Buffer, Case, HostVariant, Workload, WorkloadError
 

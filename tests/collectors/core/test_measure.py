@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpladder.collectors.core.bench import FirstUse, Operation, Pass, Reading
-from warpladder.collectors.core.failures import classify
-from warpladder.collectors.core.jobs import Job, WorkloadRef
+from warpladder.collectors.core.bench import FirstUse, Operation, Pass, Reading, classify
 from warpladder.collectors.core.measure import measure_case
-from warpladder.collectors.core.plan import LIMITS
+from warpladder.collectors.core.plan import LIMITS, Job, WorkloadRef
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.core.verify import poison

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.collectors.core.recordings import MISBEHAVING, Recording
-from warpladder.collectors.core.declared import variant_row
-from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.plan import LIMITS, Request, make_plan, variant_row
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store

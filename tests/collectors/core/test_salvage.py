@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.collectors.core.recordings import QUICK_CASES, ROOT
-from warpladder.collectors.core import journal, runs, spool
-from warpladder.collectors.core.entries import begin, diagnostic_event, rows_event
+from warpladder.collectors.core import journal
 from warpladder.collectors.core.journal import Journal, SavedElsewhere
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recording import begin, diagnostic_event, rows_event
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.wiring import collector_of
@@ -72,7 +72,7 @@ def the_run(data_dir: Path) -> store.Run:
 def test_an_event_is_on_disk_when_it_was_noted(tmp_path: Path) -> None:
     kept = a_journal(tmp_path)
     finish(kept, "n=100")
-    found = list(spool.read(kept._home.staging.path))
+    found = list(journal.read(kept._home.staging.path))
     assert [event["kind"] for event, _ in found] == ["begin", "rows"]
     assert found[1][1] is not None and found[1][1].num_rows == 3
 
@@ -89,7 +89,7 @@ def test_a_spool_that_was_cut_anywhere_gives_the_cases_before_the_cut(tmp_path: 
             copy = tmp_path / "cut"
             shutil.copytree(folder, copy)
             (copy / name).write_bytes(whole[:cut])
-            found = list(spool.read(copy))
+            found = list(journal.read(copy))
             counts.append(sum(event["kind"] == "rows" for event, _ in found))
             assert all(samples is not None and samples.num_rows == 3 for event, samples in found if event["kind"] == "rows")
             shutil.rmtree(copy)
@@ -168,7 +168,7 @@ def test_two_that_look_at_once_do_not_take_up_the_same(tmp_path: Path) -> None:
 
 
 def test_the_run_of_a_recording_under_a_tool_is_kept_without_its_trace(tmp_path: Path) -> None:
-    with runs.open_writer(tmp_path, STARTED, "") as writer:
+    with journal.open_writer(tmp_path, STARTED, "") as writer:
         inner = a_journal(writer.staging.path / "inside" / "runs", "mine")
         finish(inner, "n=102")
         die(inner)  # the recording inside was killed too
@@ -253,7 +253,7 @@ def test_a_run_under_a_tool_that_has_no_room_is_saved_elsewhere(tmp_path: Path, 
         for table in ("variants", "cases", "results", "samples"):
             writer.append(table, run.table(table))
 
-    with runs.open_writer(tmp_path / "data", STARTED, "") as writer:
+    with journal.open_writer(tmp_path / "data", STARTED, "") as writer:
         shutil.rmtree(tmp_path / "data")
         with pytest.raises(SavedElsewhere) as error:
             journal.store_run(writer, tmp_path / "data", "", fill)
@@ -269,7 +269,7 @@ def test_a_row_that_no_run_can_hold_is_named_and_what_was_measured_is_kept(tmp_p
     ):
         kept.commit("")
     kept.leave()
-    assert len(list(spool.read(kept._home.staging.path))) == 3
+    assert len(list(journal.read(kept._home.staging.path))) == 3
     assert not list(elsewhere.iterdir())
 
 
@@ -348,8 +348,8 @@ def test_a_run_id_that_is_taken_meanwhile_loses_nothing(tmp_path: Path) -> None:
 
 def test_a_run_id_that_is_taken_from_the_start_gives_way_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digits = iter(["aaaa", "aaaa", "bbbb"])
-    monkeypatch.setattr(runs.secrets, "token_hex", lambda _: next(digits))
-    first, second = runs.open_writer(tmp_path, STARTED, ""), runs.open_writer(tmp_path, STARTED, "")
+    monkeypatch.setattr(journal.secrets, "token_hex", lambda _: next(digits))
+    first, second = journal.open_writer(tmp_path, STARTED, ""), journal.open_writer(tmp_path, STARTED, "")
     assert (first.run_id[-4:], second.run_id[-4:]) == ("aaaa", "bbbb")
     for writer in (first, second):
         with writer:
@@ -385,5 +385,5 @@ def test_samples_come_out_of_the_spool_as_they_went_in(tmp_path: Path) -> None:
     finish(kept, "n=100")
     samples = kept.recording._samples[0]
     assert isinstance(samples, pa.Table)
-    (_, (_, found)) = spool.read(kept._home.staging.path)
+    (_, (_, found)) = journal.read(kept._home.staging.path)
     assert found is not None and found.equals(samples)

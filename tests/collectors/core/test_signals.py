@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.collectors.core.recordings import FORKING, MISBEHAVING, QUICK_CASES, RANKS, ROOT, Recording
+from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import has_module
 from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store

@@ -13,8 +13,7 @@ import pandas as pd
 import pytest
 
 from warpladder.collectors.core import threads
-from warpladder.collectors.core.jobs import HeldWorkload, held
-from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.plan import LIMITS, HeldWorkload, Request, held, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.wiring import collector_of

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from warpladder.collectors.core import trust
-from warpladder.collectors.core.declared import case_row
+from warpladder.collectors.core.plan import case_row
 from warpladder.data import limits, store
 from warpladder.data.names import Ceiling, Source, by_size
 from warpladder.workloads import registry

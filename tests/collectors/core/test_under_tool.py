@@ -11,9 +11,9 @@ import pytest
 
 from tests.collectors.core.recordings import QUICK_CASES
 from warpladder.collectors.core import under_tool
+from warpladder.collectors.core.environment import CollectorError, Tool
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import CollectorError, Tool
 from warpladder.collectors.nsight_systems import profile as profiling
 from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.collectors.nsight_systems.parse import import_report

@@ -12,8 +12,7 @@ import pytest
 from tests.collectors.cuda.fake_cuda import install, install_events
 from tests.collectors.cuda.test_transfers import FakeEvent, FakeStream
 from warpladder.collectors.core.bench import Unavailable
-from warpladder.collectors.core.declared import case_row
-from warpladder.collectors.core.shares import BufferRows
+from warpladder.collectors.core.plan import BufferRows, case_row
 from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, PartPlan, plan_parts
 from warpladder.workloads import registry
 from warpladder.workloads.api import (

@@ -10,7 +10,7 @@ import pytest
 
 from tests.collectors.cuda import run_every_kernel
 from tests.workloads.declared import CUDA, WORKLOADS, name_of
-from warpladder.collectors.core.tools import Tool
+from warpladder.collectors.core.environment import Tool
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.workloads import registry
 

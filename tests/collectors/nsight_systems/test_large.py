@@ -15,7 +15,7 @@ import pytest
 
 from tests.collectors.nsight_systems.reports import TID, Tables, call, kernel, nvtx, small, write
 from tests.limits import cpu_seconds
-from warpladder.collectors.core.range_texts import DOMAIN
+from warpladder.collectors.core.nvtx_ranges import DOMAIN
 from warpladder.collectors.nsight_systems import source
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.trace.report import ReportError

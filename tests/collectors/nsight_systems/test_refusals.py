@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.collectors.nsight_systems.reports import schema_3_20, small, without_a_warning, write
-from warpladder.collectors.core.tools import Tool
+from warpladder.collectors.core.environment import Tool
 from warpladder.collectors.nsight_systems import run
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.nsight_systems.source import open_report

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from warpladder.collectors.core.environment import Tool
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.tools import Tool
 from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.collectors.programs import profiled
 from warpladder.collectors.programs.profiler import Profiler

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from warpladder.collectors.core.tools import CollectorError
+from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.programs import outputs, runner
 from warpladder.collectors.programs.launcher import Launcher
 from warpladder.collectors.programs.runner import PADDING, Launch

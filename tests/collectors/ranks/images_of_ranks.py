@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpladder.collectors.core.jobs import WorkloadRef
+from warpladder.collectors.core.plan import WorkloadRef
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.ranks.ranked_bench import RankedBench
 from warpladder.workloads import registry

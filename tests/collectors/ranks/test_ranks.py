@@ -15,11 +15,10 @@ from click.testing import CliRunner
 
 from warpladder.__main__ import command
 from warpladder.collectors.core.bench import ONE_PROCESS, Failed, Pass, Reading, Unavailable, of_all
-from warpladder.collectors.core.jobs import WorkloadRef
-from warpladder.collectors.core.plan import LIMITS, Request, make_plan
+from warpladder.collectors.core.environment import has_module
+from warpladder.collectors.core.plan import LIMITS, Request, WorkloadRef, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.core.rounds import Entry, Limits, Turn, run_rounds
-from warpladder.collectors.core.tools import has_module
 from warpladder.collectors.core.verdicts import Cell, Verdicts
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.ranks.launchers import Launcher, gpus_here, processors_of

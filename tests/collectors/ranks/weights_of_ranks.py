@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from warpladder.collectors.core.bench import Pass
-from warpladder.collectors.core.jobs import WorkloadRef
+from warpladder.collectors.core.plan import WorkloadRef
 from warpladder.collectors.core.verify import compare
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.ranks.ranked_bench import RankedBench

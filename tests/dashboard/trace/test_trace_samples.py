@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_traces
 from tests.synthetic.made_runs import row, run_row, write_tables
-from warpladder.collectors.core.range_texts import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
+from warpladder.collectors.core.nvtx_ranges import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.traces import GRAPH
 from warpladder.dashboard.export import charts_of

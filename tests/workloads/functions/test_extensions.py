@@ -10,7 +10,7 @@ import pytest
 
 from tests.workloads.functions.loading import build_extension
 from tests.workloads.functions.recording import record
-from warpladder.collectors.core.failures import classify, is_sticky
+from warpladder.collectors.core.bench import classify, is_sticky
 from warpladder.workloads.api import WorkloadError
 from warpladder.workloads.functions.extensions import CallFailed, CFunction, c_function
 from warpladder.workloads.functions.sources import line_of, source_file_of, source_of
