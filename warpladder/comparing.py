@@ -99,7 +99,7 @@ def compare_functions(
         WorkloadError: the first function cannot be called with the arguments, or gives nothing that can be compared.
         PlanError, LabelError, CollectorError, StoreError, KeyboardInterrupt: as `warpladder.record` raises them.
     """
-    from warpladder import record
+    from warpladder.api import record
 
     neighbours.end_if_loading()
     if len(functions) < 2 or not all(map(callable, functions)):
