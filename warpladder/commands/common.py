@@ -22,9 +22,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class ExitCode(IntEnum):
-    """How a command ends; docs/exit-codes.md has the table. A command that a signal ends has 128 and the signal's number."""
+    """How a command ends that is not done; docs/exit-codes.md has the table. What a signal ends has 128 and the signal's number."""
 
-    DONE = 0
     WRONG = 1
     REFUSED = 2
 
@@ -36,6 +35,7 @@ _GONE: Final = {
     "record --workload": "the file itself: warpladder record FILE.py",
     "list --workload": "the file itself: warpladder list FILE.py",
     "--format text": "--format table",
+    "--format md": "--format markdown",
 }
 
 
