@@ -9,7 +9,7 @@ DATA_DIR ?= data/local
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/\1/p')
 GPU_REQUIREMENTS := $(if $(CUDA),$(if $(filter 11 12,$(CUDA)),requirements-gpu-cuda12.txt,requirements-gpu.txt))
 
-.PHONY: app record test test-fast walk test-gpu lint format clean
+.PHONY: app record test test-fast test-all walk test-gpu lint format clean
 
 # Exit code 1 says that a variant is not right on this machine; the dashboard shows which.
 app: $(BIN)/.app
@@ -19,16 +19,18 @@ app: $(BIN)/.app
 record: $(BIN)/.app
 	$(BIN)/warpladder record $(ARGS) --data-dir $(DATA_DIR)
 
-# Compiled files are kept for the hundreds of processes that tests start; and threads of BLAS would wait for each other, spinning, where three
-# workers share the processors.
-test: export PYTHONDONTWRITEBYTECODE =
-test: export OPENBLAS_NUM_THREADS = 1
+# Compiled files are kept for the hundreds of processes that tests start; and threads of BLAS would wait for each other, spinning, where
+# several workers share the processors.
+test test-fast test-all: export PYTHONDONTWRITEBYTECODE =
+test test-fast test-all: export OPENBLAS_NUM_THREADS = 1
 test: $(BIN)/.dev
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not thorough"
 
-test-fast: export OPENBLAS_NUM_THREADS = 1
 test-fast: $(BIN)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not browser"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not thorough and not browser"
+
+test-all: $(BIN)/.dev
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 walk: $(BIN)/.dev
 	$(BIN)/python -m tests.walk $(ARGS)

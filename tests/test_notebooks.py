@@ -53,6 +53,7 @@ def project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_an_example_runs_and_shows_its_tables_and_figures(example: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(example, as_version=4)
@@ -107,6 +108,7 @@ def kernel(tmp_path: Path) -> Iterator[Kernel]:
     started.manager.shutdown_kernel(now=True)
 
 
+@pytest.mark.thorough
 def test_the_progress_of_a_recording_is_one_output_that_is_replaced(kernel: Kernel) -> None:
     kernel.run(DECLARED)
     said = kernel.run("run = bench.record(**OPTIONS)")
@@ -139,6 +141,7 @@ def test_an_interrupted_cell_has_the_run_with_what_was_measured(kernel: Kernel, 
     assert kernel.run("print(1)")[-2]["content"].get("text") == "1\n"
 
 
+@pytest.mark.thorough
 def test_a_figure_is_shown_where_nbformat_is_not_installed(kernel: Kernel) -> None:
     kernel.run("import sys; sys.modules['nbformat'] = None\nimport warpladder; run = warpladder.open_run('H200 conv2d')")
     said = kernel.run(
@@ -147,6 +150,7 @@ def test_a_figure_is_shown_where_nbformat_is_not_installed(kernel: Kernel) -> No
     assert [list(message["content"]["data"]) for message in said if message["msg_type"] == "display_data"] == [[PLOTLY, HTML]]
 
 
+@pytest.mark.thorough
 def test_print_writes_text_and_nothing_beside_it(kernel: Kernel) -> None:
     kernel.run("import warpladder; run = warpladder.open_run('H200 by cuda_events')")
     said = [

@@ -42,8 +42,8 @@ MINE = "@bench.variant\ndef mine(x):\n    "
 SLOW = "for _ in range(20):\n        y = np.hypot(x, 1)\n    return y\n"
 #: What becomes of the variant `mine`, and how the job ends.
 CHANGES = {
-    "good": ("return np.sqrt(x * x + 1)\n", 0),
     "slow": (SLOW, 1),
+    "good": ("return np.sqrt(x * x + 1)\n", 0),
     "wrong": ("return np.hypot(x, 1) + 1\n", 1),
     "crashed": ("ctypes.string_at(1)\n    return np.hypot(x, 1)\n", 1),
     "lost": ("", 1),
@@ -68,6 +68,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_recipe_passes_a_good_change_and_no_other(job: Path, change: str) -> None:
     body, code = CHANGES[change]

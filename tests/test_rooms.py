@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SLOW
 from warpladder.workloads import registry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -290,7 +289,3 @@ def test_every_workload_has_the_same_files() -> None:
     for folder in (each for each in (ROOT / "workloads").iterdir() if (each / "workload.py").exists()):
         wanted = {"__init__.py", "problem.py", "rungs.py", "host.py", "peers.py", "workload.py", "kernels"}
         assert wanted <= {entry.name for entry in folder.iterdir()}, folder.name
-
-
-def test_the_slow_files_are_there() -> None:
-    assert {file.stem for file in (ROOT / "tests").rglob("test_*.py")} >= SLOW

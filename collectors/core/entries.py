@@ -1,6 +1,6 @@
 """Makes the events of a recording; `warpladder.collectors.core.recording` applies them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
@@ -13,6 +13,7 @@ from warpladder.collectors.core.recording import FORMAT, Event
 from warpladder.collectors.core.trust import RowDicts
 from warpladder.collectors.core.verdicts import Cell
 from warpladder.data import schema
+from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.store import conform
 
 #: Version of the method; raised when the same plan would give other numbers. Version 2 subtracts the overhead of the CUDA
@@ -91,28 +92,22 @@ def begin_with(
     return found
 
 
-def job_event(
-    gpus: int,
-    process: int,
-    results: RowDicts,
-    diagnostics: RowDicts = (),
-    resources: Sequence[tuple[Any, ...]] = (),
-    cases: RowDicts = (),
-    traced: bool = False,
-) -> Event:
-    """The event of a case that was measured by `gpus` ranks, or skipped.
+def rows_event(tables: Mapping[str, RowDicts], gpus: int = 1, process: int = 0, *, traced: bool = False) -> Event:
+    """The event of rows that were measured.
 
     Args:
-        gpus: number of ranks.
-        process: which of the run's processes measured it.
-        results, diagnostics: rows of the tables of that name.
-        resources: workload, variant, registers, shared bytes and spill bytes of its kernels.
-        cases: columns of `cases` that were not known before, with the key of the case.
+        tables: rows by table, without `samples`: of `results`, `diagnostics` and `ceilings`; of `run`, `variants` and `cases` the
+            columns that were not known before, with the key. See `warpladder.collectors.core.reporter`.
+        gpus: number of ranks that measured them.
+        process: which of the run's processes measured them.
         traced: whether a trace was captured too; the events do not hold it.
     """
-    return {
-        "kind": "job", "gpus": gpus, "process": process, "results": results, "diagnostics": diagnostics, "resources": resources, "cases": cases, "traced": traced,
-    }  # fmt: skip
+    return {"kind": "rows", "gpus": gpus, "process": process, "traced": traced, "tables": dict(tables)}
+
+
+def diagnostic_event(severity: str, source: str, text: str) -> Event:
+    """The event of a finding about the run."""
+    return rows_event({"diagnostics": [diagnostic_row(severity, source, text)]})
 
 
 def unreached_event(jobs: Sequence[Job]) -> Event:

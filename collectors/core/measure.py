@@ -8,7 +8,7 @@ sample that is chosen at random, or if it changes an input. Each process of a ru
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,7 @@ from warpladder.collectors.core.nvtx_ranges import nvtx_range
 from warpladder.collectors.core.problem import Problems
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.range_texts import TWIN, WARM_UP, sample_text
-from warpladder.collectors.core.reporter import Reporter
+from warpladder.collectors.core.reporter import Reporter, diagnose
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.core.verify import Verdict
@@ -76,7 +76,7 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
     if turn.process == 0:
         _tell_doubts(workload, case, problems, variants, report)
     if case.min_bytes is None:
-        report.case(problems.sets[0].case_bytes())
+        report.rows("cases", [problems.sets[0].case_bytes()])
     for make, kinds in _by_bench(benches).items():
         cells = [cell for cell in job.cells if workload.variant(cell.variant).kind in kinds]
         if not cells:
@@ -100,16 +100,16 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
                 if kind == "host"
                 else "needs an NVIDIA GPU; this collector runs host variants only"
             )
-            report.result(result_row(cell, "skipped", why))
+            report.rows("results", [result_row(cell, "skipped", why)])
 
 
 def _tell_doubts(workload: Workload, case: Case, problems: Problems, variants: Sequence[Variant], report: Reporter) -> None:
     """Report what makes the inputs and references of a case doubtful."""
     where = f"{workload.name}/{case.name}"
     for doubt in problems.sets[0].doubts():
-        report.diagnostic("warning", Source.REFERENCE, f"{where}: {doubt}")
+        diagnose(report, "warning", Source.REFERENCE, f"{where}: {doubt}")
     if problems.why_one:
-        report.diagnostic("warning", Source.INPUTS, f"{where}: {problems.why_one}")
+        diagnose(report, "warning", Source.INPUTS, f"{where}: {problems.why_one}")
     tolerances = {variant.name: workload.tolerance_at(variant, case) for variant in variants} if len(problems.sets) > 1 else {}
     same = {tolerance: problems.same_for_all(tolerance) for tolerance in set(tolerances.values())}
     doubtful = {name: outputs for name, tolerance in tolerances.items() if (outputs := same[tolerance])}
@@ -120,7 +120,7 @@ def _tell_doubts(workload: Workload, case: Case, problems: Problems, variants: S
             "of them may pass, so no such variant is the best; make inputs whose outputs differ, such as numbers of both signs"
         )
         of_variant = {"variant": name} if len(doubtful) < len(tolerances) else {}
-        report.diagnostic("warning", Source.CONSTANT_REFERENCE, text, about | of_variant)
+        diagnose(report, "warning", Source.CONSTANT_REFERENCE, text, about | of_variant)
 
 
 class _BenchRun:
@@ -162,13 +162,13 @@ class _BenchRun:
         failed |= self._time_new_inputs(remaining)
         failed |= self._verify_again([found for found in remaining if found.cell not in failed])
         self._judge.forget()
-        self._report.samples([row for row in rows if Cell.of(row) not in self._wrong])
+        self._report.rows("samples", [row for row in rows if Cell.of(row) not in self._wrong])
         for found in remaining:
             if found.cell not in failed:
                 first = found.operation.first_call_ns
                 said = [f"first call: {first / 1e6:.3g} ms" if first else "", found.operation.note]
                 detail = "; ".join([*self._stopped.get(found.cell, []), *filter(None, said)])
-                self._report.result(result_row(found.cell, "ok", detail, found.verdict.columns(found.tolerance)))
+                self._report.rows("results", [result_row(found.cell, "ok", detail, found.verdict.columns(found.tolerance))])
 
     # -- verifying -------------------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class _BenchRun:
             self._judge.refuse_changed()
             verdict = self._judge.all_sets(variant, operation, partial(self._restore, cell))
         except Unavailable as reason:
-            self._report.result(result_row(cell, "skipped", str(reason)))
+            self._report.rows("results", [result_row(cell, "skipped", str(reason))])
             return None
         except Ended:
             raise
@@ -202,12 +202,14 @@ class _BenchRun:
             self._fail(cell, Failed("wrong_result", verdict.detail, errors=verdict.columns(tolerance)))
             return None
         if operation.resources:
-            taken = operation.resources
-            self._report.resources(cell, taken.registers, taken.shared_bytes, taken.spill_bytes)
+            key = {"workload": cell.workload, "variant": cell.variant}
+            self._report.rows("variants", [key | asdict(operation.resources)])
         if operation.first_call_ns:
             first = Reading(operation.first_call_ns, state=NO_GPU_STATE)
             how = Pass(Phase.FIRST_CALL, "cold")
-            self._report.samples(sample_rows(Entry(cell), how, self._bench.gpus, self._turn, self._turn.first_round, 0, first))
+            self._report.rows(
+                "samples", sample_rows(Entry(cell), how, self._bench.gpus, self._turn, self._turn.first_round, 0, first)
+            )
         if operation.first_uses and self._turn.process == 0:
             self._time_first_uses(cell, operation.first_uses)
         return _Ready(cell, operation, verdict, tolerance)
@@ -219,11 +221,11 @@ class _BenchRun:
                 for scope, duration_ns in found.phases_ns.items():
                     reading, how = Reading(duration_ns, state=NO_GPU_STATE), Pass(scope, found.cache)
                     rows = sample_rows(Entry(cell), how, self._bench.gpus, self._turn, found.number, 0, reading)
-                    self._report.samples(rows)
+                    self._report.rows("samples", rows)
                 self._report.working_on(cell)
         except Exception as error:
             text = f"its first use could not be timed to the end: {classify(error)[1]}"
-            self._report.diagnostic("warning", Source.FIRST_USE, text, cell)
+            diagnose(self._report, "warning", Source.FIRST_USE, text, cell)
 
     def _verify_again(self, ready: Sequence[_Ready]) -> set[Cell]:
         """Verify cells after their last round, once for each way in which they were timed. Returns the cells that failed; they are
@@ -282,7 +284,7 @@ class _BenchRun:
         if changed and (cell, changed) not in self._told:
             self._told.add((cell, changed))
             text = f"changes {', '.join(changed)} for its whole process; restored after each execution, for the other variants"
-            self._report.diagnostic("warning", Source.PROCESS_STATE, text, cell)
+            diagnose(self._report, "warning", Source.PROCESS_STATE, text, cell)
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
@@ -348,7 +350,7 @@ class _BenchRun:
         for cell, why in found.stopped.items():
             self._stopped.setdefault(cell, []).append(why)
         for severity, source, text, about in found.doubts(f"{self._where}, {how.scope} {how.cache}", how):
-            self._report.diagnostic(severity, source, text, about)
+            diagnose(self._report, severity, source, text, about)
 
     @property
     def _where(self) -> str:
@@ -365,7 +367,7 @@ class _BenchRun:
             raise CellCrashed(cell, status, detail)
         if status == "wrong_result":
             self._wrong.add(cell)
-        self._report.result(result_row(cell, status, detail, getattr(error, "errors", {})))
+        self._report.rows("results", [result_row(cell, status, detail, getattr(error, "errors", {}))])
         self._bench.changed()  # it may have changed an input before it failed
 
 

@@ -1,5 +1,6 @@
 """Messages between the recorder and the measuring processes: questions and answers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,41 +56,11 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Result:
-    """A row of `results`."""
+class Rows:
+    """Rows of a table of the run; see `warpladder.collectors.core.reporter`."""
 
-    row: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Rows of `samples`."""
-
-    table: pa.Table
-
-
-@dataclass(frozen=True)
-class Diagnostic:
-    """A row of `diagnostics`."""
-
-    row: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Taken:
-    """Maximum over the kernels of a cell's operation: registers per thread, shared bytes per block, spill bytes per thread."""
-
-    cell: Cell
-    registers: int
-    shared_bytes: int
-    spill_bytes: int
-
-
-@dataclass(frozen=True)
-class Shaped:
-    """Columns of a row of `cases` that are known once the arrays of the case are made, with the case's key."""
-
-    columns: dict[str, Any]
+    table: str
+    rows: Sequence[dict[str, Any]] | pa.Table
 
 
 @dataclass(frozen=True)
@@ -120,4 +91,4 @@ class Done:
     """The case is measured."""
 
 
-Answer = Described | Result | Samples | Diagnostic | Taken | Shaped | Captured | Crashed | Refused | Done
+Answer = Described | Rows | Captured | Crashed | Refused | Done

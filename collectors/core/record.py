@@ -7,6 +7,7 @@ first one took.
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.core.children import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
 from warpladder.collectors.core.collector import Collector
-from warpladder.collectors.core.entries import begin, job_event, unreached_event
+from warpladder.collectors.core.entries import begin, diagnostic_event, rows_event, unreached_event
 from warpladder.collectors.core.environment import measure_all
 from warpladder.collectors.core.jobs import Job
 from warpladder.collectors.core.journal import Journal
@@ -32,15 +33,11 @@ from warpladder.collectors.core.messages import (
     Describe,
     DescribeAllReduce,
     Described,
-    Diagnostic,
     Done,
     Measure,
     Question,
     Refused,
-    Result,
-    Samples,
-    Shaped,
-    Taken,
+    Rows,
 )
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.core.processes import POLL_S
@@ -217,7 +214,7 @@ class Recorder:
                 why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
                 self._ask_ceilings(gpus, DescribeAllReduce(tuple(sizes)), why)
         else:
-            self._journal.note({"kind": "described", "facts": self._known.facts, "ceilings": self._known.ceilings})
+            self._journal.note(rows_event({"run": [self._known.facts], "ceilings": self._known.ceilings}))
             self._diagnose("info", Source.CEILINGS, self._known.told)
         self._progress.advance()
 
@@ -227,7 +224,7 @@ class Recorder:
         def take(answer: Answer) -> bool:
             match answer:
                 case Described(facts, ceilings):
-                    self._journal.note({"kind": "described", "facts": facts, "ceilings": ceilings})
+                    self._journal.note(rows_event({"run": [facts], "ceilings": ceilings}))
                 case Refused(why):
                     self._diagnose("error", Source.CEILINGS, f"{else_say}: {why}")
             return True
@@ -309,17 +306,12 @@ class Recorder:
                 if len(lost_cells) < len(job.cells):
                     continue
                 answers = _Answers(job)
-            results = [*answers.results, *lost_cells.values()]
+            answers.tables["results"] += lost_cells.values()
             self._journal.recording.captured += answers.captured
             samples = pa.concat_tables(answers.samples) if answers.samples else None
             if samples is not None and len(samples):
                 self._rounds_done[key] = 1 + pc.max(samples["round"]).as_py()
-            self._journal.note(
-                job_event(
-                    job.gpus, process, results, answers.diagnostics, answers.resources, answers.cases, bool(answers.captured)
-                ),
-                samples,
-            )
+            self._journal.note(rows_event(answers.tables, job.gpus, process, traced=bool(answers.captured)), samples)
             return
 
     def _ask(
@@ -358,7 +350,7 @@ class Recorder:
         return self._stop.again or self._stop.seconds_ago > STOP_TIMEOUT_S
 
     def _diagnose(self, severity: str, source: str, text: str) -> None:
-        self._journal.note({"kind": "diagnostics", "rows": [diagnostic_row(severity, source, text)]}, durable=False)
+        self._journal.note(diagnostic_event(severity, source, text), durable=False)
 
 
 class _Answers:
@@ -366,26 +358,17 @@ class _Answers:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.results: list[dict[str, Any]] = []
-        self.diagnostics: list[dict[str, Any]] = []
+        self.tables: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         self.samples: list[pa.Table] = []
-        self.resources: list[tuple[Any, ...]] = []
-        self.cases: list[dict[str, Any]] = []
         self.captured: list[Any] = []
 
     def take(self, answer: Answer) -> bool:
         """Add an answer. Returns whether it was the last."""
         match answer:
-            case Result(row):
-                self.results.append(row)
-            case Samples(table):
+            case Rows("samples", table):
                 self.samples.append(table)
-            case Diagnostic(row):
-                self.diagnostics.append(row)
-            case Taken(cell, registers, shared_bytes, spill_bytes):
-                self.resources.append((cell.workload, cell.variant, registers, shared_bytes, spill_bytes))
-            case Shaped(columns):
-                self.cases.append(columns)
+            case Rows(table, rows):
+                self.tables[table] += rows
             case Captured(batch):
                 self.captured += [batch] if batch else []
             case Crashed(cell, status, detail):
@@ -399,9 +382,9 @@ class _Answers:
 
     def _fail(self, why: str) -> None:
         """The case as a whole failed: give each cell without a verdict this reason."""
-        told = {(row["variant"], row["config"]) for row in self.results}
+        told = {(row["variant"], row["config"]) for row in self.tables["results"]}
         if len(told) == len(self.job.cells):
-            self.diagnostics.append(diagnostic_row("error", Source.COLLECTOR, f"{self.job.case}: {why}"))
-        self.results += [
+            self.tables["diagnostics"].append(diagnostic_row("error", Source.COLLECTOR, f"{self.job.case}: {why}"))
+        self.tables["results"] += [
             result_row(cell, "launch_error", why) for cell in self.job.cells if (cell.variant, cell.config) not in told
         ]

@@ -5,7 +5,7 @@ same code writes the run of a recording that ends normally and of one that anoth
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any, Final
@@ -25,7 +25,10 @@ from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 
 #: Version of the events; raised when their format changes.
-FORMAT: Final = 3
+FORMAT: Final = 4
+
+#: Columns of `variants` that are known once a kernel is compiled. The largest of its kernels counts.
+_RESOURCES: Final = ("registers", "shared_bytes", "spill_bytes")
 
 Event = dict[str, Any]
 
@@ -57,7 +60,7 @@ class Recording:
         self._begun: Event = {}
         self._facts: dict[str, Any] = dict(NO_GPU)
         self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "diagnostics")}
-        self._resources: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._resources: dict[tuple[str, str], dict[str, int]] = {}
         self._cases: dict[tuple[str, str], dict[str, Any]] = {}
         self._samples: list[pa.Table] = []
         self._traced = False
@@ -74,29 +77,31 @@ class Recording:
             case "begin":
                 self._begun = event
                 self.verdicts = Verdicts({(v["workload"], v["variant"]) for v in event["variants"] if v["kind"] == "host"})
-            case "described":
-                self._facts |= event["facts"]
-                self._tables["ceilings"] += event["ceilings"]
-            case "diagnostics":
-                self._tables["diagnostics"] += event["rows"]
+            case "rows":
+                self._take(event)
+                self._samples += [samples] if samples is not None else []
             case "unreached":
                 self._unreached |= {tuple(cell) for cell in event["cells"]}
             case "withdrawn":
                 self._withdrawn += [Cell(*names) for names in event["cells"]]
-            case "job":
-                self._take_job(event)
-                self._samples += [samples] if samples is not None else []
 
-    def _take_job(self, event: Event) -> None:
-        self._tables["diagnostics"] += event["diagnostics"]
-        for row in event["results"]:
-            self.verdicts.add(row, event["gpus"], process=event["process"])
-            if row["status"] != "skipped":
-                self._finished.add((row["workload"], row["case"]))
-        for workload, variant, *taken in event["resources"]:
-            known = self._resources.get((workload, variant), (0, 0, 0))
-            self._resources[workload, variant] = tuple(max(pair) for pair in zip(known, taken, strict=True))
-        self._cases |= {(row["workload"], row["case"]): row for row in event["cases"]}
+    def _take(self, event: Event) -> None:
+        for table, rows in event["tables"].items():
+            for row in rows:
+                match table:
+                    case "run":
+                        self._facts |= row
+                    case "results":
+                        self.verdicts.add(row, event["gpus"], process=event["process"])
+                        if row["status"] != "skipped":
+                            self._finished.add((row["workload"], row["case"]))
+                    case "variants":
+                        known = self._resources.setdefault((row["workload"], row["variant"]), {})
+                        known |= {name: max(row[name], known.get(name, 0)) for name in _RESOURCES}
+                    case "cases":
+                        self._cases[row["workload"], row["case"]] = row
+                    case _:
+                        self._tables[table].append(row)
         self._traced |= event["traced"]
 
     @property
@@ -132,7 +137,11 @@ class Recording:
             if any(cell[0] == row["workload"] and cell[3] == row["case"] for cell in reached)
         ]
         named = {tuple(cell[:2]) for cell in reached}
-        variants = [self._with_resources(row) for row in self._begun["variants"] if (row["workload"], row["variant"]) in named]
+        variants = [
+            row | self._resources.get(key, {})
+            for row in self._begun["variants"]
+            if (key := (row["workload"], row["variant"])) in named
+        ]
         samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
         wrong = [Cell.of(row) for row in self.verdicts.rows if row["status"] == "wrong_result"]
         samples = _without(samples, [*wrong, *self._withdrawn])
@@ -153,10 +162,6 @@ class Recording:
         writer.append("results", self.verdicts.rows)
         writer.append("ceilings", self._tables["ceilings"])
         writer.append("diagnostics", diagnostics)
-
-    def _with_resources(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        taken = self._resources.get((row["workload"], row["variant"]))
-        return {**row, **dict(zip(("registers", "shared_bytes", "spill_bytes"), taken, strict=True))} if taken else dict(row)
 
 
 def _without(samples: pa.Table, cells: Sequence[Cell]) -> pa.Table:

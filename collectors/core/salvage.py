@@ -33,9 +33,9 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     """Salvage one recording. Returns the message to print; empty for none."""
     # Imported here, because most commands find nothing to salvage.
     from warpladder.collectors.core import spool
+    from warpladder.collectors.core.entries import diagnostic_event
     from warpladder.collectors.core.inside import runs_of, without_trace
     from warpladder.collectors.core.recording import FORMAT, Recording
-    from warpladder.data.diagnostics import diagnostic_row
     from warpladder.data.store import RunWriter, StoreError, list_runs
 
     if not staging.tables.exists():  # killed between the commit and the end
@@ -58,7 +58,7 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
         staging.remove()
         return "no case was finished; what it left is removed"
     text = "the recording's process was killed before it was done; the cases that were finished by then are kept"
-    recording.apply({"kind": "diagnostics", "rows": [diagnostic_row("warning", Source.CUT_OFF, text)]})
+    recording.apply(diagnostic_event("warning", Source.CUT_OFF, text))
     writer = RunWriter(data_dir, staging.run_id, staging=staging)
     recording.write(writer, _UNREACHED)
     writer.commit(durable=True)

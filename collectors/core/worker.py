@@ -27,17 +27,12 @@ from warpladder.collectors.core.messages import (
     Describe,
     DescribeAllReduce,
     Described,
-    Diagnostic,
     Done,
     Question,
     Refused,
-    Result,
-    Samples,
-    Shaped,
-    Taken,
+    Rows,
 )
 from warpladder.collectors.core.verdicts import Cell
-from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.store import conform
 
 #: Seconds in which threads that a variant left behind may end.
@@ -72,21 +67,8 @@ class PipeReporter:
         self._progress[CELL] = self._numbers[cell]
         self._progress[STEP] += 1
 
-    def result(self, row: dict[str, Any]) -> None:
-        self._send(Result(row))
-
-    def samples(self, rows: list[dict[str, Any]]) -> None:
-        self._send(Samples(conform("samples", rows)))
-
-    def diagnostic(self, severity: str, source: str, text: str, about: Cell | Mapping[str, str] | None = None) -> None:
-        key = about.key if isinstance(about, Cell) else about or {}
-        self._send(Diagnostic(diagnostic_row(severity, source, text, key)))
-
-    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None:
-        self._send(Taken(cell, registers, shared_bytes, spill_bytes))
-
-    def case(self, columns: dict[str, Any]) -> None:
-        self._send(Shaped(columns))
+    def rows(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
+        self._send(Rows(table, conform(table, rows) if table == "samples" else rows))
 
 
 def main(connection: int, progress: int, collector: Collector, modules: Sequence[str] = ()) -> None:

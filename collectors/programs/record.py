@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from warpladder.collectors.core.bench import Failed, Pass, Reading
-from warpladder.collectors.core.entries import begin_with, job_event, withdrawn_event
+from warpladder.collectors.core.entries import begin_with, diagnostic_event, rows_event, withdrawn_event
 from warpladder.collectors.core.environment import without_folders
 from warpladder.collectors.core.journal import Journal
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, relative_half_width, run_rounds
@@ -161,10 +161,9 @@ def record(
     with ExitStack() as stack:
         journal = Journal(data_dir, first, profiler.add_trace if profiler is not None else None)
         try:
-            told_at_first = [diagnostic_row("info", Source.PROGRAMS, tables.HOW_MEASURED)]
+            journal.note(diagnostic_event("info", Source.PROGRAMS, tables.HOW_MEASURED))
             if not HAS_SUBREAPERS:
-                told_at_first.append(diagnostic_row("warning", Source.PROGRAMS, _GROUP_ONLY))
-            journal.note({"kind": "diagnostics", "rows": told_at_first})
+                journal.note(diagnostic_event("warning", Source.PROGRAMS, _GROUP_ONLY))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpladder-")))
             measurement = _Measurement(request, dict(zip(cells, paths, strict=True)), folder, journal, told)
             try:
@@ -174,7 +173,7 @@ def record(
                     _profile(profiler, measurement, folder, journal, stack, stop)
             except Stopped:
                 text = "the run was interrupted; the rounds that were done by then are kept"
-                journal.note({"kind": "diagnostics", "rows": [diagnostic_row("warning", Source.INTERRUPTED, text)]})
+                journal.note(diagnostic_event("warning", Source.INTERRUPTED, text))
             measurement.conclude()
             return journal.commit("the run was interrupted before it")
         except BaseException:
@@ -189,10 +188,10 @@ def _profile(
     try:
         trace = stack.enter_context(profiler.profile(measurement.executions(), folder, stop))
     except NoTrace as reason:
-        journal.note({"kind": "diagnostics", "rows": [diagnostic_row("warning", Source.TRACING, str(reason))]})
+        journal.note(diagnostic_event("warning", Source.TRACING, str(reason)))
         return
     journal.recording.captured.append(trace)
-    journal.note({"kind": "described", "facts": profiler.facts(trace), "ceilings": []})
+    journal.note(rows_event({"run": [profiler.facts(trace)]}))
 
 
 class _Measurement:
@@ -273,7 +272,7 @@ class _Measurement:
                 self._verify(cell)
             else:
                 self._run(cell)
-        self._journal.note(job_event(1, 0, [result_row(cell, "ok", self._outputs.right(cell.variant))]), durable=False)
+        self._journal.note(rows_event({"results": [result_row(cell, "ok", self._outputs.right(cell.variant))]}), durable=False)
 
     def _verify(self, cell: Cell) -> None:
         output = self._folder / "output"
@@ -311,7 +310,7 @@ class _Measurement:
 
     def _fail(self, cell: Cell, failed: Failed) -> None:
         self.ok.remove(cell)
-        self._journal.note(job_event(1, 0, [result_row(cell, failed.status, failed.detail)]), durable=False)
+        self._journal.note(rows_event({"results": [result_row(cell, failed.status, failed.detail)]}), durable=False)
         self._journal.note(withdrawn_event([cell]))
 
     # -- sampling --------------------------------------------------------------------------------------------------
@@ -336,7 +335,7 @@ class _Measurement:
                 continue
             for row in found.rows:
                 self._durations.setdefault(Entry(Cell.of(row), row["twin"]), []).append(row["duration_ns"])
-            self._journal.note(job_event(1, 0, []), conform("samples", found.rows), durable=False)
+            self._journal.note(rows_event({}), conform("samples", found.rows), durable=False)
             done += 1
 
     def _is_done(self, limits: Limits, done: int, seconds: float) -> bool:
@@ -393,7 +392,7 @@ class _Measurement:
             for cell, after_ns in self._after_ns.items()
             if after_ns > _SOON_NS
         ]
-        self._journal.note(job_event(1, 0, results, diagnostics))
+        self._journal.note(rows_event({"results": results, "diagnostics": diagnostics}))
 
 
 _AFTER: Final = (

@@ -37,6 +37,7 @@ def texts() -> dict[Path, str]:
     return ideas.texts()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("file", [ideas.INDEX, *map(page_of, IDEAS)], ids=lambda file: file.name)
 def test_the_figures_of_a_page_are_those_of_the_shipped_runs(file: Path, texts: dict[Path, str]) -> None:
     assert file.read_text() == texts[file], "write them again: python -m benchmarks.ideas"

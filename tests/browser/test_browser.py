@@ -3,21 +3,25 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, settle, sync_api
 
-PAGES = ("", "overview", "sizes", "ship", "published", "ladder", "roofline", "details", "trust")
+PAGES = ("", "overview", "sizes", "ship", "published", "roofline", "details", "trust", "ladder")
 
 
-def test_every_page_opens_without_an_exception_and_draws(page: "sync_api.Page", address: str) -> None:
-    for name in PAGES:
-        open_page(page, f"{address}/{name}?run=gpu")
-        expect(page.get_by_role("heading", level=1).first).to_be_visible(timeout=PATIENCE_MS)
-        if name in ("", "overview"):
-            expect(page.get_by_test_id("stDataFrame").first).to_be_visible(timeout=PATIENCE_MS)
-        elif name != "trust":
-            expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_opens_without_an_exception_and_draws(page: "sync_api.Page", address: str, name: str) -> None:
+    open_page(page, f"{address}/{name}?run=gpu")
+    expect(page.get_by_role("heading", level=1).first).to_be_visible(timeout=PATIENCE_MS)
+    if name in ("", "overview"):
+        expect(page.get_by_test_id("stDataFrame").first).to_be_visible(timeout=PATIENCE_MS)
+    elif name != "trust":
+        expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
 
 
+@pytest.mark.thorough
 def test_every_page_is_reached_from_the_sidebar_and_keeps_the_run(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/?run=host")
     for title, name in (("Sizes", "sizes"), ("Ladder", "ladder"), ("Runs & checks", "trust"), ("Overview", "")):
@@ -61,6 +65,7 @@ def test_a_chart_is_downloaded_as_csv_html_svg_and_png(page: "sync_api.Page", ad
     expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
 
 
+@pytest.mark.thorough
 def test_a_dark_browser_gets_dark_charts(browser: "sync_api.Browser", address: str) -> None:
     colours = {}
     for scheme in ("light", "dark"):

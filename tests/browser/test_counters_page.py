@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option, settle, sync_api
 
 
@@ -16,6 +18,7 @@ def test_the_first_answer_fits_the_screen_and_names_what_limits_the_fastest(page
     assert box and box["y"] + box["height"] <= 720
 
 
+@pytest.mark.thorough
 def test_topics_live_in_the_url_and_the_readings_are_downloaded(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/counters?run=counted")
     option(page, "Show", "All metrics").click()
@@ -26,6 +29,7 @@ def test_topics_live_in_the_url_and_the_readings_are_downloaded(page: "sync_api.
     assert sum("gpu__time_duration.sum" in row for row in rows) == 7, "a launch each, and two of v05_swizzled"
 
 
+@pytest.mark.thorough
 def test_a_run_without_counters_leads_to_one_that_has_them(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/counters?run=gpu")
     page.get_by_test_id("stMain").get_by_role("link", name="counted").click()

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.browser.pages import PATIENCE_MS, download, expect, open_page, settle, sync_api
 
 
@@ -15,6 +17,7 @@ def test_the_first_answer_is_the_best_number_for_each_size_and_fits_the_screen(p
     assert box and box["y"] + box["height"] <= 720
 
 
+@pytest.mark.thorough
 def test_a_link_shows_the_same_weak_scaling_which_is_downloaded(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/gpus?run=scaling&workload=mlp_training&show=weak&per_rank=400")
     expect(page.get_by_role("heading", name=re.compile("batch 400 a rank"))).to_be_visible(timeout=PATIENCE_MS)

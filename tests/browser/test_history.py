@@ -1,8 +1,11 @@
 """The browser's history: an entry a page, each with the choices that the page was left with."""
 
+import pytest
+
 from tests.browser.pages import PATIENCE_MS, expect, open_page, option, settle, sync_api
 
 
+@pytest.mark.thorough
 def test_back_leaves_a_page_in_one_step_and_finds_the_choices_of_the_page_before(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/ladder?run=gpu&workload=conv2d")
     first = page.evaluate("history.length")

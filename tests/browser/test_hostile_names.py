@@ -41,6 +41,7 @@ FOUND = """() => ({
 })"""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("run", PAGES)
 def test_a_name_is_text_on_every_page(page: "sync_api.Page", address: str, run: str) -> None:
     for path in PAGES[run]:

@@ -1,5 +1,7 @@
 """The ideas of a rung on the page Ladder, in a real Chromium."""
 
+import pytest
+
 from tests.browser.pages import expect, open_page, settle, sync_api
 from warpladder.data import store
 
@@ -7,6 +9,7 @@ RUN = store.find_run("H200 conv2d", [store.RECORDED]).run_id
 LADDER = f"ladder?run={RUN}&workload=conv2d&variant=v09_loads_first"
 
 
+@pytest.mark.thorough
 def test_a_title_opens_the_page_of_the_idea_whose_rungs_lead_to_the_ladder(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/{LADDER}")
     source = page.locator(".stCode").last.bounding_box()

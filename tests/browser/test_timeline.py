@@ -50,6 +50,7 @@ def number(page: "sync_api.Page") -> str | None:
 STREAM_PX = 19 + 12
 
 
+@pytest.mark.thorough
 def test_the_wheel_zooms_at_the_pointer_and_the_url_keeps_the_window(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace")
     assert window(page) == (0, 12_300)
@@ -95,6 +96,7 @@ def test_dragging_pans_without_waiting_for_the_server(page: "sync_api.Page", add
     assert window(page) == (begin, end)
 
 
+@pytest.mark.thorough
 def test_a_double_click_zooms_to_an_event_and_beside_events_shows_the_whole_trace(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace&window=4000-8000")
     before = number(page)
@@ -109,6 +111,7 @@ def test_a_double_click_zooms_to_an_event_and_beside_events_shows_the_whole_trac
     assert window(page) == (0, 12_300)
 
 
+@pytest.mark.thorough
 def test_keys_search_step_measure_and_zoom_and_a_drag_on_the_ruler_measures(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace")
     found, measured = (drawn(page).locator(name) for name in (".count", ".measured"))
@@ -173,6 +176,7 @@ def test_a_click_on_a_range_lists_its_kernels_and_a_link_shows_the_same(page: "s
     expect(page.get_by_role("heading", name="range train")).to_be_visible(timeout=PATIENCE_MS)
 
 
+@pytest.mark.thorough
 def test_a_name_that_is_markup_is_shown_as_text(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace")
     expect(drawn(page).locator(".legend b", has_text="<img src=x onerror=alert(1)>[a](b)")).to_be_visible()
@@ -186,6 +190,7 @@ def test_a_name_that_is_markup_is_shown_as_text(page: "sync_api.Page", address: 
     expect(page.locator("img[src=x]")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_the_figure_of_the_window_is_saved(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace&window=10000-12300")
     assert b"<svg" in download(page, "SVG")[:500]

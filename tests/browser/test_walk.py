@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.browser.pages import PATIENCE_MS, expect, open_page, settle, sync_api
 from tests.walk.in_browser import OVERLAPS, see
 from warpladder.dashboard.core.run_data import load
@@ -25,6 +27,7 @@ def test_nothing_overlaps_in_either_size(page: "sync_api.Page", address: str) ->
             assert seen.problems == (), seen
 
 
+@pytest.mark.thorough
 def test_all_rows_of_the_overview_are_seen_without_a_scrolling_of_its_own(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/?device=NVIDIA+H200&run={GEMM}")
     table = page.get_by_test_id("stDataFrame").first
@@ -34,6 +37,7 @@ def test_all_rows_of_the_overview_are_seen_without_a_scrolling_of_its_own(page: 
     assert "None" not in table.inner_text()
 
 
+@pytest.mark.thorough
 def test_a_click_beside_the_mark_of_a_row_shows_its_source(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/ladder?run={GEMM}")
     plot = page.locator(".js-plotly-plot .nsewdrag").first
@@ -45,6 +49,7 @@ def test_a_click_beside_the_mark_of_a_row_shows_its_source(page: "sync_api.Page"
     settle(page)
 
 
+@pytest.mark.thorough
 def test_the_columns_of_a_saved_chart_stay_apart_without_its_font(page: "sync_api.Page", tmp_path: Path) -> None:
     data = load(store.open_run(store.RECORDED / GEMM))
     rows = query.ladder(data, "mlp_gemm", "n=8192", Timing("device", "cold"))

@@ -99,6 +99,7 @@ def test_the_run_id_is_the_last_line_of_stdout_and_names_the_run(tmp_path: Path)
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.thorough
 def test_in_a_file_a_recording_says_of_each_job_how_long_it_took(tmp_path: Path) -> None:
     done = collectors(
         *("record", str(MISBEHAVING), "--variants", "good", "--case", "n=1000", "--processes", "2"),

@@ -55,6 +55,7 @@ def record(file: Path, *options: str) -> Result:
     return CliRunner().invoke(app, ["record", str(file), *limits, "--data-dir", str(file.parent / "runs"), *options])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variants", "options", "said"),
     [
@@ -100,6 +101,7 @@ def test_a_caught_specimen_and_what_cannot_run_here_and_a_peer_that_is_not_named
     assert named.exit_code == 0, named.output
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("variants", "code"), [(["wrong"], 1), ([], 0)], ids=["wrong", "right"])
 def test_a_recording_under_a_tool_ends_with_the_code_of_its_run(
     variants: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -126,6 +128,7 @@ def test_record_from_python_returns_the_run_of_a_wrong_variant(tmp_path: Path) -
     assert dict(results.set_index("variant")["status"]) == {"good": "ok", "wrong": "wrong_result"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")
 @pytest.mark.parametrize(
     ("program", "form", "said"),
@@ -143,6 +146,7 @@ def test_a_comparison_with_a_program_that_is_not_right_ends_with_1(program: str,
     assert done.stderr.splitlines()[-1].startswith(f"not right: 1 of 2 cells true {said}")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")
 def test_a_slower_program_ends_with_0(tmp_path: Path) -> None:
     slow = script(tmp_path / "slow", "sleep 0.05")

@@ -100,6 +100,7 @@ def test_the_command_records_such_a_file_once(tmp_path: Path) -> None:
     assert set(run.table("results")["status"]) == {"ok"}
 
 
+@pytest.mark.thorough
 def test_the_child_finds_the_script_s_arguments_and_what_stands_after_a_guard_is_not_run(tmp_path: Path) -> None:
     text = (
         'bench = declare("sums", int(sys.argv[1]))\n'
@@ -139,6 +140,7 @@ def test_what_is_declared_after_a_recording_is_measured_in_this_process(tmp_path
     assert len(runs_in(tmp_path)) == 4
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_a_script_and_keeps_what_was_measured(tmp_path: Path) -> None:
     text = 'bench = declare("sums")\nbench.record(data_dir="runs", seconds=60, max_rounds=10**6, collector="host_clock")\nprint("on")\n'
     process = start(tmp_path, text)
@@ -254,6 +256,7 @@ def test_a_file_that_records_declares_what_stands_above(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.thorough
 def test_a_workload_that_the_child_does_not_find_is_told_with_its_cure(tmp_path: Path) -> None:
     text = (
         'other = declare("other")\nif __name__ == "__main__":\n    bench = declare("sums")\n'

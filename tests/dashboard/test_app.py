@@ -75,6 +75,7 @@ def beside_bad_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("page", PAGES)
 def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, beside_bad_runs: Path, page: str) -> None:
     app = open_app(beside_bad_runs, page)
@@ -285,6 +286,7 @@ def without_device_time(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", ["overview", "sizes", "ladder", "roofline", "details", "trust"])
 def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, without_device_time: Path, page: str) -> None:
     app = open_app(without_device_time, page, run="gpu", workload="conv2d")
@@ -302,6 +304,7 @@ def test_an_interrupted_run_opens_at_the_largest_case_that_it_has(open_app: Open
     assert not app.info
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("topic", ["copies", "overheads", "blocks", "conflicts", "matrices", "phases", "generator", "routes"])
 @pytest.mark.parametrize("workload", ["tensor_transpose", "conv2d"])
 def test_each_table_of_the_details_opens_or_says_why_not(open_app: Open, synthetic: Path, topic: str, workload: str) -> None:
@@ -309,6 +312,7 @@ def test_each_table_of_the_details_opens_or_says_why_not(open_app: Open, synthet
     assert app.button_group(key="choose topic").value == topic
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("report", figures.reports())
 def test_every_published_table_opens(open_app: Open, synthetic: Path, report: str) -> None:
     app = open_app(synthetic, "published", run="gpu", workload=report)

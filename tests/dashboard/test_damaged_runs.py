@@ -73,12 +73,14 @@ def lines_of(process: "subprocess.Popen[str]") -> "queue.Queue[str]":
     return said
 
 
+@pytest.mark.thorough
 def test_no_damage_ends_in_a_traceback_or_a_hang_or_takes_another_run_down(folder: Path) -> None:
     tried = list(outcomes(folder))
     assert len(tried) * STEP >= 1_000
     assert [f"{name}: {wrong}" for name, wrong in tried if wrong] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("turn", [0, 2])  # 1 is drawn by the pages, below
 def test_a_run_of_odd_values_that_may_be_is_drawn(folder: Path, turn: int) -> None:
     bad = damage.copy_of(folder / "good", f"odd{turn}")
@@ -118,6 +120,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "glossary"])  # which shows no run
 def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_app: Open, several: Path, page: str) -> None:
     turn = PAGES.index(page)
@@ -135,6 +138,7 @@ def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_a
     assert not [each for each in app.main.error if "good" in str(each.value)]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_draws_a_run_of_odd_values(open_app: Open, several: Path, page: str) -> None:
     app = open_app(several, page, run="odd")

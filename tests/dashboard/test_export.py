@@ -55,6 +55,7 @@ def small(two_charts: tuple[RunData, list[Chart]], monkeypatch: pytest.MonkeyPat
     return data
 
 
+@pytest.mark.thorough
 def test_topics_part_the_charts(tmp_path: Path) -> None:
     data = load(store.open_run(made_runs.write_host_run(tmp_path, rounds=8, workloads=("conv2d",))))
     every = [chart.name for chart in export.charts_of(data)]
@@ -272,6 +273,7 @@ def test_images_have_the_width_that_is_asked_for_and_their_font_in_them(runs: Pa
     assert " reaches " not in svg, "no title"
 
 
+@pytest.mark.thorough
 @needs_chromium
 def test_no_text_is_cut_off_or_lies_on_another(small: RunData) -> None:
     charts = list(export.charts_of(small))

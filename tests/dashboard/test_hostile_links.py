@@ -36,6 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path, page: str, value: str) -> None:
@@ -45,6 +46,7 @@ def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path,
     assert "a" * 100 not in words(app), "what a link asks for is said in short"
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     "value", ["kernels-999999", "kernels--1", "kernels-", "-1", "5-1", "7-7", f"{'9' * 30}-0", "9999999999999-0", "nan-inf"]
 )

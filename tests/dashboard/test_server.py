@@ -141,6 +141,7 @@ def listening(port: int) -> set[str]:
     return {local.rpartition(":")[0] for _, local, _, state, *_ in lines if state == "0A" and int(local[-4:], 16) == port}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="listening sockets are read from /proc, which Linux has")
 def test_it_listens_on_the_loopback_address_alone(server: Server) -> None:
     assert listening(server.port) == {"0100007F"}
@@ -154,6 +155,7 @@ def test_a_browser_of_this_machine_is_answered_on_any_port(server: Server, name:
         assert server.status(STREAM, host, **UPGRADE, Origin=f"http://{host}") == 101
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize(
     "host",
     [
@@ -256,6 +258,7 @@ def refused(environment: dict[str, str], command: list[str], **further: str) -> 
     return line
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", ["option", "variable"])
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
 def test_streamlit_that_was_told_to_listen_on_more_than_this_machine_is_refused(
@@ -280,6 +283,7 @@ def test_a_port_that_is_taken_is_one_clear_line(environment: dict[str, str]) -> 
         )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("address", ["203.0.113.9", "no-such-host.invalid"])
 def test_an_address_that_is_not_this_machines_is_one_clear_line(environment: dict[str, str], address: str) -> None:
     said = refused(environment, [*COMMAND, str(free_port()), "--address", address])
@@ -292,6 +296,7 @@ def test_an_empty_data_dir_is_one_clear_line(environment: dict[str, str]) -> Non
     assert said == '--data-dir "": names no folder; write --data-dir . for the working directory'
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_without_a_word_when_it_is_stopped(environment: dict[str, str], tmp_path: Path, how: signal.Signals) -> None:
     port, log = free_port(), tmp_path / "log"

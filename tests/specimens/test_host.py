@@ -1,6 +1,9 @@
 """Specimens on the host are caught, and the honest variants among them are not blamed."""
 
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 
 import pytest
 
@@ -8,17 +11,29 @@ from tests.specimens import honest_host, host_numbers, host_process, host_result
 from tests.specimens.catalogue import Honest, Kind, Restored, Specimen, joined
 from tests.specimens.outcomes import Recorded, record
 
-FILES = (host_results, host_numbers, host_process, honest_host)
+#: Files of variants, each of which is a run; and whether `make test` records it.
+FILES = {host_results: True, host_numbers: False, host_process: False, honest_host: False}
 SPECIMENS, HONEST = joined(*(file.found for file in FILES))
 # Recorded once, not by each worker.
-pytestmark = pytest.mark.xdist_group("specimens")
+pytestmark = [pytest.mark.xdist_group("specimens"), pytest.mark.slow]
+Runs = Callable[[ModuleType], Recorded]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    return record(
-        [f"{file.__name__.rpartition('.')[2]}.py" for file in FILES], "host_clock", tmp_path_factory.mktemp("specimens")
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """The run of a file, which is recorded when it is first asked for."""
+    return cache(
+        lambda file: record([f"{file.__name__.rpartition('.')[2]}.py"], "host_clock", tmp_path_factory.mktemp("specimens"))
     )
+
+
+def params(kind: int) -> list[object]:
+    """Each specimen (0) or honest variant (1) with its file."""
+    return [
+        pytest.param(each, file, id=_name(each), marks=() if usual else pytest.mark.thorough)
+        for file, usual in FILES.items()
+        for each in joined(file.found)[kind]
+    ]
 
 
 def _name(found: Specimen | Honest) -> str:
@@ -26,16 +41,16 @@ def _name(found: Specimen | Honest) -> str:
     return f"{kind}: {found.variant}".replace(" ", "_")
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=_name)
-def test_a_specimen_is_caught(specimen: Specimen, run: Recorded) -> None:
+@pytest.mark.parametrize(("specimen", "file"), params(0))
+def test_a_specimen_is_caught(specimen: Specimen, file: ModuleType, run_of: Runs) -> None:
     if host_process.CPUS == 1 and any(isinstance(each, Restored) for each in specimen.outcomes):
         pytest.skip("one processor, so that neither affinity nor threads can change")
-    assert not run.fault_of(specimen)
+    assert not run_of(file).fault_of(specimen)
 
 
-@pytest.mark.parametrize("honest", HONEST, ids=_name)
-def test_an_honest_variant_is_timed_and_not_blamed(honest: Honest, run: Recorded) -> None:
-    fault = run.fault_of_honest(honest)
+@pytest.mark.parametrize(("honest", "file"), params(1))
+def test_an_honest_variant_is_timed_and_not_blamed(honest: Honest, file: ModuleType, run_of: Runs) -> None:
+    fault = run_of(file).fault_of_honest(honest)
     if fault.startswith("skipped: "):
         pytest.skip(fault)
     assert not fault

@@ -20,6 +20,7 @@ from tests.workloads.declared import (
 from warpladder.collectors.core.verify import compare, poison
 
 
+@pytest.mark.sampled(20)
 @needs_compiler
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
 def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workload, variant):
@@ -57,6 +58,7 @@ def test_emulation_cases_are_small_and_are_not_those_that_are_measured(workload)
         assert case.min_bytes < 1_000_000
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.xdist_group("numba")  # compiled once, not by each worker
 @pytest.mark.parametrize(("workload", "variant"), HOST, ids=name_of)
 def test_a_host_variant_computes_the_reference(workload, variant):

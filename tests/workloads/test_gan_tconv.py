@@ -67,6 +67,7 @@ def test_reference_of_many_images_is_that_of_each():
     np.testing.assert_allclose(images[32:], last, rtol=0, atol=1e-14)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("threads", ["2", "3"])
 def test_reference_does_not_depend_on_the_number_of_threads(threads):
     program = (
@@ -215,6 +216,7 @@ def emulated(variant, case, config):
     return compare(images, WORKLOAD.reference(case, inputs), WORKLOAD.tolerance[variant.precision])
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "images", "channels", "side"),

@@ -62,6 +62,7 @@ def test_every_share_has_a_stage_and_the_line_has_all_of_them(columns, batch):
         assert line.whole or line.span % line.share == 0 or line.span == depth, "a share may cross tiles only without padding"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("batch", BATCHES)
 def test_blocks_of_tf32_fit_the_multiprocessors_at_once(batch):
     variant = WORKLOAD.variant("v08_warpgroups_tf32")
@@ -123,6 +124,7 @@ def emulated_error(name: str, size: dict[str, int], config: dict, order: str) ->
     return relative_error(outputs, WORKLOAD.reference(case, inputs))
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 def test_tiles_of_float32_whose_shares_begin_and_end_in_the_middle_of_tiles(monkeypatch, order):

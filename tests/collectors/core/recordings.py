@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK_CASES = Path(__file__).parent / "quick_cases.py"
@@ -56,7 +57,7 @@ class Recording:
         return self._err.read_text()
 
     @property
-    def events(self) -> list[dict[str, object]]:
+    def events(self) -> list[dict[str, Any]]:
         """What it has kept on disk so far."""
         lines = [line for file in self.data_dir.glob(".*/events.jsonl") for line in file.read_text().splitlines(keepends=True)]
         return [json.loads(line)["event"] for line in lines if line.endswith("\n")]
@@ -69,10 +70,10 @@ class Recording:
             time.sleep(0.005)
 
     def wait_for_cases(self, count: int) -> None:
-        self.wait_for(lambda: sum(event["kind"] == "job" for event in self.events) >= count)
+        self.wait_for(lambda: sum("results" in event.get("tables", ()) for event in self.events) >= count)
 
     def wait_for_ceilings(self) -> None:
-        self.wait_for(lambda: any(event["kind"] == "described" for event in self.events))
+        self.wait_for(lambda: any("ceilings" in event.get("tables", ()) for event in self.events))
 
     def wait(self) -> int:
         """Its exit code, negative for a signal."""

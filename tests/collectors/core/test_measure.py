@@ -1,5 +1,6 @@
 """Measuring a case on a bench made for the test: which operations are sampled how, and what is verified before."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,23 +80,12 @@ class Kept:
     """Keeps what is reported."""
 
     def __init__(self) -> None:
-        self.results: list[dict[str, Any]] = []
-        self.rows: list[dict[str, Any]] = []
-        self.findings: list[tuple[str, str, str, Any]] = []
+        self.tables: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def working_on(self, cell: Cell) -> None: ...
-    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None:
-        self.findings.append((severity, source, text, cell))
 
-    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
-
-    def case(self, columns: dict[str, Any]) -> None: ...
-
-    def result(self, row: dict[str, Any]) -> None:
-        self.results.append(row)
-
-    def samples(self, rows: list[dict[str, Any]]) -> None:
-        self.rows += rows
+    def rows(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
+        self.tables[table] += rows
 
 
 def measured(*variants: str, bench: type[TwoPasses] = TwoPasses, process: int = 0) -> Kept:
@@ -119,8 +109,8 @@ def measured(*variants: str, bench: type[TwoPasses] = TwoPasses, process: int = 
 
 def scopes_of(*variants: str) -> dict[str, set[str]]:
     kept = measured(*variants)
-    assert [row["status"] for row in kept.results] == ["ok"] * len(variants)
-    return {name: {row["scope"] for row in kept.rows if row["variant"] == name} for name in variants}
+    assert [row["status"] for row in kept.tables["results"]] == ["ok"] * len(variants)
+    return {name: {row["scope"] for row in kept.tables["samples"] if row["variant"] == name} for name in variants}
 
 
 def test_a_program_without_device_time_is_sampled_from_end_to_end_alone() -> None:
@@ -133,10 +123,10 @@ def test_a_pass_that_no_operation_takes_is_left_out_and_the_next_one_is_not() ->
 
 def test_what_copies_by_itself_is_verified_as_its_outputs_come_to_the_host() -> None:
     kept = measured("overlapped", "torn")
-    verdicts = {row["variant"]: (row["status"], row["detail"].split(":")[0]) for row in kept.results}
+    verdicts = {row["variant"]: (row["status"], row["detail"].split(":")[0]) for row in kept.tables["results"]}
     assert verdicts["overlapped"][0] == "ok"
     assert verdicts["torn"] == ("wrong_result", "from end to end")
-    assert {row["variant"] for row in kept.rows} == {"overlapped"}
+    assert {row["variant"] for row in kept.tables["samples"]} == {"overlapped"}
 
 
 def test_a_failure_in_a_user_s_file_is_told_with_its_line_and_one_elsewhere_without(tmp_path: Path) -> None:
@@ -169,7 +159,11 @@ def with_first_uses(first_uses: Callable[[], Iterable[FirstUse]]) -> type[TwoPas
 
 
 def test_the_steps_of_a_first_use_are_samples_by_process_and_state_of_the_caches() -> None:
-    rows = [row for row in measured("kernel", bench=with_first_uses(lambda: FIRST)).rows if row["scope"].startswith("phase:")]
+    rows = [
+        row
+        for row in measured("kernel", bench=with_first_uses(lambda: FIRST)).tables["samples"]
+        if row["scope"].startswith("phase:")
+    ]
     assert [(row["scope"], row["cache"], row["round"], row["duration_ns"]) for row in rows] == [
         ("phase:import", "cold", 0, 5),
         ("phase:compile", "cold", 0, 70),
@@ -179,7 +173,7 @@ def test_the_steps_of_a_first_use_are_samples_by_process_and_state_of_the_caches
 
 
 def test_a_later_process_of_the_run_does_not_time_the_first_use_again() -> None:
-    rows = measured("kernel", bench=with_first_uses(lambda: FIRST), process=1).rows
+    rows = measured("kernel", bench=with_first_uses(lambda: FIRST), process=1).tables["samples"]
     assert rows and not [row for row in rows if row["scope"].startswith("phase:")]
 
 
@@ -189,10 +183,11 @@ def test_a_first_use_that_fails_is_a_finding_and_leaves_the_verdict() -> None:
         raise RuntimeError("a fresh process ended with status 1")
 
     kept = measured("kernel", bench=with_first_uses(first_uses))
-    assert [row["status"] for row in kept.results] == ["ok"]
-    assert sum(row["scope"] == "phase:import" for row in kept.rows) == 1
-    ((severity, _, text, cell),) = (finding for finding in kept.findings if finding[1] == "first_use")
-    assert (severity, cell.variant) == ("warning", "kernel")
+    assert [row["status"] for row in kept.tables["results"]] == ["ok"]
+    assert sum(row["scope"] == "phase:import" for row in kept.tables["samples"]) == 1
+    (found,) = (row for row in kept.tables["diagnostics"] if row["source"] == "first_use")
+    assert (found["severity"], found["variant"]) == ("warning", "kernel")
+    text = found["text"]
     assert text.startswith("its first use could not be timed to the end: ")
     assert text.endswith("RuntimeError: a fresh process ended with status 1")
 
@@ -221,7 +216,9 @@ def test_a_reference_that_hardly_depends_on_the_inputs_is_told_before_and_only_o
         cells = tuple(Cell("copy", each, "", case.name) for each in precisions)
         turn = Turn(0, 0, LIMITS["quick"])
         measure_case(Job(WorkloadRef("copy"), case.name, cells, 0), workload, {"host": Rowwise}, turn, kept)
-        return [(text, about) for _, source, text, about in kept.findings if source == Source.CONSTANT_REFERENCE]
+        about = ("workload", "variant", "config", "case")
+        rows = [row for row in kept.tables["diagnostics"] if row["source"] == Source.CONSTANT_REFERENCE]
+        return [(row["text"], {name: row[name] for name in about if row[name]}) for row in rows]
 
     assert findings("fp32") == []
     ((text, about),) = findings("bf16", "fp16")

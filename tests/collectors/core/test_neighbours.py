@@ -99,6 +99,7 @@ def test_they_are_found_in_the_process_that_measures(two: list[Path], tmp_path: 
     assert dict(zip(results["workload"], results["status"], strict=True)) == {"twice": "ok", "thrice": "ok"}, results["detail"]
 
 
+@pytest.mark.thorough
 def test_they_are_found_by_a_recording_under_a_tool(two: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(two[0].parent)
     request = Request(files=[Path("bench.py")], max_rounds=6)
@@ -123,6 +124,7 @@ def test_they_are_found_where_functions_are_compiled_ahead(tmp_path: Path, monke
     assert list((tmp_path / "numba").rglob("*scale*.nbc"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words", [["list"], ["record", "--collector", "host_clock", "--max-rounds", "6", "--data-dir", "runs"]]
 )

@@ -104,6 +104,7 @@ def test_an_interrupt_keeps_the_cases_that_were_finished(tmp_path: Path) -> None
     assert not list(recording.data_dir.glob(".*"))
 
 
+@pytest.mark.thorough
 def test_an_interrupt_in_the_middle_of_a_case_ends_the_child_without_a_word(tmp_path: Path) -> None:
     """The child is told by its pipe."""
     recording = Recording(tmp_path, "tensor_transpose", "--set", "report")
@@ -177,6 +178,7 @@ def test_three_processes_take_the_rounds_where_nothing_else_is_asked(request_: R
     assert all(each.min_rounds >= 1 for each in rounds)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("usual_processes")
 @pytest.mark.parametrize(
     ("first_s", "budget_s", "processes"), [(0.2, 60.0, 3), (0.8, 2.0, 2), (1.0, 1.5, 1), (2.0, 1.5, 1)], ids=str

@@ -15,7 +15,7 @@ import pytest
 
 from tests.collectors.core.recordings import QUICK_CASES, ROOT
 from warpladder.collectors.core import journal, runs, spool
-from warpladder.collectors.core.entries import begin, job_event
+from warpladder.collectors.core.entries import begin, diagnostic_event, rows_event
 from warpladder.collectors.core.journal import Journal, SavedElsewhere
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.core.record import Recorder
@@ -23,7 +23,6 @@ from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
-from warpladder.data.diagnostics import diagnostic_row
 from warpladder.data.names import Source
 from warpladder.data.staging import Staging, abandoned
 
@@ -50,7 +49,7 @@ def finish(kept: Journal, case: str, detail: str = "") -> None:
     }
     sample |= dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
     rows = [sample | {"round": number} for number in range(3)]
-    kept.note(job_event(1, 0, [result_row(cell, "ok", detail)]), store.conform("samples", rows))
+    kept.note(rows_event({"results": [result_row(cell, "ok", detail)]}), store.conform("samples", rows))
 
 
 def die(kept: Journal) -> Path:
@@ -74,7 +73,7 @@ def test_an_event_is_on_disk_when_it_was_noted(tmp_path: Path) -> None:
     kept = a_journal(tmp_path)
     finish(kept, "n=100")
     found = list(spool.read(kept._home.staging.path))
-    assert [event["kind"] for event, _ in found] == ["begin", "job"]
+    assert [event["kind"] for event, _ in found] == ["begin", "rows"]
     assert found[1][1] is not None and found[1][1].num_rows == 3
 
 
@@ -91,8 +90,8 @@ def test_a_spool_that_was_cut_anywhere_gives_the_cases_before_the_cut(tmp_path: 
             shutil.copytree(folder, copy)
             (copy / name).write_bytes(whole[:cut])
             found = list(spool.read(copy))
-            counts.append(sum(event["kind"] == "job" for event, _ in found))
-            assert all(samples is not None and samples.num_rows == 3 for event, samples in found if event["kind"] == "job")
+            counts.append(sum(event["kind"] == "rows" for event, _ in found))
+            assert all(samples is not None and samples.num_rows == 3 for event, samples in found if event["kind"] == "rows")
             shutil.rmtree(copy)
         assert counts == sorted(counts) and set(counts) == {0, 1}
 
@@ -142,7 +141,7 @@ def test_what_cannot_be_taken_up_is_named_and_stops_nobody(tmp_path: Path) -> No
     finish(kept, "n=100")
     folder = die(kept)
     file = folder / "events.jsonl"
-    file.write_text(file.read_text().replace('"format": 3', '"format": 99'))
+    file.write_text(file.read_text().replace('"format": 4', '"format": 99'))
     (line,) = salvage(tmp_path)
     assert f"could not be taken up (StoreError: format 99); remove {folder}" in line
     assert folder.is_dir()
@@ -183,7 +182,7 @@ def test_the_run_of_a_recording_under_a_tool_is_kept_without_its_trace(tmp_path:
 def test_trace_tables_that_died_with_the_recorder_are_missed_by_name(tmp_path: Path) -> None:
     kept = a_journal(tmp_path)
     cell = Cell("quick_cases", "multiply", "", "n=100")
-    kept.note(job_event(1, 0, [result_row(cell, "ok", "")], traced=True))
+    kept.note(rows_event({"results": [result_row(cell, "ok", "")]}, traced=True))
     die(kept)
     salvage(tmp_path)
     diagnostics = the_run(tmp_path).table("diagnostics").set_index("source")
@@ -264,7 +263,7 @@ def test_a_run_under_a_tool_that_has_no_room_is_saved_elsewhere(tmp_path: Path, 
 def test_a_row_that_no_run_can_hold_is_named_and_what_was_measured_is_kept(tmp_path: Path, elsewhere: Path) -> None:
     kept = a_journal(tmp_path / "data")
     finish(kept, "n=100")
-    kept.note({"kind": "diagnostics", "rows": [diagnostic_row("odd", "", "")]})
+    kept.note(diagnostic_event("odd", "", ""))
     with pytest.raises(
         store.StoreError, match=r"table diagnostics: column severity has \['odd'\], .*; what was measured is kept in /"
     ):

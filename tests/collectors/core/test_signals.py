@@ -41,6 +41,7 @@ def check_kept(run: store.Run, finished: set[str], unreached: str) -> None:
     assert len(run.table("variants")) == 2
 
 
+@pytest.mark.sampled(1)
 @needs_proc
 @pytest.mark.parametrize("name", SIGNALS)
 def test_a_signal_keeps_the_cases_that_were_finished(name: str, tmp_path: Path) -> None:
@@ -76,6 +77,7 @@ def test_what_a_killed_recording_has_finished_the_next_one_makes_a_run(tmp_path:
     assert not salvage(recording.data_dir)
 
 
+@pytest.mark.thorough
 @needs_proc
 @pytest.mark.parametrize("seed", range(2))
 def test_at_a_random_moment_no_finished_case_is_lost(seed: int, tmp_path: Path) -> None:
@@ -152,6 +154,7 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.thorough
 @needs_proc
 def test_a_child_that_hangs_is_ended_by_the_second_signal_at_once(tmp_path: Path) -> None:
     recording = Recording(tmp_path, str(MISBEHAVING), "--variants", "hangs", "--case", "n=1000")
@@ -164,6 +167,7 @@ def test_a_child_that_hangs_is_ended_by_the_second_signal_at_once(tmp_path: Path
     assert recording.is_gone()
 
 
+@pytest.mark.thorough
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_that_a_variant_forked_outlives_the_recorder(number: signal.Signals, tmp_path: Path) -> None:
@@ -175,6 +179,7 @@ def test_nothing_that_a_variant_forked_outlives_the_recorder(number: signal.Sign
     assert recording.is_gone()
 
 
+@pytest.mark.thorough
 @needs_proc
 def test_nothing_that_a_variant_forked_outlives_a_recording_that_ends_well(tmp_path: Path) -> None:
     recording = Recording(tmp_path, str(FORKING), "--variants", "leaves_processes")
@@ -185,6 +190,7 @@ def test_nothing_that_a_variant_forked_outlives_a_recording_that_ends_well(tmp_p
     assert "printed without a line feed" in recording.stderr
 
 
+@pytest.mark.thorough
 @needs_proc
 @pytest.mark.skipif(not (has_module("mpi4py") and Launcher().program), reason="needs requirements-mpi.txt and an MPI launcher")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -200,6 +206,7 @@ def test_ranks_do_not_outlive_the_recorder(number: signal.Signals, tmp_path: Pat
     assert not list(recording.data_dir.glob(".*"))
 
 
+@pytest.mark.thorough
 def test_a_screen_that_is_gone_does_not_end_a_recording(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "warpladder", "record", str(QUICK_CASES), "--case", "n=100"]
     read, write = os.pipe()

@@ -104,6 +104,7 @@ def test_a_variant_that_exits_ends_neither_the_process_nor_the_run(tmp_path: Pat
     assert "SystemExit: no licence" in found.loc["exits", "detail"]
 
 
+@pytest.mark.thorough
 def test_a_call_that_cannot_be_ended_says_to_restart_and_nothing_more_is_measured_beside_it(tmp_path: Path) -> None:
     release = threading.Event()
 

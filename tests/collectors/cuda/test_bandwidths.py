@@ -137,6 +137,7 @@ def test_a_copy_of_a_device_with_a_latency_and_a_rate_meets_its_floor_at_every_s
             assert percent[nbytes >= sizes[0]].min() >= 100 - 1e-9
 
 
+@pytest.mark.thorough
 def test_the_fastest_place_counts_where_the_arrays_leave_room_for_several(
     bandwidths: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +148,7 @@ def test_the_fastest_place_counts_where_the_arrays_leave_room_for_several(
     assert rows["device_read_cold_1073741824_bytes"]["value"] == pytest.approx(2 + 1073.741824 * 0.2 * 1.07)
 
 
+@pytest.mark.thorough
 def test_small_samples_hold_several_executions_and_ways_are_tried_by_a_few(bandwidths: ModuleType) -> None:
     Device.cold_executions.clear()
     rows_of(bandwidths)
@@ -178,6 +180,7 @@ def test_every_way_moves_the_bytes_of_its_row_and_few_bytes_are_tried_in_small_b
             assert ({way.threads for way in tried} >= {64, 128}) == (size <= 32 << 20)
 
 
+@pytest.mark.thorough
 def test_a_small_gpu_measures_the_sizes_that_its_buffers_hold(bandwidths: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Device, "memory_bytes", 1 << 30)  # buffers of an eighth of a gibibyte
     sizes = [found[2] for found in map(found_by_size, rows_of(bandwidths)) if found]

@@ -71,12 +71,14 @@ BODIES = {
 }
 
 
+@pytest.mark.sampled(5)
 @needs_headers
 @pytest.mark.parametrize("name", BODIES)
 def test_a_kernel_includes_headers_of_cuda_and_of_cpp(name: str) -> None:
     assert compiled(f"#include {name}\n{BODIES[name]}\n") > 0
 
 
+@pytest.mark.thorough
 @needs_headers
 def test_all_headers_of_cpp_that_are_said_to_be_there_compile_together() -> None:
     included = "".join(f"#include <{name}>\n" for name in headers.headers_for("#include <cstdint>").embedded)

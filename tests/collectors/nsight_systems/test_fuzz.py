@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def broken_reports(draw: st.DrawFn) -> Tables:
     return tables
 
 
+@pytest.mark.thorough
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(broken_reports(), st.booleans())
 def test_a_broken_report_gives_a_refusal_in_one_line_or_a_run_that_opens(tables: Tables, named: bool) -> None:

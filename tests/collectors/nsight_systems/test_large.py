@@ -65,6 +65,7 @@ def memory_of_import(report: Path, folder: Path) -> tuple[Run, int]:
     return open_run(folder / run_id), int(held_kb) * 1024
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["in the rows", "by many ids"])
 def test_a_long_text_that_stands_in_very_many_rows_is_held_once(tmp_path: Path, place: str) -> None:
     # Laid out, the texts are 3.2 GB, and those of one batch 2 GB.
@@ -143,6 +144,7 @@ def test_as_many_tables_as_may_be_are_read(tmp_path: Path, monkeypatch: pytest.M
             import_report(report, tmp_path / "runs", "", None, [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("closed", [True, False])
 def test_ranges_nested_a_hundred_thousand_deep_are_imported_with_their_device_time(tmp_path: Path, closed: bool) -> None:
     # A kernel in each: 5,000,000,000 pairs of a range and a kernel in it.

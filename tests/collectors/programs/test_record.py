@@ -150,6 +150,7 @@ def test_a_program_that_is_right_only_where_it_is_not_timed_is_wrong(judge: dict
     assert set(run.table("samples")["variant"]) == {"p1"}
 
 
+@pytest.mark.thorough
 def test_a_program_that_is_wrong_in_half_of_its_timed_runs_is_found_in_most_recordings(tmp_path: Path) -> None:
     """Which runs are judged cannot be predicted: five of 20 miss the 10 wrong ones once in 61 recordings."""
     count = tmp_path / "count"
@@ -172,6 +173,7 @@ def test_every_run_of_a_program_writes_to_the_same_kind_of_file(judge: dict[str,
     assert set(kinds) == {"fifo"}
 
 
+@pytest.mark.thorough
 def test_grep_has_no_shorter_way_when_it_is_timed(tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text("match 0123456789\n" * 2_000_000)
@@ -181,6 +183,7 @@ def test_grep_has_no_shorter_way_when_it_is_timed(tmp_path: Path) -> None:
     assert grep > 5e6
 
 
+@pytest.mark.thorough
 def test_work_in_the_background_is_timed(tmp_path: Path) -> None:
     honest = script(tmp_path / "p1", "sleep 0.12; echo result 42")
     background = script(tmp_path / "p2", "(sleep 0.12; echo result 42) &")
@@ -273,6 +276,7 @@ class Versus:
         return said
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_comparison_keeps_the_rounds_that_were_done(number: int, tmp_path: Path) -> None:
     versus = Versus(tmp_path)
@@ -305,6 +309,7 @@ def test_what_a_killed_comparison_has_measured_the_next_one_makes_a_run(tmp_path
     assert Source.CUT_OFF in set(run.table("diagnostics")["source"])
 
 
+@pytest.mark.thorough
 def test_a_comparison_that_is_interrupted_at_once_has_verdicts_and_no_samples(tmp_path: Path) -> None:
     commands = [script(tmp_path / name, f"touch {tmp_path / 'begun'}; sleep 30") for name in ("p1", "p2")]
     process = subprocess.Popen(

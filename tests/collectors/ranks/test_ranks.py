@@ -145,6 +145,7 @@ def bench_of(monkeypatch: pytest.MonkeyPatch, ranks: int) -> tuple[RankedBench, 
     return RankedBench(InThisProcess(ranks), WorkloadRef("gan_tconv"), "host", workload, SMALLEST, inputs), inputs
 
 
+@pytest.mark.thorough
 @pytest.mark.xdist_group("numba")  # it compiles the generator once
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_images_of_all_ranks_are_bit_for_bit_those_of_one(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
@@ -182,6 +183,7 @@ def test_weights_that_ranks_averaged_are_those_of_one_process_within_rounding(ra
     assert done.stdout.splitlines() == said, done.stderr
 
 
+@pytest.mark.sampled(1)
 @needs_mpi
 @pytest.mark.xdist_group("numba")
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -257,6 +259,7 @@ def misbehaved(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     return run.table("results").set_index("variant")
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.xdist_group("misbehaved")  # recorded once, not by each worker
 @pytest.mark.parametrize(

@@ -160,6 +160,7 @@ def edited(tmp_path: Path, name: str, old: str, new: str) -> Change:
     return snapshot.changed(before, taken(tmp_path / "after", {**FILES, name: FILES[name].replace(old, new)}, main))
 
 
+@pytest.mark.thorough
 def test_a_file_of_any_depth_that_loads_is_compared(tmp_path: Path) -> None:
     before = taken(tmp_path / "before", {**FILES, "bench.py": BENCH + DEEP}, "bench.py")
     other = (BENCH + DEEP).replace("- 897)", "- 896)")

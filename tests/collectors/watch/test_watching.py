@@ -156,6 +156,7 @@ def test_a_watch_records_what_changed_and_says_what_came_of_it(watch: Watch, fol
     assert cases == [{"n=300000"}] * 3 + [{"n=300000", "n=600000"}]
 
 
+@pytest.mark.thorough
 def test_one_changed_variant_of_three_is_recorded_with_the_baseline_alone(folder: Path) -> None:
     third = "\n@bench.variant\ndef third(x):\n    return np.add(x, x)\n"
     (folder / "bench.py").write_text(BENCH + third)
@@ -176,6 +177,7 @@ def test_one_changed_variant_of_three_is_recorded_with_the_baseline_alone(folder
 SLOW = BENCH.replace("return helpers.twice(x)", "import time; time.sleep(0.2); return helpers.twice(x)")
 
 
+@pytest.mark.thorough
 def test_a_save_during_a_recording_ends_it_and_its_run_is_dropped(folder: Path) -> None:
     (folder / "bench.py").write_text(SLOW.replace("n=[300_000]", "n=[1000, 2000, 3000, 4000]"))
     watch = Watch(folder, "--max-rounds", "500")
@@ -189,6 +191,7 @@ def test_a_save_during_a_recording_ends_it_and_its_run_is_dropped(folder: Path) 
     assert watch.end() == 0
 
 
+@pytest.mark.thorough
 def test_ctrl_c_during_a_recording_keeps_what_is_finished(folder: Path) -> None:
     (folder / "bench.py").write_text(SLOW.replace("n=[300_000]", "n=[1000, 2000, 3000]"))
     watch = Watch(folder, "--set", "full", "--max-rounds", "20")
@@ -199,6 +202,7 @@ def test_ctrl_c_during_a_recording_keeps_what_is_finished(folder: Path) -> None:
     assert "interrupted" in "".join(run.table("diagnostics")["text"])
 
 
+@pytest.mark.thorough
 def test_a_file_that_does_not_load_at_first_is_waited_for_and_one_that_hangs_is_ended_by_the_next_save(folder: Path) -> None:
     (folder / "bench.py").write_text("import absent_helpers\n" + BENCH)
     watch = Watch(folder)

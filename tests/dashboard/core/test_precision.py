@@ -214,6 +214,7 @@ def test_errors_are_written_with_two_digits() -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_the_export_has_error_against_time(data: RunData) -> None:
     drawn = list(charts_of(data, topics=["comparisons"]))
     charts = {chart.name: chart for chart in drawn}

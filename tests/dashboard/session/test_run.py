@@ -32,6 +32,7 @@ def run(folder: Path) -> Run:
 RECORDED = sorted(path.name for path in store.RECORDED.iterdir())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("recorded", "scope"),
     [*((name, None) for name in RECORDED), *((name, "all") for name in RECORDED if name.endswith(("f7aa", "02aa", "2f0f")))],
@@ -98,6 +99,7 @@ def _title(figure: Any) -> str:
     return str(figure.layout.title.text).replace("<br>", " ").replace("&lt;", "<").replace("&gt;", ">")
 
 
+@pytest.mark.thorough
 def test_the_figures_are_those_of_the_export(run: Run) -> None:
     exported = {chart.name: chart for chart in export.charts_of(run._data, topics=("comparisons",))}
     drawn = {

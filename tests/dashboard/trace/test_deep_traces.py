@@ -71,6 +71,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         return store.open_run(folder / import_report(report, folder, "", None, []))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "ask",
     [

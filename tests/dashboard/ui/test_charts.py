@@ -83,6 +83,7 @@ def test_labels_of_values_close_together_make_room_for_each_other() -> None:
     assert ticks.apart(doubling) == doubling
 
 
+@pytest.mark.thorough
 def test_every_chart_of_a_run_has_its_own_name_a_note_and_few_marks(run: RunData) -> None:
     charts = list(charts_of(run))
     assert len({chart.name for chart in charts}) == len(charts) > 50
@@ -122,6 +123,7 @@ def test_a_name_out_of_a_run_is_text_in_every_figure(tmp_path: Path) -> None:
     assert {name.split("-")[0] for name, figure in drawn.items() if "&lt;img" not in figure} == {"block", "samples"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("write", [made_traces.write, made_sweeps.write_counted, made_sweeps.write_scaling])
 def test_no_figure_has_a_link_or_a_template_out_of_a_run(tmp_path: Path, write: Callable[..., Path]) -> None:
     made = write(tmp_path)

@@ -43,6 +43,7 @@ def alike(chart: Chart) -> list[str]:
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("run", SHIPPED)
 def test_neighbours_of_a_legend_differ_without_colours(run: str) -> None:
     data = run_data.load(store.open_run(store.RECORDED / run))

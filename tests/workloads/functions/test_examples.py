@@ -222,6 +222,7 @@ for values in ("uniform", "skewed"):
 """
 
 
+@pytest.mark.thorough
 def test_the_histogram_s_kernels_count_right_on_numba_s_simulator() -> None:
     lines = run_python(SIMULATION, NUMBA_ENABLE_CUDASIM="1").splitlines()
     assert [line.split()[2] for line in lines] == ["True"] * 6

@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -130,19 +131,12 @@ class Kept:
     """Keeps what is measured, as the recorder would."""
 
     def __init__(self) -> None:
-        self.results: list[dict[str, Any]] = []
-        self.said: list[str] = []
+        self.tables: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def working_on(self, cell: Cell) -> None: ...
-    def samples(self, rows: list[dict[str, Any]]) -> None: ...
-    def resources(self, cell: Cell, registers: int, shared_bytes: int, spill_bytes: int) -> None: ...
-    def case(self, columns: dict[str, Any]) -> None: ...
 
-    def result(self, row: dict[str, Any]) -> None:
-        self.results.append(row)
-
-    def diagnostic(self, severity: str, source: str, text: str, cell: Cell | None = None) -> None:
-        self.said.append(text)
+    def rows(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
+        self.tables[table] += rows
 
 
 def _measured(inputs: Callable[..., Any], reference: Callable[..., Any], variant: Callable[..., Any]) -> dict[str, Any] | str:
@@ -161,11 +155,12 @@ def _measured(inputs: Callable[..., Any], reference: Callable[..., Any], variant
         measure_case(job, workload, {"host": HostBench}, _TURN, kept)
     except WorkloadError as error:
         return _checked(str(error))
-    assert sorted(row["variant"] for row in kept.results) == ["first", "last", "wrong"]
-    assert {row["status"] for row in kept.results} <= _STATUSES
-    for text in (*(row["detail"] for row in kept.results), *kept.said):
+    results = kept.tables["results"]
+    assert sorted(row["variant"] for row in results) == ["first", "last", "wrong"]
+    assert {row["status"] for row in results} <= _STATUSES
+    for text in (*(row["detail"] for row in results), *(row["text"] for row in kept.tables["diagnostics"])):
         _checked(text)
-    return {row["variant"]: row for row in kept.results}
+    return {row["variant"]: row for row in results}
 
 
 def _checked(text: str) -> str:

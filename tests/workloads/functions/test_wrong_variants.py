@@ -53,6 +53,7 @@ def test_nothing_is_said_of_variants_that_change_no_setting(run: store.Run) -> N
     assert set(said[said["source"] == Source.PROCESS_STATE]["variant"]) == set(SETTINGS)
 
 
+@pytest.mark.thorough
 def test_a_variant_that_ends_or_blocks_its_process_costs_no_other_its_result(tmp_path: Path) -> None:
     limits = Limits(min_rounds=2, max_rounds=2, cell_timeout_s=6.0)
     run = record(tmp_path, wrong_variants.text_of(DEADLY), limits=limits)

@@ -92,6 +92,7 @@ def test_times_far_apart_stand_on_a_logarithmic_axis_in_weak_scaling() -> None:
         assert chart.figure.layout.yaxis.type == scale
 
 
+@pytest.mark.thorough
 def test_the_export_has_the_charts_of_the_page(data: RunData) -> None:
     names = [chart.name for chart in charts_of(data, topics=["gpus"])]
     assert names == [
@@ -105,6 +106,7 @@ def test_the_export_has_the_charts_of_the_page(data: RunData) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("query", "said"),
     [

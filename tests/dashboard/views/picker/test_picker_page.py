@@ -30,6 +30,7 @@ def badges(app: AppTest) -> str:
     return " ".join(str(block.value) for block in app.main.markdown if "badge" in str(block.value)).replace("\\", "")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_compares_what_a_link_picked_and_says_so(open_app: Open, annotated: Path, page: str) -> None:
     app = open_app(annotated, page, run="annotated", pick=PICK)
@@ -92,6 +93,7 @@ def test_a_bad_pattern_is_one_line_and_cannot_be_compared(open_app: Open, annota
     assert next(button for button in app.main.button if button.label == "Compare these").disabled
 
 
+@pytest.mark.sampled(5)
 def test_a_link_with_a_pattern_that_is_none_is_followed_without_it(open_app: Open, annotated: Path) -> None:
     app = open_app(annotated, "sizes", run="annotated", pick="nvtx:(")
     assert "The link picks variants by a pattern that cannot be used" in words(app)

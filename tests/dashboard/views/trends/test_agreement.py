@@ -84,6 +84,7 @@ def disagreements(every: Sequence[str], workload: str) -> tuple[Counter[str], li
     return counts, found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("group", groups(), ids=" ".join)
 def test_no_step_and_no_verdict_disagree(group: tuple[str, str, str]) -> None:
     every = groups()[group]
