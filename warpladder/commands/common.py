@@ -177,7 +177,7 @@ def load(run: str, data_dirs: Sequence[str]) -> "RunData":
     from warpladder.dashboard.core import run_data
     from warpladder.data import store
 
-    found = store.find_run(run, folders(data_dirs))
-    for reason in found.left_out.values():
+    opened = store.find_run(run, folders(data_dirs))
+    for reason in opened.left_out.values():
         print(f"left out: {reason}", file=sys.stderr)
-    return run_data.load(found)
+    return run_data.load(opened)
