@@ -29,7 +29,7 @@ class ExitCode(IntEnum):
 
 
 #: Commands, options and values that are gone -> what took their place.
-_GONE: Final = {
+GONE: Final = {
     "answer": "warpladder summary",
     "record --cases": "--set",
     "record --workload": "the file itself: warpladder record FILE.py",
@@ -41,7 +41,7 @@ _GONE: Final = {
 
 def replaced(name: str) -> str:
     """The line that names what took the place of something that is gone; empty for any other name."""
-    return f"{name}: is gone; write {_GONE[name]}" if name in _GONE else ""
+    return f"{name}: is gone; write {GONE[name]}" if name in GONE else ""
 
 
 class Commands(click.Group):
