@@ -31,10 +31,11 @@ REPORT: Final = "report.html"
 TOPICS: Final = tuple(dict.fromkeys(charts.topic for view in VIEWS for charts in view.charts))
 
 
-_TABLES: Final[Mapping[str, Callable[[Chart], str]]] = {
-    "csv": lambda chart: csv(chart.data),
-    "tex": tables.latex,
-    "md": tables.markdown,
+#: Format of a table -> the ending of its files, and the text of a chart.
+_TABLES: Final[Mapping[str, tuple[str, Callable[[Chart], str]]]] = {
+    "csv": ("csv", lambda chart: csv(chart.data)),
+    "tex": ("tex", tables.latex),
+    "markdown": ("md", tables.markdown),
 }
 
 
@@ -123,8 +124,8 @@ def write(
         for chart in charts:
             if "html" in wanted:
                 _write_page(chart, staging)
-            for name in (name for name in wanted if name in _TABLES):
-                (staging / f"{chart.name}.{name}").write_text(_TABLES[name](chart), encoding="utf-8")
+            for ending, text in (_TABLES[name] for name in wanted if name in _TABLES):
+                (staging / f"{chart.name}.{ending}").write_text(text(chart), encoding="utf-8")
         if "html" in wanted:
             # One copy for all pages, because it is about a hundred times larger than a chart.
             (staging / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")

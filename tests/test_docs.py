@@ -10,12 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from tests.doc_pages import BLOCKS, NEW_RUNG, PAGES, ROOT, Block, name_of, prose_of
 from tests.emulator import emulator
 from tests.workloads.declared import emulation_cases, inputs_and_outputs, kernels
 from warpladder import Run
 from warpladder.__main__ import command as command_line
+from warpladder.commands.common import GONE, Commands
 from warpladder.dashboard.ui import template
 from warpladder.data import schema, store
 from warpladder.workloads import registry
@@ -125,7 +127,7 @@ def test_the_rung_that_contributing_adds_is_one_file_and_one_entry(tmp_path: Pat
 
 
 def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
-    _, query, chart = EXAMPLES
+    _, query, chart, _ = EXAMPLES
     axes, run_data = (importlib.import_module(f"warpladder.dashboard.core.{name}") for name in ("axes", "run_data"))
     names = dict(vars(importlib.import_module("warpladder.dashboard.views.ladder.query")))
     exec(query, names)
@@ -140,6 +142,16 @@ def test_the_chart_that_contributing_adds_is_drawn_of_a_shipped_run() -> None:
 
 
 # -- names, links, figures -----------------------------------------------------------------------------------------
+
+
+def test_the_example_of_a_command_prints_the_size_of_a_run() -> None:
+    names: dict[str, Any] = {}
+    exec(EXAMPLES[-1], names)
+    done = CliRunner().invoke(Commands([names["command"]], help=""), ["size", "H200 conv2d"])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert 0 < float(done.stdout.removesuffix(" MB\n")) < 100
+    absent = CliRunner().invoke(Commands([names["command"]], help=""), ["size", "nowhere"])
+    assert absent.exit_code == 2 and absent.stderr.startswith("nowhere: no such run")
 
 
 @cache
@@ -187,7 +199,8 @@ def test_files_and_options_that_the_text_names_are_there(page: Path) -> None:
         if re.fullmatch(r"(workloads|tests|docs|data|benchmarks)/[\w./-]*|requirements-\w+\.txt", text):
             made_by_contributing = page.name == "CONTRIBUTING.md" and NEW_RUNG in text
             assert (ROOT / text).exists() or text == "data/local/" or "my_kernel" in text or made_by_contributing, text
-    options = {option for command in APP.commands.values() for parameter in command.params for option in parameter.opts}
+    gone = {word for name in GONE for word in name.split() if word.startswith("--")} if page.name == "CHANGELOG.md" else set()
+    options = gone | {option for command in APP.commands.values() for parameter in command.params for option in parameter.opts}
     named = {option for text in texts for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)}
     assert named <= options | OTHER_OPTIONS
 

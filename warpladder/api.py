@@ -87,11 +87,12 @@ def record(
     from warpladder.workloads.neighbours import end_if_loading
 
     end_if_loading()  # before anything else is imported
-    from warpladder import declared as found
     from warpladder.dashboard.session.run import Run
     from warpladder.data import store
+    from warpladder.declared import record as record_declared
+    from warpladder.declared import request_of
 
     limits = {"max_rounds": max_rounds, "seconds": seconds, "processes": processes, "no_limit": no_limit}
-    request = found.request_of(cases, axis, variants, seed=seed, **limits)
+    request = request_of(cases, axis, variants, seed=seed, **limits)
     folder = store.LOCAL if data_dir is None else store.folder(data_dir).resolve()
-    return Run(store.open_run(found.record(declared, request, collector, label, folder)))
+    return Run(store.open_run(record_declared(declared, request, collector, label, folder)))

@@ -29,7 +29,7 @@ _MOST_PRINTED, _MOST_SHOWN = 2000, 300
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Located:
     """A workload, and how the process or thread that measures finds it.
 
     Attributes:
@@ -77,23 +77,23 @@ def _order(declared: Sequence[Any], request: plan.Request, collector: str, label
         raise CollectorError(
             f"{collector}: this tool starts the program that it looks at; run `warpladder record FILE --collector {collector}`"
         )
-    found = [each for one in declared for each in _find(one)]
-    if not found:
+    located = [each for one in declared for each in _locate(one)]
+    if not located:
         raise plan.PlanError("nothing to record; give a workload, a benchmark, or the path of a Python file")
-    here = next((each.why_here for each in found if each.why_here), "")
+    here = next((each.why_here for each in located if each.why_here), "")
     if here:
-        found = [replace(each, ref=HeldWorkload(each.workload.name)) for each in found]
+        located = [replace(each, ref=HeldWorkload(each.workload.name)) for each in located]
         request = _in_one_process(request, here)
     script = _script()
     return recording.Order(
         request,
         data_dir,
-        _again(request, found, here),
+        _again(request, located, here),
         collector,
         label,
-        declared=[(each.workload, each.ref) for each in found],
+        declared=[(each.workload, each.ref) for each in located],
         why_here=here,
-        script_arguments=sys.argv if script and any(each.ref.file == script for each in found) else ("-c",),
+        script_arguments=sys.argv if script and any(each.ref.file == script for each in located) else ("-c",),
     )
 
 
@@ -111,13 +111,13 @@ def _same_generators() -> Iterator[None]:
             torch.set_rng_state(before[2])
 
 
-def _find(one: Any) -> Iterator[_Found]:
+def _locate(one: Any) -> Iterator[_Located]:
     """Raises WorkloadError."""
     if isinstance(one, Path) or (isinstance(one, str) and one.endswith(".py")):
         for workload in registry.load_all([], [Path(one)]):
-            yield _Found(workload, WorkloadRef(workload.name, Path(one).resolve()))
+            yield _Located(workload, WorkloadRef(workload.name, Path(one).resolve()))
     elif isinstance(one, str):
-        yield _Found(registry.load(one), WorkloadRef(one))
+        yield _Located(registry.load(one), WorkloadRef(one))
     else:
         if not isinstance(one, Workload | Benchmark):
             raise WorkloadError(
@@ -126,9 +126,9 @@ def _find(one: Any) -> Iterator[_Found]:
         workload = one if isinstance(one, Workload) else one.workload
         file_or_why = _file_of(one, workload)
         if isinstance(file_or_why, Path):
-            yield _Found(workload, WorkloadRef(workload.name, file_or_why))
+            yield _Located(workload, WorkloadRef(workload.name, file_or_why))
         else:
-            yield _Found(workload, HeldWorkload(workload.name), file_or_why)
+            yield _Located(workload, HeldWorkload(workload.name), file_or_why)
 
 
 def _file_of(declared: Any, workload: Workload) -> Path | str:
@@ -193,14 +193,14 @@ def _in_one_process(request: plan.Request, why: str) -> plan.Request:
     return replace(request, processes=1)
 
 
-def _again(request: plan.Request, found: Sequence[_Found], here: str) -> Sequence[str] | str:
+def _again(request: plan.Request, located: Sequence[_Located], here: str) -> Sequence[str] | str:
     """What records the same again: the arguments of the command, or a call where only this process has the workloads."""
     if here:
         options = {"cases": list(request.cases) or request.case_set, "variants": list(request.variants)}
         options |= {name: getattr(request, name) for name in ("seed", "max_rounds", "seconds")}
-        given = [f"{name}={value!r}" for name, value in options.items() if value and value != plan.Request.case_set]
-        return f"warpladder.record({', '.join([*(each.workload.name for each in found), *given])})"
-    named = [str(each.ref.file) if each.ref.file else each.workload.name for each in found]
+        arguments = [f"{name}={value!r}" for name, value in options.items() if value and value != plan.Request.case_set]
+        return f"warpladder.record({', '.join([*(each.workload.name for each in located), *arguments])})"
+    named = [str(each.ref.file) if each.ref.file else each.workload.name for each in located]
     return ["record", *named, *request.arguments()]
 
 

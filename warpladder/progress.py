@@ -111,7 +111,10 @@ _MOST_LINES: Final = 12
 
 
 class NotebookProgress(Progress):
-    """Shows progress in the output of a notebook's cell, which is replaced as the recording goes on."""
+    """Shows progress in the output of a notebook's cell, which is replaced as the recording goes on.
+
+    Rich's own bar needs ipywidgets in a notebook, which Jupyter does not install; without it, Rich shows a warning and no bar.
+    """
 
     def __init__(self, headline: str) -> None:
         from IPython.display import HTML, display

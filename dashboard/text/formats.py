@@ -7,5 +7,5 @@ FORMS: Final[tuple[Form, ...]] = get_args(Form)
 Comparison = Literal["table", "markdown", "json", "junit"]
 COMPARISONS: Final[tuple[Comparison, ...]] = get_args(Comparison)
 IMAGES: Final = ("png", "svg", "pdf")
-TABLES: Final = ("csv", "tex", "md")
+TABLES: Final = ("csv", "tex", "markdown")
 CHARTS: Final = ("html", *IMAGES, *TABLES)

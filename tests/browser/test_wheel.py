@@ -121,7 +121,7 @@ def test_what_it_needs_is_what_the_requirement_files_say(installed: Installed) -
 @pytest.mark.thorough
 def test_it_records_a_users_file_beside_modules_that_are_named_as_its_own(installed: Installed, recorded: str) -> None:
     assert (installed.folder.parent / "home" / ".local" / "share" / "warpladder" / "runs" / recorded).is_dir()
-    answer = installed.run("warpladder", "answer", recorded, "--format", "csv")
+    answer = installed.run("warpladder", "summary", recorded, "--format", "csv")
     assert next(csv.DictReader(answer.stdout.splitlines()))["best"] == "numpy", answer.stderr
 
 

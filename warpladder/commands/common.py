@@ -21,26 +21,26 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class ExitCode(IntEnum):
-    """How a command ends; docs/exit-codes.md has the table. A command that a signal ends has 128 and the signal's number."""
+    """How a command ends that is not done; docs/exit-codes.md has the table. What a signal ends has 128 and the signal's number."""
 
-    DONE = 0
     WRONG = 1
     REFUSED = 2
 
 
 #: Commands, options and values that are gone -> what took their place.
-_GONE: Final = {
+GONE: Final = {
     "answer": "warpladder summary",
     "record --cases": "--set",
     "record --workload": "the file itself: warpladder record FILE.py",
     "list --workload": "the file itself: warpladder list FILE.py",
     "--format text": "--format table",
+    "--format md": "--format markdown",
 }
 
 
 def replaced(name: str) -> str:
     """The line that names what took the place of something that is gone; empty for any other name."""
-    return f"{name}: is gone; write {_GONE[name]}" if name in _GONE else ""
+    return f"{name}: is gone; write {GONE[name]}" if name in GONE else ""
 
 
 class Commands(click.Group):
@@ -176,7 +176,7 @@ def load(run: str, data_dirs: Sequence[str]) -> "RunData":
     from warpladder.dashboard.core import run_data
     from warpladder.data import store
 
-    found = store.find_run(run, folders(data_dirs))
-    for reason in found.left_out.values():
+    opened = store.find_run(run, folders(data_dirs))
+    for reason in opened.left_out.values():
         print(f"left out: {reason}", file=sys.stderr)
-    return run_data.load(found)
+    return run_data.load(opened)

@@ -21,12 +21,12 @@ class _Percent(click.ParamType[float]):
         if isinstance(value, float):
             return value
         try:
-            found = float(str(value).strip().removesuffix("%")) / 100
+            fraction = float(str(value).strip().removesuffix("%")) / 100
         except ValueError:
-            found = -1.0
-        if not 0 <= found < 100:
+            fraction = -1.0
+        if not 0 <= fraction < 100:
             self.fail(f"{value}: write a percentage such as 2%", param, ctx)
-        return found
+        return fraction
 
 
 @click.command("compare")
@@ -68,9 +68,9 @@ def command(
 
     before, after = _side(a, data_dirs), _side(b, data_dirs)
     options = changes.Options(scope, match, smallest, without_shift, any_device, partial)
-    found = changes.compare(before, after, options, Recordings(folders(data_dirs), after.data.info))
-    print(compare.render(found, before.data, after.data, fail_above, form), end="")
-    if compare.failures(found, fail_above):
+    comparison = changes.compare(before, after, options, Recordings(folders(data_dirs), after.data.info))
+    print(compare.render(comparison, before.data, after.data, fail_above, form), end="")
+    if compare.failures(comparison, fail_above):
         raise click.exceptions.Exit(ExitCode.WRONG)
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from warpladder.commands.common import ExitCode, data_dirs_option, load, run_argument, split
+from warpladder.commands.common import ExitCode, data_dirs_option, load, replaced, run_argument, split
 from warpladder.dashboard.text import formats
+from warpladder.errors import Error
 
 
 @click.command("export")
@@ -73,6 +74,8 @@ def command(
     from warpladder.dashboard.ui import paper
     from warpladder.data.naming import Naming
 
+    if gone := next(filter(None, (replaced(f"--format {name}") for name in split(wanted))), ""):
+        raise Error(gone)
     chosen = export.parse_formats(",".join(wanted)) if wanted else formats.CHARTS
     about = export.parse_topics(",".join(topics)) if topics else export.TOPICS
     size = paper.parse(width, font_size, heading=not no_title)

@@ -71,7 +71,7 @@ def summary_command(run: str, form: Form, every: bool, data_dirs: Sequence[str])
         raise store.StoreError(
             f"{newest[0]}: has no run yet; warpladder record FILE.py makes one, or name one of warpladder runs"
         )
-    found = store.find_run(run, places) if run else own[0]
-    for reason in found.left_out.values():
+    opened = store.find_run(run, places) if run else own[0]
+    for reason in opened.left_out.values():
         print(one_line(f"left out: {reason}"), file=sys.stderr)
-    ending.report(found.path, form, sizes=every or len(found.table("cases")["workload"].unique()) == 1, every=every)
+    ending.report(opened.path, form, sizes=every or len(opened.table("cases")["workload"].unique()) == 1, every=every)

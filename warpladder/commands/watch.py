@@ -71,7 +71,7 @@ def watch(order: Order) -> None:
 
 
 class Process:
-    """A process that loads the user's files anew, and records them.
+    """A process that loads the user's files, and records them.
 
     Args:
         task: what to record.
@@ -93,14 +93,14 @@ class Process:
         with suppress(ConnectionError):
             self._connection.send(task)
 
-    def tells(self, timeout_s: float) -> bool:
-        """Whether it tells something within some seconds."""
+    def has_message(self, timeout_s: float) -> bool:
+        """Whether it sends a message within some seconds."""
         return self._connection.poll(timeout_s)
 
-    def told(self) -> Message:
-        """What it tells. Raises EOFError or ConnectionError where it has ended."""
-        told: Message = self._connection.recv()
-        return told
+    def receive(self) -> Message:
+        """Its next message. Raises EOFError or ConnectionError where it has ended."""
+        message: Message = self._connection.recv()
+        return message
 
     def end(self, stop: Stop) -> str:
         """End its recording by a signal. Returns the id of the run that it wrote; empty for none.
@@ -118,8 +118,8 @@ class Process:
                 self._process.tell(stop.number or signal.SIGINT)
                 sent += 1
             try:
-                if self.tells(0.1) and isinstance(told := self.told(), Recorded):
-                    return told.run_id
+                if self.has_message(0.1) and isinstance(message := self.receive(), Recorded):
+                    return message.run_id
             except (EOFError, ConnectionError):
                 break
         return ""
@@ -228,10 +228,10 @@ class _Watch:
     def _follow(self, process: Process) -> bool:
         loaded: Loaded | None = None
         while True:
-            while not process.tells(LOOK_S):
+            while not process.has_message(LOOK_S):
                 if self._stop.number or self._saved():
                     raise _Interrupted
-            match process.told():
+            match process.receive():
                 case Loaded() as loaded:
                     self._known_as({**loaded.snapshot.files, **self._known})
                     self._say_what_changed(loaded)

@@ -1,4 +1,4 @@
-"""The process that `warpladder record FILE --watch` starts for a save: it loads the files anew, and records what changed."""
+"""The process that `warpladder record FILE --watch` starts for a save: it loads the files, and records what changed."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -124,8 +124,8 @@ def _known(path: Path | None) -> Known | None:
     except store.StoreError:  # someone removed it
         return None
     at = run.info["started_at"].astimezone()
-    told = f"the ceilings are those of the watch's first recording, of {at:%H:%M:%S}"
-    return Known({name: run.info[name] for name in NO_GPU}, ceilings, told) if ceilings else None
+    line = f"the ceilings are those of the watch's first recording, of {at:%H:%M:%S}"
+    return Known({name: run.info[name] for name in NO_GPU}, ceilings, line) if ceilings else None
 
 
 def _baselines(now: Snapshot, change: Change, collector: str) -> list[str]:
@@ -142,11 +142,11 @@ def _kernel_files(request: Request) -> tuple[Path, ...]:
     return ()
 
 
-def to_record(change: Change, asked: Sequence[str], baselines: Sequence[str]) -> tuple[str, ...] | None:
+def to_record(change: Change, wanted: Sequence[str], baselines: Sequence[str]) -> tuple[str, ...] | None:
     """The variants to record: those that changed, and the baseline, so that their ratio is taken in one run.
 
     Args:
-        asked: names of the variants that the user asked for; empty for all.
+        wanted: names of the variants that the user asked for; empty for all.
         baselines: those of the workloads with a changed variant.
 
     Returns:
@@ -154,8 +154,8 @@ def to_record(change: Change, asked: Sequence[str], baselines: Sequence[str]) ->
     """
     if change.rest:
         return None
-    names = [name for name in change.names if not asked or name in asked]
-    beside = [name for name in baselines if not asked or name in asked]
+    names = [name for name in change.names if not wanted or name in wanted]
+    beside = [name for name in baselines if not wanted or name in wanted]
     return tuple(dict.fromkeys([*beside, *names])) if names else ()
 
 

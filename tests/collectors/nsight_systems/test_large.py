@@ -51,7 +51,7 @@ import re, sys
 from pathlib import Path
 from warpladder.__main__ import command
 try:
-    app(sys.argv[1:])
+    command()(sys.argv[1:])
 finally:
     print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
