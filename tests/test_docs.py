@@ -99,7 +99,7 @@ def test_a_block_of_python_does_what_its_page_says(block: Block, tmp_path: Path,
         "block": (32, 1, 1),
     }
     exec(compile(block.text, str(block), "exec"), names)
-    checks = [ask for name, ask in DEFINED.items() if name in names and not isinstance(names[name], Run)]
+    checks = [ask for name, ask in DEFINED.items() if name in names and not (name == "run" and isinstance(names[name], Run))]
     assert len(checks) == 1
     checks[0](names)
 

@@ -19,8 +19,7 @@ from warpladder.workloads.api import (
     Workload,
     WorkloadError,
 )
-from warpladder.workloads.functions.calls import STREAM, place_of
-from warpladder.workloads.functions.declared import (
+from warpladder.workloads.functions.arguments import (
     LIBRARIES,
     Axes,
     caller,
@@ -38,6 +37,7 @@ from warpladder.workloads.functions.declared import (
     refuse_axes,
     tolerances,
 )
+from warpladder.workloads.functions.calls import STREAM, place_of
 from warpladder.workloads.functions.extensions import c_function
 from warpladder.workloads.functions.problem import Problem
 from warpladder.workloads.functions.variants import Extent, Kernel, Maker, source_of_kernel

@@ -16,9 +16,9 @@ from warpladder.workloads import locate
 from warpladder.workloads.api import Buffer, Case, WorkloadError
 from warpladder.workloads.cases import widened
 from warpladder.workloads.functions import arrays, calls
+from warpladder.workloads.functions.arguments import called_with_axes
 from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.calls import OUT, STREAM, Arguments, check_takes, place_of, raised_by
-from warpladder.workloads.functions.declared import called_with_axes
 
 NUMBERS: Final = (bool, int, float, complex, str, type(None))
 

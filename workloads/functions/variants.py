@@ -11,9 +11,7 @@ import numpy as np
 from warpladder.workloads.api import Array, Case, CudaVariant, Launch, Params, Precision, Role, Variant, WorkloadError
 from warpladder.workloads.driver import has_nvidia_driver
 from warpladder.workloads.functions import sources
-from warpladder.workloads.functions.arrays import Form
-from warpladder.workloads.functions.calls import Call, call_of
-from warpladder.workloads.functions.declared import (
+from warpladder.workloads.functions.arguments import (
     Axes,
     called_with_axes,
     is_of_types,
@@ -21,6 +19,8 @@ from warpladder.workloads.functions.declared import (
     precision_of,
     skip_reason,
 )
+from warpladder.workloads.functions.arrays import Form
+from warpladder.workloads.functions.calls import Call, call_of
 from warpladder.workloads.functions.problem import Problem
 from warpladder.workloads.sources import parse_header
 
