@@ -305,11 +305,11 @@ def figure(chart: Chart, paper: Paper) -> _Figure:
         _even_texts(drawn)
     family = layout["template"]["layout"]["font"]["family"]
     layout["font"] = {**layout.get("font", {}), "family": f"'{template.FAMILY}', {family}"}
-    narrow = layout["width"] < NARROW_PX
-    if narrow:
+    is_narrow = layout["width"] < NARROW_PX
+    if is_narrow:
         narrow(drawn)
     above = _add_heading(layout, chart) if paper.heading else 0
-    if narrow and layout.get("showlegend", True):
+    if is_narrow and layout.get("showlegend", True):
         put_legend_above(layout, above)
     return drawn
 

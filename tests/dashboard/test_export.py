@@ -84,7 +84,7 @@ def test_a_text_that_is_a_formula_is_a_text_in_csv_and_a_number_stays_one() -> N
 
 def test_csv_is_written_in_one_place() -> None:
     writers = [file.name for file in Path(export.__file__).parent.rglob("*.py") if ".to_csv(" in file.read_text()]
-    assert writers == ["spreadsheet.py"]
+    assert writers == ["tables.py"]
 
 
 def test_an_exported_csv_has_no_formula_out_of_a_run(tmp_path: Path) -> None:
