@@ -42,6 +42,7 @@ lint: $(BIN)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 format: $(BIN)/.dev
 	$(BIN)/ruff check --fix .

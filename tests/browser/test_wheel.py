@@ -26,6 +26,9 @@ import workloads
 from utils import FACTOR
 from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
+#: It builds a wheel, and installs it.
+pytestmark = pytest.mark.thorough
+
 
 def scaled(case, inputs, outputs):
     np.multiply(inputs["x"], FACTOR, out=outputs["y"])
@@ -118,14 +121,12 @@ def test_what_it_needs_is_what_the_requirement_files_say(installed: Installed) -
         )
 
 
-@pytest.mark.thorough
 def test_it_records_a_users_file_beside_modules_that_are_named_as_its_own(installed: Installed, recorded: str) -> None:
     assert (installed.folder.parent / "home" / ".local" / "share" / "warpladder" / "runs" / recorded).is_dir()
     answer = installed.run("warpladder", "summary", recorded, "--format", "csv")
     assert next(csv.DictReader(answer.stdout.splitlines()))["best"] == "numpy", answer.stderr
 
 
-@pytest.mark.thorough
 def test_it_records_under_a_tool_that_starts_the_program_itself(installed: Installed) -> None:
     code = (
         "from pathlib import Path; from warpladder.collectors.core import under_tool; from warpladder.collectors.core.plan import Request;"
@@ -155,7 +156,6 @@ def test_it_brings_no_other_name(installed: Installed) -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
-@pytest.mark.thorough
 def test_its_dashboard_opens_with_the_users_run(
     installed: Installed, recorded: str, page: "sync_api.Page", tmp_path: Path
 ) -> None:

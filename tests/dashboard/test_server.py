@@ -155,7 +155,7 @@ def test_a_browser_of_this_machine_is_answered_on_any_port(server: Server, name:
         assert server.status(STREAM, host, **UPGRADE, Origin=f"http://{host}") == 101
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize(
     "host",
     [

@@ -20,7 +20,7 @@ from tests.workloads.declared import (
 from warpladder.collectors.core.verify import compare, poison
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(12)
 @needs_compiler
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
 def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workload, variant):
