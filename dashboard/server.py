@@ -7,6 +7,7 @@ Both take their options from `.streamlit/config.toml` beside `app.py`.
 import contextlib
 import logging
 import re
+import signal
 import socket
 import sys
 import threading
@@ -204,6 +205,8 @@ def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = Non
     # The pages read the same arguments as under `streamlit run dashboard/app.py -- --data-dir FOLDER`.
     sys.argv = [str(APP), *(part for folder in data_dirs for part in ("--data-dir", str(folder.resolve())))]
     warm_up()
+    # Until here the signal ends the process; Streamlit ends its server at it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         st.App(APP, middleware=middleware(name), routes=ROUTES).run(config=options)
 

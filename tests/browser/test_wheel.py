@@ -17,6 +17,9 @@ import pytest
 
 from tests.browser.pages import expect, open_page, serving, sync_api
 
+#: It builds a wheel, and installs it.
+pytestmark = pytest.mark.thorough
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 BENCH: Final = """
 import numpy as np
@@ -25,9 +28,6 @@ import data
 import workloads
 from utils import FACTOR
 from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
-
-#: It builds a wheel, and installs it.
-pytestmark = pytest.mark.thorough
 
 
 def scaled(case, inputs, outputs):

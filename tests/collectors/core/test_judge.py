@@ -106,7 +106,7 @@ def test_inputs_that_can_be_made_once_leave_one_set_and_the_reason() -> None:
         return {"x": rng.random(3, np.float32)}
 
     found = problems(make)
-    assert found.why_one == "no other inputs could be made to verify with (test_judge.py:106: RuntimeError: the file was read)"
+    assert found.why_one == "no other inputs could be made to verify with (test_judge.py:105: RuntimeError: the file was read)"
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,9 @@ def test_a_signal_reaches_the_recording_inside_and_keeps_what_it_has_finished(tm
     folder = tmp_path / "runs"
 
     def interrupt_after_a_case() -> None:
-        while not any('"kind": "job"' in file.read_text() for file in folder.glob(".*/events.jsonl")):
+        deadline = time.monotonic() + 60
+        while not any('"results": [' in file.read_text() for file in folder.glob(".*/events.jsonl")):
+            assert time.monotonic() < deadline, "no case was finished"
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -119,7 +119,7 @@ def test_under_a_profiler_only_the_program_s_group_is_waited_for_and_ended(tmp_p
     helper = subprocess.Popen(["sleep", "60"])
     waited = runner.run(shell("sleep 0.3 & exit 0"), whole_tree=False)
     assert (waited.code, waited.problem) == (0, "")
-    assert 0.3e9 <= waited.duration_ns < 1.5e9
+    assert 0.28e9 <= waited.duration_ns < 1.5e9  # the clock starts after the program has
     ended = runner.run(shell("sleep 60 & echo $!; exit 0", 0.4, stdout=str(pids)), whole_tree=False)
     assert (ended.code, ended.problem, ended.left) == (0, "timeout", ("sleep",))
     assert not lives(int(pids.read_text()))

@@ -31,7 +31,7 @@ MEASURED = {
 def test_a_figure_has_its_interval_its_unit_and_the_digits_that_the_interval_knows() -> None:
     lines = tables.markdown(chart(**MEASURED)).splitlines()
     assert lines[0] == r"**50 % of a\_b \& c**"
-    assert lines[2] == r"n = 3; \$HOME. All rows\: scope device."
+    assert lines[2] == r"n = 3; \$HOME. All rows: scope device."
     assert lines[4] == "| variant | median (ms) | speedup | relative error |"
     assert lines[5] == "| --- | ---: | ---: | ---: |"
     assert lines[6] == r"| a\_b | 0.012340 \[0.012300, 0.012400\] | 1.500 \[1.490, 1.520\] | 3.1e-4 |"
