@@ -103,8 +103,8 @@ def record(data_dir: Path, label: str, times: RecordInto, trace: RecordInto, sto
 def _both(run: store.Run, traced: store.Run, into: store.RunWriter) -> None:
     by = f"{traced.info['collector']} {traced.info['collector_version']}"
     text = f"the trace is of a further pass by {by}; the times are those of {run.info['collector']}, which no tracer disturbed"
-    found = [row for row in inside.diagnostics(traced) if row["source"] in _OF_TRACE]
-    inside.copy(run, into, [*found, diagnostic_row("info", Source.TRACING, text)])
+    trace_diagnostics = [row for row in inside.diagnostics(traced) if row["source"] in _OF_TRACE]
+    inside.copy(run, into, [*trace_diagnostics, diagnostic_row("info", Source.TRACING, text)])
     for table in _TABLES:
         for rows in _rows(traced, table):
             into.append(table, rows)

@@ -95,7 +95,7 @@ def _profiler_range() -> Capture:
     return ProfilerRange()
 
 
-def _compile_ahead(plan: Plan, told: Told, check: Callable[[], object], *, on_gpu: bool, libraries: bool = True) -> None:
+def _compile_ahead(plan: Plan, report: Told, check: Callable[[], object], *, on_gpu: bool, libraries: bool = True) -> None:
     from warpladder.collectors.cuda import compile_ahead
 
     architectures: Sequence[str] = ()
@@ -105,8 +105,8 @@ def _compile_ahead(plan: Plan, told: Told, check: Callable[[], object], *, on_gp
         architectures = of_gpus()
     jobs = compile_ahead.jobs_of(plan, architectures, libraries)
     if jobs:
-        told(0, len(jobs))
-    compile_ahead.compile_all(jobs, lambda done: told(done, len(jobs)), check)
+        report(0, len(jobs))
+    compile_ahead.compile_all(jobs, lambda finished: report(finished, len(jobs)), check)
 
 
 def _averages(plan: Plan) -> Mapping[int, Sequence[int]]:
@@ -121,8 +121,8 @@ def _add_captured(writer: RunWriter, captured: Sequence[Any], samples: pa.Table)
     from warpladder.collectors.trace.tables import add_trace
 
     report, notes = CapturedReport(captured), Notes()
-    retimed, found = add_trace(writer, report, samples.to_pandas(), notes)
+    retimed, trace_diagnostics = add_trace(writer, report, samples.to_pandas(), notes)
     notes.count(
         "error", Source.DROPPED, "CUPTI dropped {} records because its buffers were full; their times are lost", report.dropped
     )
-    return conform("samples", retimed), [*notes.finish(), *found]
+    return conform("samples", retimed), [*notes.finish(), *trace_diagnostics]

@@ -324,28 +324,28 @@ class Lent:
     """Inputs in host memory. Variants get read-only copies; the originals show whether a variant changed one.
 
     Args:
-        given: the inputs by name; not changed.
+        inputs: the inputs by name; not changed.
     """
 
-    def __init__(self, given: Mapping[str, np.ndarray]) -> None:
-        self._given = given
+    def __init__(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._originals = inputs
         # A proxy: otherwise a variant could replace an array in the mapping.
-        self.arrays = MappingProxyType({name: np.copy(array) for name, array in given.items()})
+        self.arrays = MappingProxyType({name: np.copy(array) for name, array in inputs.items()})
         self._writable(False)
 
-    def load(self, given: Mapping[str, np.ndarray]) -> None:
+    def load(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Replace the inputs by others of the same shapes and types."""
-        self._given = given
+        self._originals = inputs
         self._writable(True)
         for name, array in self.arrays.items():
-            np.copyto(array, given[name])
+            np.copyto(array, inputs[name])
         self._writable(False)
 
     def changed(self) -> tuple[str, ...]:
         """Return the names of the inputs that have changed, and restore them."""
-        names = tuple(name for name, array in self.arrays.items() if not same(array, self._given[name]))
+        names = tuple(name for name, array in self.arrays.items() if not same(array, self._originals[name]))
         if names:
-            self.load(self._given)
+            self.load(self._originals)
         self._writable(False)
         return names
 
@@ -387,10 +387,10 @@ def classify(error: BaseException) -> tuple[str, str]:
     if isinstance(error, WorkloadError):
         return "launch_error", str(error)
     name, text = type(error).__name__, text_of(error)
-    said = ": ".join(filter(None, [where(error), name, text]))
+    detail = ": ".join(filter(None, [where(error), name, text]))
     if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text.lower():
-        return "out_of_memory", said
-    return "launch_error", said
+        return "out_of_memory", detail
+    return "launch_error", detail
 
 
 def is_sticky(error: BaseException) -> bool:

@@ -71,11 +71,11 @@ class Guarded:
         """Wait until the command ends, the timeout passes, or `hurry` returns True. Returns whether the command has ended."""
         deadline = time.monotonic() + timeout_s
         while self.process.poll() is None:
-            left = deadline - time.monotonic()
-            if left <= 0 or hurry():
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0 or hurry():
                 return False
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(min(left, POLL_S))
+                self.process.wait(min(remaining_s, POLL_S))
         return True
 
     def end(self) -> None:
@@ -149,21 +149,21 @@ class Child(ABC):
         Raises:
             ChildLost: the child died, or made no step for `timeout_s`.
         """
-        seen, since = -1, time.monotonic()
+        last_step, last_sign_s = -1, time.monotonic()
         self.progress[CELL] = -1
         try:
             self.connection.send(question)
             while True:
                 check()
                 if self.connection.poll(POLL_S):
-                    since = time.monotonic()
+                    last_sign_s = time.monotonic()
                     if take(self.connection.recv()):
                         return
                     continue
                 step = self.progress[STEP]
-                if step != seen:
-                    seen, since = step, time.monotonic()
-                elif time.monotonic() - since > timeout_s:
+                if step != last_step:
+                    last_step, last_sign_s = step, time.monotonic()
+                elif time.monotonic() - last_sign_s > timeout_s:
                     cell, where = self._working_on(cells), self.where_it_hangs()
                     self.stop()
                     raise ChildLost(cell, "timeout", f"{where}no progress for {timeout_s:g} s, {self.what_became()}")

@@ -61,7 +61,7 @@ def host_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
         "cpu_name": cpu_name(),
         "os": f"{platform.system()} {platform.release()}",
         "python_version": platform.python_version(),
-        "packages": json.dumps({name: found for name in _PACKAGES if (found := _version_of(name))}, sort_keys=True),
+        "packages": json.dumps({name: version for name in _PACKAGES if (version := _version_of(name))}, sort_keys=True),
         "git_commit": commit or "",
         "git_dirty": None if commit is None else bool(changes),
         "command": arguments if isinstance(arguments, str) else command_line(arguments),
@@ -109,10 +109,10 @@ def _git(*arguments: str) -> str | None:
     if not IS_CHECKOUT:
         return None
     try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
+        completed = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 def _version_of(package: str) -> str | None:
@@ -149,8 +149,8 @@ class Tool:
         on_path = shutil.which(self.name)
         if on_path:
             return on_path
-        found = [path for place in self.places for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
-        return str(found[0]) if found else None
+        installed = [path for place in self.places for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
+        return str(installed[0]) if installed else None
 
     @property
     def version(self) -> str:
@@ -170,11 +170,11 @@ class Tool:
 @cache
 def _version(path: str) -> str:
     try:
-        done = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=60)
+        completed = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.SubprocessError):
         return ""
-    match = re.search(r"\b(?:Version )?(20\d\d\.\d+(?:\.\d+)?)", done.stdout)
-    return match[1] if match and done.returncode == 0 else ""
+    match = re.search(r"\b(?:Version )?(20\d\d\.\d+(?:\.\d+)?)", completed.stdout)
+    return match[1] if match and completed.returncode == 0 else ""
 
 
 def has_module(module: str) -> bool:

@@ -83,10 +83,10 @@ def _watch(child: int, own_group: bool, lifeline: int, woken: int, received: dic
             if ended is not None:
                 return ended
         if lifeline in ready:
-            asked = os.read(lifeline, 1)
-            if not asked:
+            request = os.read(lifeline, 1)
+            if not request:
                 return None
-            number = signal.Signals(asked[0])
+            number = signal.Signals(request[0])
             time.sleep(_SAME_SIGNAL_S)
             if received.get(number):  # the signal went to the whole group or terminal, and has reached the command
                 received[number] -= 1
@@ -97,11 +97,11 @@ def _watch(child: int, own_group: bool, lifeline: int, woken: int, received: dic
 
 def _reap(child: int) -> int | None:
     """Reap every child that has ended; return the status of `child` if it has. Raises ChildProcessError if none is left."""
-    found = None
+    child_status = None
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
-            return found
+            return child_status
         if pid == child:
             return status  # _kill_all reaps the others
 
@@ -132,13 +132,13 @@ def _descendants() -> set[int]:
         with suppress(OSError, ValueError), open(f"/proc/{int(name)}/stat", "rb") as file:  # noqa: PTH123
             words = file.read().rpartition(b")")[2].split()
             children.setdefault(int(words[1]), []).append(int(name))
-    found: set[int] = set()
+    descendants: set[int] = set()
     todo = [os.getpid()]
     while todo:
         below = children.get(todo.pop(), [])
-        found.update(below)
+        descendants.update(below)
         todo += below
-    return found
+    return descendants
 
 
 def _end_as(status: int, child: int, own_group: bool) -> None:
@@ -154,10 +154,10 @@ def _end_as(status: int, child: int, own_group: bool) -> None:
     os._exit(code)
 
 
-def _close_all_but(*kept: int) -> None:
+def _close_all_but(*open_files: int) -> None:
     """Close all other file descriptors, so that readers of the command's pipes see when it ends."""
     for name in os.listdir("/dev/fd"):  # noqa: PTH208
-        if int(name) > 2 and int(name) not in kept:
+        if int(name) > 2 and int(name) not in open_files:
             with suppress(OSError):
                 os.close(int(name))
 

@@ -29,12 +29,12 @@ def without_trace(run: store.Run, writer: store.RunWriter, why: str) -> None:
     copy(run, writer, [diagnostic_row("warning", Source.TRACING, why)])
 
 
-def copy(run: store.Run, writer: store.RunWriter, found: Sequence[Mapping[str, Any]]) -> None:
+def copy(run: store.Run, writer: store.RunWriter, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write the inner run, without trace tables, and further rows of `diagnostics`."""
     writer.append("run", [{**run.info, "run_id": writer.run_id}])
     for table in ("ceilings", "variants", "cases", "results", "samples"):
         writer.append(table, run.table(table))
-    writer.append("diagnostics", [*diagnostics(run), *found])
+    writer.append("diagnostics", [*diagnostics(run), *rows])
 
 
 def diagnostics(run: store.Run) -> list[dict[str, Any]]:

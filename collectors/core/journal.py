@@ -106,23 +106,23 @@ def read(folder: Path) -> Iterator[tuple[dict[str, Any], pa.Table | None]]:
     batches = _batches(folder / _SAMPLES)
     for line in lines:
         try:
-            found = json.loads(line)
+            entry = json.loads(line)
         except ValueError:
             return
-        first, end = found[_BATCH]
+        first, end = entry[_BATCH]
         if not line.endswith(b"\n") or end > len(batches):
             return
-        yield found["event"], pa.Table.from_batches(batches[first:end]) if end > first else None
+        yield entry["event"], pa.Table.from_batches(batches[first:end]) if end > first else None
 
 
 def _batches(file: Path) -> list[pa.RecordBatch]:
-    found = []
+    batches = []
     try:
         with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
             while True:
-                found.append(stream.read_next_batch())
+                batches.append(stream.read_next_batch())
     except (StopIteration, pa.ArrowException, OSError):
-        return found
+        return batches
 
 
 # -- folders of runs -----------------------------------------------------------------------------------------------------------

@@ -53,9 +53,9 @@ class Problem:
 
     @cached_property
     def inputs(self) -> Mapping[str, np.ndarray]:
-        made = self._workload.make_inputs(self._case, self._rng)
-        check_inputs(made, self._workload.buffers(self._case)[0])
-        views = {name: array.view() for name, array in made.items()}
+        inputs = self._workload.make_inputs(self._case, self._rng)
+        check_inputs(inputs, self._workload.buffers(self._case)[0])
+        views = {name: array.view() for name, array in inputs.items()}
         for view in views.values():
             view.flags.writeable = False
         return views
@@ -87,27 +87,27 @@ class Problem:
     def _computed(self, definition: Reference) -> Mapping[str, np.ndarray] | BaseException:
         try:
             inputs = self.inputs
-            found = definition(self._case, inputs)
-            check_reference(found, self._workload.buffers(self._case)[1], inputs)
+            outputs = definition(self._case, inputs)
+            check_reference(outputs, self._workload.buffers(self._case)[1], inputs)
         except Ended:
             raise
         except BaseException as error:  # a user's function may raise SystemExit
             return error
-        return found
+        return outputs
 
     @property
     def usual(self) -> Mapping[str, np.ndarray] | None:
         """The outputs of the workload's own reference, if it was computed and did not raise."""
-        found = self._right.get(self._workload.reference)
-        return None if isinstance(found, BaseException) else found
+        outputs = self._right.get(self._workload.reference)
+        return None if isinstance(outputs, BaseException) else outputs
 
     def doubts(self) -> list[str]:
         """What is doubtful about the workload's reference, as sentences for a reader of the run."""
-        found = self.usual
-        if found is None:
+        outputs = self.usual
+        if outputs is None:
             return []
         tolerances = (self._workload.tolerance[variant.precision_at(self._case)] for variant in self._workload.variants)
-        return doubts_of(found, self._workload.buffers(self._case)[1], exact=not any(tolerances))
+        return doubts_of(outputs, self._workload.buffers(self._case)[1], exact=not any(tolerances))
 
     def check(self, variant: Variant) -> Mapping[str, np.ndarray]:
         """Return a variant's reference outputs by name, in float64 or an exact type.
@@ -115,10 +115,10 @@ class Problem:
         Raises the exception that the reference function raised.
         """
         self.compute([variant])
-        found = self._right[variant.reference or self._workload.reference]
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        outputs = self._right[variant.reference or self._workload.reference]
+        if isinstance(outputs, BaseException):
+            raise outputs
+        return outputs
 
     def right(self, variant: Variant, bench: Bench) -> Mapping[str, Array]:
         """Return the reference outputs in the memory of the bench's outputs (host or device)."""
@@ -164,7 +164,7 @@ class Problems:
         first, started = self.sets[0], time.monotonic()
         first.compute(variants)
         is_quick = time.monotonic() - started <= _QUICK_S
-        if all(isinstance(found, BaseException) for found in first.found):
+        if all(isinstance(outputs, BaseException) for outputs in first.found):
             return  # no variant can be verified; each tells why
         other = self._make()
         try:
@@ -412,9 +412,9 @@ class Inspections:
 
     def is_due(self, cell: Cell) -> bool:
         """Count a sample of a cell. Returns whether its outputs are to be compared, if that is possible."""
-        taken = self._taken[cell] = self._taken.get(cell, 0) + 1
+        count = self._taken[cell] = self._taken.get(cell, 0) + 1
         due = self._due.setdefault(cell, int(self._chance.integers(self._within)))
-        return taken > due or self._spent_s <= _SHARE * (self._clock() - self._started)
+        return count > due or self._spent_s <= _SHARE * (self._clock() - self._started)
 
     @contextmanager
     def inspect(self, cell: Cell) -> Iterator[None]:
@@ -422,6 +422,6 @@ class Inspections:
         started = self._clock()
         yield
         self._spent_s += self._clock() - started
-        taken = self._taken[cell]
-        if taken > self._due[cell]:
-            self._due[cell] = taken + int(self._chance.integers(2 * taken + 1))
+        count = self._taken[cell]
+        if count > self._due[cell]:
+            self._due[cell] = count + int(self._chance.integers(2 * count + 1))

@@ -23,9 +23,9 @@ _SUFFIX: Final = ".kernel"
 
 def cache_dir() -> Path:
     """Return the user's cache folder."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named).expanduser().absolute()
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        return Path(folder).expanduser().absolute()
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home and Path(home).is_absolute() else Path.home() / ".cache") / "warpladder"
 
@@ -58,12 +58,12 @@ def read(key: str) -> tuple[Mapping[str, Any], bytes] | None:
     """Return the facts and the machine code of an entry; None if it is missing or damaged."""
     file = _file(key)
     try:
-        found = file.read_bytes()
+        entry = file.read_bytes()
         os.utime(file)  # marks the entry as used
     except OSError:
         return None
-    digest, _, rest = found.removeprefix(_MAGIC).partition(b"\n")
-    if not found.startswith(_MAGIC) or hashlib.sha256(rest).hexdigest().encode() != digest:
+    digest, _, rest = entry.removeprefix(_MAGIC).partition(b"\n")
+    if not entry.startswith(_MAGIC) or hashlib.sha256(rest).hexdigest().encode() != digest:
         return None
     facts, _, code = rest.partition(b"\n")
     return json.loads(facts), code
@@ -72,13 +72,13 @@ def read(key: str) -> tuple[Mapping[str, Any], bytes] | None:
 def write(key: str, facts: Mapping[str, Any], code: bytes, limit_bytes: int = LIMIT_BYTES) -> None:
     """Write an entry, and remove the least recently used ones beyond the limit. Do nothing if the folder cannot be written."""
     content = json.dumps(facts).encode() + b"\n" + code
-    whole = _MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+    entry = _MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
     file = _file(key)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".", delete=False) as beside:
             try:
-                beside.write(whole)
+                beside.write(entry)
                 beside.close()
                 Path(beside.name).replace(file)
             except BaseException:

@@ -46,7 +46,7 @@ WARM_UPS = 3
 
 
 @dataclass(frozen=True)
-class _Ready:
+class _Verified:
     """A verified cell with its operation."""
 
     cell: Cell
@@ -141,7 +141,7 @@ class _BenchRun:
         self._judge = Judge(bench, workload, case, problems)
         self._stopped: dict[Cell, list[str]] = {}
         self._wrong: set[Cell] = set()
-        self._told: set[tuple[Cell, tuple[str, ...]]] = set()
+        self._reported: set[tuple[Cell, tuple[str, ...]]] = set()
         self._durations: dict[tuple[Cell, Pass], list[int]] = defaultdict(list)
 
     def measure(self, cells: Sequence[Cell]) -> None:
@@ -149,30 +149,32 @@ class _BenchRun:
             self._measure(cells)
 
     def _measure(self, cells: Sequence[Cell]) -> None:
-        ready = {cell: found for cell in cells if (found := self._verified(cell))}
+        verified = {cell: timed for cell in cells if (timed := self._verified(cell))}
         failed: set[Cell] = set()
         rows: list[dict[str, Any]] = []
         for how in self._bench.passes:
-            active = [found for cell, found in ready.items() if cell not in failed and found.operation.takes(how)]
+            active = [timed for cell, timed in verified.items() if cell not in failed and timed.operation.takes(how)]
             if active:
-                taken, lost = self._sample(active, how)
-                rows += taken
+                sampled, lost = self._sample(active, how)
+                rows += sampled
                 failed |= lost
-        remaining = [found for cell, found in ready.items() if cell not in failed]
+        remaining = [timed for cell, timed in verified.items() if cell not in failed]
         failed |= self._time_new_inputs(remaining)
-        failed |= self._verify_again([found for found in remaining if found.cell not in failed])
+        failed |= self._verify_again([timed for timed in remaining if timed.cell not in failed])
         self._judge.forget()
         self._report.rows("samples", [row for row in rows if Cell.of(row) not in self._wrong])
-        for found in remaining:
-            if found.cell not in failed:
-                first = found.operation.first_call_ns
-                said = [f"first call: {first / 1e6:.3g} ms" if first else "", found.operation.note]
-                detail = "; ".join([*self._stopped.get(found.cell, []), *filter(None, said)])
-                self._report.rows("results", [result_row(found.cell, "ok", detail, found.verdict.columns(found.tolerance))])
+        for timed in remaining:
+            if timed.cell not in failed:
+                first = timed.operation.first_call_ns
+                remarks = [f"first call: {first / 1e6:.3g} ms" if first else "", timed.operation.note]
+                detail = "; ".join([*self._stopped.get(timed.cell, []), *filter(None, remarks)])
+                self._report.rows(
+                    "results", [result_row(timed.cell, "ok", detail, timed.verdict.columns(timed.tolerance))]
+                )
 
     # -- verifying -------------------------------------------------------------------------------------------------
 
-    def _verified(self, cell: Cell) -> _Ready | None:
+    def _verified(self, cell: Cell) -> _Verified | None:
         """Verify a cell. Returns its operation if the outputs are right; else reports the verdict and returns None."""
         self._report.working_on(cell)
         variant = self._workload.variant(cell.variant)
@@ -212,44 +214,44 @@ class _BenchRun:
             )
         if operation.first_uses and self._turn.process == 0:
             self._time_first_uses(cell, operation.first_uses)
-        return _Ready(cell, operation, verdict, tolerance)
+        return _Verified(cell, operation, verdict, tolerance)
 
     def _time_first_uses(self, cell: Cell, first_uses: Callable[[], Iterable[FirstUse]]) -> None:
         """Report the steps of a cell's first use. A failure there is a finding, and no verdict on the cell."""
         try:
-            for found in first_uses():
-                for scope, duration_ns in found.phases_ns.items():
-                    reading, how = Reading(duration_ns, state=NO_GPU_STATE), Pass(scope, found.cache)
-                    rows = sample_rows(Entry(cell), how, self._bench.gpus, self._turn, found.number, 0, reading)
+            for first_use in first_uses():
+                for scope, duration_ns in first_use.phases_ns.items():
+                    reading, how = Reading(duration_ns, state=NO_GPU_STATE), Pass(scope, first_use.cache)
+                    rows = sample_rows(Entry(cell), how, self._bench.gpus, self._turn, first_use.number, 0, reading)
                     self._report.rows("samples", rows)
                 self._report.working_on(cell)
         except Exception as error:
             text = f"its first use could not be timed to the end: {classify(error)[1]}"
             diagnose(self._report, "warning", Source.FIRST_USE, text, cell)
 
-    def _verify_again(self, ready: Sequence[_Ready]) -> set[Cell]:
+    def _verify_again(self, cells: Sequence[_Verified]) -> set[Cell]:
         """Verify cells after their last round, once for each way in which they were timed. Returns the cells that failed; they are
         reported."""
 
-        def check(found: _Ready) -> None:
+        def check(timed: _Verified) -> None:
             number = int(self._rng.integers(self._problems.referenced))
-            variant = self._workload.variant(found.cell.variant)
-            verdict = self._judge.every_way(variant, found.operation, number, True, partial(self._restore, found.cell))
+            variant = self._workload.variant(timed.cell.variant)
+            verdict = self._judge.every_way(variant, timed.operation, number, True, partial(self._restore, timed.cell))
             if not verdict.ok:
                 detail = f"right at first, and wrong after it was timed: {verdict.detail}"
-                raise Failed("wrong_result", detail, errors=verdict.columns(found.tolerance))
+                raise Failed("wrong_result", detail, errors=verdict.columns(timed.tolerance))
 
-        return {found.cell for found in ready if not self._attempt(found.cell, partial(check, found))}
+        return {timed.cell for timed in cells if not self._attempt(timed.cell, partial(check, timed))}
 
-    def _time_new_inputs(self, ready: Sequence[_Ready]) -> set[Cell]:
+    def _time_new_inputs(self, cells: Sequence[_Verified]) -> set[Cell]:
         """Time cells with inputs that they have not seen. Returns the cells that failed; they are reported."""
         if len(self._problems.sets) == 1:
             return set()
         suspects = [
-            judge.Suspect(found.cell, found.operation, how, times)
-            for found in ready
+            judge.Suspect(timed.cell, timed.operation, how, times)
+            for timed in cells
             for (cell, how), times in self._durations.items()
-            if cell == found.cell and how == next(each for each in self._bench.passes if found.operation.takes(each))
+            if cell == timed.cell and how == next(each for each in self._bench.passes if timed.operation.takes(each))
         ]
         failed: set[Cell] = set()
         while waiting := [each for each in suspects if not each.is_settled and each.cell not in failed]:
@@ -281,29 +283,29 @@ class _BenchRun:
     def _restore(self, cell: Cell) -> None:
         """Restore what a cell changed for the whole process, and say it once."""
         changed = self._state.restore()
-        if changed and (cell, changed) not in self._told:
-            self._told.add((cell, changed))
+        if changed and (cell, changed) not in self._reported:
+            self._reported.add((cell, changed))
             text = f"changes {', '.join(changed)} for its whole process; restored after each execution, for the other variants"
             diagnose(self._report, "warning", Source.PROCESS_STATE, text, cell)
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
-    def _sample(self, active: Sequence[_Ready], how: Pass) -> tuple[list[dict[str, Any]], set[Cell]]:
+    def _sample(self, active: Sequence[_Verified], how: Pass) -> tuple[list[dict[str, Any]], set[Cell]]:
         """Sample the cells. Returns rows of `samples`, and the cells whose sampling failed; these are reported."""
         failed: set[Cell] = set()
-        while remaining := [found for found in active if found.cell not in failed]:
+        while remaining := [timed for timed in active if timed.cell not in failed]:
             try:
-                found = self._rounds({ready.cell: ready for ready in remaining}, how)
+                result = self._rounds({timed.cell: timed for timed in remaining}, how)
             except SampleFailed as failure:
                 assert failure.__cause__
                 failed.add(failure.cell)
                 self._fail(failure.cell, failure.__cause__)
                 continue
-            self._keep(found, how)
-            return found.rows, failed
+            self._keep(result, how)
+            return result.rows, failed
         return [], failed
 
-    def _rounds(self, ready: Mapping[Cell, _Ready], how: Pass) -> RoundsResult:
+    def _rounds(self, verified: Mapping[Cell, _Verified], how: Pass) -> RoundsResult:
         """Sample the cells in rounds. The outputs of some samples are compared."""
         limits = self._turn.limits
         inspections = Inspections(self._rng, limits.min_rounds)
@@ -313,7 +315,7 @@ class _BenchRun:
             self._report.working_on(cell)
             config = f"[{cell.config}]" if cell.config else ""
             sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
-            operation, seed = ready[cell].operation, int(self._rng.integers(1 << 62))
+            operation, seed = verified[cell].operation, int(self._rng.integers(1 << 62))
             try:
                 with nvtx_range(f"{cell.variant}{config}"):
                     self._bench.draw(operation, seed)
@@ -325,31 +327,31 @@ class _BenchRun:
                 self._durations[cell, how].append(reading.duration_ns)
                 if inspections.is_due(cell) and reading.inputs < self._problems.referenced:
                     with inspections.inspect(cell):
-                        self._inspect(ready[cell], reading.inputs)
+                        self._inspect(verified[cell], reading.inputs)
             self._bench.release()
             return reading
 
-        for cell in ready:
+        for cell in verified:
             self._durations.pop((cell, how), None)
         few = replace(limits, min_rounds=1, max_rounds=WARM_UPS, seconds=limits.seconds / 10)
         warm_ups = replace(self._turn, limits=few)
-        entries = [Entry(cell) for cell in ready]
+        entries = [Entry(cell) for cell in verified]
         run_rounds(entries, how, partial(take, mark=WARM_UP), warm_ups, self._rng, gpus=self._bench.gpus)
-        entries.append(Entry(self._baseline(list(ready)), twin=1))
+        entries.append(Entry(self._baseline(list(verified)), twin=1))
         return run_rounds(entries, how, take, self._turn, self._rng, gpus=self._bench.gpus)
 
-    def _inspect(self, found: _Ready, number: int) -> None:
+    def _inspect(self, timed: _Verified, number: int) -> None:
         """Compare what a timed sample left. Raises Failed if it is wrong."""
-        verdict = self._judge.left(self._workload.variant(found.cell.variant), number)
+        verdict = self._judge.left(self._workload.variant(timed.cell.variant), number)
         if not verdict.ok:
             detail = f"right at first, and wrong in a timed sample: {verdict.detail}"
-            raise Failed("wrong_result", detail, errors=verdict.columns(found.tolerance))
+            raise Failed("wrong_result", detail, errors=verdict.columns(timed.tolerance))
 
-    def _keep(self, found: RoundsResult, how: Pass) -> None:
+    def _keep(self, result: RoundsResult, how: Pass) -> None:
         """Note why sampling stopped, and report what makes the samples doubtful."""
-        for cell, why in found.stopped.items():
+        for cell, why in result.stopped.items():
             self._stopped.setdefault(cell, []).append(why)
-        for severity, source, text, about in found.doubts(f"{self._where}, {how.scope} {how.cache}", how):
+        for severity, source, text, about in result.doubts(f"{self._where}, {how.scope} {how.cache}", how):
             diagnose(self._report, severity, source, text, about)
 
     @property

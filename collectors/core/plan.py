@@ -64,12 +64,12 @@ _held: Final[dict[str, Workload]] = {}
 @contextmanager
 def held(workloads: Iterable[Workload]) -> Iterator[None]:
     """Keep workloads for the threads that measure them."""
-    kept = {workload.name: workload for workload in workloads}
-    _held.update(kept)
+    by_name = {workload.name: workload for workload in workloads}
+    _held.update(by_name)
     try:
         yield
     finally:
-        for name in kept:
+        for name in by_name:
             _held.pop(name, None)
 
 
@@ -189,20 +189,20 @@ class BufferRows:
         return array[self.start : self.stop]
 
 
-def rows_of(workload: Workload, part: Part, whole: Mapping[str, Buffer]) -> dict[str, BufferRows]:
+def rows_of(workload: Workload, part: Part, buffers: Mapping[str, Buffer]) -> dict[str, BufferRows]:
     """Return a part's rows of every buffer of the whole case. A buffer of the same shape in both belongs to the part whole."""
     inputs, outputs = workload.buffers(part.case)
-    found = {}
+    rows = {}
     for name, buffer in {**inputs, **outputs}.items():
-        shared = buffer.shape == whole[name].shape
+        shared = buffer.shape == buffers[name].shape
         start = 0 if shared else part.first
-        found[name] = BufferRows(name, start, start + buffer.shape[0])
-    return found
+        rows[name] = BufferRows(name, start, start + buffer.shape[0])
+    return rows
 
 
-def check_covered(where: str, whole: Mapping[str, Buffer], parts: Sequence[Mapping[str, BufferRows]]) -> None:
+def check_covered(where: str, buffers: Mapping[str, Buffer], parts: Sequence[Mapping[str, BufferRows]]) -> None:
     """Raise WorkloadError unless the parts, in order, cover all rows of each buffer without gap or overlap."""
-    for name, buffer in whole.items():
+    for name, buffer in buffers.items():
         end = 0
         for rows in dict.fromkeys(part[name] for part in parts):
             if rows.start != end:
@@ -265,9 +265,9 @@ class Plan:
         Raises:
             PlanError: it has no host variant.
         """
-        named = dict.fromkeys((cell.workload, cell.variant) for job in self.jobs for cell in job.cells)
-        if not any(self._kind(*name) == "host" for name in named):
-            (_, first), *others = named
+        variants = dict.fromkeys((cell.workload, cell.variant) for job in self.jobs for cell in job.cells)
+        if not any(self._kind(*name) == "host" for name in variants):
+            (_, first), *others = variants
             host = [
                 each.name for workload in self.workloads for each in workload.variants if each.kind == "host" and not each.draft
             ]
@@ -332,13 +332,13 @@ class Request:
         return arguments + (["--no-limit"] if self.no_limit else [])
 
 
-def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tuple[Workload, WorkloadRef]] = ()) -> Plan:
+def make_plan(request: Request, limits: Limits | None = None, loaded: Sequence[tuple[Workload, WorkloadRef]] = ()) -> Plan:
     """Plan the cells of a request.
 
     Args:
         request: what to record.
         limits: when to stop; None for `PROCESSES` processes and the limits of the case set, or of `full` if cases are named.
-        given: workloads in place of those that the request names, each with how a child finds it.
+        loaded: workloads in place of those that the request names, each with how a child finds it.
 
     Raises:
         PlanError: the case set, a case or a variant does not exist, or there is nothing to measure.
@@ -347,13 +347,13 @@ def make_plan(request: Request, limits: Limits | None = None, given: Sequence[tu
     names, files, case_set, cases, variants = request.names, request.files, request.case_set, request.cases, request.variants
     if case_set not in CASE_SETS:
         raise PlanError(f"{case_set}: no such set of cases; choose {', '.join(CASE_SETS)}")
-    found = given or [
+    declared = loaded or [
         (workload, WorkloadRef(workload.name, file and file.resolve()))
         for workload, file in registry.load_with_files(names, files)
         if names or files or not workload.draft
     ]
-    workloads = [_with_cases(workload, cases) for workload, _ in found]
-    refs = {ref.name: ref for _, ref in found}
+    workloads = [_with_cases(workload, cases) for workload, _ in declared]
+    refs = {ref.name: ref for _, ref in declared}
     _check_variants(variants, workloads)
     cases = _canonical(cases, workloads)
     _check_counts(request, workloads)
@@ -398,10 +398,10 @@ def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload]) -> tuple[
     return tuple(job for _, job in sorted(turns, key=lambda turn: turn[0]))
 
 
-def sweep_of(given: Sequence[str]) -> list[str]:
+def sweep_of(axes: Sequence[str]) -> list[str]:
     """Return the cases of a sweep from the values of `--axis`. Raises PlanError."""
     try:
-        return list(sweep(given)) if given else []
+        return list(sweep(axes)) if axes else []
     except AxisError as error:
         raise PlanError(f"--axis {error}; write for instance --axis n=1000,2000,4000") from error
 
@@ -451,14 +451,15 @@ def _check_counts(request: Request, workloads: Sequence[Workload]) -> None:
         )
 
 
-def _counts(workload: Workload, case: Case, asked: Sequence[int], notes: list[str]) -> Iterator[int]:
+def _counts(workload: Workload, case: Case, rank_counts: Sequence[int], notes: list[str]) -> Iterator[int]:
     """Yield the numbers of ranks that can share a case. Adds to `notes` why other numbers cannot."""
     if not workload.shares:
         yield 1
         return
     case_row(workload, case)  # checks `buffers` of the case first
-    whole = {name: buffer for buffers in workload.buffers(case) for name, buffer in buffers.items()}
-    for gpus in asked:
+    inputs, outputs = workload.buffers(case)
+    buffers = {**inputs, **outputs}
+    for gpus in rank_counts:
         try:
             parts = workload.shares(case, gpus) if gpus > 1 else ()
         except NotShareable as reason:
@@ -468,27 +469,27 @@ def _counts(workload: Workload, case: Case, asked: Sequence[int], notes: list[st
             where = f"{workload.name} {case.name} on {gpus} ranks"
             if len(parts) != gpus:
                 raise WorkloadError(f"{where}: has {len(parts)} shares; give each rank one")
-            check_covered(where, whole, [rows_of(workload, part, whole) for part in parts])
+            check_covered(where, buffers, [rows_of(workload, part, buffers) for part in parts])
         yield gpus
 
 
-def _check_variants(asked: Sequence[str], workloads: Sequence[Workload]) -> None:
-    known = dict.fromkeys(variant.name for workload in workloads for variant in workload.variants)
-    for name in asked:
-        if name not in known:
+def _check_variants(names: Sequence[str], workloads: Sequence[Workload]) -> None:
+    declared = dict.fromkeys(variant.name for workload in workloads for variant in workload.variants)
+    for name in names:
+        if name not in declared:
             where = ", ".join(workload.name for workload in workloads)
-            raise PlanError(f"{name}: no such variant in {where}, whose variants are {', '.join(known)}")
+            raise PlanError(f"{name}: no such variant in {where}, whose variants are {', '.join(declared)}")
 
 
-def _canonical(asked: Sequence[str], workloads: Sequence[Workload]) -> list[str]:
+def _canonical(texts: Sequence[str], workloads: Sequence[Workload]) -> list[str]:
     """Return the names of the requested cases over all workloads. Raises WorkloadError if no workload has one of them."""
     names = []
-    for text in asked:
-        found = [case.name for case in (_case_of(workload, text) for workload in workloads) if case]
-        if not found:
+    for text in texts:
+        matches = [case.name for case in (_case_of(workload, text) for workload in workloads) if case]
+        if not matches:
             workloads[0].case(text)  # raises, and says why
             raise PlanError(f"{text}: no such case")
-        names += found
+        names += matches
     return names
 
 
@@ -498,10 +499,10 @@ def _case_of(workload: Workload, text: str) -> Case | None:
     return None
 
 
-def _with_cases(workload: Workload, asked: Sequence[str]) -> Workload:
+def _with_cases(workload: Workload, texts: Sequence[str]) -> Workload:
     """Add the requested cases that the workload does not declare; rank all requested cases by size."""
     declared = {case.name for case in workload.cases}
-    cases = {case.name: case for case in (_case_of(workload, text) for text in asked) if case}
+    cases = {case.name: case for case in (_case_of(workload, text) for text in texts) if case}
     if set(cases) <= declared:
         return workload
     sizes = sorted({_size_of(case) for case in cases.values()})

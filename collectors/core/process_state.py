@@ -29,11 +29,11 @@ class ProcessState:
     process, which a library can change where it is imported."""
 
     def __init__(self) -> None:
-        for _, get, put in _of_arithmetic():
+        for _, get, write in _of_arithmetic():
             if get() != 0:
-                put(0)
+                write(0)
         self._settings = {setting: setting[1]() for setting in _of_python()}
-        self._kept = {number: kept for number in (_STDOUT, _STDERR) if (kept := _kept_aside(number)) is not None}
+        self._kept = {number: spare for number in (_STDOUT, _STDERR) if (spare := _kept_aside(number)) is not None}
         self._has_torch = False
         self._look_for_torch()
 
@@ -42,10 +42,10 @@ class ProcessState:
         self._look_for_torch()
         changed = [*self._restored_outputs()]
         for setting, before in self._settings.items():
-            name, get, put = setting
+            name, get, write = setting
             try:
                 if (now := get()) is not before and now != before:
-                    put(before)
+                    write(before)
                     self._settings[setting] = get()
                     changed.append(name)
             except Exception:  # a folder is gone, or two ways to set something were mixed
@@ -57,9 +57,9 @@ class ProcessState:
 
     def __exit__(self, *_: object) -> None:
         """Give back the file descriptors that are kept aside."""
-        for kept, _ in self._kept.values():
+        for spare, _ in self._kept.values():
             with suppress(OSError):
-                os.close(kept)
+                os.close(spare)
         self._kept = {}
 
     def _look_for_torch(self) -> None:
@@ -71,10 +71,10 @@ class ProcessState:
 
     def _restored_outputs(self) -> Iterator[str]:
         """Open stdout and stderr again where a variant closed them: a file that it opens next would get their numbers."""
-        for number, (kept, identity) in self._kept.items():
+        for number, (spare, identity) in self._kept.items():
             if _identity(number) != identity:
                 with suppress(OSError):
-                    os.dup2(kept, number)
+                    os.dup2(spare, number)
                     yield "stdout or stderr"
 
 
@@ -171,10 +171,10 @@ def _set_errors(before: list[Any]) -> None:
 def _identity(number: int) -> tuple[int, int] | None:
     """What a file descriptor is open on; None if it is closed."""
     try:
-        found = os.fstat(number)
+        status = os.fstat(number)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _kept_aside(number: int) -> tuple[int, tuple[int, int]] | None:

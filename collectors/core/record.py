@@ -69,40 +69,40 @@ class Known:
     Attributes:
         facts: columns of `run` about the GPU.
         ceilings: rows of `ceilings`.
-        told: which recording, in words.
+        source: which recording, in words.
     """
 
     facts: Mapping[str, Any]
     ceilings: Sequence[Mapping[Any, Any]]
-    told: str
+    source: str
 
 
 class _Unbreakable(Progress):
     """Forwards to another Progress, until that fails: a closed terminal or pipe must not end a recording."""
 
-    def __init__(self, told: Progress) -> None:
-        self._told = told
+    def __init__(self, progress: Progress) -> None:
+        self._progress_shown = progress
 
-    def compiling(self, done: int, jobs: int) -> None:
-        self._tell(lambda: self._told.compiling(done, jobs))
+    def compiling(self, finished: int, jobs: int) -> None:
+        self._tell(lambda: self._progress_shown.compiling(finished, jobs))
 
     def start(self, jobs: int) -> None:
-        self._tell(lambda: self._told.start(jobs))
+        self._tell(lambda: self._progress_shown.start(jobs))
 
     def limit(self, seconds: float) -> None:
-        self._tell(lambda: self._told.limit(seconds))
+        self._tell(lambda: self._progress_shown.limit(seconds))
 
     def job(self, text: str) -> None:
-        self._tell(lambda: self._told.job(text))
+        self._tell(lambda: self._progress_shown.job(text))
 
     def advance(self) -> None:
-        self._tell(self._told.advance)
+        self._tell(self._progress_shown.advance)
 
     def _tell(self, say: Callable[[], None]) -> None:
         try:
             say()
         except OSError:
-            self._told = Progress()
+            self._progress_shown = Progress()
 
 
 class Recorder:
@@ -279,9 +279,9 @@ class Recorder:
 
     def _leave_out(self, jobs: Sequence[Job]) -> None:
         """Leave jobs out of the run because the time budget is used up. One diagnostic gives the command that measures all."""
-        left = len({(job.workload.name, job.case) for job in jobs})
+        unreached = len({(job.workload.name, job.case) for job in jobs})
         cases = len({(job.workload.name, job.case) for job in self._plan.jobs})
-        within = f"{left} of {cases} cases not reached within {self._plan.limits.budget_s:g} s of measuring"
+        within = f"{unreached} of {cases} cases not reached within {self._plan.limits.budget_s:g} s of measuring"
         text = f"{within}; to measure all: {measure_all(self._arguments)}"
         self._journal.note(unreached_event(jobs), durable=False)
         self._diagnose("info", Source.NOT_REACHED, text)
@@ -379,9 +379,9 @@ class _Answers:
 
     def _fail(self, why: str) -> None:
         """The case as a whole failed: give each cell without a verdict this reason."""
-        told = {(row["variant"], row["config"]) for row in self.tables["results"]}
-        if len(told) == len(self.job.cells):
+        reported = {(row["variant"], row["config"]) for row in self.tables["results"]}
+        if len(reported) == len(self.job.cells):
             self.tables["diagnostics"].append(diagnostic_row("error", Source.COLLECTOR, f"{self.job.case}: {why}"))
         self.tables["results"] += [
-            result_row(cell, "launch_error", why) for cell in self.job.cells if (cell.variant, cell.config) not in told
+            result_row(cell, "launch_error", why) for cell in self.job.cells if (cell.variant, cell.config) not in reported
         ]

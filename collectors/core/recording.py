@@ -97,8 +97,8 @@ class Recording:
                         if row["status"] != "skipped":
                             self._finished.add((row["workload"], row["case"]))
                     case "variants":
-                        known = self._resources.setdefault((row["workload"], row["variant"]), {})
-                        known |= {name: max(row[name], known.get(name, 0)) for name in _RESOURCES}
+                        resources = self._resources.setdefault((row["workload"], row["variant"]), {})
+                        resources |= {name: max(row[name], resources.get(name, 0)) for name in _RESOURCES}
                     case "cases":
                         self._cases[row["workload"], row["case"]] = row
                     case _:
@@ -137,19 +137,19 @@ class Recording:
             for row in self._begun["cases"]
             if any(cell[0] == row["workload"] and cell[3] == row["case"] for cell in reached)
         ]
-        named = {tuple(cell[:2]) for cell in reached}
+        measured = {tuple(cell[:2]) for cell in reached}
         variants = [
             row | self._resources.get(key, {})
             for row in self._begun["variants"]
-            if (key := (row["workload"], row["variant"])) in named
+            if (key := (row["workload"], row["variant"])) in measured
         ]
         samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
         wrong = [Cell.of(row) for row in self.verdicts.rows if row["status"] == "wrong_result"]
         samples = _without(samples, [*wrong, *self._withdrawn])
         diagnostics = list(self._tables["diagnostics"])
         if self.captured and self._add_captured:
-            samples, found = self._add_captured(writer, self.captured, samples)
-            diagnostics += found
+            samples, trace_diagnostics = self._add_captured(writer, self.captured, samples)
+            diagnostics += trace_diagnostics
         elif self._traced:
             text = "the trace tables were lost with the recording's process; device times are those of CUDA events"
             diagnostics.append(diagnostic_row("warning", Source.TRACING, text))
@@ -198,7 +198,7 @@ def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: 
         StoreError: a workload declares a value that no run can hold.
     """
     cells = [_with_gpus(cell, job.gpus) for job in plan.jobs for cell in job.cells]
-    taken = {tuple(cell[:2]) for cell in cells}
+    planned = {tuple(cell[:2]) for cell in cells}
     cases = [
         case_row(workload, workload.case(case))
         for workload in plan.workloads
@@ -208,7 +208,7 @@ def begin(plan: Plan, collector: str, label: str, started: datetime, arguments: 
         variant_row(workload, variant)
         for workload in plan.workloads
         for variant in workload.variants
-        if (workload.name, variant.name) in taken
+        if (workload.name, variant.name) in planned
     ]
     return begin_with(cells, cases, variants, collector, label, started, arguments, most_gpus=plan.most_gpus)
 
@@ -238,7 +238,7 @@ def begin_with(
     Raises:
         StoreError: a row does not fit the schema.
     """
-    found: Event = {
+    event: Event = {
         "kind": "begin",
         "format": FORMAT,
         "run": {
@@ -257,8 +257,8 @@ def begin_with(
         "variants": list(variants),
     }
     for table in ("cases", "variants"):
-        conform(table, found[table])
-    return found
+        conform(table, event[table])
+    return event
 
 
 def rows_event(tables: Mapping[str, RowDicts], gpus: int = 1, process: int = 0, *, traced: bool = False) -> Event:

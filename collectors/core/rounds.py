@@ -137,10 +137,8 @@ class RoundsResult:
         if self.discarded:
             text = f"{where}: samples taken under throttling, and taken again: {self.discarded}"
             yield "info", Source.THROTTLING, text, None
-        if kept := self.kept_throttled.total():
-            text = (
-                f"{where}: samples that stayed throttled, and were kept: {kept} of {self.taken.total()}; see throttle_reasons"
-            )
+        if throttled := self.kept_throttled.total():
+            text = f"{where}: samples that stayed throttled, and were kept: {throttled} of {self.taken.total()}; see throttle_reasons"
             yield "warning", Source.THROTTLING, text, None
         for cell in self._mostly(self.kept_throttled):
             shares = f"{self.kept_throttled[cell]} of {self.taken[cell]} samples"
@@ -189,9 +187,9 @@ def run_rounds(
     durations: dict[Entry, list[int]] = {entry: [] for entry in entries}
     started = clock()
     limits = turn.limits
-    done = 0
+    rounds = 0
     while True:
-        number = turn.first_round + done
+        number = turn.first_round + rounds
         for position, index in enumerate(rng.permutation(len(entries))):
             entry = entries[index]
             reading, retaken = _take_unthrottled(entry, number, take)
@@ -205,19 +203,19 @@ def run_rounds(
                 result.not_held[entry.cell] += 1
             durations[entry].append(reading.duration_ns)
             result.rows += sample_rows(entry, how, gpus, turn, number, position, reading)
-        done += 1
-        if done < limits.min_rounds:
+        rounds += 1
+        if rounds < limits.min_rounds:
             continue
-        out_of_rounds = done >= limits.max_rounds
+        out_of_rounds = rounds >= limits.max_rounds
         out_of_time = clock() - started >= limits.seconds
-        if out_of_rounds or out_of_time or done % _CHECK_EVERY == 0:
+        if out_of_rounds or out_of_time or rounds % _CHECK_EVERY == 0:
             widths = {entry: relative_half_width(durations[entry]) for entry in entries}
             converged = all(width <= limits.target for width in widths.values())
             if converged or out_of_rounds or out_of_time:
                 why = f"at the limit of {limits.seconds:g} s" if out_of_time else f"at the limit of {limits.max_rounds} rounds"
                 for entry, width in widths.items():
                     reason = "converged" if width <= limits.target else why
-                    result.stopped[entry.cell] = f"{how.scope} {how.cache}: {reason}, n={done}, ±{width:.2%}"
+                    result.stopped[entry.cell] = f"{how.scope} {how.cache}: {reason}, n={rounds}, ±{width:.2%}"
                 return result
 
 

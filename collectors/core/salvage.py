@@ -17,15 +17,15 @@ def salvage(data_dir: Path) -> list[str]:
     lines = []
     for staging in abandoned(data_dir):
         try:
-            said = _taken_up(data_dir, staging)
+            outcome = _taken_up(data_dir, staging)
         except Exception as error:  # another version, or damage; it must not stop a recording
-            said = (
+            outcome = (
                 f"could not be taken up ({type(error).__name__}: {' '.join(str(error).split())[:200]}); remove {staging.path}"
             )
         finally:
             staging.release()
-        if said:
-            lines.append(one_line(f"{data_dir}: the recording {staging.run_id} was cut off: {said}"))
+        if outcome:
+            lines.append(one_line(f"{data_dir}: the recording {staging.run_id} was cut off: {outcome}"))
     return lines
 
 

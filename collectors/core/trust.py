@@ -48,9 +48,9 @@ def check(
 
 def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes: int) -> Iterable[dict[str, Any]]:
     """Find cells whose time is below a floor by more than its margin; see `limits.beyond`."""
-    found = limits.beyond(medians, values, l2_bytes)
+    beyond = limits.beyond(medians, values, l2_bytes)
     memories = limits.memories(values)
-    for row in medians[found["memory"]].to_dict("records"):
+    for row in medians[beyond["memory"]].to_dict("records"):
         memory = memories["host" if row["kind"] == "host" else "gpu", row["cache"]]
         rate = row["min_bytes"] / max(row["median_ns"], 1)
         least = row["min_bytes"] / memory.time_ns(*reads_and_writes(row))
@@ -62,8 +62,8 @@ def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes:
         )
         yield _finding(Source.ABOVE_CEILING, text, row)
     least_ns, names = arithmetic_ns(medians, values)
-    told = medians.assign(least_ns=least_ns, ceiling=names)
-    for row in told[found["arithmetic"]].to_dict("records"):
+    cells = medians.assign(least_ns=least_ns, ceiling=names)
+    for row in cells[beyond["arithmetic"]].to_dict("records"):
         rate, least = (row["flops"] / max(time, 1) / 1000 for time in (row["median_ns"], row["least_ns"]))
         text = (
             f"{_rate(rate)} TFLOP/s, where {row['ceiling']} was measured to reach {_rate(least)}: the work is not done, not waited for, "
@@ -71,8 +71,8 @@ def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes:
         )
         yield _finding(Source.ABOVE_CEILING, text, row)
     least_ns, names = limits.copies_ns(medians, values)
-    told = medians.assign(least_ns=least_ns, ceiling=names)
-    for row in told[found["copies"]].to_dict("records"):
+    cells = medians.assign(least_ns=least_ns, ceiling=names)
+    for row in cells[beyond["copies"]].to_dict("records"):
         text = (
             f"{row['median_ns']:,.0f} ns, where the copies alone take {row['least_ns']:,.0f} ns at the rate of {row['ceiling']}"
         )

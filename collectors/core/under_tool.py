@@ -47,19 +47,19 @@ def record_inside(
             with Guarded(
                 command, cwd=IMPORT_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
             ) as tool:
-                said = _until_it_ends(tool, folder, stop)
+                printed = _until_it_ends(tool, folder, stop)
         except OSError as error:
             raise CollectorError(f"{prefix[0]}: cannot be started ({error.strerror}); install it again") from error
         number = stop.number
     salvage(folder)
     runs, _ = store.list_runs([folder])
     if not runs:
-        last_words = " ".join(said.split())[-300:]
+        last_words = " ".join(printed.split())[-300:]
         raise CollectorError(
             f"{Path(prefix[0]).name}: the recording under it wrote no run (exit code {tool.process.returncode}): {last_words}; "
             "record with --collector cuda_events to see whether it works without the tool"
         )
-    return runs[0], number, said
+    return runs[0], number, printed
 
 
 def _until_it_ends(tool: Guarded, folder: Path, stop: Stop) -> str:
@@ -67,8 +67,8 @@ def _until_it_ends(tool: Guarded, folder: Path, stop: Stop) -> str:
     passed_on = 0
     while True:
         with suppress(subprocess.TimeoutExpired):
-            said: str = tool.process.communicate(timeout=POLL_S)[0]
-            return said
+            printed: str = tool.process.communicate(timeout=POLL_S)[0]
+            return printed
         if stop.count > 2:
             tool.end()
         for pid in living_writers(folder) if passed_on < min(stop.count, 2) else ():

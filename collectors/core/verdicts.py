@@ -87,8 +87,8 @@ class Verdicts:
 
 def _together(before: Mapping[str, Any], row: Mapping[str, Any]) -> Row:
     """Merge two rows that are ok: the larger errors, and both details. An error is None where outputs were not compared."""
-    found = {
+    errors_of = {
         name: [error for error in (before[name], row[name]) if error is not None] for name in ("rel_l2_error", "max_rel_error")
     }
-    errors = {name: max(known, default=None) for name, known in found.items()}
+    errors = {name: max(values, default=None) for name, values in errors_of.items()}
     return {**before, **errors, "detail": f"{before['detail']}; {row['detail']}"}

@@ -158,7 +158,7 @@ def check_reference(reference: Any, declared: Mapping[str, Buffer], inputs: Buff
             raise WorkloadError(f"the reference: {name} has type {array.dtype}, which cannot verify {buffer.dtype}")
         if not np.isfinite(array).all():
             bad = next(
-                (each for each, given in inputs.items() if given.dtype.kind in "fc" and not np.isfinite(given).all()), ""
+                (each for each, values in inputs.items() if values.dtype.kind in "fc" and not np.isfinite(values).all()), ""
             )
             why = f"as input {bad} does" if bad else "and no input does"
             raise WorkloadError(
@@ -174,20 +174,20 @@ def doubts_of(reference: Buffers, declared: Mapping[str, Buffer], exact: bool) -
         declared: outputs by name.
         exact: outputs must be equal to it.
     """
-    found = []
+    doubts = []
     for name, buffer in declared.items():
         array = reference[name]
         if not exact and _is_narrow(array, buffer):
-            found.append(
+            doubts.append(
                 f"the reference gives {name} with no more digits than the variants, so that its rounding counts as theirs; "
                 "compute it in float64"
             )
         if not array.any():
-            found.append(
+            doubts.append(
                 f"the reference's {name} is 0 everywhere, which a variant that computes nothing gives too; "
                 "make inputs whose outputs differ from 0"
             )
-    return found
+    return doubts
 
 
 def same_for_all_inputs(first: Buffers, second: Buffers, tolerance: float) -> list[str]:
@@ -208,13 +208,13 @@ def same_for_all_inputs(first: Buffers, second: Buffers, tolerance: float) -> li
 def _distance(first: np.ndarray, second: np.ndarray) -> float:
     """norm(second - first) / norm(first)."""
     wide = np.complex128 if first.dtype.kind == "c" else np.float64
-    apart, size = 0.0, 0.0
+    difference, size = 0.0, 0.0
     flat, other = first.reshape(-1), second.reshape(-1)
     for start in range(0, flat.size, _HOST_CHUNK):
         part, same = (each[start : start + _HOST_CHUNK].astype(wide) for each in (flat, other))
-        apart += float(np.square(np.abs(same - part)).sum())
+        difference += float(np.square(np.abs(same - part)).sum())
         size += float(np.square(np.abs(part)).sum())
-    return math.sqrt(apart) / (math.sqrt(size) or 1.0)
+    return math.sqrt(difference) / (math.sqrt(size) or 1.0)
 
 
 def _is_narrow(array: np.ndarray, buffer: Buffer) -> bool:
@@ -308,15 +308,15 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         The verdict. Its errors are those of the outputs that need not be equal, where there are some.
     """
     exact = {name for name, reference in references.items() if tolerance == 0 or reference.dtype.kind in "iub"}
-    found: dict[str, _Errors] = {}
+    errors: dict[str, _Errors] = {}
     for name, reference in references.items():
         if fault := _misfit(name, outputs.get(name), reference):
             return _wrong(fault)
-        found[name] = _errors(outputs[name], reference)
-    elements = sum(int(each.elements.sum()) for each in found.values())
-    if faults := [_unwritten(name, each) for name, each in found.items() if each.not_finite]:
+        errors[name] = _errors(outputs[name], reference)
+    elements = sum(int(each.elements.sum()) for each in errors.values())
+    if faults := [_unwritten(name, each) for name, each in errors.items() if each.not_finite]:
         return Verdict(False, math.nan, math.nan, elements, "; ".join(faults))
-    judged = {name: each for name, each in found.items() if name not in exact} or found
+    judged = {name: each for name, each in errors.items() if name not in exact} or errors
     largest_rms = max(each.reference_rms for each in judged.values())
     # An output that is 0 but for the rounding of float64, such as a gradient that cancels out, is judged by the size of the others.
     least = {name: largest_rms if each.reference_rms < _ZERO * largest_rms else 0.0 for name, each in judged.items()}
@@ -324,7 +324,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
     max_rel_error = max(each.max_rel(least[name]) for name, each in judged.items())
     details = (_above(f"{name}: " if len(judged) > 1 else "", each, least[name], tolerance) for name, each in judged.items())
     detail = next(filter(None, details), "")
-    different = sum(each.different for name, each in found.items() if name in exact)
+    different = sum(each.different for name, each in errors.items() if name in exact)
     if not detail and different:  # float64 cannot represent all differences of large integers
         of_what = "and the tolerance is 0" if tolerance == 0 else "and whole numbers must be"
         detail = f"{different} of {elements} elements are not equal to the reference, {of_what}"
@@ -342,26 +342,26 @@ def _misfit(name: str, output: Array | None, reference: Array) -> str:
     return ""
 
 
-def _unwritten(name: str, found: _Errors) -> str:
-    counts = f"{found.not_finite} of {int(found.elements.sum())} elements of {name}"
+def _unwritten(name: str, errors: _Errors) -> str:
+    counts = f"{errors.not_finite} of {int(errors.elements.sum())} elements of {name}"
     return f"{counts} are not finite: never written, or computed from others that are not"
 
 
-def _above(where: str, found: _Errors, least_rms: float, tolerance: float) -> str:
+def _above(where: str, errors: _Errors, least_rms: float, tolerance: float) -> str:
     """Why the errors of an output are too large; empty if they are not."""
-    error = found.rel_l2(least_rms)
+    error = errors.rel_l2(least_rms)
     if not error <= tolerance:
         return f"{where}relative L2 error {error:.2g} is above the tolerance {tolerance:.2g}"
-    tiles, limit = found.of_tiles(least_rms), TILE_FACTOR * tolerance
+    tiles, limit = errors.of_tiles(least_rms), TILE_FACTOR * tolerance
     worst = int(np.argmax(tiles))
     if not tiles[worst] <= limit:
         count = int(np.count_nonzero(tiles > limit))
         first = worst * TILE
         return (
-            f"{where}relative L2 error {tiles[worst]:.2g} of elements {first} to {first + int(found.elements[worst]) - 1} is above "
+            f"{where}relative L2 error {tiles[worst]:.2g} of elements {first} to {first + int(errors.elements[worst]) - 1} is above "
             f"{limit:.2g}, {TILE_FACTOR:g} times the tolerance, as in {count} of {len(tiles)} tiles of {TILE} elements"
         )
-    largest, limit = found.max_rel(least_rms), LARGEST_FACTOR * tolerance
+    largest, limit = errors.max_rel(least_rms), LARGEST_FACTOR * tolerance
     if not largest <= limit:
         return f"{where}the largest error, {largest:.2g} of the largest element, is above {limit:.2g}, {LARGEST_FACTOR:g} times the tolerance"
     return ""
@@ -376,10 +376,10 @@ def _errors(output: Array, reference: Array) -> _Errors:
     largest_error = largest_reference = 0.0
     different = not_finite = 0
     for start in range(0, flat.size, chunk):
-        found, right = flat[start : start + chunk], expected[start : start + chunk]
-        different += int(xp.count_nonzero(found != right))
+        actual, right = flat[start : start + chunk], expected[start : start + chunk]
+        different += int(xp.count_nonzero(actual != right))
         part = right.astype(wide, copy=False)
-        error, size = xp.abs(found.astype(wide) - part), xp.abs(part)
+        error, size = xp.abs(actual.astype(wide) - part), xp.abs(part)
         with np.errstate(over="ignore"):  # the square of a large error may overflow to infinity, which fails the comparison
             squared = _by_tile(error)
         if not bool(xp.isfinite(squared).all()):
@@ -389,21 +389,21 @@ def _errors(output: Array, reference: Array) -> _Errors:
         largest_error = max(largest_error, float(error.max()))
         largest_reference = max(largest_reference, float(size.max()))
     error_tiles, size_tiles = (_on_host(xp.concatenate(each)) for each in (errors, sizes))
-    whole, rest = divmod(flat.size, TILE)
-    elements = np.array([TILE] * whole + [rest] * bool(rest), dtype=float)
-    if whole and rest:  # the last tile takes the rest
+    full_tiles, rest = divmod(flat.size, TILE)
+    elements = np.array([TILE] * full_tiles + [rest] * bool(rest), dtype=float)
+    if full_tiles and rest:  # the last tile takes the rest
         error_tiles, size_tiles, elements = (_joined(each) for each in (error_tiles, size_tiles, elements))
     return _Errors(error_tiles, size_tiles, elements, largest_error, largest_reference, different, not_finite)
 
 
 def _by_tile(values: Array) -> Array:
     """Sums of squares of tiles."""
-    whole = values.size // TILE * TILE
+    tiled = values.size // TILE * TILE
     xp = _module_of(values)
     with np.errstate(over="ignore"):
         squares = xp.square(values)
-        sums = squares[:whole].reshape(-1, TILE).sum(axis=1)
-        return sums if whole == values.size else xp.concatenate([sums, squares[whole:].sum(keepdims=True)])
+        sums = squares[:tiled].reshape(-1, TILE).sum(axis=1)
+        return sums if tiled == values.size else xp.concatenate([sums, squares[tiled:].sum(keepdims=True)])
 
 
 def _joined(values: np.ndarray) -> np.ndarray:

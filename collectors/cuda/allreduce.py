@@ -130,8 +130,8 @@ def bound_steps(
                 bound.append(BoundStep(rows_taken(step), one.enqueue, True, step.beside))
         else:
             bound.append(BoundStep(rows_taken(step), bind(step, loaded[step.kernel], buffers)))
-    apart = any(step.beside for step in bound)
-    beside = cupy.cuda.Stream(non_blocking=True, priority=_FIRST_PRIORITY) if apart else None
+    is_overlapped = any(step.beside for step in bound)
+    beside = cupy.cuda.Stream(non_blocking=True, priority=_FIRST_PRIORITY) if is_overlapped else None
     return TwoStreams(bound, stream, beside, partial(cupy.cuda.Event, disable_timing=True)), tuple(allreduces)
 
 

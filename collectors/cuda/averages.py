@@ -18,8 +18,8 @@ def averaged_bytes(workload: Workload, case: Case, variant: CudaVariant, config:
     if variant.skip(case, config):
         return 0
     buffers: dict[str, Buffer] = {}
-    for found in (*workload.buffers(case), variant.scratch(case, config)):
-        buffers |= found
+    for more_buffers in (*workload.buffers(case), variant.scratch(case, config)):
+        buffers |= more_buffers
     return sum(
         math.prod((min(rows.count, buffers[rows.buffer].shape[0]), *buffers[rows.buffer].shape[1:])) * 4
         for step in variant.launches(case, config)
@@ -31,7 +31,7 @@ def averaged_bytes(workload: Workload, case: Case, variant: CudaVariant, config:
 def sizes_of(plan: Plan) -> dict[int, tuple[int, ...]]:
     """Return, by number of ranks, the distinct sizes in bytes of the plan's NCCL all-reduces."""
     workloads = {workload.name: workload for workload in plan.workloads}
-    found: dict[int, set[int]] = {}
+    sizes: dict[int, set[int]] = {}
     for job in plan.jobs:
         workload = workloads[job.workload.name]
         if job.gpus == 1 or not workload.shares:
@@ -40,5 +40,5 @@ def sizes_of(plan: Plan) -> dict[int, tuple[int, ...]]:
         for variant in {cell.variant for cell in job.cells}:
             of = workload.variant(variant)
             if isinstance(of, CudaVariant) and (nbytes := averaged_bytes(workload, share, of, of.configs[0])):
-                found.setdefault(job.gpus, set()).add(nbytes)
-    return {gpus: tuple(sorted(sizes)) for gpus, sizes in sorted(found.items())}
+                sizes.setdefault(job.gpus, set()).add(nbytes)
+    return {gpus: tuple(sorted(distinct)) for gpus, distinct in sorted(sizes.items())}

@@ -130,13 +130,13 @@ def bytes_of_array(reads: int, writes: int, total: int) -> int:
 def ways_by_size(reads: int, writes: int, total: int) -> list[Way]:
     """The ways to try for the time of a mix at a size."""
     each = bytes_of_array(reads, writes, total)
-    found = [Way(reads, writes, accesses, 0) for accesses in _ACCESSES]
-    found += [Way(reads, writes, accesses, 8) for accesses in (2, 4) if total >= _MANY_BYTES]
+    candidates = [Way(reads, writes, accesses, 0) for accesses in _ACCESSES]
+    candidates += [Way(reads, writes, accesses, 8) for accesses in (2, 4) if total >= _MANY_BYTES]
     if total <= _FEW_BYTES:
-        found += [Way(reads, writes, 1, 0, threads) for threads in _SMALL_BLOCKS]
+        candidates += [Way(reads, writes, 1, 0, threads) for threads in _SMALL_BLOCKS]
     kinds = [kind for kind in _STREAMED if (reads or not kind & _READS) and (writes or not kind & _WRITES)]
-    found += [Way(reads, writes, accesses, 0, streamed=kind) for kind, accesses in _STREAMS if kind in kinds]
-    fitting = [way for way in found if way.accesses * max(reads, writes) <= _MOST_ACCESSES]
+    candidates += [Way(reads, writes, accesses, 0, streamed=kind) for kind, accesses in _STREAMS if kind in kinds]
+    fitting = [way for way in candidates if way.accesses * max(reads, writes) <= _MOST_ACCESSES]
     return [way for way in fitting if each % way.tile_bytes == 0]
 
 
@@ -164,11 +164,11 @@ class DeviceMemory:
         """Rows of `ceilings`: a rate in GB/s for each mix, and, if asked for, its times in us by cache and size."""
         rows, rates = [], {}
         for name, mix in MIXES.items():
-            found = {way: way.moved(self._size) / self._rate_ns(way) for way in ways(*mix)}
-            best = max(found, key=lambda each: found[each])
-            rates[name] = found[best]
+            rate_of_way = {way: way.moved(self._size) / self._rate_ns(way) for way in ways(*mix)}
+            best = max(rate_of_way, key=lambda each: rate_of_way[each])
+            rates[name] = rate_of_way[best]
             method = f"kernel over {self._size / 2**30:.3g} GiB, {best}, median of {REPETITIONS} without the time of the events"
-            rows.append(self._row(name, found[best], "GB/s", method))
+            rows.append(self._row(name, rate_of_way[best], "GB/s", method))
         return [*rows, *self._rows_by_size(rates)]
 
     def _row(self, name: str, value: float, unit: str, method: str) -> dict[str, Any]:

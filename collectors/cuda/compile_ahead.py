@@ -84,7 +84,7 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
         architectures: such as `sm_90`; empty if no kernels are measured.
         libraries: whether to run library variants; under a tool that inspects every launch this would take minutes.
     """
-    found: dict[Job, None] = {}
+    jobs: dict[Job, None] = {}
     for job in plan.jobs:
         workload = next(each for each in plan.workloads if each.name == job.workload.name)
         case = workload.case(job.case)
@@ -96,12 +96,12 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
                     continue
                 if isinstance(variant, CudaVariant):
                     for share in _shares(workload, case, job.gpus):
-                        found |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
+                        jobs |= dict.fromkeys(_kernels(workload, share, variant, config, architectures))
                 elif not isinstance(job.workload, HeldWorkload) and (
                     first := _first_call(workload, variant, case, config, architectures if libraries else ())
                 ):
-                    found[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, *first)] = None
-    return list(found)
+                    jobs[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, *first)] = None
+    return list(jobs)
 
 
 def _first_call(
@@ -157,12 +157,12 @@ def _kernels(workload: Workload, case: Case, variant: CudaVariant, config: Any, 
             yield Kernels(*astuple(compilation))
 
 
-def compile_all(jobs: Sequence[Job], told: Callable[[int], object], check: Callable[[], object]) -> None:
+def compile_all(jobs: Sequence[Job], report: Callable[[int], object], check: Callable[[], object]) -> None:
     """Do the jobs, with one process per core.
 
     Args:
         jobs: jobs from `jobs_of`.
-        told: called with the number of finished jobs.
+        report: called with the number of finished jobs.
         check: called ten times a second; an exception that it raises ends the compilation.
     """
     if not jobs:
@@ -171,27 +171,27 @@ def compile_all(jobs: Sequence[Job], told: Callable[[int], object], check: Calla
     command = [sys.executable, "-m", ENTRY, "compile", str(workers)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     with Guarded(command, cwd=IMPORT_ROOT, **pipes) as guarded:
-        said: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=_converse, args=(guarded.process, jobs, said), daemon=True).start()
-        done, since = 0, time.monotonic()
-        while done < len(jobs) and time.monotonic() - since < _PATIENCE_S:
+        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=_converse, args=(guarded.process, jobs, lines), daemon=True).start()
+        finished, last_line_s = 0, time.monotonic()
+        while finished < len(jobs) and time.monotonic() - last_line_s < _PATIENCE_S:
             check()
             with suppress(queue.Empty):
-                if not said.get(timeout=POLL_S):
+                if not lines.get(timeout=POLL_S):
                     return  # the process ended early
-                done, since = done + 1, time.monotonic()
-                told(done)
+                finished, last_line_s = finished + 1, time.monotonic()
+                report(finished)
 
 
-def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], said: "queue.SimpleQueue[str]") -> None:
+def _converse(process: "subprocess.Popen[str]", jobs: Sequence[Job], lines: "queue.SimpleQueue[str]") -> None:
     """Send the jobs to the process, and put its output lines into the queue; an empty text marks the end."""
     assert process.stdin and process.stdout
     with suppress(OSError, ValueError):  # the process may end before it has read all jobs
         process.stdin.write("".join(f"{_to_line(job)}\n" for job in jobs))
         process.stdin.close()
         for line in process.stdout:
-            said.put(line)
-    said.put("")
+            lines.put(line)
+    lines.put("")
 
 
 # -- in the processes that compile ---------------------------------------------------------------------------------------

@@ -79,8 +79,8 @@ def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> 
 def compiled(what: Compilation) -> CompiledModule:
     """Load machine code from the cache on disk, or compile it and store it there. Raises CompileError."""
     key = what.key
-    if (found := read(key)) is not None:
-        facts, cubin = found
+    if (entry := read(key)) is not None:
+        facts, cubin = entry
         kernels = {name: CompiledKernel(*resources) for name, resources in facts["kernels"].items()}
         return CompiledModule(cubin, kernels, facts["constants"])
     module = compile_anew(what)

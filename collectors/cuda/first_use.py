@@ -71,7 +71,7 @@ def _in_a_process(command: list[str], folder: Path, caches: tuple[str, ...]) -> 
     for name in caches:
         Path(environment[name]).mkdir(parents=True, exist_ok=True)
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             cwd=IMPORT_ROOT,
             env=environment,
@@ -83,10 +83,10 @@ def _in_a_process(command: list[str], folder: Path, caches: tuple[str, ...]) -> 
         )
     except subprocess.TimeoutExpired:
         raise FirstUseError(f"a fresh process was not done after {LIMIT_S:g} s") from None
-    lines = done.stdout.strip().splitlines()
-    if done.returncode or not lines:
-        last = next(iter(done.stderr.strip().splitlines()[-1:]), "it printed nothing")
-        raise FirstUseError(f"a fresh process ended with status {done.returncode}: {last[:300]}")
+    lines = completed.stdout.strip().splitlines()
+    if completed.returncode or not lines:
+        last = next(iter(completed.stderr.strip().splitlines()[-1:]), "it printed nothing")
+        raise FirstUseError(f"a fresh process ended with status {completed.returncode}: {last[:300]}")
     times: Mapping[str, int] = json.loads(lines[-1])
     return times
 
@@ -124,20 +124,20 @@ def time_steps(steps: Stepwise, inputs: Mapping[str, np.ndarray], outputs: Mappi
 
     stream = cupy.cuda.Stream(non_blocking=True)
     stream.use()
-    given = {name: cupy.asarray(array) for name, array in inputs.items()}
-    made = {name: cupy.full(buffer.shape, np.nan, buffer.storage) for name, buffer in outputs.items()}
+    device_inputs = {name: cupy.asarray(array) for name, array in inputs.items()}
+    device_outputs = {name: cupy.full(buffer.shape, np.nan, buffer.storage) for name, buffer in outputs.items()}
     stream.synchronize()
 
     def first_call() -> None:
-        steps.take(given, made)
+        steps.take(device_inputs, device_outputs)
         steps()
         stream.synchronize()
 
     timed(Phase.FIRST_CALL, first_call)
     for name, right in reference.items():
-        if not np.array_equal(made[name].get(), right):
+        if not np.array_equal(device_outputs[name].get(), right):
             raise FirstUseError(f"output {name} of the first call is wrong")
-    arrays = (*given.values(), *made.values())
+    arrays = (*device_inputs.values(), *device_outputs.values())
     timed(Phase.HAND_OVER, lambda: [steps.hand_over(array) for _ in range(_HAND_OVERS) for array in arrays])
     times[Phase.HAND_OVER] //= _HAND_OVERS
     return times

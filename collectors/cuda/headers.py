@@ -108,16 +108,16 @@ def toolkit_folders() -> tuple[Path, ...]:
     """The folders of CUDA's headers; empty if there are none."""
     from cuda import pathfinder
 
-    found: dict[Path, None] = {}
+    folders: dict[Path, None] = {}
     for header, part in _PARTS.items():
-        if any((folder / header).is_file() for folder in found):
+        if any((folder / header).is_file() for folder in folders):
             continue
         folder = pathfinder.find_nvidia_header_directory(part)
         if folder is not None and (Path(folder) / header).is_file():
-            found[Path(folder)] = None
+            folders[Path(folder)] = None
         elif part == "cccl":
-            found |= dict.fromkeys(_of_cupy())
-    return tuple(found)
+            folders |= dict.fromkeys(_of_cupy())
+    return tuple(folders)
 
 
 def explain(log: str, compiler: str) -> str:
@@ -171,16 +171,16 @@ def _version_of(folder: Path) -> str:
 
 def _digests(source: str, folders: Sequence[Path]) -> list[str]:
     """Names and digests of the files of these folders that a source includes, and those that they include."""
-    found: dict[Path, str] = {}
+    digests: dict[Path, str] = {}
     texts: list[tuple[str, tuple[Path, ...]]] = [(source, ())]
     for text, beside in texts:  # grows
         for name in dict.fromkeys(_INCLUDE.findall(text)):
             file = next((folder / name for folder in (*beside, *folders) if (folder / name).is_file()), None)
-            if file is not None and file not in found:
+            if file is not None and file not in digests:
                 content = file.read_bytes()
-                found[file] = f"{name} {hashlib.sha256(content).hexdigest()}"
+                digests[file] = f"{name} {hashlib.sha256(content).hexdigest()}"
                 texts.append((content.decode(errors="replace"), (file.parent,)))
-    return list(found.values())
+    return list(digests.values())
 
 
 @cache

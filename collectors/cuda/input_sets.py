@@ -49,8 +49,8 @@ class InputSets:
     def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Keep these sets, on the device if they fit. The first is the one that is loaded."""
         self._hosted, self._prints = sets, []
-        wanted = sum(array.nbytes for each in sets for array in each.values())
-        if wanted <= _MOST_OF_FREE * cupy.cuda.Device().mem_info[0]:
+        size_bytes = sum(array.nbytes for each in sets for array in each.values())
+        if size_bytes <= _MOST_OF_FREE * cupy.cuda.Device().mem_info[0]:
             self._sets = [{name: cupy.asarray(array) for name, array in each.items()} for each in sets]
         for number in reversed(range(len(sets))):  # ends with the first
             self._put(number)
@@ -74,7 +74,7 @@ class InputSets:
     def changed(self) -> tuple[str, ...]:
         """Return the names of the buffers that no longer hold what was loaded, and restore them."""
         prints = self._fingerprints()
-        names = tuple(name for name, found in prints.items() if found != self._loaded_prints[name])
+        names = tuple(name for name, fingerprint in prints.items() if fingerprint != self._loaded_prints[name])
         if names:
             self._set({name: self.on_host[name] for name in names})
         return names

@@ -99,7 +99,7 @@ def overlap(
 
 def _scratch_of(stream: int, parts: Sequence[PartPlan], scratch: Buffers) -> Buffers:
     """Return a further stream's scratch, sized for its largest part. Scratch that the first stream makes for all is shared."""
-    in_common = {name for part in parts for made in part.makes for name in made}
+    in_common = {name for part in parts for names in part.makes for name in names}
     most: dict[str, Buffer] = {}
     for part in parts:
         if part.stream == stream:

@@ -30,14 +30,14 @@ class BoundStep:
 
 def rows_taken(step: Step) -> tuple[RowsOf, ...]:
     """Return the rows of buffers that a step uses; for a whole buffer, all of its rows."""
-    named = step.buffers if isinstance(step, AllReduce) else step.args
-    found = []
-    for value in named:
+    values = step.buffers if isinstance(step, AllReduce) else step.args
+    rows = []
+    for value in values:
         if isinstance(value, TensorMap):
             value = value.buffer
         if isinstance(value, RowsOf | str):
-            found.append(value if isinstance(value, RowsOf) else RowsOf(value, 0, _EVERY_ROW))
-    return tuple(found)
+            rows.append(value if isinstance(value, RowsOf) else RowsOf(value, 0, _EVERY_ROW))
+    return tuple(rows)
 
 
 def _meet(some: Sequence[RowsOf], others: Sequence[RowsOf]) -> bool:
@@ -71,12 +71,12 @@ class TwoStreams:
         for step, events in zip(self._steps, self._events, strict=True):
             if events:
                 assert self._beside
-                ready, done = events
+                ready, finished = events
                 ready.record(self._kernels)
                 self._beside.wait_event(ready)
                 step.enqueue(self._beside)
-                done.record(self._beside)
-                pending.append((step, done))
+                finished.record(self._beside)
+                pending.append((step, finished))
                 continue
             waited = [
                 number for number, (other, _) in enumerate(pending) if step.is_allreduce or _meet(step.takes, other.takes)

@@ -66,9 +66,9 @@ def fault_of(prints: Mapping[str, Prints], cure: str) -> str:
         prints: fingerprints of its outputs, by name; empty if the call could not be checked.
         cure: what to do.
     """
-    if early := [name for name, found in prints.items() if found.early]:
+    if early := [name for name, print_ in prints.items() if print_.early]:
         return f"its work is not on the timed stream: output {', '.join(early)} is written while that stream is held; {cure}"
-    if late := [name for name, found in prints.items() if found.late]:
+    if late := [name for name, print_ in prints.items() if print_.late]:
         return f"its work is not all on the timed stream: output {', '.join(late)} is written after that stream is done; {cure}"
     return ""
 
@@ -130,12 +130,12 @@ def look(
 
     poison(outputs)
     take(outputs, poisoned)
-    given = call()  # libraries initialise here
+    returned = call()  # libraries initialise here
     device.wait()
-    if given is not None and not _can_be_poisoned(given, inputs, outputs):
+    if returned is not None and not _can_be_poisoned(returned, inputs, outputs):
         return {}
-    saved = {name: given[name].copy() for name in outputs} if given is not None else {}
-    poison({name: (given or outputs)[name] for name in outputs})
+    saved = {name: returned[name].copy() for name in outputs} if returned is not None else {}
+    poison({name: (returned or outputs)[name] for name in outputs})
     poison_free()
     device.wait()
     started = time.perf_counter()
@@ -145,18 +145,18 @@ def look(
     take(written, ordinary)
     if any(before == after for before, after in zip(poisoned.tolist(), ordinary.tolist(), strict=True)):
         for name, array in saved.items():  # it may return the same arrays again, and fill them only once
-            given[name][...] = array  # type: ignore[index]
+            returned[name][...] = array  # type: ignore[index]
         return {}
-    given, saved, written = None, {}, outputs  # frees the memory
+    returned, saved, written = None, {}, outputs  # frees the memory
     poison(outputs)
     device.wait()
     with device.held(round((_LIMIT_S + 6 * about_s) * 1e9)):
-        given = call()
-        written = given or outputs
+        returned = call()
+        written = returned or outputs
         take(written, at_end)
-        if given is not None:  # its memory may hold the outputs of an earlier call
+        if returned is not None:  # its memory may hold the outputs of an earlier call
             with device.aside():
-                poison({name: given[name] for name in outputs})
+                poison({name: returned[name] for name in outputs})
         time.sleep(_SETTLE_S + 2 * about_s)
         with device.aside():
             take(written, held)
@@ -168,10 +168,10 @@ def look(
     return {name: Prints(*prints) for name, *prints in zip(outputs, *counted, strict=True)}
 
 
-def _can_be_poisoned(given: Any, inputs: Buffers, outputs: Buffers) -> bool:
+def _can_be_poisoned(returned: Any, inputs: Buffers, outputs: Buffers) -> bool:
     """Whether all outputs that a call returns are contiguous arrays on the device that share no memory with an input."""
     declared = {name: Buffer(tuple(array.shape), str(array.dtype)) for name, array in outputs.items()}
-    if check_declared(given, declared) or overlapping(given, inputs):
+    if check_declared(returned, declared) or overlapping(returned, inputs):
         return False
-    arrays = [(given[name], outputs[name]) for name in outputs]
+    arrays = [(returned[name], outputs[name]) for name in outputs]
     return all(type(a) is type(b) and a.shape == b.shape and a.flags.c_contiguous for a, b in arrays)

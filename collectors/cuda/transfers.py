@@ -74,9 +74,9 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
             f"{where}: gathers {', '.join(sorted(unknown))}, which is no input; name some of {', '.join(inputs)}"
         )
     parts = tuple(how.parts(case, config))
-    whole = {**inputs, **outputs}
-    rows = [rows_of(workload, part, whole) for part in parts]
-    check_covered(where, whole, rows)
+    buffers = {**inputs, **outputs}
+    rows = [rows_of(workload, part, buffers) for part in parts]
+    check_covered(where, buffers, rows)
     if split := [name for name in how.gathered if any(of_part[name] != rows[0][name] for of_part in rows)]:
         raise WorkloadError(
             f"{where}: gathers {', '.join(split)}, but each part uses other rows of it; gather inputs that all parts use whole"
@@ -86,8 +86,8 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
     if streams > 1 and (common := [name for name in outputs if rows[0][name] == rows[1][name]]):
         raise WorkloadError(f"{where}: every part writes all of {', '.join(common)}; with that, give it streams=1")
     moved = {name: buffer for name, buffer in inputs.items() if name not in case.resident}
-    apart = {*how.gathered, *variant.constants.values()}  # constants are filled from the bench's own arrays
-    together = _together({name: buffer for name, buffer in moved.items() if name not in apart}, how.together_bytes)
+    separate = {*how.gathered, *variant.constants.values()}  # constants are filled from the bench's own arrays
+    together = _together({name: buffer for name, buffer in moved.items() if name not in separate}, how.together_bytes)
     in_common = _made_once(variant.launches(parts[0].case, config), most_scratch) if streams > 1 else {}
     needed_first = tuple(variant.constants.values())
     # Copies and scratch that no launch of a stream has waited for yet. The first stream makes the common scratch itself.
@@ -106,7 +106,7 @@ def plan_parts(workload: Workload, case: Case, variant: CudaVariant, config: Par
         waits = _waits(launches, pending[number % streams], needed_first)
         copies_in = [its for its in _in_order(waits, new) if its not in together.values()]
         makes = tuple(tuple(name for name in _buffers_of(launch) if launch.once and name in in_common) for launch in launches)
-        later = {found for after in rows[number + 1 :] for found in after.values()}
+        later = {later_rows for after in rows[number + 1 :] for later_rows in after.values()}
         copies_out = tuple(of_part[name] for name in outputs if of_part[name] not in later)
         planned.append(
             PartPlan(
@@ -150,8 +150,8 @@ def _check_scratch(where: str, scratch: Mapping[str, Buffer], most: Mapping[str,
 
 def _made_once(steps: Iterable[Step], scratch: Mapping[str, Buffer]) -> dict[str, str]:
     """Return names of scratch that launches with `once` make for all parts. Zeroed scratch (counters) is not included."""
-    taken = {name for step in steps if isinstance(step, Launch) and step.once for name in _buffers_of(step)}
-    return {name: name for name, buffer in scratch.items() if name in taken and not buffer.zeroed}
+    names = {name for step in steps if isinstance(step, Launch) and step.once for name in _buffers_of(step)}
+    return {name: name for name, buffer in scratch.items() if name in names and not buffer.zeroed}
 
 
 def _waits(
@@ -252,7 +252,7 @@ class Overlap:
         self._copied: Final = {copy.rows: make_event() for copy in copies}
         self._piece_there: Final = {copy.rows: make_event() for copy in copies if copy.gather}
         self._there: dict[Awaited, Event] = {rows: self._copied[copy.rows] for copy in copies for rows in copy.rows}
-        self._there |= {made: make_event() for part in parts for call in part.calls for made in call.makes}
+        self._there |= {output: make_event() for part in parts for call in part.calls for output in call.makes}
         self._done: Final = [make_event() for _ in parts]
 
     def enqueue(self) -> None:
@@ -262,15 +262,15 @@ class Overlap:
         for part in self._parts:
             for copy in part.copies_in:
                 self._copy_in(copy)
-        for part, done in zip(self._parts, self._done, strict=True):
+        for part, finished in zip(self._parts, self._done, strict=True):
             kernels = self._kernels[part.stream]
             for call in part.calls:
                 for event in {id(event): event for event in map(self._there.__getitem__, call.waits)}.values():
                     kernels.wait_event(event)
                 call.enqueue(kernels)
-                for made in call.makes:
-                    self._there[made].record(kernels)
-            self._after(done, kernels, self._out)
+                for output in call.makes:
+                    self._there[output].record(kernels)
+            self._after(finished, kernels, self._out)
             for copy_out in part.copies_out:
                 copy_out(self._out)
         self._after(self._all_in, self._in, first)

@@ -168,11 +168,11 @@ def demangled(name: str) -> str:
     demangle = library.__cxa_demangle
     demangle.restype = ctypes.c_void_p
     status = ctypes.c_int()
-    found = demangle(name.encode(), None, None, ctypes.byref(status))
-    if not found:
+    buffer = demangle(name.encode(), None, None, ctypes.byref(status))
+    if not buffer:
         return name
-    text = ctypes.cast(found, ctypes.c_char_p).value or b""
-    ctypes.CDLL(None).free(ctypes.c_void_p(found))
+    text = ctypes.cast(buffer, ctypes.c_char_p).value or b""
+    ctypes.CDLL(None).free(ctypes.c_void_p(buffer))
     return text.decode("utf-8", "replace")
 
 

@@ -48,8 +48,8 @@ class CapturedReport(Report):
         """Return ranges whose domain numbers are the same in all batches."""
         rows = list(zip(columns["eventType"], columns["domainId"], columns["text"], strict=True))
         names = {number: text for kind, number, text in rows if kind == 75}
-        whole = {number: self._domains.setdefault(name, len(self._domains) + 1) for number, name in names.items()}
-        return {**columns, "domainId": [whole.get(number, 0) for number in columns["domainId"]]}
+        numbers = {number: self._domains.setdefault(name, len(self._domains) + 1) for number, name in names.items()}
+        return {**columns, "domainId": [numbers.get(number, 0) for number in columns["domainId"]]}
 
     def _has_rows(self, table: str) -> bool:
         return any(part.num_rows for part in self._tables[table])

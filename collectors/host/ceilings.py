@@ -81,12 +81,12 @@ def _best_rate(side: int, largest: int) -> tuple[float, int]:
 
     On many cores a small product does not reach their rate: on 16, one of 1024 has two thirds of it.
     """
-    found = []
+    rates = []
     while True:
         duration_ns = _product_ns(side)
-        found.append((2 * side**3 / duration_ns / 1000, side))
+        rates.append((2 * side**3 / duration_ns / 1000, side))
         if side >= largest or duration_ns > _LONG_NS:
-            return max(found)
+            return max(rates)
         side *= 2
 
 

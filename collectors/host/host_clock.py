@@ -233,15 +233,15 @@ def _is_read_only(error: Exception) -> bool:
 
 def _parts_ns(operation: HostOperation) -> dict[str, int]:
     """Times of the parts of one more execution in ns, by scope."""
-    found: dict[str, int] = {}
+    durations_ns: dict[str, int] = {}
     if operation.parts:
         operation.before()
     returned: tuple[Any, ...] = ()
     for scope, part in operation.parts:
         started = perf_counter_ns()
         returned = (part(*returned),)
-        found[scope] = perf_counter_ns() - started
-    return found
+        durations_ns[scope] = perf_counter_ns() - started
+    return durations_ns
 
 
 def durations_ns(call: Callable[[], object], repetitions: int) -> list[int]:

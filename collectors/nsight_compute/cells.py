@@ -75,8 +75,8 @@ def cells_of(launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming |
         NamingError: the naming's pattern takes too long.
     """
     if chosen is not None:
-        named = _named(launches, workload, chosen, notes)
-        return Placed(cells=named or _by_kernel(launches, workload))
+        by_range = _named(launches, workload, chosen, notes)
+        return Placed(cells=by_range or _by_kernel(launches, workload))
     ours = _of_our_ranges(launches, notes)
     return Placed(ours=True, cells=ours) if ours else Placed(cells=_by_kernel(launches, workload))
 
@@ -129,10 +129,10 @@ def _named(
     names = dict(zip(texts, chosen.name(texts, workload), strict=True))
     cells: dict[CellName, list[ProfiledLaunch]] = {}
     for launch in launches:
-        found = [names[text] for stack in launch.ranges.values() for text in reversed(stack) if names[text] is not None]
-        if found and found[0] is not None:
-            cells.setdefault(found[0], []).append(launch)
-    left = len(launches) - sum(map(len, cells.values()))
+        matches = [names[text] for stack in launch.ranges.values() for text in reversed(stack) if names[text] is not None]
+        if matches and matches[0] is not None:
+            cells.setdefault(matches[0], []).append(launch)
+    unnamed = len(launches) - sum(map(len, cells.values()))
     if not cells:
         notes.add(
             "warning",
@@ -141,7 +141,7 @@ def _named(
             "ncu --nvtx?",
         )
     else:
-        notes.count("info", Source.VARIANT_FROM, "{} launches outside of the named ranges are left out", left)
+        notes.count("info", Source.VARIANT_FROM, "{} launches outside of the named ranges are left out", unnamed)
     return cells
 
 

@@ -80,18 +80,20 @@ def read_report(path: Path) -> Report:
     with tempfile.TemporaryFile() as output:
         command = [sys.executable, "-m", "warpladder.collectors.nsight_compute.reader", str(path.resolve())]
         try:
-            done = subprocess.run(command, cwd=IMPORT_ROOT, stdout=output, stderr=subprocess.DEVNULL, timeout=_SECONDS)
+            completed = subprocess.run(command, cwd=IMPORT_ROOT, stdout=output, stderr=subprocess.DEVNULL, timeout=_SECONDS)
         except subprocess.TimeoutExpired as error:
             raise ReportError(
                 f"{path.name}: not read within {_SECONDS} s; profile fewer launches, with --launch-count"
             ) from error
-        if done.returncode != 0:
+        if completed.returncode != 0:
             raise ReportError(f"{path.name}: damaged, or newer than the installed ncu-report; {_CURE}, or update ncu-report")
         output.seek(0)
-        found = json.load(output)
-    if not found["launches"]:
+        content = json.load(output)
+    if not content["launches"]:
         raise ReportError(f"{path.name}: no launch can be read, so the file is damaged or nothing was profiled; {_CURE}")
-    return Report(path.name, tuple(ProfiledLaunch(**launch) for launch in found["launches"]), found["total"], session.launches)
+    return Report(
+        path.name, tuple(ProfiledLaunch(**launch) for launch in content["launches"]), content["total"], session.launches
+    )
 
 
 def counters_of(path: Path) -> list[dict[str, Any]]:
@@ -175,7 +177,10 @@ def _variant_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[di
     rows = naming.variant_rows(list(cells))
     for row in rows:
         launches = [
-            launch for cell, found in cells.items() if cell[:2] == (row["workload"], row["variant"]) for launch in found
+            launch
+            for cell, cell_launches in cells.items()
+            if cell[:2] == (row["workload"], row["variant"])
+            for launch in cell_launches
         ]
         row["source"] = "launches of an imported report of Nsight Compute"
         for column, name in (("registers", REGISTERS), ("shared_bytes", SHARED_BYTES)):

@@ -33,8 +33,8 @@ def main(path: str) -> None:
 def _launch(action: Any) -> dict[str, Any]:
     """Return one launch: kernel, finite values by metric with units, and the texts of the NVTX ranges around it, by domain."""
     present = frozenset(action.metric_names())
-    found = {name: action.metric_by_name(name) for name in (*METRICS, *ATTRIBUTES) if name in present}
-    numeric = {name: metric for name, metric in found.items() if metric.has_value() and metric.kind() in _numeric(metric)}
+    metrics = {name: action.metric_by_name(name) for name in (*METRICS, *ATTRIBUTES) if name in present}
+    numeric = {name: metric for name, metric in metrics.items() if metric.has_value() and metric.kind() in _numeric(metric)}
     values = {name: metric.as_double() for name, metric in numeric.items()}
     finite = {name: value for name, value in values.items() if abs(value) < float("inf")}
     device = action.metric_by_name(DEVICE_NAME) if DEVICE_NAME in present else None

@@ -45,8 +45,8 @@ def record(
         folder, runs = make_folder(writer.staging)
         report = folder / "report.ncu-rep"
         once = replace(request, max_rounds=1, processes=1)
-        run, interrupted, said = record_inside(_command(report), once, inside, runs, stop)
-        if _DENIED in said:
+        run, interrupted, printed = record_inside(_command(report), once, inside, runs, stop)
+        if _DENIED in printed:
             raise CollectorError(
                 f"ncu: the driver lets only administrators read hardware counters ({_DENIED}); run as root, or set "
                 "NVreg_RestrictProfilingToAdminUsers=0 for the kernel module nvidia and restart the machine"
@@ -54,7 +54,7 @@ def record(
 
         def fill(into: RunWriter) -> None:
             if not report.exists():
-                last_words = " ".join(said.split())[-300:]
+                last_words = " ".join(printed.split())[-300:]
                 raise CollectorError(f"ncu wrote no report: {last_words}; record with --collector cuda_events")
             take_over(run, into, label, NAME, NCU.version, arguments)
             into.append("counters", counters_of(report))

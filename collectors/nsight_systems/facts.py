@@ -9,7 +9,7 @@ from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.trace.report import Report
 
 #: The only entries of TARGET_INFO_SYSTEM_ENV that are read -> column of `run`.
-_TAKEN: Final = {"NvDriverVersion": "driver_version", "CpuDescription": "cpu_name", "OsDescription": "os"}
+_SYSTEM_COLUMNS: Final = {"NvDriverVersion": "driver_version", "CpuDescription": "cpu_name", "OsDescription": "os"}
 _MB: Final = 1 << 20
 #: A driver version without dots: branch (three digits), release (two or three), and optionally patch (two).
 _PACKED_VERSION: Final = re.compile(r"(\d{3})(\d{2,3})(\d{2})?")
@@ -31,16 +31,16 @@ def run_facts(
         devices: (process, CUDA ordinal) -> rows of device work.
         arguments: command line of the import.
     """
-    found = dict.fromkeys(_TAKEN.values(), "")
+    system = dict.fromkeys(_SYSTEM_COLUMNS.values(), "")
     for row in report.rows("TARGET_INFO_SYSTEM_ENV", [], ["name", "value"]):
-        if row["name"] in _TAKEN:
-            found[_TAKEN[row["name"]]] = row["value"]
-    found["driver_version"] = driver_version(found["driver_version"])
+        if row["name"] in _SYSTEM_COLUMNS:
+            system[_SYSTEM_COLUMNS[row["name"]]] = row["value"]
+    system["driver_version"] = driver_version(system["driver_version"])
     return {
         **host_facts(arguments),
         **NO_GPU,
         **device_facts(report, devices),
-        **found,
+        **system,
         "packages": "{}",
         "kind": "import",
         "started_at": started,
@@ -105,12 +105,12 @@ def _described(report: Report, by: str, number: int) -> dict[str, Any] | None:
     if gpu is None:
         cuda_gpu = _row_of(cuda_gpus, ("deviceId",), number)
         return cuda_gpu and _facts_of_cuda_gpu(cuda_gpu)
-    known = _facts(
+    facts = _facts(
         gpu["name"], gpu["computeMajor"], gpu["computeMinor"], gpu["smCount"], gpu["l2CacheSize"], gpu["totalMemory"]
     )
     same = next((row for row in cuda_gpus if row["deviceId"] is not None and row["deviceId"] == gpu["deviceId"]), None)
     further = _facts_of_cuda_gpu(same) if same else {}
-    return {name: value or further.get(name, value) for name, value in known.items()}
+    return {name: value or further.get(name, value) for name, value in facts.items()}
 
 
 def _row_of(rows: Sequence[dict[str, Any]], columns: Sequence[str], number: int) -> dict[str, Any] | None:

@@ -73,8 +73,8 @@ def profile(
         try:
             return import_report(report, data_dir, label or name, naming, arguments, notes), exit_code
         except StoreError as error:
-            kept = keep or shutil.move(report, Path(tempfile.mkdtemp(prefix="warpladder-")))
-            raise StoreError(f"{error}; the report is kept: warpladder import {kept}") from error
+            copy = keep or shutil.move(report, Path(tempfile.mkdtemp(prefix="warpladder-")))
+            raise StoreError(f"{error}; the report is kept: warpladder import {copy}") from error
 
 
 def _run(command: Sequence[str], stop: Stop) -> int:
@@ -83,12 +83,12 @@ def _run(command: Sequence[str], stop: Stop) -> int:
     The terminal's signals reach the command directly. Another signal is forwarded to `nsys` as SIGINT. A third signal kills it.
     """
     with Guarded(command, own_group=False) as tool:
-        told = False
+        is_signalled = False
         while not tool.wait(POLL_S):
             if stop.count > 2:
                 tool.end()
-            elif stop.number and not told:
+            elif stop.number and not is_signalled:
                 tool.tell(signal.SIGINT)
-                told = True
+                is_signalled = True
     code: int = tool.process.returncode
     return code

@@ -54,9 +54,9 @@ def record(
                 )
             with open_report(report_file) as report:
                 notes = Notes()
-                samples, found = add_trace(into, report, run.table("samples"), notes)
+                samples, trace_diagnostics = add_trace(into, report, run.table("samples"), notes)
                 take_over(run, into, label, NAME, NSYS.version, arguments)
                 into.append("samples", samples)
-                into.append("diagnostics", [*diagnostics(run), *notes.finish(), *found])
+                into.append("diagnostics", [*diagnostics(run), *notes.finish(), *trace_diagnostics])
 
         return finish(writer, data_dir, label, run, fill, interrupted, ReportError), interrupted

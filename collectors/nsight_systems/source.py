@@ -116,11 +116,11 @@ class ParquetReport(Report):
         self._files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
         _refuse_many(name, len(self._files))
         try:
-            found = {table: store.foreign_columns(file) for table, file in self._files.items()}
+            tables = {table: store.foreign_columns(file) for table, file in self._files.items()}
         except store.StoreError as error:
             raise ReportError(_first_line(error)) from error
-        self._rows = {table: rows for table, (_, rows) in found.items()}
-        super().__init__(name, _of_nsys(name, {table: columns for table, (columns, _) in found.items()}))
+        self._rows = {table: rows for table, (_, rows) in tables.items()}
+        super().__init__(name, _of_nsys(name, {table: columns for table, (columns, _) in tables.items()}))
 
     def _has_rows(self, table: str) -> bool:
         return self._rows[table] > 0

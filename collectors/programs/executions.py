@@ -77,14 +77,14 @@ class ProgramsReport(Report):
 
     def devices(self) -> dict[tuple[int, int], int]:
         """(process, CUDA ordinal) -> rows of device work."""
-        found: dict[tuple[int, int], int] = {}
+        rows: dict[tuple[int, int], int] = {}
         for table in (KERNEL, COPY, SET):
             for batch in self._inner.batches(table, ["globalPid", "deviceId"]):
                 process, device = (batch.column(name).fill_null(0).to_numpy() for name in ("globalPid", "deviceId"))
                 pairs, counts = np.unique(np.stack((process_of(process), device)), axis=1, return_counts=True)
                 for (owner, ordinal), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
-                    found[owner, ordinal] = found.get((owner, ordinal), 0) + count
-        return found
+                    rows[owner, ordinal] = rows.get((owner, ordinal), 0) + count
+        return rows
 
     def executions_at(self, time: Int64s) -> Int64s:
         """The execution (an index of `cells`) at each time; -1 between executions."""
@@ -129,7 +129,7 @@ class ProgramsReport(Report):
 
     def _threads(self) -> list[tuple[int, int]]:
         """Execution and thread of each thread of the programs that called CUDA or opened a range."""
-        found: set[tuple[int, int]] = set()
+        threads: set[tuple[int, int]] = set()
         for table in (API, _NVTX):
             for batch in self._inner.batches(table, ["start", "globalTid"]):
                 batch = batch.filter(batch.column("globalTid").is_valid())
@@ -137,8 +137,8 @@ class ProgramsReport(Report):
                 execution = self.executions_at(batch.column("start").fill_null(-1).to_numpy())
                 used = (execution >= 0) & ~np.isin(process_of(thread), list(self._runners))
                 pairs = np.unique(np.stack((execution[used], thread[used])), axis=1)
-                found |= set(map(tuple, pairs.T.tolist()))
-        return sorted(found)
+                threads |= set(map(tuple, pairs.T.tolist()))
+        return sorted(threads)
 
 
 def _event(kind: int, text: str, thread: int, start: int, end: int | None) -> dict[str, Any]:
@@ -192,12 +192,12 @@ def _busy(report: ProgramsReport, start: Int64s, end: Int64s) -> Int64s:
     """Length of the union of the spans that start in each execution, in ns."""
     order = np.argsort(start, kind="stable")
     start, end = start[order], np.maximum(end, start)[order]
-    found = np.zeros(len(report.cells), np.int64)
+    busy = np.zeros(len(report.cells), np.int64)
     first, last = np.searchsorted(start, report.start), np.searchsorted(start, report.end)
     some = np.flatnonzero(last > first)
     if len(some):
-        found[some] = coverage.of_windows(start, end, first[some], last[some])[2]
-    return found
+        busy[some] = coverage.of_windows(start, end, first[some], last[some])[2]
+    return busy
 
 
 def _row(cell: Cell, number: int, scope: str, nanoseconds: int) -> dict[str, Any]:

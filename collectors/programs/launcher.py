@@ -31,8 +31,8 @@ class Launcher:
         CollectorError: the process cannot be started.
     """
 
-    def __init__(self, check: Callable[[], None] = _nothing, told: Callable[[Waiting], None] = _untold) -> None:
-        self._check, self._told = check, told
+    def __init__(self, check: Callable[[], None] = _nothing, show: Callable[[Waiting], None] = _untold) -> None:
+        self._check, self._told = check, show
         self._connection, theirs = multiprocessing.Pipe()
         code = f"import sys; sys.path[:] = {sys.path!r}; from {_RUNNER} import main; main({theirs.fileno()})"
         try:
@@ -56,10 +56,10 @@ class Launcher:
             while True:
                 while not self._connection.poll(POLL_S):
                     self._check()
-                said: Ended | Waiting = self._connection.recv()
-                if isinstance(said, Ended):
-                    return said
-                self._told(said)
+                message: Ended | Waiting = self._connection.recv()
+                if isinstance(message, Ended):
+                    return message
+                self._told(message)
         except (EOFError, ConnectionError) as error:
             raise CollectorError(f"{launch.words[0]}: the process that runs it died; record again") from error
 

@@ -9,7 +9,7 @@ from typing import Final
 from warpladder.collectors.core.environment import without_folders
 
 #: The case of programs that share no argument.
-WHOLE: Final = "whole"
+NO_ARGUMENTS: Final = "whole"
 #: A program whose name has no printable character.
 _NAMELESS: Final = "program"
 _MOST_CHARACTERS: Final = 60
@@ -40,7 +40,7 @@ def names_of(commands: Sequence[Sequence[str]], name: str = "") -> Names:
     end = _shared([list(reversed(words[1:])) for words in commands])
     own = [list(words[: len(words) - end]) for words in commands]
     begin = min(_shared(own), *(len(words) - 1 for words in own))
-    case = _text([without_folders(word) for word in commands[0][len(commands[0]) - end :]]) or WHOLE
+    case = _text([without_folders(word) for word in commands[0][len(commands[0]) - end :]]) or NO_ARGUMENTS
     rest = [words[begin:] for words in own]
     variants = _told_apart([_clean(text) or _NAMELESS for text in _cut(rest)])
     return Names(_clean(name) or _of_workload(own, begin, variants), case, variants)
@@ -52,9 +52,9 @@ def _of_workload(commands: Sequence[Sequence[str]], begin: int, variants: Sequen
     programs = {without_folders(words[0]) for words in commands}
     if shared or len(programs) == 1:
         return shared or _clean(*programs) or _NAMELESS
-    found = _VERSION.sub("", variants[0][: _shared(variants)])
-    if len(found) > 1:
-        return found
+    stem = _VERSION.sub("", variants[0][: _shared(variants)])
+    if len(stem) > 1:
+        return stem
     others = variants[1] if len(variants) == 2 else f"{len(variants) - 1} others"
     return _short(f"{variants[0]} vs {others}")
 
@@ -76,14 +76,14 @@ def _last_parts(word: str, number: int) -> str:
 
 def _told_apart(texts: Sequence[str]) -> tuple[str, ...]:
     """Number texts that occur before."""
-    found: list[str] = []
+    numbered: list[str] = []
     for text in texts:
         number, name = 1, text
-        while name in found:
+        while name in numbered:
             number += 1
             name = f"{text} #{number}"
-        found.append(name)
-    return tuple(found)
+        numbered.append(name)
+    return tuple(numbered)
 
 
 def _shared(lists: Sequence[Sequence[str]]) -> int:

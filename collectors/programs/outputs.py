@@ -59,23 +59,23 @@ class Outputs:
         if not self._same:
             return None
         if self._first is None:
-            kept = self._folder / "first"
-            shutil.move(output, kept)
-            self._first = variant, kept
+            first_output = self._folder / "first"
+            shutil.move(output, first_output)
+            self._first = variant, first_output
             return None
-        name, kept = self._first
-        differs = difference(kept, output, "its first output" if name == variant else name)
+        name, first_output = self._first
+        differs = difference(first_output, output, "its first output" if name == variant else name)
         return Failure("wrong_result", differs) if differs else None
 
     def _checked(self, check: Program, output: Path) -> Failure | None:
-        said = self._folder / "check"
+        stderr = self._folder / "check"
         path = shutil.which(check.words[0])
         if path is None:
             return Failure("wrong_result", f"--check {check.shown}: no such program; name one that reads the output")
-        ended = self._run(Launch(path, check.words, self._timeout_s, stdin=str(output), stderr=str(said)))
+        ended = self._run(Launch(path, check.words, self._timeout_s, stdin=str(output), stderr=str(stderr)))
         if not ended.problem and ended.code == 0:
             return None
-        return Failure("wrong_result", f"--check {check.shown}: {why(ended, self._timeout_s, said)}")
+        return Failure("wrong_result", f"--check {check.shown}: {why(ended, self._timeout_s, stderr)}")
 
     def right(self, variant: str) -> str:
         """What is known of the output of a program that is ok."""
@@ -131,43 +131,43 @@ def difference(first: Path, other: Path, name: str) -> str:
         first, other: the files.
         name: what the first one is called.
     """
-    with first.open("rb") as expected, other.open("rb") as found:
+    with first.open("rb") as expected, other.open("rb") as actual:
         while True:
             begin = expected.tell()
-            left, right = expected.read(_BYTES_AT_ONCE), found.read(_BYTES_AT_ONCE)
-            if left != right:
+            expected_part, actual_part = expected.read(_BYTES_AT_ONCE), actual.read(_BYTES_AT_ONCE)
+            if expected_part != actual_part:
                 break
-            if not left:
+            if not expected_part:
                 return ""
-    pairs = enumerate(zip(left, right, strict=False))
-    at = begin + next((place for place, (ours, theirs) in pairs if ours != theirs), min(len(left), len(right)))
+    pairs = enumerate(zip(expected_part, actual_part, strict=False))
+    at = begin + next((place for place, (ours, theirs) in pairs if ours != theirs), min(len(expected_part), len(actual_part)))
     line, expected_line, found_line = _line_at(first, other, at)
     return f"its output differs from {name} at byte {at + 1:,}, line {line:,}: {found_line}, not {expected_line}"
 
 
 def _line_at(first: Path, other: Path, at: int) -> tuple[int, str, str]:
     """Number of the line with a byte, and that line in both files, shortened."""
-    lines, since = 1, 0
+    lines, line_start = 1, 0
     with first.open("rb") as file:
-        left = at
-        while left and (part := file.read(min(_BYTES_AT_ONCE, left))):
-            found = part.rfind(b"\n")
-            since = file.tell() - len(part) + found + 1 if found >= 0 else since
+        remaining = at
+        while remaining and (part := file.read(min(_BYTES_AT_ONCE, remaining))):
+            newline = part.rfind(b"\n")
+            line_start = file.tell() - len(part) + newline + 1 if newline >= 0 else line_start
             lines += part.count(b"\n")
-            left -= len(part)
-    return lines, _shown(first, since, at), _shown(other, since, at)
+            remaining -= len(part)
+    return lines, _shown(first, line_start, at), _shown(other, line_start, at)
 
 
-def _shown(path: Path, since: int, at: int) -> str:
-    """The line around a byte; `since` is the line's first byte."""
-    begin = max(since, at - _MOST_OF_A_LINE // 2)
+def _shown(path: Path, line_start: int, at: int) -> str:
+    """The line around a byte; `line_start` is the line's first byte."""
+    begin = max(line_start, at - _MOST_OF_A_LINE // 2)
     with path.open("rb") as file:
         file.seek(begin)
         text = file.read(4 * _MOST_OF_A_LINE)
     if begin + len(text) <= at:
         return "the end"
     line = one_line(text.split(b"\n")[0].decode("utf-8", "surrogateescape"))[:_MOST_OF_A_LINE]
-    return f"'{'…' if begin > since else ''}{line}'"
+    return f"'{'…' if begin > line_start else ''}{line}'"
 
 
 def _last_line(path: Path) -> str:

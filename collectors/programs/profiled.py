@@ -64,18 +64,18 @@ class NsightSystems(Profiler):
         plan, ends, report = (folder / name for name in ("executions.json", "ends.jsonl", "programs.nsys-rep"))
         plan.write_text(json.dumps([_slower(asdict(execution.launch)) for execution in executions]))
         code = f"import sys; sys.path[:] = {sys.path!r}; from {_TRACED} import main; main({str(plan)!r}, {str(ends)!r})"
-        said = _run([*profile_command(report, capture_range=False), sys.executable, "-c", code], stop)
+        printed = _run([*profile_command(report, capture_range=False), sys.executable, "-c", code], stop)
         if not report.exists():
-            raise NoTrace(f"the run has no trace: nsys wrote no report ({said or 'it said nothing'})")
+            raise NoTrace(f"the run has no trace: nsys wrote no report ({printed or 'it said nothing'})")
         problems = [json.loads(line) for line in ends.read_text().splitlines()] if ends.exists() else []
         failed = [(execution.cell, problem) for execution, problem in zip(executions, problems, strict=False) if problem]
         cells = [(execution.cell, execution.round) for execution in executions]
         with ExitStack() as stack:
             try:
-                found = ProgramsReport(stack.enter_context(open_report(report)), cells)
+                programs_report = ProgramsReport(stack.enter_context(open_report(report)), cells)
             except ReportError as error:
                 raise NoTrace(f"the run has no trace: {error}") from error
-            yield Trace(found, cells, tuple(dict.fromkeys(failed)))
+            yield Trace(programs_report, cells, tuple(dict.fromkeys(failed)))
 
     def facts(self, trace: Trace) -> dict[str, Any]:
         devices = trace.report.devices()

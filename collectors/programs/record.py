@@ -106,13 +106,13 @@ class Request:
 
     def arguments(self) -> list[str]:
         """The arguments of `warpladder versus` that are kept with the run, without folders."""
-        found = ["versus", *(program.shown for program in self.programs)]
-        found += [f"--name={self.name}"] if self.name else []
-        found += [f"--runs={self.runs}"] if self.runs else []
-        found += [f"--warmup={self.warmup}"] if self.warmup != Request.warmup else []
-        found += ["--same-output"] if self.same_output else []
-        found += [f"--check={self.check.shown}"] if self.check else []
-        return found + (["--shell"] if any(program.shell for program in self.programs) else [])
+        words = ["versus", *(program.shown for program in self.programs)]
+        words += [f"--name={self.name}"] if self.name else []
+        words += [f"--runs={self.runs}"] if self.runs else []
+        words += [f"--warmup={self.warmup}"] if self.warmup != Request.warmup else []
+        words += ["--same-output"] if self.same_output else []
+        words += [f"--check={self.check.shown}"] if self.check else []
+        return words + (["--shell"] if any(program.shell for program in self.programs) else [])
 
     @property
     def limits(self) -> Limits:
@@ -123,7 +123,7 @@ class Request:
 
 
 def record(
-    request: Request, profiler: Profiler | None, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop, told: Told
+    request: Request, profiler: Profiler | None, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop, show: Told
 ) -> str:
     """Measure the programs and write the run.
 
@@ -134,7 +134,7 @@ def record(
         label: the user's name for the run.
         arguments: command line, kept with the run.
         stop: receives signals; a run that they interrupt holds the rounds that were done.
-        told: receives the progress.
+        show: receives the progress.
 
     Returns:
         the run's id.
@@ -164,7 +164,7 @@ def record(
             if not HAS_SUBREAPERS:
                 journal.note(diagnostic_event("warning", Source.PROGRAMS, _GROUP_ONLY))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpladder-")))
-            measurement = _Measurement(request, dict(zip(cells, paths, strict=True)), folder, journal, told)
+            measurement = _Measurement(request, dict(zip(cells, paths, strict=True)), folder, journal, show)
             try:
                 with Launcher(stop.check, measurement.tell_waiting) as launcher:
                     measurement.measure(launcher)
@@ -207,8 +207,8 @@ class _Measurement:
         ok: cells that have not failed, in the order of the programs.
     """
 
-    def __init__(self, request: Request, paths: dict[Cell, str | None], folder: Path, journal: Journal, told: Told) -> None:
-        self._request, self._paths, self._folder, self._journal, self._told = request, paths, folder, journal, told
+    def __init__(self, request: Request, paths: dict[Cell, str | None], folder: Path, journal: Journal, show: Told) -> None:
+        self._request, self._paths, self._folder, self._journal, self._told = request, paths, folder, journal, show
         self._words = dict(zip(paths, (program.words for program in request.programs), strict=True))
         self.ok = list(paths)
         self._rng = np.random.default_rng(request.seed)
@@ -318,42 +318,42 @@ class _Measurement:
         """Sample in rounds. A program that fails leaves, and the others go on; the first of them is then the baseline."""
         limits = self._request.limits
         one = replace(limits, min_rounds=1, max_rounds=1)
-        known = f" until each median is known to ±{limits.target:.1%}, for {limits.seconds:g} s at most"
-        until = "" if self._request.runs else known
-        started, done = time.monotonic(), 0
-        while self.ok and not self._is_done(limits, done, time.monotonic() - started):
-            self._told(f"rounds{until}", done, self._request.runs)
+        aim = f" until each median is known to ±{limits.target:.1%}, for {limits.seconds:g} s at most"
+        until = "" if self._request.runs else aim
+        started, rounds = time.monotonic(), 0
+        while self.ok and not self._is_done(limits, rounds, time.monotonic() - started):
+            self._told(f"rounds{until}", rounds, self._request.runs)
             entries = [*map(Entry, self.ok), Entry(self.ok[0], twin=1)]
             try:
-                found = run_rounds(entries, HOW, self._take, Turn(0, done, one), self._rng, gpus=0)
+                result = run_rounds(entries, HOW, self._take, Turn(0, rounds, one), self._rng, gpus=0)
             except SampleFailed as failure:
                 if not isinstance(failure.__cause__, Failed):
                     assert failure.__cause__ is not None
                     raise failure.__cause__ from None
                 self._fail(failure.cell, failure.__cause__)
                 continue
-            for row in found.rows:
+            for row in result.rows:
                 self._durations.setdefault(Entry(Cell.of(row), row["twin"]), []).append(row["duration_ns"])
-            self._journal.note(rows_event({}), conform("samples", found.rows), durable=False)
-            done += 1
+            self._journal.note(rows_event({}), conform("samples", result.rows), durable=False)
+            rounds += 1
 
-    def _is_done(self, limits: Limits, done: int, seconds: float) -> bool:
+    def _is_done(self, limits: Limits, rounds: int, seconds: float) -> bool:
         """Whether the rounds stop, as in `core.rounds`; notes why."""
-        if done < limits.min_rounds:
+        if rounds < limits.min_rounds:
             return False
         widths = {cell: relative_half_width(self._durations[Entry(cell)]) for cell in self.ok}
         converged = self._request.runs is None and all(width <= limits.target for width in widths.values())
-        if not converged and done < limits.max_rounds and seconds < limits.seconds:
+        if not converged and rounds < limits.max_rounds and seconds < limits.seconds:
             return False
-        limit = f"{limits.max_rounds} rounds" if done >= limits.max_rounds else f"{limits.seconds:g} s"
+        limit = f"{limits.max_rounds} rounds" if rounds >= limits.max_rounds else f"{limits.seconds:g} s"
         for cell, width in widths.items():
             reason = "converged" if width <= limits.target else f"at the limit of {limit}"
             self._why_stopped[cell] = f"{HOW.scope} {HOW.cache}: {reason}, n={len(self._durations[Entry(cell)])}, ±{width:.2%}"
         return True
 
     def _take(self, entry: Entry, number: int) -> Reading:
-        kept = self._kept_or_not(entry.cell)
-        ended = self._run(entry.cell, stdout=kept, padding=int(self._rng.integers(_MOST_PADDING)))
+        stdout = self._kept_or_not(entry.cell)
+        ended = self._run(entry.cell, stdout=stdout, padding=int(self._rng.integers(_MOST_PADDING)))
         self._cpu_ns.setdefault(entry.cell, []).append(ended.cpu_ns)
         return Reading(ended.duration_ns, state=dict(_STATE))
 
@@ -371,8 +371,8 @@ class _Measurement:
     def _launch(self, cell: Cell, *, stdout: Path | None = None, padding: int | None = None) -> Launch:
         path, printed = self._paths[cell], str(stdout or "")
         assert path is not None
-        said = str(self._folder / "stderr")
-        return Launch(path, self._words[cell], self._request.timeout_s, stdout=printed, stderr=said, padding=padding)
+        stderr = str(self._folder / "stderr")
+        return Launch(path, self._words[cell], self._request.timeout_s, stdout=printed, stderr=stderr, padding=padding)
 
     def conclude(self) -> None:
         """Note why sampling stopped, how many timed runs were judged, and what ran on after a program's exit."""
@@ -382,10 +382,10 @@ class _Measurement:
             if n:
                 why = self._why_stopped.get(cell, f"{HOW.scope} {HOW.cache}: interrupted, n={n}")
                 cpu_ms = statistics.median(self._cpu_ns[cell]) / 1e6
-                told = f"{why}; processor time of user and system {cpu_ms:.3g} ms in the median"
+                detail = f"{why}; processor time of user and system {cpu_ms:.3g} ms in the median"
                 if judged := self._judged_runs[cell]:
-                    told += f"; outputs of timed runs that were judged too, chosen at random: {judged}"
-                results.append(result_row(cell, "ok", told))
+                    detail += f"; outputs of timed runs that were judged too, chosen at random: {judged}"
+                results.append(result_row(cell, "ok", detail))
         diagnostics = [
             diagnostic_row("info", Source.PROGRAMS, _AFTER.format(after_ns / 1e6), cell.key)
             for cell, after_ns in self._after_ns.items()
@@ -402,5 +402,5 @@ _GROUP_ONLY: Final = (
 )
 
 
-def _failed(found: Failure) -> Failed:
-    return Failed(found.status, found.detail)
+def _failed(failure: Failure) -> Failed:
+    return Failed(failure.status, failure.detail)

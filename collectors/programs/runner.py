@@ -122,11 +122,11 @@ def run(launch: Launch, *, whole_tree: bool = True, tell: Callable[[Waiting], No
             return Ended(problem="start", detail=error.strerror or str(error))
         output.close_theirs()
         tree = _Tree(pid, whole_tree)
-        ended, problem, left = _follow(tree, output, wake, stderr, started + int(launch.timeout_s * 1e9), tell)
+        ended, problem, killed = _follow(tree, output, wake, stderr, started + int(launch.timeout_s * 1e9), tell)
         output.finish()
     after = ended - tree.exited_ns if tree.exited_ns else 0
     code = os.waitstatus_to_exitcode(tree.status)
-    return Ended(ended - started, after, tree.cpu_ns, code, problem or ("keep" if output.failed else ""), output.failed, left)
+    return Ended(ended - started, after, tree.cpu_ns, code, problem or ("keep" if output.failed else ""), output.failed, killed)
 
 
 @contextmanager
@@ -248,8 +248,8 @@ class _Tree:
         cpu_ns: processor time of what was reaped, in ns.
     """
 
-    def __init__(self, pid: int, whole: bool) -> None:
-        self._pid, self.whole = pid, whole
+    def __init__(self, pid: int, whole_tree: bool) -> None:
+        self._pid, self.whole = pid, whole_tree
         self.status, self.exited_ns, self.cpu_ns = int(signal.SIGKILL), 0, 0
 
     def reap(self, now_ns: int) -> bool:
@@ -287,11 +287,11 @@ class _Tree:
 
 def _children() -> list[int]:
     """Return the ids of the children of this process; their own children follow when they have been killed."""
-    found: list[int] = []
+    children: list[int] = []
     for file in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
-            found += map(int, file.read_text().split())
-    return found
+            children += map(int, file.read_text().split())
+    return children
 
 
 def _in_group(group: int) -> list[int]:
@@ -302,13 +302,13 @@ def _in_group(group: int) -> list[int]:
         return []
     if not Path("/proc/self/stat").exists():
         return [group]
-    found = []
+    members = []
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _, its_group = file.read_bytes().rpartition(b")")[2].split()[:3]
             if int(its_group) == group and state not in b"ZX":  # who reaps orphans may do so late, or never
-                found.append(int(file.parent.name))
-    return found
+                members.append(int(file.parent.name))
+    return members
 
 
 def _follow(
@@ -322,8 +322,8 @@ def _follow(
     poll = select.poll()
     poll.register(wake, select.POLLIN)
     poll.register(output.pipe, select.POLLIN)
-    problem, killed_ns, looked_ns, told = "", 0, 0, False
-    left: tuple[str, ...] = ()
+    problem, killed_ns, looked_ns, is_told = "", 0, 0, False
+    killed: tuple[str, ...] = ()
     while True:
         is_group = bool(tree.exited_ns) and not tree.whole
         left_ms = (deadline_ns - time.perf_counter_ns()) / 1e6
@@ -332,7 +332,7 @@ def _follow(
         if wake in ready or problem or is_group:
             _clear(wake)
             if tree.reap(now) or (problem and now > killed_ns + _KILL_S * 1e9):
-                return now, problem, left
+                return now, problem, killed
         if output.pipe in ready and not output.take():
             poll.unregister(output.pipe)
         if problem:
@@ -342,10 +342,10 @@ def _follow(
             _cut(stderr)
             problem = "timeout" if now > deadline_ns else "output" if output.is_too_long else ""
             if problem:
-                killed_ns, left = now, tree.names_left()
+                killed_ns, killed = now, tree.names_left()
                 tree.kill()
-            elif tree.exited_ns and not told and now > tree.exited_ns + _PATIENCE_S * 1e9:
-                told = True
+            elif tree.exited_ns and not is_told and now > tree.exited_ns + _PATIENCE_S * 1e9:
+                is_told = True
                 tell(Waiting(tree.names_left()))
 
 

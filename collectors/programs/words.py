@@ -67,9 +67,9 @@ def parse(text: str, *, shell: bool = False) -> Program:
         words = shlex.split(text)
     except ValueError as error:
         raise Error(f"{one_line(text)}: cannot be split into words ({error}); close its quotes") from error
-    found = _for_a_shell(text)
-    if found:
-        shown = "a line break" if found == "\n" else f"the character {found}"
+    character = _for_a_shell(text)
+    if character:
+        shown = "a line break" if character == "\n" else f"the character {character}"
         raise Error(f"{one_line(text)}: {shown} has a meaning to a shell only; quote it, or give --shell to run a shell")
     if not words or not words[0]:
         raise Error(f"{one_line(text)}: names no program; write for example './solver 2048'")
@@ -85,8 +85,10 @@ def parse_all(texts: Sequence[str], *, shell: bool = False) -> tuple[Program, ..
         Error: there are fewer than two, or one cannot be measured.
     """
     if len(texts) < 2:
-        told = "no program" if not texts else "one program"
-        raise Error(f"versus: {told} to compare; name two or more, each in quotes: warpladder versus './old 2048' './new 2048'")
+        count = "no program" if not texts else "one program"
+        raise Error(
+            f"versus: {count} to compare; name two or more, each in quotes: warpladder versus './old 2048' './new 2048'"
+        )
     return tuple(parse(text, shell=shell) for text in texts)
 
 

@@ -244,10 +244,10 @@ class RankedChild(Child):
                     raise ChildLost(None, "timeout", f"the ranks did not start within {START_TIMEOUT_S:g} s") from None
 
     def where_it_hangs(self) -> str:
-        issued, done = int(self.progress[ISSUED]), [int(number) for number in self.progress[RANKS:]]
-        if done[0] < issued:  # rank 0 hangs itself, and does not see the others' progress
+        issued, finished = int(self.progress[ISSUED]), [int(number) for number in self.progress[RANKS:]]
+        if finished[0] < issued:  # rank 0 hangs itself, and does not see the others' progress
             return "rank 0: "
-        behind = [rank for rank, number in enumerate(done) if number < issued]
+        behind = [rank for rank, number in enumerate(finished) if number < issued]
         return f"{name_ranks(behind)}: " if behind else ""
 
     def why_dead(self) -> tuple[str, str]:
@@ -275,18 +275,20 @@ def why_ended(output: str, ranks: Sequence[Started], exit_code: int | None) -> t
         ranks: host and process id of each rank; MPICH's messages name these.
         exit_code: the launcher's exit code.
     """
-    told = [line.split(MARK, 1)[1] for line in output.splitlines() if MARK in line]
-    if told:
-        status, _, detail = told[0].partition(" ")
+    marked = [line.split(MARK, 1)[1] for line in output.splitlines() if MARK in line]
+    if marked:
+        status, _, detail = marked[0].partition(" ")
         return status, detail
-    process, named = _DEAD_PROCESS.search(output), _DEAD_RANK.search(output)
+    process, dead_rank = _DEAD_PROCESS.search(output), _DEAD_RANK.search(output)
     rank = None
     if process:
         pid, host = int(process[1]), process[2]
-        found = [rank for rank, started in enumerate(ranks) if started.pid == pid]
-        rank = next((rank for rank in found if ranks[rank].host.split(".")[0] == host.split(".")[0]), next(iter(found), None))
-    elif named:
-        rank = int(named[1] or named[2])
+        candidates = [rank for rank, started in enumerate(ranks) if started.pid == pid]
+        rank = next(
+            (rank for rank in candidates if ranks[rank].host.split(".")[0] == host.split(".")[0]), next(iter(candidates), None)
+        )
+    elif dead_rank:
+        rank = int(dead_rank[1] or dead_rank[2])
     by_signal, code = _SIGNAL.search(output), _EXIT_CODE.search(output)
     if by_signal:
         status, text = of_signal(-int(next(filter(None, by_signal.groups()))))

@@ -107,10 +107,10 @@ def answers_of(ranks: Ranks, commands: Sequence[Command]) -> list[Any]:
         return answers
     # A failure counts more than Unavailable, and most if the rank cannot go on.
     _, worst = max(failures.items(), key=lambda item: (item[1].lasting, not item[1].unavailable, -item[0]))
-    detail = f"{name_ranks([rank for rank, found in failures.items() if found == worst])}: {worst.detail}"
+    detail = f"{name_ranks([rank for rank, failure in failures.items() if failure == worst])}: {worst.detail}"
     if worst.unavailable:
         raise Unavailable(detail)
-    raise Failed(worst.status, detail, any(found.lasting for found in failures.values()))
+    raise Failed(worst.status, detail, any(failure.lasting for failure in failures.values()))
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -401,12 +401,12 @@ class RankedBench:
     def _gathered(self, command: Execute) -> Buffers:
         """Assemble the outputs from the rows of all ranks. An output that all ranks have whole must be equal on all."""
         shares: list[Buffers] = self._each(command)
-        for name, whole in self.outputs.items():
+        for name, output in self.outputs.items():
             first: BufferRows = self._rows[0][name]
             for rank, (rows, share) in enumerate(zip(self._rows, shares, strict=True)):
-                if rank and rows[name] == first and not np.array_equal(share[name], whole, equal_nan=True):
+                if rank and rows[name] == first and not np.array_equal(share[name], output, equal_nan=True):
                     raise Failed("wrong_result", f"{name_ranks([rank])}: output {name} is not that of rank 0")
-                rows[name].of(whole)[...] = share[name]
+                rows[name].of(output)[...] = share[name]
         return self.outputs
 
     def place(self, references: Mapping[str, Array]) -> Mapping[str, Array]:

@@ -23,8 +23,8 @@ _THREAD_BITS: Final = 24
 def distinct(values: Int64s) -> Int64s:
     """Return sorted distinct values. `numpy.unique` hashes first, and takes several times longer on millions of times."""
     ordered = np.sort(values)
-    kept: Int64s = ordered[np.concatenate((np.ones(min(len(ordered), 1), bool), ordered[1:] != ordered[:-1]))]
-    return kept
+    values_once: Int64s = ordered[np.concatenate((np.ones(min(len(ordered), 1), bool), ordered[1:] != ordered[:-1]))]
+    return values_once
 
 
 def order(thread: Int64s, start: Int64s, end: Int64s) -> Int64s:
@@ -55,8 +55,8 @@ class Innermost:
         number = np.minimum(np.searchsorted(self._threads, thread), len(self._threads) - 1)
         rank = np.searchsorted(self._times, time, side="right") - 1
         segment = np.searchsorted(self._cuts, self._keys(number, rank), side="right") - 1
-        known = (self._threads[number] == thread) & (rank >= 0) & (segment >= 0)
-        return np.where(known, self._owner[np.maximum(segment, 0)], NONE)
+        is_inside = (self._threads[number] == thread) & (rank >= 0) & (segment >= 0)
+        return np.where(is_inside, self._owner[np.maximum(segment, 0)], NONE)
 
     def _keys(self, thread_number: Int64s, time_rank: Int64s) -> Int64s:
         return thread_number * (len(self._times) + 1) + time_rank
@@ -90,16 +90,16 @@ class ByTime:
 
     def at(self, process: Int64s, time: Int64s) -> Int64s:
         """Return the range for each process and time of a launch; `NONE` if none is open, `SEVERAL` if on several threads."""
-        found = np.full(len(time), NONE)
+        owners = np.full(len(time), NONE)
         for one in distinct(process).tolist():
             first, last = np.searchsorted(self._process, one), np.searchsorted(self._process, one, side="right")
             here = np.flatnonzero(process == one)
             place = first + np.searchsorted(self._time[first:last], time[here], side="right") - 1
             here, place = here[place >= first], place[place >= first]
             alone = self._count[place] == 1
-            found[here[self._count[place] > 1]] = SEVERAL
-            found[here[alone]] = self._innermost.at(self._threads[self._number[place[alone]]], time[here[alone]])
-        return found
+            owners[here[self._count[place] > 1]] = SEVERAL
+            owners[here[alone]] = self._innermost.at(self._threads[self._number[place[alone]]], time[here[alone]])
+        return owners
 
 
 def _joined(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
@@ -210,8 +210,8 @@ def device_time(thread: Int64s, start: Int64s, end: Int64s, launches: LaunchedWo
     # Ranges with the same work (common with nested ranges) share one window.
     width = len(work.start) + 1
     windows, window = np.unique(first[some] * width + last[some], return_inverse=True)
-    for column, found in zip(result[1:], coverage.of_windows(work.start, work.end, *np.divmod(windows, width)), strict=True):
-        column[some] = found[window]
+    for column, values in zip(result[1:], coverage.of_windows(work.start, work.end, *np.divmod(windows, width)), strict=True):
+        column[some] = values[window]
     return result
 
 

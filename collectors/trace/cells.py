@@ -30,11 +30,11 @@ class Cells:
 
     def columns(self) -> dict[str, pa.Array]:
         """Columns of table `ranges`."""
-        named: dict[str, pa.Array] = {
+        columns: dict[str, pa.Array] = {
             name: pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(self._names[name], pa.string()))
             for name, codes in self._codes.items()
         }
-        return {**named, "round": pa.array(self._round.astype(np.int32), mask=self._round < 0)}
+        return {**columns, "round": pa.array(self._round.astype(np.int32), mask=self._round < 0)}
 
     def _fill_ours(self) -> None:
         ranges = self._ranges
@@ -107,9 +107,9 @@ class Cells:
         start, end = self._ranges.start[at], self._ranges.end[at]
         loose = naming.LooseWork(process_of(unclear.thread), unclear.launched, unclear.end - unclear.start)
         shares = naming.unranked(cell, busy, loose.within(process_of(self._ranges.thread[at]), start, end))
-        kept = ~np.isin(cell, list(shares))
-        made = naming.samples(cell[kept], start[kept], (end - start)[kept], busy[kept])
-        numbers = pa.array(made["cell"])
+        ranked = ~np.isin(cell, list(shares))
+        samples = naming.samples(cell[ranked], start[ranked], (end - start)[ranked], busy[ranked])
+        numbers = pa.array(samples["cell"])
         count = len(numbers)
         table = {
             **{
@@ -119,9 +119,9 @@ class Cells:
                 for column in CellName._fields
             },
             **{name: pa.repeat(value, count) for name, value in {**naming.SAME, "gpus": device_count}.items()},
-            "scope": pa.DictionaryArray.from_arrays(pa.array(made["scope"]), pa.array(naming.SCOPES)),
-            "round": made["round"],
-            "duration_ns": made["duration_ns"],
+            "scope": pa.DictionaryArray.from_arrays(pa.array(samples["scope"]), pa.array(naming.SCOPES)),
+            "round": samples["round"],
+            "duration_ns": samples["duration_ns"],
             **{name: pa.nulls(count) for name in naming.UNKNOWN},
         }
         return {

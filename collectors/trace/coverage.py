@@ -34,27 +34,27 @@ def of_windows(start: Int64s, end: Int64s, first: Int64s, last: Int64s) -> tuple
 def _least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
     """Return the minimum of each window, as the minimum of two blocks whose length is a power of two."""
     power_of = np.frexp((last - first).astype(np.float64))[1] - 1
-    found = np.empty(len(first), np.int64)
+    minima = np.empty(len(first), np.int64)
     for power in range(int(power_of.max(initial=_NONE)) + 1):
         block = 1 << power
         windows = np.flatnonzero(power_of == power)
-        found[windows] = np.minimum(values[first[windows]], values[last[windows] - block])
+        minima[windows] = np.minimum(values[first[windows]], values[last[windows] - block])
         values = np.minimum(values[:-block], values[block:])
-    return found
+    return minima
 
 
 def _beside_one_another(start: Int64s, end: Int64s, first: Int64s, count: Int64s) -> Int64s:
     """Return union lengths. Lays out the pieces of a few windows at a time, one window after another."""
     in_order = bool(np.all(start[1:] >= start[:-1]))
-    found = np.empty(len(first), np.int64)
+    lengths = np.empty(len(first), np.int64)
     pairs = np.cumsum(count)
     begin = 0
     while begin < len(first):
-        done = pairs[begin - 1] if begin else 0
-        stop = max(begin + 1, int(np.searchsorted(pairs, done + _PAIRS_AT_ONCE, side="right")))
-        found[begin:stop] = _unions(start, end, first[begin:stop], count[begin:stop], in_order)
+        laid_out = pairs[begin - 1] if begin else 0
+        stop = max(begin + 1, int(np.searchsorted(pairs, laid_out + _PAIRS_AT_ONCE, side="right")))
+        lengths[begin:stop] = _unions(start, end, first[begin:stop], count[begin:stop], in_order)
         begin = stop
-    return found
+    return lengths
 
 
 def _unions(start: Int64s, end: Int64s, first: Int64s, count: Int64s, in_order: bool) -> Int64s:
@@ -103,24 +103,24 @@ def _painted(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
             by.append(piece)
             length.append(min(edges[place + 1], stop) - max(edges[place], begin))
         rest = edges[right] > stop
-        kept = left + (edges[left] < begin)
+        first_free = left + (edges[left] < begin)
         cut = owners[right - 1]
-        edges[kept:right] = [begin, stop] if rest else [begin]
-        owners[kept:right] = [piece, cut] if rest else [piece]
+        edges[first_free:right] = [begin, stop] if rest else [begin]
+        owners[first_free:right] = [piece, cut] if rest else [piece]
     return np.array(under, np.int64), np.array(by, np.int64), np.array(length, np.int64)
 
 
 def _sums_below(keys: Int64s, values: Int64s, until: Int64s, below: Int64s) -> Int64s:
     """For each pair of limits, sum the first `until` values whose key is less than `below`. Uses a wavelet matrix."""
     first, last = np.zeros_like(until), until
-    found = np.zeros(len(until), np.int64)
+    sums = np.zeros(len(until), np.int64)
     for bit in reversed(range(int(max(keys.max(initial=0), below.max(initial=0))).bit_length())):
         low = (keys >> bit & 1) == 0
         count, total = np.zeros(len(keys) + 1, np.int64), np.zeros(len(keys) + 1, np.int64)
         np.cumsum(low, out=count[1:])
         np.cumsum(np.where(low, values, 0), out=total[1:])
         up = (below >> bit & 1) == 1
-        found += np.where(up, total[last] - total[first], 0)
+        sums += np.where(up, total[last] - total[first], 0)
         first, last = (np.where(up, count[-1] + place - count[place], count[place]) for place in (first, last))
         keys, values = np.concatenate((keys[low], keys[~low])), np.concatenate((values[low], values[~low]))
-    return found
+    return sums

@@ -219,9 +219,9 @@ class DeviceWork:
         )
         for batch in self._report.batches(COPY, integers):
             batch = _with_times(batch, "copies", self._notes)
-            known = np.isin(_numbers(batch, "copyKind"), list(_COPY_KINDS))
-            self._notes.count("warning", Source.COPIES, "{} copies of an unknown kind are left out", int((~known).sum()))
-            batch = batch.filter(pa.array(known))
+            is_known = np.isin(_numbers(batch, "copyKind"), list(_COPY_KINDS))
+            self._notes.count("warning", Source.COPIES, "{} copies of an unknown kind are left out", int((~is_known).sum()))
+            batch = batch.filter(pa.array(is_known))
             yield pa.table(
                 {
                     **self._common(batch, "copies", ~np.isin(_numbers(batch, "copyKind"), _MIGRATIONS)),
@@ -256,10 +256,10 @@ class DeviceWork:
         process, correlation = _numbers(batch, "globalPid"), _correlations(batch)
         device = np.clip(_numbers(batch, "deviceId"), -(1 << 31), (1 << 31) - 1)
         launch = self._launch = self._calls.find(process >> 24, correlation)
-        found = launch >= 0
+        has_call = launch >= 0
         inside = np.full(len(batch), NONE, np.int32)
-        inside[found] = self._calls.range[launch[found]]
-        alone = np.flatnonzero(found & (inside < 0))
+        inside[has_call] = self._calls.range[launch[has_call]]
+        alone = np.flatnonzero(has_call & (inside < 0))
         by_time = np.full(len(batch), NONE, np.int32)
         by_time[alone] = self._by_time.at(self._calls.thread[launch[alone]] >> 24, self._calls.start[launch[alone]])
         own, other, unclear = (np.flatnonzero(chosen) for chosen in (inside >= 0, by_time >= 0, by_time == SEVERAL))
@@ -270,7 +270,7 @@ class DeviceWork:
         self._notes.count("warning", Source.ATTRIBUTION, UNCLEAR, len(unclear))
         launched = np.ones(len(batch), bool) if launched is None else launched
         rows, with_call = self.launches_of.get(what, (0, 0))
-        self.launches_of[what] = rows + int(launched.sum()), with_call + int((launched & found).sum())
+        self.launches_of[what] = rows + int(launched.sum()), with_call + int((launched & has_call).sum())
         for counted in pa.array(process_of(process) << 32 | (device & 0xFFFF_FFFF)).value_counts().to_pylist():
             pair = counted["values"] >> 32, counted["values"] & 0xFFFF_FFFF
             self.devices[pair] = self.devices.get(pair, 0) + counted["counts"]

@@ -31,8 +31,8 @@ class Notes:
 
     def warnings(self) -> list[str]:
         """Return the warnings and errors, one line each, the profiler's own messages last. Complete after `finish`."""
-        found = [row for row in self.rows if row["severity"] != "info"]
-        return [f"{row['severity']}: {row['text']}" for row in sorted(found, key=lambda row: row["source"] == Source.NSYS)]
+        serious = [row for row in self.rows if row["severity"] != "info"]
+        return [f"{row['severity']}: {row['text']}" for row in sorted(serious, key=lambda row: row["source"] == Source.NSYS)]
 
 
 def date_of_file(path: Path, notes: Notes) -> datetime:

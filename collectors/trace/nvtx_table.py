@@ -20,13 +20,13 @@ _STYLES: Final = dict(zip((59, 60), schema.RANGE_STYLES, strict=True))
 _DOMAIN_CREATED: Final = 75
 _FAR: Final = 1 << 62
 
-_KEPT: Final = ("thread", "start", "end", "text", "domain", "style")
+_FIELDS: Final = ("thread", "start", "end", "text", "domain", "style")
 _INTEGERS: Final = ("start", "end", "eventType", "globalTid", "textId", "domainId")
 
 
 def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
     """Read all push/pop and start/end ranges. Notes if there is none, or if some were never closed."""
-    columns: dict[str, list[Int64s]] = {name: [np.empty(0, np.int64)] for name in _KEPT}
+    columns: dict[str, list[Int64s]] = {name: [np.empty(0, np.int64)] for name in _FIELDS}
     closed = [np.empty(0, bool)]
     texts: dict[str, int] = {}
     domains: dict[tuple[int, int], str] = {}
@@ -36,14 +36,14 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
         for index in np.flatnonzero(kind == _DOMAIN_CREATED).tolist():
             process = int(process_of(np.array(batch.column("globalTid")[index].as_py() or 0)))
             domains[process, batch.column("domainId")[index].as_py() or 0] = message[index].as_py()
-        wanted = np.isin(kind, list(_STYLES))
-        usable = wanted & batch.column("start").is_valid().to_numpy(zero_copy_only=False)
+        is_range = np.isin(kind, list(_STYLES))
+        usable = is_range & batch.column("start").is_valid().to_numpy(zero_copy_only=False)
         start, end = (batch.column(name).fill_null(0).to_numpy() for name in ("start", "end"))
         ended = batch.column("end").is_valid().to_numpy(zero_copy_only=False)
         backwards = usable & ended & (end < start)
         usable &= ~backwards
         notes.count("warning", Source.NVTX, "{} NVTX ranges without a start, or that end before they start, are left out",
-                    int(wanted.sum() - usable.sum()))  # fmt: skip
+                    int(is_range.sum() - usable.sum()))  # fmt: skip
         encoded = as_dictionary(message.filter(pa.array(usable)))
         codes = np.array([texts.setdefault(text, len(texts)) for text in encoded.dictionary.to_pylist()], dtype=np.int64)
         columns["text"].append(codes[encoded.indices.to_numpy()] if len(codes) else np.empty(0, np.int64))
@@ -53,7 +53,7 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
         columns["start"].append(np.clip(start[usable], -_FAR, _FAR - 1))
         columns["end"].append(np.where(ended, np.minimum(end, _FAR - 1), _FAR)[usable])
         closed.append(ended[usable])
-    thread, start, end, text, domain, style = (np.concatenate(columns[name]) for name in _KEPT)
+    thread, start, end, text, domain, style = (np.concatenate(columns[name]) for name in _FIELDS)
     sorting = attribution.order(thread, start, end)
     thread, start, end = thread[sorting], start[sorting], end[sorting]
     ended = np.concatenate(closed)[sorting]
@@ -100,8 +100,8 @@ def range_rows(
         cells: columns workload, variant, config, case, scope and round; null for a range that measures no cell.
         at_once: rows per piece.
     """
-    found = attribution.device_time(ranges.thread, ranges.start, ranges.end, own)
-    idle = found.items == 0
+    device_time = attribution.device_time(ranges.thread, ranges.start, ranges.end, own)
+    idle = device_time.items == 0
     number = np.arange(len(ranges))
     table = pa.table(
         {
@@ -115,9 +115,9 @@ def range_rows(
             "style": pa.DictionaryArray.from_arrays(pa.array(ranges.style), pa.array(schema.RANGE_STYLES, pa.string())),
             "start_ns": ranges.start,
             "end_ns": pa.array(ranges.end, mask=~ranges.closed),
-            "gpu_start_ns": pa.array(found.start, mask=idle),
-            "gpu_end_ns": pa.array(found.end, mask=idle),
-            "gpu_busy_ns": pa.array(found.busy, mask=idle),
+            "gpu_start_ns": pa.array(device_time.start, mask=idle),
+            "gpu_end_ns": pa.array(device_time.end, mask=idle),
+            "gpu_busy_ns": pa.array(device_time.busy, mask=idle),
             **_with_by_time(ranges, own, by_time),
             **cells,
         }

@@ -67,11 +67,11 @@ class Report(ABC):
             ReportError: the file is damaged.
         """
         present = self.columns.get(table, frozenset())
-        wanted = ([name for name in integers if name in present], [name for name in texts if name in present])
-        if not any(wanted):
+        columns = ([name for name in integers if name in present], [name for name in texts if name in present])
+        if not any(columns):
             return
-        with closing(self._read_ahead(table, self._read(table, *wanted))) as found:
-            for batch in found:
+        with closing(self._read_ahead(table, self._read(table, *columns))) as batches:
+            for batch in batches:
                 arrays = [
                     pc.cast(batch.column(name), pa.int64(), safe=False) if name in present else pa.nulls(len(batch), pa.int64())
                     for name in integers
@@ -84,13 +84,13 @@ class Report(ABC):
 
     def rows(self, table: str, integers: Sequence[str], texts: Sequence[str] = (), limit: int = 10_000) -> list[dict[str, Any]]:
         """Return the first `limit` rows of a small table."""
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         with closing(self.batches(table, integers, texts)) as batches:
             for batch in batches:
-                found += batch.slice(0, limit - len(found)).to_pylist()
-                if len(found) >= limit:
+                rows += batch.slice(0, limit - len(rows)).to_pylist()
+                if len(rows) >= limit:
                     break
-        return found
+        return rows
 
     def _read_ahead(self, table: str, batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
         """Yield the same batches, and read the next one while the caller works on the last one.

@@ -36,21 +36,21 @@ def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
     table = pa.concat_tables(ranges)
     inner = table.filter(_matching(table["text"], f"^{EXECUTIONS_TEXT.pattern}$"))
     of_device = ["gpu_start_ns", "gpu_end_ns", "gpu_busy_ns"]
-    found = inner.select(["parent_id", "text", "start_ns", "round", *_CELL]).to_pandas()
+    timed = inner.select(["parent_id", "text", "start_ns", "round", *_CELL]).to_pandas()
     for column in of_device:
-        found[column] = pc.coalesce(inner[f"time_{column}"], inner[column]).to_pandas()
-    found = found.dropna(subset=["round", "gpu_busy_ns", "variant"])
+        timed[column] = pc.coalesce(inner[f"time_{column}"], inner[column]).to_pandas()
+    timed = timed.dropna(subset=["round", "gpu_busy_ns", "variant"])
     around = table.filter(pc.is_in(table["range_id"], inner["parent_id"].unique()))
     texts = dict(zip(around["range_id"].to_pylist(), around["text"].to_pylist(), strict=True))
-    sample = [SAMPLE_TEXT.fullmatch(texts.get(parent) or "") for parent in found["parent_id"]]
-    found = found.assign(
-        cache=pd.Series([match["cache"] if match else None for match in sample], index=found.index, dtype="str"),
+    sample = [SAMPLE_TEXT.fullmatch(texts.get(parent) or "") for parent in timed["parent_id"]]
+    timed = timed.assign(
+        cache=pd.Series([match["cache"] if match else None for match in sample], index=timed.index, dtype="str"),
         twin=[int(match is not None and match["mark"] == TWIN) for match in sample],
-        executions=[int(EXECUTIONS_TEXT.fullmatch(text)["executions"]) for text in found["text"]],  # type: ignore[index]
+        executions=[int(EXECUTIONS_TEXT.fullmatch(text)["executions"]) for text in timed["text"]],  # type: ignore[index]
     ).dropna(subset=["cache"])
-    span = found["gpu_end_ns"] - found["gpu_start_ns"]
-    found["device_ns"] = np.where(found["cache"] == "cold", span, found["gpu_busy_ns"])
-    sums = found.groupby([*KEY, "parent_id"], as_index=False)[["device_ns", "executions"]].sum()
+    span = timed["gpu_end_ns"] - timed["gpu_start_ns"]
+    timed["device_ns"] = np.where(timed["cache"] == "cold", span, timed["gpu_busy_ns"])
+    sums = timed.groupby([*KEY, "parent_id"], as_index=False)[["device_ns", "executions"]].sum()
     last = sums.sort_values("parent_id").drop_duplicates(KEY, keep="last")
     duration_ns = (last["device_ns"] / last["executions"]).round().clip(lower=1).astype(np.int64)
     found_samples: pd.DataFrame = last[KEY].assign(duration_ns=duration_ns).astype({"round": np.int32, "twin": np.int8})
@@ -78,10 +78,10 @@ def retimed(samples: pd.DataFrame, traced: pd.DataFrame) -> tuple[pd.DataFrame, 
     on_device = (samples["scope"] == "device").to_numpy()
     joined = samples[on_device].merge(traced, on=KEY, how="left", suffixes=("", "_traced"))
     lost = joined["duration_ns_traced"].isna()
-    kept = joined[~lost]
-    rows = list(_lost_rows(joined[lost])) + _agreement_rows(kept)
-    kept = kept.assign(duration_ns=kept["duration_ns_traced"].astype(np.int64)).drop(columns="duration_ns_traced")
-    return pd.concat([kept, samples[~on_device]], ignore_index=True), rows
+    matched = joined[~lost]
+    rows = list(_lost_rows(joined[lost])) + _agreement_rows(matched)
+    matched = matched.assign(duration_ns=matched["duration_ns_traced"].astype(np.int64)).drop(columns="duration_ns_traced")
+    return pd.concat([matched, samples[~on_device]], ignore_index=True), rows
 
 
 def _lost_rows(lost: pd.DataFrame) -> list[dict[str, Any]]:

@@ -42,10 +42,10 @@ class Strings:
         encoded = ids.fill_null(-1).dictionary_encode()
         distinct = encoded.dictionary.to_numpy()
         at = np.searchsorted(self._ids, distinct)
-        known = at < len(self._ids)
-        known[known] = self._ids[at[known]] == distinct[known]
+        is_known = at < len(self._ids)
+        is_known[is_known] = self._ids[at[is_known]] == distinct[is_known]
         place = np.zeros(len(distinct), np.int64)
-        place[known] = self._places[at[known]]
+        place[is_known] = self._places[at[is_known]]
         used, number = np.unique(place, return_inverse=True)
         texts = self._values.take(pa.array(used)).combine_chunks()
         if isinstance(texts, pa.ChunkedArray):

@@ -86,23 +86,23 @@ def _write_ranges(
 ) -> list[pa.Table]:
     """Write the rows of `ranges`. Returns them in pieces."""
     cells = Cells(ranges)
-    named = cells.name(naming, workload) if naming else 0
+    cell_count = cells.name(naming, workload) if naming else 0
     own, by_time, unclear = work.launches()
     pieces = range_rows(ranges, own, by_time, cells.columns(), BATCH_ROWS)
     _append(writer, "ranges", pieces)
-    if naming and not named:
+    if naming and not cell_count:
         notes.add(
             "warning",
             Source.VARIANT_FROM,
             f"no NVTX range matches {naming.expression}, so no variant is compared",
         )
-    if named:
+    if cell_count:
         gpu_end, busy = (_with_work_by_time(pieces, name) for name in ("gpu_end_ns", "gpu_busy_ns"))
         notes.count("warning", Source.VARIANT_FROM, ENDED_EARLY, cells.ended_before_their_work(gpu_end))
         gpus = max(1, min(len({ordinal for _, ordinal in work.devices}), 1 << 14))
         for table, rows in cells.tables(busy, unclear, gpus).items():
             writer.append(table, rows)
-        notes.count("info", Source.VARIANT_FROM, TAKEN, named)
+        notes.count("info", Source.VARIANT_FROM, TAKEN, cell_count)
     return pieces
 
 

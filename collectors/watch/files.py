@@ -12,25 +12,25 @@ from warpladder.workloads.sources import include_folders
 
 def python_files(files: Sequence[Path]) -> set[Path]:
     """The user's files and the modules beside them that they import, whether or not they are there. Nothing is imported."""
-    found: set[Path] = set()
+    visited: set[Path] = set()
     todo = [(file, file.parent) for file in files]
     while todo:
         file, folder = todo.pop()
-        if file not in found:
-            found.add(file)
+        if file not in visited:
+            visited.add(file)
             text = parsed(str(file))
             todo += [(each, folder) for each in _imports(text.tree, file, folder)] if text else []
-    return found
+    return visited
 
 
 def kernel_files(workloads: Sequence[Workload]) -> set[Path]:
     """The kernel sources of the variants, and what they include, whether or not they are there."""
-    found: set[Path] = set()
+    sources: set[Path] = set()
     for each in (variant for workload in workloads for variant in workload.variants):
         if isinstance(each, CudaVariant) and each.source_file:
             folders = [Path(folder) for folder in include_folders(each.options, each.source_file)]
-            found |= source_text.files_of(each.source_file.resolve(), folders)
-    return found
+            sources |= source_text.files_of(each.source_file.resolve(), folders)
+    return sources
 
 
 def _imports(tree: ast.Module, file: Path, folder: Path) -> Iterator[Path]:

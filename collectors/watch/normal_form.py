@@ -32,12 +32,12 @@ def of_python(node: Any, left_out: Collection[ast.AST] = (), kernels: Collection
         left_out: nodes within it that do not count.
         kernels: sources of kernels; a text of the tree that is a part of one does not count.
     """
-    said: list[str] = []
+    pieces: list[str] = []
     todo: list[Any] = [node]
     while todo:
         each = todo.pop()
         if isinstance(each, _Said):
-            said.append(each)
+            pieces.append(each)
         elif isinstance(each, list):
             inner = [part for item in each if item not in left_out for part in (item, _Said(", "))]
             todo += [_Said("]"), *reversed(inner), _Said("[")]
@@ -46,8 +46,8 @@ def of_python(node: Any, left_out: Collection[ast.AST] = (), kernels: Collection
             todo += [_Said(")"), *reversed(parts), _Said(f"{type(each).__name__}(")]
         else:
             is_text = isinstance(each, str) and ("\n" in each or (" " in each and len(each) >= _LONG_TEXT))  # and no name
-            said.append("a kernel" if is_text and any(each in kernel for kernel in kernels) else repr(each))
-    return "".join(said)
+            pieces.append("a kernel" if is_text and any(each in kernel for kernel in kernels) else repr(each))
+    return "".join(pieces)
 
 
 def _fields(node: ast.AST, left_out: Collection[ast.AST]) -> Iterator[tuple[str, Any]]:

@@ -44,14 +44,14 @@ class Saves:
             needed: files that an editor removes for a moment only.
             ended: whether to wait no longer.
         """
-        before, now, since = self._marks, _marks(self._marks), time.monotonic()
+        before, now, last_change_s = self._marks, _marks(self._marks), time.monotonic()
         while not ended():
             time.sleep(_QUIET_S / 5)
             new = _marks(now)
             if new != now:
-                now, since = new, time.monotonic()
+                now, last_change_s = new, time.monotonic()
             missing = any(new.get(file) is None for file in needed)
-            if time.monotonic() - since >= (_MISSING_S if missing else _QUIET_S):
+            if time.monotonic() - last_change_s >= (_MISSING_S if missing else _QUIET_S):
                 break
         self._marks = now
         return [file for file in now if now[file] != before.get(file)]
@@ -59,11 +59,11 @@ class Saves:
 
 def _marks(files: Collection[Path]) -> _Marks:
     """Time of the last change in nanoseconds, size in bytes and number of each file; None for one that is not there."""
-    found: _Marks = {}
+    marks: _Marks = {}
     for file in files:
         try:
             status = file.stat()
-            found[file] = (status.st_mtime_ns, status.st_size, status.st_ino)
+            marks[file] = (status.st_mtime_ns, status.st_size, status.st_ino)
         except (OSError, ValueError):
-            found[file] = None
-    return found
+            marks[file] = None
+    return marks

@@ -96,14 +96,14 @@ def take(files: Sequence[Path], workloads: Sequence[Workload]) -> Snapshot:
 def changed(before: Snapshot, now: Snapshot) -> Change:
     """What differs. New variants count as changed."""
     rest = [name for name in {**before.rest, **now.rest} if before.rest.get(name) != now.rest.get(name)]
-    variants = [key for key, found in now.variants.items() if before.variants.get(key) != found]
+    variants = [key for key, digest_now in now.variants.items() if before.variants.get(key) != digest_now]
     return Change(tuple(variants), tuple(rest), tuple(key for key in before.variants if key not in now.variants))
 
 
 def _take(reach: Reach, thing: Variant | Workload) -> Reach:
     """Take the user's code that a variant runs, or the inputs, the reference and the buffers of a workload."""
-    given = [getattr(thing, each.name) for each in fields(thing)]
-    for each in (*given, *getattr(thing, "functions", ())):
+    values = [getattr(thing, each.name) for each in fields(thing)]
+    for each in (*values, *getattr(thing, "functions", ())):
         if callable(each):
             reach.take(each)
     if (at := getattr(thing, "declared_at", None)) and (file := parsed(at[0])) and (statement := file.at(at[1])):
@@ -180,25 +180,25 @@ def _declares(file: ParsedFile, statement: ast.stmt, namespace: Mapping[str, Any
 
 def _declared(variant: Variant) -> list[str]:
     """What a variant says of itself, apart from its functions, and its kernels."""
-    told = {each.name: getattr(variant, each.name) for each in fields(variant) if each.name not in _NOT_MEASURED}
+    values = {each.name: getattr(variant, each.name) for each in fields(variant) if each.name not in _NOT_MEASURED}
     kernels = of_cpp(variant.source_text) if isinstance(variant, CudaVariant) else ""
     return [
         variant.kind,
         kernels,
-        *(_ADDRESS.sub("", f"{name}={value!r}") for name, value in told.items() if not callable(value)),
+        *(_ADDRESS.sub("", f"{name}={value!r}") for name, value in values.items() if not callable(value)),
     ]
 
 
 def _problems(workloads: Sequence[Workload]) -> dict[str, str]:
     """What a workload says of itself, apart from its functions."""
-    found = {}
+    digests = {}
     for workload in workloads:
-        found[f"the cases of {workload.name}"] = digest(
+        digests[f"the cases of {workload.name}"] = digest(
             *(_ADDRESS.sub("", repr(each)) for each in (workload.cases, workload.axes))
         )
-        found[f"the tolerance of {workload.name}"] = digest(repr(sorted(workload.tolerance.items())))
-        found[f"the baseline of {workload.name}"] = digest(workload.baseline, workload.host_baseline)
-    return found
+        digests[f"the tolerance of {workload.name}"] = digest(repr(sorted(workload.tolerance.items())))
+        digests[f"the baseline of {workload.name}"] = digest(workload.baseline, workload.host_baseline)
+    return digests
 
 
 def listed(names: Sequence[str]) -> str:
