@@ -74,8 +74,8 @@ FAULTS: Final = (
     Fault(
         "a call that waits inside is not told",
         "collectors",
-        "if 2 * count >= self.taken[cell]",
-        "if count > self.taken[cell]",
+        "if 2 * count >= self.sample_counts[cell]",
+        "if count > self.sample_counts[cell]",
         _CORE,
     ),
     Fault("skipped repeats are not found", "collectors", "- limits.COLD_START_NS > both", "* 0 > both", _CORE),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from warpladder.collectors.choice import SINGLE_LAUNCH
 from warpladder.collectors.core.bench import Bench, MakeBench
-from warpladder.collectors.core.collector import Capture, Collector, Description, NoCapture, Told
+from warpladder.collectors.core.collector import Capture, Collector, Description, JobProgress, NoCapture
 from warpladder.collectors.core.plan import Plan
 from warpladder.data.names import Source, found_by_size
 from warpladder.data.store import RunWriter, conform
@@ -95,7 +95,9 @@ def _profiler_range() -> Capture:
     return ProfilerRange()
 
 
-def _compile_ahead(plan: Plan, report: Told, check: Callable[[], object], *, on_gpu: bool, libraries: bool = True) -> None:
+def _compile_ahead(
+    plan: Plan, report: JobProgress, check: Callable[[], object], *, on_gpu: bool, libraries: bool = True
+) -> None:
     from warpladder.collectors.cuda import compile_ahead
 
     architectures: Sequence[str] = ()

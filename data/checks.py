@@ -46,14 +46,14 @@ class Checker:
     def __init__(self) -> None:
         self._rows = 0
         self._pieces: list[pa.Table] = []
-        self._known: dict[str, pa.Table] = {}
+        self._tables: dict[str, pa.Table] = {}
         self._ranges: _Numbers | None = None
 
     def piece(self, table: Table, rows: pa.Table) -> Problem | None:
         """The first problem of some rows of a table. The rows have all its columns; texts may be dictionaries."""
-        found = first_problem(table, rows) or self._strangers(table, rows)
-        if found is not None:
-            return found._replace(row=None if found.row is None else found.row + self._rows)
+        problem = first_problem(table, rows) or self._strangers(table, rows)
+        if problem is not None:
+            return problem._replace(row=None if problem.row is None else problem.row + self._rows)
         self._rows += len(rows)
         together = [name for name in rows.column_names if name in _needed(table)]
         if together:
@@ -62,19 +62,19 @@ class Checker:
 
     def end(self, table: Table) -> Problem | None:
         """The first problem of a table as a whole: duplicate keys, references to missing rows, parents that form a circle."""
-        whole = pa.concat_tables(self._pieces, promote_options="permissive").unify_dictionaries() if self._pieces else None
+        rows = pa.concat_tables(self._pieces, promote_options="permissive").unify_dictionaries() if self._pieces else None
         self._rows, self._pieces = 0, []
-        if whole is None:
+        if rows is None:
             return None
-        self._known[table.name] = whole
+        self._tables[table.name] = rows
         if table is schema.RANGES:
-            self._ranges = _Numbers(_int64s(whole["range_id"]))
-        if found := _duplicate(table, whole):
-            return found
+            self._ranges = _Numbers(_int64s(rows["range_id"]))
+        if problem := _duplicate(table, rows):
+            return problem
         if table is schema.RANGES:
             assert self._ranges is not None
-            return _bad_parent(whole, self._ranges)
-        return self._unknown(table, whole)
+            return _bad_parent(rows, self._ranges)
+        return self._unknown(table, rows)
 
     def _strangers(self, table: Table, rows: pa.Table) -> Problem | None:
         """Device work whose range is missing."""
@@ -88,23 +88,23 @@ class Checker:
                     return Problem(column, int(unknown[0]), f"is {ids[unknown[0]]}, and no range has that id")
         return None
 
-    def _unknown(self, table: Table, whole: pa.Table) -> Problem | None:
+    def _unknown(self, table: Table, rows: pa.Table) -> Problem | None:
         """A row of a variant or a case that the run does not have."""
         for name in ("variants", "cases") if table.name in ("results", "samples", "counters") else ():
             key = list(schema.TABLES[name].key)
-            named = _distinct(whole, key)
-            there = set(_distinct(self._known[name], key)) if name in self._known else set()
-            if strangers := [values for values in named if values not in there]:
+            references = _distinct(rows, key)
+            there = set(_distinct(self._tables[name], key)) if name in self._tables else set()
+            if strangers := [values for values in references if values not in there]:
                 what = " / ".join(map(str, strangers[0]))
-                return Problem(key[-1], named[strangers[0]], f"is {_quoted(what)}, and table {name} has no such row")
+                return Problem(key[-1], references[strangers[0]], f"is {_quoted(what)}, and table {name} has no such row")
         return None
 
 
 def first_problem(table: Table, rows: pa.Table) -> Problem | None:
     """The first problem that a single row has by itself."""
     for column in table.columns:
-        if found := _of_column(column, rows[column.name]):
-            return found
+        if problem := _of_column(column, rows[column.name]):
+            return problem
     for start, end in table.spans:
         early = pc.less(rows[end], rows[start])
         if pc.any(early).as_py():
@@ -120,7 +120,7 @@ def _of_column(column: Column, values: pa.ChunkedArray) -> Problem | None:
         return Problem(column.name, _first(pc.is_null(values)), "is null, and may not be")
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return _of_numbers(column, values)
-    if column.values or column.json_object or column.named:
+    if column.values or column.json_object or column.not_empty:
         return _of_texts(column, values)
     return None
 
@@ -175,7 +175,7 @@ def _of_texts(column: Column, values: pa.ChunkedArray) -> Problem | None:
             continue
         if column.values and text not in column.values:
             what = f"is {_quoted(text)}, and has to be one of {', '.join(column.values)}"
-        elif column.named and not text:
+        elif column.not_empty and not text:
             what = "is empty, and has to name something"
         elif column.json_object and text and not _is_object(text):
             what = f"is {_quoted(text)}, and has to be a JSON object whose numbers are finite"
@@ -188,8 +188,10 @@ def _of_texts(column: Column, values: pa.ChunkedArray) -> Problem | None:
 def _is_object(text: str) -> bool:
     """Whether it is a JSON object whose numbers fit a float64."""
     try:
-        found = json.loads(text)
-        return isinstance(found, dict) and all(math.isfinite(each) for each in found.values() if isinstance(each, int | float))
+        content = json.loads(text)
+        return isinstance(content, dict) and all(
+            math.isfinite(each) for each in content.values() if isinstance(each, int | float)
+        )
     except (ValueError, OverflowError, RecursionError):
         return False
 
@@ -199,10 +201,10 @@ def _needed(table: Table) -> frozenset[str]:
     return frozenset({*table.key, "parent_id", "depth"} if table is schema.RANGES else table.key)
 
 
-def _duplicate(table: Table, whole: pa.Table) -> Problem | None:
+def _duplicate(table: Table, rows: pa.Table) -> Problem | None:
     if not table.key:
         return None
-    codes = _codes(whole, table.key)
+    codes = _codes(rows, table.key)
     ordered = np.sort(codes)
     if not (ordered[1:] == ordered[:-1]).any():
         return None
@@ -210,7 +212,7 @@ def _duplicate(table: Table, whole: pa.Table) -> Problem | None:
     again = order[1:][codes[order[1:]] == codes[order[:-1]]]
     row = int(again.min())
     first = int(np.flatnonzero(codes == codes[row])[0])
-    key = ", ".join(f"{name}={_quoted(str(whole[name][row]))}" for name in table.key)
+    key = ", ".join(f"{name}={_quoted(str(rows[name][row]))}" for name in table.key)
     return Problem(" + ".join(table.key), row, f"is the key of a row, and row {first + 1:,} has the same: {key}")
 
 
@@ -250,8 +252,8 @@ def _numbered(values: pa.ChunkedArray) -> tuple[Int64s, int]:
 def _distinct(rows: pa.Table, names: Sequence[str]) -> dict[tuple[Any, ...], int]:
     """The distinct rows of some columns, each with the place of its first occurrence."""
     _, first = np.unique(_codes(rows, names), return_index=True)
-    found = rows.select(list(names)).take(pa.array(first))
-    values = zip(*(found[name].to_pylist() for name in names), strict=True)
+    distinct_rows = rows.select(list(names)).take(pa.array(first))
+    values = zip(*(distinct_rows[name].to_pylist() for name in names), strict=True)
     return dict(zip(values, first.tolist(), strict=True))
 
 
@@ -270,19 +272,19 @@ class _Numbers:
         else:
             self._table = np.argsort(ids, kind="stable")
 
-    def places(self, wanted: Int64s) -> Int64s:
+    def places(self, numbers: Int64s) -> Int64s:
         """Place of each wanted number; -1 where it is not there."""
         if self._dense:
             # Bounds are compared before they are subtracted, which may overflow.
-            inside = (wanted >= self.first) & (wanted < self.first + len(self._table))
-            return np.where(inside, self._table[np.where(inside, wanted - self.first, 0)], -1)
-        at = np.minimum(np.searchsorted(self._ids, wanted, sorter=self._table), len(self._ids) - 1)
-        return np.where(self._ids[self._table[at]] == wanted, self._table[at], -1)
+            inside = (numbers >= self.first) & (numbers < self.first + len(self._table))
+            return np.where(inside, self._table[np.where(inside, numbers - self.first, 0)], -1)
+        at = np.minimum(np.searchsorted(self._ids, numbers, sorter=self._table), len(self._ids) - 1)
+        return np.where(self._ids[self._table[at]] == numbers, self._table[at], -1)
 
 
-def _bad_parent(whole: pa.Table, ranges: _Numbers) -> Problem | None:
+def _bad_parent(rows: pa.Table, ranges: _Numbers) -> Problem | None:
     """A parent that is missing, or not one level above. If every parent is one level above, parents cannot form a circle."""
-    parents, depth, ids = whole["parent_id"], _int64s(whole["depth"]), _int64s(whole["range_id"])
+    parents, depth, ids = rows["parent_id"], _int64s(rows["depth"]), _int64s(rows["range_id"])
     outermost = pc.is_null(parents).to_numpy()
     above = _int64s(parents, null=ranges.first)
     place = np.where(outermost, -1, ranges.places(above))
@@ -293,11 +295,11 @@ def _bad_parent(whole: pa.Table, ranges: _Numbers) -> Problem | None:
          "the parents form a circle, or one of them is wrong"),
         (outermost & (depth != 0), "is null, which says that nothing is around it, and its depth is {depth}"),
     ):  # fmt: skip
-        rows = np.flatnonzero(wrong)
-        if len(rows):
-            row = int(rows[0])
-            said = text.format(parent=above[row], above=depth[place[row]], depth=depth[row])
-            return Problem("parent_id", row, f"of range {ids[row]} {said}")
+        places = np.flatnonzero(wrong)
+        if len(places):
+            row = int(places[0])
+            detail = text.format(parent=above[row], above=depth[place[row]], depth=depth[row])
+            return Problem("parent_id", row, f"of range {ids[row]} {detail}")
     return None
 
 

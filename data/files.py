@@ -12,8 +12,8 @@ from warpladder.installation import IS_CHECKOUT, ROOT
 
 def _user_data() -> Path:
     """Folder of a user's own data by the XDG Base Directory Specification: `$XDG_DATA_HOME`, or `~/.local/share`."""
-    named = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return named if named.is_absolute() else Path.home() / ".local" / "share"
+    folder = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return folder if folder.is_absolute() else Path.home() / ".local" / "share"
 
 
 #: The runs that ship with the project.
@@ -35,8 +35,8 @@ def one_line(text: str) -> str:
     """
     if text.isprintable():
         return text
-    known = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in known)
+    printable = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in printable)
 
 
 def state_of(folder: Path) -> Hashable:

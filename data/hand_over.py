@@ -18,5 +18,5 @@ def text_of(zero_copy: bool, interface: str) -> str:
 
 def of_detail(detail: str) -> tuple[bool, str] | None:
     """Whether the hand-over was zero-copy, and its interface; None where the detail does not tell."""
-    found = _TEXT.search(detail)
-    return (found[1] == "zero-copy", found[2]) if found else None
+    match = _TEXT.search(detail)
+    return (match[1] == "zero-copy", match[2]) if match else None

@@ -74,7 +74,7 @@ HOST_COPY_BYTES: Final = 1 << 28
 #: Shares of reads that differ by no more than this are one mix.
 _SAME_MIX: Final = 0.005
 _NS_PER_US: Final = 1000.0
-#: In the names that `Memory.named` gives by curves.
+#: In the names that `Memory.ceiling_names` gives by curves.
 BY_SIZE: Final = " by size"
 
 
@@ -146,13 +146,13 @@ class Memory:
             return np.asarray(total * np.interp(share, self.shares, self.ns_per_byte))
         times = np.array([curve.time_ns(total) for curve in self.curves])
         places = np.interp(share, self.shares, range(len(self.shares)))
-        known = np.nan_to_num(places)
-        lower = np.floor(known).astype(int)
+        position = np.nan_to_num(places)
+        lower = np.floor(position).astype(int)
         upper = np.minimum(lower + 1, len(self.shares) - 1)
         first, second = (np.take_along_axis(times, each[np.newaxis], axis=0)[0] for each in (lower, upper))
         return np.asarray(first + (places - lower) * (second - first))
 
-    def named(self, read: npt.ArrayLike, written: npt.ArrayLike) -> npt.NDArray[np.object_]:
+    def ceiling_names(self, read: npt.ArrayLike, written: npt.ArrayLike) -> npt.NDArray[np.object_]:
         """The ceilings that `time_ns` comes from.
 
         `device_copy`, or `device_copy and device_2_to_1` between two mixes; by curves `device_copy by size (cold)`.
@@ -194,12 +194,12 @@ def host_memory(ceilings: Mapping[str, float]) -> Memory:
 
 def _with_curves(memory: Memory, ceilings: Mapping[str, float], cache: str) -> Memory:
     """The memory with the times by size of each of its mixes, where all of them were measured."""
-    found: dict[str, dict[int, float]] = {name: {} for name in memory.names}
+    times_by_mix: dict[str, dict[int, float]] = {name: {} for name in memory.names}
     for name, value in ceilings.items():
         of = found_by_size(name)
-        if of and of[0] in found and of[1] == cache and value > 0:
-            found[of[0]][of[2]] = value
-    if not found or not all(found.values()):
+        if of and of[0] in times_by_mix and of[1] == cache and value > 0:
+            times_by_mix[of[0]][of[2]] = value
+    if not times_by_mix or not all(times_by_mix.values()):
         return memory
     empty_ns = empty_kernel_ns(ceilings) if memory.names[0] in DEVICE_MIXES else 0.0
     curves = [
@@ -209,7 +209,7 @@ def _with_curves(memory: Memory, ceilings: Mapping[str, float], cache: str) -> M
             ns_per_byte,
             empty_ns,
         )
-        for by_size, ns_per_byte in zip(found.values(), memory.ns_per_byte, strict=True)
+        for by_size, ns_per_byte in zip(times_by_mix.values(), memory.ns_per_byte, strict=True)
     ]
     return Memory(memory.names, memory.shares, memory.ns_per_byte, tuple(curves), cache)
 
@@ -229,9 +229,9 @@ def reads_and_writes(cases: Mapping[Any, Any] | pd.DataFrame) -> tuple[_Floats, 
 
 
 def _memory(ceilings: Mapping[str, float], mixes: Mapping[str, float]) -> Memory:
-    found = {name: share for name, share in mixes.items() if ceilings.get(name, np.nan) > 0}
+    shares = {name: share for name, share in mixes.items() if ceilings.get(name, np.nan) > 0}
     # One GB/s is one byte a nanosecond.
-    return Memory(tuple(found), tuple(found.values()), tuple(1 / ceilings[name] for name in found))
+    return Memory(tuple(shares), tuple(shares.values()), tuple(1 / ceilings[name] for name in shares))
 
 
 def _share(read: _Floats, written: _Floats) -> _Floats:
@@ -270,10 +270,10 @@ COLD_START_NS: Final = 5_000
 
 def memories(ceilings: Mapping[str, float]) -> Memories:
     """The memories that were measured, by place and cache: `("gpu", "cold")`, `("gpu", "hot")`, `("host", "hot")`."""
-    found = {("gpu", cache): device_memory(ceilings, cache) for cache in ("cold", "hot")} | {
+    by_place = {("gpu", cache): device_memory(ceilings, cache) for cache in ("cold", "hot")} | {
         ("host", "hot"): host_memory(ceilings)
     }
-    return {key: memory for key, memory in found.items() if memory.names}
+    return {key: memory for key, memory in by_place.items() if memory.names}
 
 
 def margin(measured: Memories, key: tuple[str, str]) -> float:
@@ -298,7 +298,7 @@ def beyond(cells: pd.DataFrame, ceilings: Mapping[str, float], l2_bytes: float) 
     on_gpu = (cells["kind"] != "host").to_numpy(dtype=bool)
     scope = cells["scope"]
     alone = (cells["gpus"].fillna(0) <= 1).to_numpy(dtype=bool) & cells["median_ns"].notna().to_numpy(dtype=bool)
-    whole = alone & scope.isin(["device", "operation", "end_to_end"]).to_numpy(dtype=bool)
+    is_comparable = alone & scope.isin(["device", "operation", "end_to_end"]).to_numpy(dtype=bool)
     times = np.maximum(cells["median_ns"].to_numpy(dtype=float), 1)
     read, written = reads_and_writes(cells)
     least = np.full(len(cells), np.nan)
@@ -311,9 +311,9 @@ def beyond(cells: pd.DataFrame, ceilings: Mapping[str, float], l2_bytes: float) 
     arithmetic, _ = arithmetic_ns(cells, ceilings)
     arithmetic = arithmetic / np.where(on_gpu, ARITHMETIC_MARGIN["gpu"], ARITHMETIC_MARGIN["host"])
     return {
-        "memory": whole & (scope != "end_to_end").to_numpy(dtype=bool) & (least > times),
-        "arithmetic": whole & (arithmetic > times),
-        "copies": whole
+        "memory": is_comparable & (scope != "end_to_end").to_numpy(dtype=bool) & (least > times),
+        "arithmetic": is_comparable & (arithmetic > times),
+        "copies": is_comparable
         & on_gpu
         & (scope == "end_to_end").to_numpy(dtype=bool)
         & (copies_ns(cells, ceilings)[0] / COPIES_MARGIN > times),

@@ -88,8 +88,8 @@ def by_size(mix: str, cache: str, nbytes: int | str) -> str:
 
 def found_by_size(name: str) -> tuple[str, str, int] | None:
     """The mix, the cache and the bytes of a name by `by_size`; None for other names."""
-    found = _BY_SIZE.match(name)
-    return (found[1], found[2], int(found[3])) if found else None
+    match = _BY_SIZE.match(name)
+    return (match[1], match[2], int(match[3])) if match else None
 
 
 #: Names of ceilings by their bytes, of N bytes.

@@ -27,7 +27,7 @@ SCOPES: Final = ("device", "operation")
 SAME: Final = {"rank": 0, "cache": "hot", "twin": 0, "process": 0, "position": 0}
 UNKNOWN: Final = ("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons")
 #: Diagnostics of the source `variant-from`. `{}` is the number of ranges.
-TAKEN: Final = (
+RANGES_AS_SAMPLES: Final = (
     "{} NVTX ranges are taken as samples: scope device is the time in which work launched inside the range, or attributed to it by time, ran on the device, "
     "operation the range's own duration on the host. Results were not verified, precision is not known and stands as fp32, caches "
     "are as the program left them and stand as hot, and no floor is known"
@@ -125,8 +125,8 @@ def find(expression: str, texts: Sequence[str]) -> list[dict[str, str] | None]:
 
     RE2 takes a time that grows with the texts, for every expression. Python's `re` can take minutes for some, and cannot be stopped.
     """
-    named = _UNNAMED.sub(lambda found: found[1] or "(?:", expression)
-    matches: list[dict[str, str] | None] = pc.extract_regex(pa.array(texts, pa.string()), pattern=named).to_pylist()
+    pattern = _UNNAMED.sub(lambda found: found[1] or "(?:", expression)
+    matches: list[dict[str, str] | None] = pc.extract_regex(pa.array(texts, pa.string()), pattern=pattern).to_pylist()
     return matches
 
 
@@ -151,14 +151,14 @@ class LooseWork:
 
     def within(self, process: Int64s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
         """For each range, the total duration, in ns, of the work that its process launched while the range was open."""
-        found = np.zeros(len(process), np.int64)
+        durations = np.zeros(len(process), np.int64)
         for one in np.unique(process):
             here = process == one
             first, last = np.searchsorted(self._process, one), np.searchsorted(self._process, one, side="right")
             launched = self._launched[first:last]
             begin, stop = (first + np.searchsorted(launched, time[here]) for time in (start_ns, end_ns))
-            found[here] = self._before[stop] - self._before[begin]
-        return found
+            durations[here] = self._before[stop] - self._before[begin]
+        return durations
 
 
 def unranked(cell: Int64s, busy_ns: Int64s, loose_ns: Int64s) -> dict[int, float]:

@@ -24,7 +24,7 @@ class Column:
         least: the least number allowed; None for no limit.
         most: the largest number allowed; None for no limit.
         finite: a float64 must not be infinite. It must not be NaN either, unless the column is nullable.
-        named: the text is not empty.
+        not_empty: the text is not empty.
         json_object: the text is a JSON object, or empty.
     """
 
@@ -39,7 +39,7 @@ class Column:
     least: float | None = None
     most: float | None = None
     finite: bool = True
-    named: bool = False
+    not_empty: bool = False
     json_object: bool = False
 
     @property
@@ -114,10 +114,10 @@ RANGE_STYLES: Final = ("push_pop", "start_end")
 CUDA_GRAPH: Final = "[CUDA graph]"
 MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h")
 
-_WORKLOAD = text("workload", "problem, e.g. `tensor_transpose`", named=True)
-_VARIANT = text("variant", "one implementation of the workload, e.g. `v03_shared_tile`", named=True)
+_WORKLOAD = text("workload", "problem, e.g. `tensor_transpose`", not_empty=True)
+_VARIANT = text("variant", "one implementation of the workload, e.g. `v03_shared_tile`", not_empty=True)
 _CONFIG = text("config", "the variant's tunables, e.g. `block=16`; empty where it has none")
-_CASE = text("case", "one point of the workload's axes, e.g. `n=512,perm=210`", named=True)
+_CASE = text("case", "one point of the workload's axes, e.g. `n=512,perm=210`", not_empty=True)
 _CELL = (_WORKLOAD, _VARIANT, _CONFIG, _CASE)
 _CELL_KEY = ("workload", "variant", "config", "case")
 
@@ -147,7 +147,7 @@ RUN = Table(
     "run",
     "One row: what was run, where, with what, and when.",
     (
-        text("run_id", "name of the run's folder", named=True),
+        text("run_id", "name of the run's folder", not_empty=True),
         integer("schema_version", "version of this contract that wrote the run", bits=32),
         text("label", "the user's name for the run; empty where none was given"),
         text("kind", "recorded here, or imported from a profiler's report", values=RUN_KINDS),
@@ -231,7 +231,7 @@ CASES = Table(
             "order of the case on a size axis; null for a case that is verified, not charted",
             nullable=True,
         ),
-        text("params", "JSON object: the workload's own axes", named=True, json_object=True),
+        text("params", "JSON object: the workload's own axes", not_empty=True, json_object=True),
         integer("flops", "floating-point operations, a multiply-add counted as two", "FLOP", least=0),
         work("min_bytes", "each input read once and each output written once", "B"),
         work("h2d_bytes", "bytes copied to the device for one end-to-end operation", "B"),

@@ -98,13 +98,13 @@ def code(text: str) -> list[str]:
 
 def files_of(file: Path, folders: Sequence[Path] = ()) -> set[Path]:
     """A source and every file that it includes from its own folder, whether or not they are there, and from further folders."""
-    found: set[Path] = set()
+    visited: set[Path] = set()
     todo = [file]
     while todo:
         each = todo.pop()
-        if each not in found:
-            found.add(each)
+        if each not in visited:
+            visited.add(each)
             text = each.read_text(errors="replace") if each.is_file() else ""
             todo += [each.parent / name for name in _INCLUDE.findall(text) if not _OF_CUDA.match(name)]
             todo += [folder / name for folder in folders for name in _ANY.findall(text) if (folder / name).is_file()]
-    return found
+    return visited

@@ -120,14 +120,14 @@ def abandoned(data_dir: Path) -> Iterator[Staging]:
 
 def living_writers(data_dir: Path) -> list[int]:
     """Process ids of those that are writing a run to a data folder."""
-    found = []
+    writers = []
     for path in data_dir.glob(".*.partial-*"):
         with suppress(OSError, ValueError):
             lock = os.open(path / _LOCK, os.O_RDWR)
             if _try_lock(lock) is not True:
-                found.append(int(path.name.rpartition("-")[2]))
+                writers.append(int(path.name.rpartition("-")[2]))
             os.close(lock)
-    return found
+    return writers
 
 
 def _try_lock(lock: int) -> bool | None:
@@ -151,10 +151,10 @@ def _is_still(path: Path, descriptor: int) -> bool:
         return False
 
 
-def is_same(path: Path, known: os.stat_result) -> bool:
+def is_same(path: Path, status: os.stat_result) -> bool:
     """Whether a path names the file or folder that had this status."""
     try:
-        return os.path.samestat(path.stat(), known)
+        return os.path.samestat(path.stat(), status)
     except OSError:
         return False
 

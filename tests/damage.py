@@ -223,7 +223,7 @@ def _of_column(table: str, column: Column) -> Iterator[Damage]:
         f"{table}.{column.name}: another type", table, _replaced(table, column, lambda n: pa.array([1] * n, wrong_type)), True
     )
     for name, value, refused in _values(table, column):
-        if isinstance(value, str) and not (refused or column.named):
+        if isinstance(value, str) and not (refused or column.not_empty):
             continue  # any text will do: `odd_everywhere` puts them
         yield Damage(f"{table}.{column.name}: {name}", table, _with_value(table, column, value), refused)
     if pa.types.is_string(column.type):

@@ -202,10 +202,10 @@ def _maker(
     """The names of arguments that are passed by name, what makes the arguments, and notes. Raises WorkloadError."""
     if callable(args) and not arrays.library_of(args):
 
-        def made(rng: np.random.Generator) -> tuple[tuple[str, ...], list[Any]]:
+        def make_arguments(rng: np.random.Generator) -> tuple[tuple[str, ...], list[Any]]:
             return _listed(called_with_axes(args, {}, rng=rng))
 
-        return made(np.random.default_rng(0))[0], lambda rng: made(rng)[1], []
+        return make_arguments(np.random.default_rng(0))[0], lambda rng: make_arguments(rng)[1], []
     keywords, values = _listed(args)
     if not any(map(_is_scaled, values)):
         return keywords, lambda rng: values, [f"not checked: no argument holds real numbers; {_SAME}"]
@@ -226,16 +226,16 @@ def _works(function: Callable[..., Any], keywords: Sequence[str], values: Sequen
 
 def _listed(args: Any) -> tuple[tuple[str, ...], list[Any]]:
     """The names of arguments that are passed by name, and the arguments. Raises WorkloadError."""
-    named = dict(args) if isinstance(args, Mapping) else {}
-    values = list(named.values()) if named else list(args) if isinstance(args, tuple | list) else [args]
+    by_name = dict(args) if isinstance(args, Mapping) else {}
+    values = list(by_name.values()) if by_name else list(args) if isinstance(args, tuple | list) else [args]
     for place, value in enumerate(values):
         if arrays.library_of(value) not in ("numpy", "torch", "cupy", "jax") and not isinstance(value, NUMBERS):
-            where = f"args[{[*named][place]!r}]" if named else f"args[{place}]"
+            where = f"args[{[*by_name][place]!r}]" if by_name else f"args[{place}]"
             raise WorkloadError(
                 f"compare_functions: {where} is {arrays.described(value)}; give arrays of NumPy, PyTorch, CuPy or JAX, numbers or texts, "
                 "and bind other values with functools.partial"
             )
-    return tuple(named), values
+    return tuple(by_name), values
 
 
 def _is_scaled(value: Any) -> bool:
@@ -394,12 +394,12 @@ def _library(outputs: Mapping[str, Any]) -> tuple[str, bool]:
 def _fault(function: Callable[..., Any], right: Mapping[str, Any], tolerance: Any) -> str:
     """What is wrong about the outputs of a function without arguments; empty where nothing is, and where it raises an exception."""
     try:
-        found = {name: _in_double(value) for name, value in _outputs(function).items()}
+        outputs = {name: _in_double(value) for name, value in _outputs(function).items()}
     except Exception:  # the recording has its verdict
         return ""
     forms = [Form(arrays.library_of(value), arrays.dtype_of(value), (), ()) for value in right.values()]
     verdict = compare(
-        found, {name: _in_double(value) for name, value in right.items()}, tolerances(tolerance)[precision_of(forms)]
+        outputs, {name: _in_double(value) for name, value in right.items()}, tolerances(tolerance)[precision_of(forms)]
     )
     return verdict.detail
 

@@ -200,8 +200,8 @@ def _again(request: plan.Request, located: Sequence[_Located], here: str) -> Seq
         options |= {name: getattr(request, name) for name in ("seed", "max_rounds", "seconds")}
         arguments = [f"{name}={value!r}" for name, value in options.items() if value and value != plan.Request.case_set]
         return f"warpladder.record({', '.join([*(each.workload.name for each in located), *arguments])})"
-    named = [str(each.ref.file) if each.ref.file else each.workload.name for each in located]
-    return ["record", *named, *request.arguments()]
+    sources = [str(each.ref.file) if each.ref.file else each.workload.name for each in located]
+    return ["record", *sources, *request.arguments()]
 
 
 class _First(io.StringIO):

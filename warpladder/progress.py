@@ -28,15 +28,15 @@ class _Screen(Console):
 _screen = _Screen(stderr=True, highlight=False, soft_wrap=True, force_jupyter=False)
 
 
-class _Left(ProgressColumn):
+class _TimeLeft(ProgressColumn):
     """The time left, which is no longer than the recording may take."""
 
     limit_s = math.inf
 
     def render(self, task: Task) -> Text:
         until_limit = max(self.limit_s - (task.elapsed or 0), 0)
-        left = min(math.inf if task.time_remaining is None else task.time_remaining, until_limit)
-        return Text(f"left {timedelta(seconds=int(left))}" if left < math.inf else "")
+        remaining_s = min(math.inf if task.time_remaining is None else task.time_remaining, until_limit)
+        return Text(f"left {timedelta(seconds=int(remaining_s))}" if remaining_s < math.inf else "")
 
 
 class TerminalProgress(Progress):
@@ -45,8 +45,8 @@ class TerminalProgress(Progress):
     def __init__(self, headline: str) -> None:
         self._headline = headline
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._left = _Left()
-        self._bar = Bar(*columns, self._left, console=_screen, disable=not _screen.is_terminal, transient=True)
+        self._time_left = _TimeLeft()
+        self._bar = Bar(*columns, self._time_left, console=_screen, disable=not _screen.is_terminal, transient=True)
         self._task = self._bar.add_task("starting", total=None)
         self._since = time.monotonic()
         self._last = ""
@@ -70,7 +70,7 @@ class TerminalProgress(Progress):
         self._bar.reset(self._task, total=jobs)
 
     def limit(self, seconds: float) -> None:
-        self._left.limit_s = seconds
+        self._time_left.limit_s = seconds
 
     def _begin(self) -> None:
         if self._headline:
@@ -121,7 +121,7 @@ class NotebookProgress(Progress):
 
         self._html = HTML
         self._headline, self._text, self._lines = headline, "starting", list[str]()
-        self._done, self._jobs = 0, 0
+        self._finished, self._jobs = 0, 0
         self._since = self._since_jobs = time.monotonic()
         self._cell = display(HTML(self._drawn()), display_id=True)
 
@@ -132,18 +132,18 @@ class NotebookProgress(Progress):
         pass
 
     def compiling(self, done: int, jobs: int) -> None:
-        self._text, self._done, self._jobs = "compiling", done, jobs
+        self._text, self._finished, self._jobs = "compiling", done, jobs
         self._draw()
 
     def start(self, jobs: int) -> None:
-        self._done, self._jobs, self._since_jobs = 0, jobs, time.monotonic()
+        self._finished, self._jobs, self._since_jobs = 0, jobs, time.monotonic()
 
     def job(self, text: str) -> None:
         self._text = text
         self._draw()
 
     def advance(self) -> None:
-        self._done += 1
+        self._finished += 1
         self._draw()
 
     def end(self, lines: Sequence[str]) -> None:
@@ -160,15 +160,15 @@ class NotebookProgress(Progress):
             said = [*self._lines[:_MOST_LINES], *(["…"] if len(self._lines) > _MOST_LINES else [])]
             small = f'<small style="opacity:.7">{html.escape(f"{took}; {self._headline}")}</small>'
             return "<br>".join([*map(html.escape, said), small])
-        bar = f'<progress style="width:16em" value="{self._done}" max="{max(self._jobs, 1)}"></progress>'
-        words = f"{self._done} of {self._jobs or '?'} · {took}{self._left()} · {self._text}"
+        bar = f'<progress style="width:16em" value="{self._finished}" max="{max(self._jobs, 1)}"></progress>'
+        words = f"{self._finished} of {self._jobs or '?'} · {took}{self._time_left()} · {self._text}"
         return f"{html.escape(self._headline)}<br>{bar} {html.escape(words)}"
 
-    def _left(self) -> str:
+    def _time_left(self) -> str:
         """The time that the jobs left will take, if they are like those that are done."""
-        if not 0 < self._done < self._jobs or self._text == "compiling":
+        if not 0 < self._finished < self._jobs or self._text == "compiling":
             return ""
-        left = (time.monotonic() - self._since_jobs) / self._done * (self._jobs - self._done)
+        left = (time.monotonic() - self._since_jobs) / self._finished * (self._jobs - self._finished)
         return f", about {left:.0f} s left"
 
 

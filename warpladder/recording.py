@@ -97,7 +97,7 @@ def plan(order: Order) -> Planned:
         Error: the label cannot be stored, the request cannot be planned, or the collector cannot run here.
     """
     journal.check_label(order.label)
-    work = make_plan(order.request, given=order.declared)
+    work = make_plan(order.request, loaded=order.declared)
     name, why = choice.choose(order.collector)
     _check_ranks(order.request, work.most_gpus, name)
     order.launcher.check(work, name)
@@ -116,12 +116,12 @@ def _check_ranks(request: Request, ranks: int, collector: str) -> None:
         raise PlanError(f"{request.ranks_option} {ranks}: the collector {collector} {where}; {cure}")
 
 
-def record(planned: Planned, stop: Stop, show: Show, say: Say, known: recorder.Known | None = None) -> str:
+def record(planned: Planned, stop: Stop, show: Show, say: Say, machine: recorder.MachineFacts | None = None) -> str:
     """Verify and measure what is planned, and write the run.
 
     Args:
         stop: receives signals. An interrupted run holds what was measured until then.
-        known: the device and its ceilings as an earlier recording found them; None to measure the ceilings.
+        machine: the device and its ceilings as an earlier recording found them; None to measure the ceilings.
 
     Returns:
         The run's id.
@@ -135,7 +135,7 @@ def record(planned: Planned, stop: Stop, show: Show, say: Say, known: recorder.K
         say(line)
 
     def into(of: Planned) -> trace_pass.RecordInto:
-        return lambda folder: _pass(of, folder, stop, show, say, known)
+        return lambda folder: _pass(of, folder, stop, show, say, machine)
 
     if not planned.tracer:
         return into(planned)(order.data_dir)
@@ -149,10 +149,10 @@ def _further(planned: Planned) -> Planned:
     return Planned(replace(planned.order, request=request), make_plan(request), planned.tracer, why)
 
 
-def _pass(planned: Planned, folder: Path, stop: Stop, show: Show, say: Say, known: recorder.Known | None) -> str:
+def _pass(planned: Planned, folder: Path, stop: Stop, show: Show, say: Say, machine: recorder.MachineFacts | None) -> str:
     """Record with one collector into a folder. Returns the run's id."""
     order = planned.order
-    headline = planned.headline if planned.why else known.told if known else ""
+    headline = planned.headline if planned.why else machine.source if machine else ""
     if planned.name in UNDER_TOOL:
         if headline:
             say(headline)
@@ -162,5 +162,5 @@ def _pass(planned: Planned, folder: Path, stop: Stop, show: Show, say: Say, know
     if order.why_here:
         start = partial(threads.start, collector)
     with show(headline) as progress, held(planned.work.workloads) if order.why_here else nullcontext():
-        recording = recorder.Recorder(planned.work, collector, progress, order.launcher.start, start, known)
+        recording = recorder.Recorder(planned.work, collector, progress, order.launcher.start, start, machine)
         return recording.record(folder, order.label, order.arguments, stop)[0]

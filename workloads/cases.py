@@ -213,25 +213,25 @@ def parse_params(text: str, axes: Sequence[Axis]) -> dict[str, Any]:
         AxisError: an axis is unknown, given twice, missing without a default, or given beside the one that it replaces; or a value is not
             allowed.
     """
-    given: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
         if not equals:
             raise AxisError(f"{part.strip() or 'nothing'} is not NAME=VALUE")
         if name not in {axis.name for axis in axes}:
             raise AxisError(f"there is no axis {name}")
-        if name in given:
+        if name in texts:
             raise AxisError(f"{name} is given twice")
-        given[name] = value
+        texts[name] = value
     for axis in axes:
         instead = [other.name for other in axes if other.instead_of == axis.name]
-        if axis.name in given and axis.instead_of in given:
+        if axis.name in texts and axis.instead_of in texts:
             raise AxisError(f"{axis.name} stands in place of {axis.instead_of}; give one of them")
         if axis.default:
-            given.setdefault(axis.name, axis.default)
-        elif not axis.optional and not axis.instead_of and axis.name not in given and not set(instead) & set(given):
+            texts.setdefault(axis.name, axis.default)
+        elif not axis.optional and not axis.instead_of and axis.name not in texts and not set(instead) & set(texts):
             raise AxisError(f"{' or '.join([axis.name, *instead])} is missing")
-    return {axis.name: axis.parse(given[axis.name]) for axis in axes if axis.name in given}
+    return {axis.name: axis.parse(texts[axis.name]) for axis in axes if axis.name in texts}
 
 
 def describe(axes: Sequence[Axis]) -> str:
@@ -239,17 +239,17 @@ def describe(axes: Sequence[Axis]) -> str:
     return "; ".join(f"{axis}{f' in place of {axis.instead_of}' if axis.instead_of else ''}" for axis in axes)
 
 
-def sweep(given: Sequence[str]) -> Iterator[str]:
+def sweep(axes: Sequence[str]) -> Iterator[str]:
     """The cases of a sweep, as texts: every combination of the values.
 
     Args:
-        given: one text for each axis, such as `n=1000,2000,4000`.
+        axes: one text for each axis, such as `n=1000,2000,4000`.
 
     Raises:
         AxisError: one is not NAME=VALUE,VALUE...
     """
     values: Mapping[str, list[str]] = {}
-    for text in given:
+    for text in axes:
         name, equals, rest = text.partition("=")
         if not name.strip() or not equals or not all(value.strip() for value in rest.split(",")):
             raise AxisError(f"{text} is not NAME=VALUE,VALUE...")

@@ -142,7 +142,7 @@ def ceil_div(a: int, b: int) -> int:
 # -- copies ----------------------------------------------------------------------------------------------------------------------
 
 
-def _whole(case: Case, config: Params) -> Sequence[Part]:
+def _one_part(case: Case, config: Params) -> Sequence[Part]:
     return [Part(case, 0)]
 
 
@@ -178,7 +178,7 @@ class Overlapped:
             however small it is, and the first kernels often wait for several small inputs. 0 copies each input by itself.
     """
 
-    parts: Callable[[Case, Params], Sequence[Part]] = _whole
+    parts: Callable[[Case, Params], Sequence[Part]] = _one_part
     streams: int = 1
     gathered: tuple[str, ...] = ()
     together_bytes: int = 0

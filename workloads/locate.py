@@ -49,25 +49,25 @@ def place_of(error: BaseException) -> Place | None:
     The cause of an exception is followed if the exception was raised outside of the user's code.
     """
     seen: set[int] = set()
-    found: Place | None = None
+    deepest: Place | None = None
     following: BaseException | None = error
     while following is not None and id(following) not in seen:
         seen.add(id(following))
         place, raised_there = _in_traceback(following)
-        found = place or found
+        deepest = place or deepest
         if raised_there:
             break
         following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
-    return found
+    return deepest
 
 
 def text_of(error: BaseException) -> str:
     """What an exception says, on one line of at most 500 characters; empty for one that says nothing or cannot be shown."""
     try:
-        said = error.msg if isinstance(error, SyntaxError) and error.msg else str(error)
+        text = error.msg if isinstance(error, SyntaxError) and error.msg else str(error)
     except Exception:  # an exception class of the user may fail at its own text
         return ""
-    return " ".join(said.split())[:500]
+    return " ".join(text.split())[:500]
 
 
 def is_own(file: str) -> bool:

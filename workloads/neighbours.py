@@ -83,8 +83,8 @@ def module_named(namespace: Mapping[str, Any], module: str, level: int) -> Modul
     except ImportError:
         return None
     beside = f"{package.partition('.')[0]}.{module}" if package and not level else ""
-    found = sys.modules.get(beside) or sys.modules.get(relative)
-    return found if isinstance(found, ModuleType) else None
+    module_object = sys.modules.get(beside) or sys.modules.get(relative)
+    return module_object if isinstance(module_object, ModuleType) else None
 
 
 def file_named(namespace: Mapping[str, Any], module: str, level: int) -> Path | None:
@@ -120,7 +120,7 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         package = module.__name__.partition(".")[0]
-        known: dict[str, bool] = {}  # keeps an import inside a timed function as fast as others
+        beside: dict[str, bool] = {}  # keeps an import inside a timed function as fast as others
 
         def import_(
             name: str,
@@ -130,12 +130,12 @@ class _Loader(SourceFileLoader):
             level: int = 0,
         ) -> Any:
             first = name.partition(".")[0]
-            if not level and first not in known:
-                known[first] = _is_beside(package, first)
-            if level or not known[first]:
+            if not level and first not in beside:
+                beside[first] = _is_beside(package, first)
+            if level or not beside[first]:
                 return builtins.__import__(name, globals, locals, fromlist or (), level)
-            found = builtins.__import__(f"{package}.{name}", globals, locals, fromlist or (), 0)
-            return found if fromlist else sys.modules[f"{package}.{first}"]
+            imported = builtins.__import__(f"{package}.{name}", globals, locals, fromlist or (), 0)
+            return imported if fromlist else sys.modules[f"{package}.{first}"]
 
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": import_}
         _loading.depth += 1

@@ -46,7 +46,7 @@ def load_file(path: Path) -> tuple[Workload, ...]:
     try:
         module = neighbours.load(path)
     except (Exception, SystemExit) as error:
-        raise WorkloadError(_told(path, error)) from error
+        raise WorkloadError(_located_message(path, error)) from error
     return _workloads_of(module, str(path))
 
 
@@ -68,32 +68,32 @@ def load_with_files(workload_names: Sequence[str], files: Sequence[Path]) -> lis
     return loaded
 
 
-def _told(path: Path, error: BaseException) -> str:
+def _located_message(path: Path, error: BaseException) -> str:
     """File and line of an error in a user's file or in one beside it, with the path as the user gave it, and what failed."""
-    said, place = _what_failed(error), locate.place_of(error)
+    message, place = _what_failed(error), locate.place_of(error)
     if place is None:
-        return f"{path}: {said}"
+        return f"{path}: {message}"
     file, folder = Path(place.file), path.parent.resolve()
     if file == path.resolve():
         name = str(path)
     else:
         name = str(path.parent / file.relative_to(folder)) if file.is_relative_to(folder) else place.file
-    if said.startswith(f"{file.name}:"):  # it names a line itself
-        return name + said.removeprefix(file.name)
-    return f"{name}:{place.line}: {said}" if place.line else f"{name}: {said}"
+    if message.startswith(f"{file.name}:"):  # it names a line itself
+        return name + message.removeprefix(file.name)
+    return f"{name}:{place.line}: {message}" if place.line else f"{name}: {message}"
 
 
 def _what_failed(error: BaseException) -> str:
     """What an exception of a user's file says, and what to do, in one line. An error of ours says both itself."""
-    said = neighbours.as_written(locate.text_of(error))
+    message = neighbours.as_written(locate.text_of(error))
     if type(error).__module__.partition(".")[0] == WorkloadError.__module__.partition(".")[0]:
-        return said
+        return message
     if isinstance(error, SystemExit):
-        said = f"SystemExit: {said}" if said else "SystemExit"
-        return f'{said}; the file ends the program: move that under `if __name__ == "__main__":`'
+        message = f"SystemExit: {message}" if message else "SystemExit"
+        return f'{message}; the file ends the program: move that under `if __name__ == "__main__":`'
     name = type(error).__name__
     todo = "install it, or correct the name" if isinstance(error, ModuleNotFoundError) else "mend it, then try again"
-    return f"{name}: {said}; {todo}" if said else f"{name}; {todo}"
+    return f"{name}: {message}; {todo}" if message else f"{name}; {todo}"
 
 
 def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
@@ -104,14 +104,14 @@ def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
     declared = [workload] if isinstance(workload, Workload) else []
     benchmarks = dict.fromkeys(value for value in vars(module).values() if isinstance(value, Benchmark))
     try:
-        found = (*declared, *(benchmark.workload for benchmark in benchmarks))
+        workloads = (*declared, *(benchmark.workload for benchmark in benchmarks))
     except WorkloadError as error:
-        said, name = str(error), Path(where).name
-        named = said.startswith(f"{name}:")  # it names a line itself
-        raise WorkloadError(where + said.removeprefix(name) if named else f"{where}: {said}") from error
-    if not found:
+        message, name = str(error), Path(where).name
+        has_line = message.startswith(f"{name}:")  # it names a line itself
+        raise WorkloadError(where + message.removeprefix(name) if has_line else f"{where}: {message}") from error
+    if not workloads:
         raise WorkloadError(
             f"{where}: declares no Benchmark at its top level, outside of `if __name__`, and sets no WORKLOAD; "
             "see docs/own-kernel.md"
         )
-    return found
+    return workloads

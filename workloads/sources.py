@@ -59,12 +59,12 @@ def include_folders(options: Sequence[str], file: Path | None) -> tuple[str, ...
     Raises:
         WorkloadError: there is no such folder.
     """
-    found = [folder for option, folder in _folders_in(options) if folder]
+    folders = [folder for option, folder in _folders_in(options) if folder]
     base = file.parent if file else Path.cwd()
-    for folder in found:
+    for folder in folders:
         if not (base / folder).is_dir():
             raise WorkloadError(f"{file.name if file else 'options'}: -I{folder}: no such folder in {base}; mend the path")
-    return tuple(str((base / folder).resolve()) for folder in found)
+    return tuple(str((base / folder).resolve()) for folder in folders)
 
 
 def with_full_paths(options: Sequence[str], file: Path | None) -> tuple[str, ...]:
@@ -75,12 +75,12 @@ def with_full_paths(options: Sequence[str], file: Path | None) -> tuple[str, ...
 
 def _folders_in(options: Sequence[str]) -> list[tuple[str, str]]:
     """Each option, with the folder that it names; empty for other options."""
-    found: list[tuple[str, str]] = []
+    folders: list[tuple[str, str]] = []
     rest = iter(options)
     for option in rest:
         match = re.fullmatch(r"(?:-I|--include-path)=?(.*)", option)
-        found.append((option, (match[1] or next(rest, "")) if match else ""))
-    return found
+        folders.append((option, (match[1] or next(rest, "")) if match else ""))
+    return folders
 
 
 def parse_header(text: str) -> dict[str, str]:
@@ -90,8 +90,8 @@ def parse_header(text: str) -> dict[str, str]:
         Lower-case label -> text on one line; the empty string for a label that is not there.
     """
     parts = re.split(rf"^\s*({'|'.join(_HEADER_FIELDS)}):", _opening_comment(text), flags=re.MULTILINE)
-    found = {label.lower(): " ".join(words.split()) for label, words in zip(parts[1::2], parts[2::2], strict=True)}
-    return {label.lower(): found.get(label.lower(), "") for label in _HEADER_FIELDS}
+    paragraphs = {label.lower(): " ".join(words.split()) for label, words in zip(parts[1::2], parts[2::2], strict=True)}
+    return {label.lower(): paragraphs.get(label.lower(), "") for label in _HEADER_FIELDS}
 
 
 def _opening_comment(text: str) -> str:
@@ -158,15 +158,15 @@ class Constants:
 def _expressions(file: Path, function: str) -> dict[str, str]:
     """Name of each constant -> its expression, as the source has it."""
     text = _COMMENT.sub("", read_source(file))
-    found: dict[str, str] = {}
+    expressions: dict[str, str] = {}
     for indent, declarations in _CONSTANTS.findall(text):
         if not indent:
-            found |= _declared(declarations)
+            expressions |= _declared(declarations)
     if function and (opened := re.search(rf"\b{re.escape(function)}\s*[({{]", text)):
         body = text[opened.start() :].partition("\n}")[0]
         for _, declarations in _CONSTANTS.findall(body):
-            found |= _declared(declarations)
-    return found
+            expressions |= _declared(declarations)
+    return expressions
 
 
 def _declared(declarations: str) -> dict[str, str]:

@@ -265,7 +265,7 @@ class Bench(Protocol):
         """
         ...
 
-    def left(self) -> Buffers:
+    def last_outputs(self) -> Buffers:
         """Return the outputs that the last sample, or `run`, left, by name."""
         ...
 
@@ -320,7 +320,7 @@ def check_declared(outputs: Any, declared: Mapping[str, Buffer]) -> str:
     return ""
 
 
-class Lent:
+class ReadOnlyInputs:
     """Inputs in host memory. Variants get read-only copies; the originals show whether a variant changed one.
 
     Args:

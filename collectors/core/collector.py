@@ -50,7 +50,7 @@ class NoCapture:
 #: Facts about the GPU (columns of `run`), and ceilings of GPU and processor (rows of `ceilings`).
 Description = tuple[dict[str, Any], list[dict[str, Any]]]
 #: Called with the number of finished jobs and the number of all jobs.
-Told = Callable[[int, int], object]
+JobProgress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,6 @@ class Collector:
     make_benches: Callable[[], Mapping[str, MakeBench]]
     describe: Callable[[bool], Description]
     start_capture: Callable[[], Capture]
-    compile_ahead: Callable[[Plan, Told, Callable[[], object]], None]
+    compile_ahead: Callable[[Plan, JobProgress, Callable[[], object]], None]
     averages: Callable[[Plan], Mapping[int, Sequence[int]]]
     add_captured: AddCaptured

@@ -201,7 +201,7 @@ class Journal:
     def __init__(self, data_dir: Path, first: Event, add_captured: AddCaptured | None = None) -> None:
         self.recording = Recording(add_captured)
         self._data_dir = data_dir
-        self._kept: list[tuple[str, pa.Table | None]] = []
+        self._events: list[tuple[str, pa.Table | None]] = []
         self._problem = ""  # why the data folder could not be written
         line = to_line(first)
         self.recording.apply(line)
@@ -211,7 +211,7 @@ class Journal:
         except SpoolError as error:
             self._home.staging.remove()
             raise StoreError(f"{data_dir}: cannot be written ({error}); choose another folder with --data-dir") from error
-        self._kept.append((line, None))
+        self._events.append((line, None))
 
     def note(self, event: Event, samples: pa.Table | None = None, *, durable: bool = True) -> None:
         """Add an event. It is on disk when this returns; if the run's folder cannot be written, in another folder.
@@ -223,7 +223,7 @@ class Journal:
         """
         line = to_line(event)
         self.recording.apply(line, samples)
-        self._kept.append((line, samples))
+        self._events.append((line, samples))
         if self._spool is not None:
             try:
                 self._spool.append(line, samples, durable=durable)
@@ -297,7 +297,7 @@ class Journal:
         for room in rooms_elsewhere():
             with suppress(StoreError, SpoolError):
                 self._writer = self._opened(room)
-                self._spool = self._spooled(self._kept)
+                self._spool = self._spooled(self._events)
                 return
             if self._writer is not self._home:
                 self._give_up(self._writer)

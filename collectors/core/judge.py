@@ -73,7 +73,7 @@ class Problem:
         return {**key, "min_bytes": min_bytes, "h2d_bytes": to_device, "d2h_bytes": to_host}
 
     @property
-    def found(self) -> Iterable[object]:
+    def references(self) -> Iterable[object]:
         """The references that were computed, each as outputs by name or as the exception that its function raised."""
         return self._right.values()
 
@@ -150,21 +150,21 @@ class Problems:
     """
 
     def __init__(self, workload: Workload, case: Case, seed: Sequence[int]) -> None:
-        self._workload, self._case, self._seed, self._made = workload, case, seed, 0
+        self._workload, self._case, self._seed, self._count = workload, case, seed, 0
         self.sets = [self._make()]
         self.referenced = 1
         self.why_one = ""
 
     def _make(self) -> Problem:
-        self._made += 1
-        return Problem(self._workload, self._case, np.random.default_rng([*self._seed, self._made]))
+        self._count += 1
+        return Problem(self._workload, self._case, np.random.default_rng([*self._seed, self._count]))
 
     def compute(self, variants: Sequence[Variant]) -> None:
         """Make the sets, and compute the references of these variants, before any variant runs."""
         first, started = self.sets[0], time.monotonic()
         first.compute(variants)
         is_quick = time.monotonic() - started <= _QUICK_S
-        if all(isinstance(outputs, BaseException) for outputs in first.found):
+        if all(isinstance(outputs, BaseException) for outputs in first.references):
             return  # no variant can be verified; each tells why
         other = self._make()
         try:
@@ -357,13 +357,13 @@ class Judge:
             verdicts.append(verdict)
         return verdicts[0]
 
-    def left(self, variant: Variant, number: int) -> Verdict:
+    def last_sample(self, variant: Variant, number: int) -> Verdict:
         """The verdict on what the last sample left. Raises Failed if it changed an input.
 
         Args:
             number: of the input set of its last execution.
         """
-        verdict = self._judged(variant, self._bench.left(), number)
+        verdict = self._judged(variant, self._bench.last_outputs(), number)
         self.refuse_changed()
         return verdict
 
@@ -406,13 +406,13 @@ class Inspections:
 
     def __init__(self, chance: np.random.Generator, within: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._chance, self._within, self._clock = chance, max(within, 1), clock
-        self._taken: dict[Cell, int] = {}
+        self._sample_counts: dict[Cell, int] = {}
         self._due: dict[Cell, int] = {}
         self._started, self._spent_s = clock(), 0.0
 
     def is_due(self, cell: Cell) -> bool:
         """Count a sample of a cell. Returns whether its outputs are to be compared, if that is possible."""
-        count = self._taken[cell] = self._taken.get(cell, 0) + 1
+        count = self._sample_counts[cell] = self._sample_counts.get(cell, 0) + 1
         due = self._due.setdefault(cell, int(self._chance.integers(self._within)))
         return count > due or self._spent_s <= _SHARE * (self._clock() - self._started)
 
@@ -422,6 +422,6 @@ class Inspections:
         started = self._clock()
         yield
         self._spent_s += self._clock() - started
-        count = self._taken[cell]
+        count = self._sample_counts[cell]
         if count > self._due[cell]:
             self._due[cell] = count + int(self._chance.integers(2 * count + 1))

@@ -168,9 +168,7 @@ class _BenchRun:
                 first = timed.operation.first_call_ns
                 remarks = [f"first call: {first / 1e6:.3g} ms" if first else "", timed.operation.note]
                 detail = "; ".join([*self._stopped.get(timed.cell, []), *filter(None, remarks)])
-                self._report.rows(
-                    "results", [result_row(timed.cell, "ok", detail, timed.verdict.columns(timed.tolerance))]
-                )
+                self._report.rows("results", [result_row(timed.cell, "ok", detail, timed.verdict.columns(timed.tolerance))])
 
     # -- verifying -------------------------------------------------------------------------------------------------
 
@@ -342,7 +340,7 @@ class _BenchRun:
 
     def _inspect(self, timed: _Verified, number: int) -> None:
         """Compare what a timed sample left. Raises Failed if it is wrong."""
-        verdict = self._judge.left(self._workload.variant(timed.cell.variant), number)
+        verdict = self._judge.last_sample(self._workload.variant(timed.cell.variant), number)
         if not verdict.ok:
             detail = f"right at first, and wrong in a timed sample: {verdict.detail}"
             raise Failed("wrong_result", detail, errors=verdict.columns(timed.tolerance))

@@ -39,7 +39,7 @@ class DescribeAllReduce:
 
 @dataclass(frozen=True)
 class Measure:
-    """Ask for the measurement of one job. The answers are messages about its cells, and Done at the end."""
+    """Ask for the measurement of one job. The answers are messages about its cells, and JobEnd at the end."""
 
     job: Job
     turn: Turn
@@ -88,11 +88,11 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Done:
+class JobEnd:
     """The case is measured."""
 
 
-Answer = Described | Rows | Captured | Crashed | Refused | Done
+Answer = Described | Rows | Captured | Crashed | Refused | JobEnd
 
 
 # -- what receives measurements ------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ class ProcessState:
             if get() != 0:
                 write(0)
         self._settings = {setting: setting[1]() for setting in _of_python()}
-        self._kept = {number: spare for number in (_STDOUT, _STDERR) if (spare := _kept_aside(number)) is not None}
+        self._spare_descriptors = {number: spare for number in (_STDOUT, _STDERR) if (spare := _spare_of(number)) is not None}
         self._has_torch = False
         self._look_for_torch()
 
@@ -57,10 +57,10 @@ class ProcessState:
 
     def __exit__(self, *_: object) -> None:
         """Give back the file descriptors that are kept aside."""
-        for spare, _ in self._kept.values():
+        for spare, _ in self._spare_descriptors.values():
             with suppress(OSError):
                 os.close(spare)
-        self._kept = {}
+        self._spare_descriptors = {}
 
     def _look_for_torch(self) -> None:
         if not self._has_torch and "torch" in sys.modules and hasattr(sys.modules["torch"], "set_num_threads"):
@@ -71,7 +71,7 @@ class ProcessState:
 
     def _restored_outputs(self) -> Iterator[str]:
         """Open stdout and stderr again where a variant closed them: a file that it opens next would get their numbers."""
-        for number, (spare, identity) in self._kept.items():
+        for number, (spare, identity) in self._spare_descriptors.items():
             if _identity(number) != identity:
                 with suppress(OSError):
                     os.dup2(spare, number)
@@ -105,13 +105,13 @@ def _of_arithmetic() -> Iterator[_Setting]:
         library.fegetenv(environment)
         return ctypes.c_uint32.from_buffer(environment, offset).value & mask
 
-    def put(bits: int) -> None:
+    def write(bits: int) -> None:
         library.fegetenv(environment)
         register = ctypes.c_uint32.from_buffer(environment, offset)
         register.value = register.value & ~mask & 0xFFFFFFFF | bits
         library.fesetenv(environment)
 
-    yield "how floating-point numbers are rounded", get, put
+    yield "how floating-point numbers are rounded", get, write
 
 
 def _of_scheduler() -> Iterator[_Setting]:
@@ -177,7 +177,7 @@ def _identity(number: int) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _kept_aside(number: int) -> tuple[int, tuple[int, int]] | None:
+def _spare_of(number: int) -> tuple[int, tuple[int, int]] | None:
     """A second descriptor of the same file, and what it is open on; None if it is closed."""
     identity = _identity(number)
     if identity is None:

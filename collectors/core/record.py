@@ -31,7 +31,7 @@ from warpladder.collectors.core.messages import (
     Describe,
     DescribeAllReduce,
     Described,
-    Done,
+    JobEnd,
     Measure,
     Question,
     Refused,
@@ -63,8 +63,8 @@ StartRanks = Callable[[str, int, Callable[[], None]], Child]
 
 
 @dataclass(frozen=True)
-class Known:
-    """What an earlier recording on this machine found.
+class MachineFacts:
+    """Facts about the machine that an earlier recording on it found.
 
     Attributes:
         facts: columns of `run` about the GPU.
@@ -114,7 +114,7 @@ class Recorder:
         progress: receives the progress.
         start_ranks: starts the ranks that share a case; None if no case of the plan is shared.
         start_child: starts the child that measures the other cases; None for a process.
-        known: the device and its ceilings as an earlier recording found them; None to measure the ceilings.
+        machine: the device and its ceilings as an earlier recording found them; None to measure the ceilings.
     """
 
     def __init__(
@@ -124,12 +124,12 @@ class Recorder:
         progress: Progress | None = None,
         start_ranks: StartRanks | None = None,
         start_child: StartChild | None = None,
-        known: Known | None = None,
+        machine: MachineFacts | None = None,
     ) -> None:
         self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
         self._start_ranks, self._start_child = start_ranks, start_child or partial(ChildProcess, collector.name)
         self._children: dict[int, Child] = {}  # by number of ranks
-        self._known = known
+        self._machine = machine
         self._rounds_done: dict[tuple[str, str, int], int] = {}  # by workload, case and number of ranks
         self._stop = Stop()
         self._early = self._modules()  # that a child imports before its first question
@@ -205,14 +205,14 @@ class Recorder:
         if self._plan.limits.budget_s is not None:
             self._progress.limit(self._plan.limits.budget_s)
         self._progress.job("ceilings of this machine")
-        if self._known is None:
+        if self._machine is None:
             self._ask_ceilings(1, Describe(self._plan.limits.ceilings_by_size), "the device could not be described")
             for gpus, sizes in self._collector.averages(self._plan).items():
                 why = f"NCCL's allreduce on {gpus} GPUs could not be timed"
                 self._ask_ceilings(gpus, DescribeAllReduce(tuple(sizes)), why)
         else:
-            self._journal.note(rows_event({"run": [self._known.facts], "ceilings": self._known.ceilings}))
-            self._diagnose("info", Source.CEILINGS, self._known.told)
+            self._journal.note(rows_event({"run": [self._machine.facts], "ceilings": self._machine.ceilings}))
+            self._diagnose("info", Source.CEILINGS, self._machine.source)
         self._progress.advance()
 
     def _ask_ceilings(self, gpus: int, question: Question, else_say: str) -> None:
@@ -373,7 +373,7 @@ class _Answers:
             case Refused(why):
                 self._fail(why)
                 return True
-            case Done():
+            case JobEnd():
                 return True
         return False
 

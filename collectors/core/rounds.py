@@ -113,7 +113,7 @@ class RoundsResult:
         rows: rows of `samples`.
         stopped: cell -> why its sampling stopped.
         discarded: number of throttled samples that were repeated.
-        taken: cell -> number of samples that were kept.
+        sample_counts: cell -> number of samples that were kept.
         kept_throttled: cell -> number of those that stayed throttled.
         pending: cells whose clock stopped before the device was done.
         not_held: cell -> number of its samples whose work was not all queued before the clock started.
@@ -122,7 +122,7 @@ class RoundsResult:
     rows: list[dict[str, Any]] = field(default_factory=list)
     stopped: dict[Cell, str] = field(default_factory=dict)
     discarded: int = 0
-    taken: Counter[Cell] = field(default_factory=Counter)
+    sample_counts: Counter[Cell] = field(default_factory=Counter)
     kept_throttled: Counter[Cell] = field(default_factory=Counter)
     pending: set[Cell] = field(default_factory=set)
     not_held: Counter[Cell] = field(default_factory=Counter)
@@ -138,17 +138,17 @@ class RoundsResult:
             text = f"{where}: samples taken under throttling, and taken again: {self.discarded}"
             yield "info", Source.THROTTLING, text, None
         if throttled := self.kept_throttled.total():
-            text = f"{where}: samples that stayed throttled, and were kept: {throttled} of {self.taken.total()}; see throttle_reasons"
+            text = f"{where}: samples that stayed throttled, and were kept: {throttled} of {self.sample_counts.total()}; see throttle_reasons"
             yield "warning", Source.THROTTLING, text, None
         for cell in self._mostly(self.kept_throttled):
-            shares = f"{self.kept_throttled[cell]} of {self.taken[cell]} samples"
+            shares = f"{self.kept_throttled[cell]} of {self.sample_counts[cell]} samples"
             text = f"{shares} stayed throttled, so its {how.scope} {how.cache} time is that of a slowed clock"
             yield "warning", Source.THROTTLING, text, cell
         for cell in sorted(self.pending, key=str):
             text = f"the {how.scope} clock was stopped while the device was still at work: the call was never synchronised"
             yield "warning", Source.NEVER_SYNCHRONIZED, text, cell
         if late := self.not_held.total():
-            text = f"{where}: samples that include time of the host, for their work was queued late: {late} of {self.taken.total()}"
+            text = f"{where}: samples that include time of the host, for their work was queued late: {late} of {self.sample_counts.total()}"
             yield "info", Source.WAITS_INSIDE, text, None
         for cell in self._mostly(self.not_held):
             text = f"the call waits for the device inside, so its {how.scope} {how.cache} time includes time of the host"
@@ -156,7 +156,7 @@ class RoundsResult:
 
     def _mostly(self, samples: Counter[Cell]) -> list[Cell]:
         """Cells of whose samples at least half are among these: the median is then one of them, or next to one."""
-        return sorted((cell for cell, count in samples.items() if 2 * count >= self.taken[cell]), key=str)
+        return sorted((cell for cell, count in samples.items() if 2 * count >= self.sample_counts[cell]), key=str)
 
 
 def run_rounds(
@@ -194,7 +194,7 @@ def run_rounds(
             entry = entries[index]
             reading, retaken = _take_unthrottled(entry, number, take)
             result.discarded += retaken
-            result.taken[entry.cell] += 1
+            result.sample_counts[entry.cell] += 1
             if reading.throttled:
                 result.kept_throttled[entry.cell] += 1
             if reading.pending:

@@ -49,10 +49,10 @@ class Stop(_Handlers):
 
     number = 0
     count = 0
-    _since = float("inf")
+    _first_signal_s = float("inf")
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        self._since = min(self._since, time.monotonic())
+        self._first_signal_s = min(self._first_signal_s, time.monotonic())
         self.number = self.number or number
         self.count += 1
 
@@ -69,7 +69,7 @@ class Stop(_Handlers):
     @property
     def seconds_ago(self) -> float:
         """Seconds since the first signal; negative without one."""
-        return time.monotonic() - self._since
+        return time.monotonic() - self._first_signal_s
 
     @property
     def exit_code(self) -> int:

@@ -22,7 +22,7 @@ _GIVE_UP_S: Final = 2.0
 _CRASH_S: Final = 0.5
 _RESTART: Final = "restart the kernel or the interpreter"
 #: Threads that could not be ended. They may keep the device or a processor busy.
-_left: Final[list[threading.Thread]] = []
+_stuck_threads: Final[list[threading.Thread]] = []
 
 
 class Steps:
@@ -96,7 +96,7 @@ class ThreadChild(Child):
             _raise_in(self._thread)
             self._join(_GIVE_UP_S)
         if self._thread.is_alive():
-            _left.append(self._thread)
+            _stuck_threads.append(self._thread)
         if crashed:
             _unusable.append("a variant left CUDA unusable in this process")
 
@@ -112,8 +112,8 @@ _unusable: Final[list[str]] = []
 
 def why_not() -> str:
     """Why nothing can be measured in this process, and what to do; empty if it can."""
-    _left[:] = [thread for thread in _left if thread.is_alive()]
-    if _left:
+    _stuck_threads[:] = [thread for thread in _stuck_threads if thread.is_alive()]
+    if _stuck_threads:
         return f"a call of an earlier variant still runs in this process; {_RESTART}"
     return f"{_unusable[0]}; {_RESTART}" if _unusable else ""
 

@@ -25,7 +25,7 @@ from warpladder.collectors.core.messages import (
     Describe,
     DescribeAllReduce,
     Described,
-    Done,
+    JobEnd,
     Question,
     Refused,
     Rows,
@@ -138,7 +138,7 @@ def serve(
                     benches = benches_of(question.job) if benches_of else alone
                     measure_case(question.job, question.job.workload.load(), benches, question.turn, report)
                     connection.send(Captured(capture.take()))
-                    connection.send(Done())
+                    connection.send(JobEnd())
             except CellCrashed as crash:
                 connection.send(Crashed(crash.cell, crash.status, crash.detail))
                 return

@@ -17,10 +17,10 @@ from cupy.cuda import runtime
 from warpladder.collectors.core.bench import (
     ONE_PROCESS,
     BenchCommunicator,
-    Lent,
     Operation,
     Pass,
     Reading,
+    ReadOnlyInputs,
     Resources,
     Unavailable,
     check_importable,
@@ -81,13 +81,13 @@ class CudaBench:
         self.communicator: BenchCommunicator = ONE_PROCESS
         self.inputs: Mapping[str, Array] = MappingProxyType({name: cupy.asarray(array) for name, array in inputs.items()})
         self._sets = InputSets(self.device, self.inputs, inputs)
-        self._lent: Lent | None = None  # inputs on the host, for programs that take them there
+        self._host_inputs: ReadOnlyInputs | None = None  # inputs on the host, for programs that take them there
         self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._host_outputs = {name: np.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._pinned = PinnedBuffers(inputs, self._host_outputs)
         self._pageable = {name: np.copy(array) for name, array in inputs.items()}
-        self._on_host: Mapping[str, np.ndarray] = inputs  # what `_pageable`, `_pinned` and `_lent` hold
-        self._left: Callable[[], Buffers] = lambda: self.outputs
+        self._on_host: Mapping[str, np.ndarray] = inputs  # what `_pageable`, `_pinned` and `_host_inputs` hold
+        self._last_outputs: Callable[[], Buffers] = lambda: self.outputs
         self._last: CudaOperation | None = None
         self._returned: Any = None  # what the last execution of `_last` returned
 
@@ -123,9 +123,9 @@ class CudaBench:
         if self._case.resident:
             raise Unavailable("takes all its inputs on the host, and the case has some on the device")
         self._load_host()
-        self._lent = self._lent or Lent(self._on_host)
+        self._host_inputs = self._host_inputs or ReadOnlyInputs(self._on_host)
         with torch_bridge.own_choice_of_stream():
-            run = variant.prepare(self._case, self._lent.arrays, self._host_outputs)
+            run = variant.prepare(self._case, self._host_inputs.arrays, self._host_outputs)
         return CudaOperation(run, passes=(OPERATION, END_TO_END), on_host=True)
 
     def _prepare_cuda(self, variant: CudaVariant, config: Params) -> Operation:
@@ -221,8 +221,8 @@ class CudaBench:
             self._pinned.load(self._on_host)
             for name, array in self._pageable.items():
                 np.copyto(array, self._on_host[name])
-            if self._lent:
-                self._lent.load(self._on_host)
+            if self._host_inputs:
+                self._host_inputs.load(self._on_host)
 
     def draw(self, operation: Operation, seed: int | None) -> None:
         self._use_stream()
@@ -245,22 +245,22 @@ class CudaBench:
         self._draw(operation, None)
         operation.before()
         self._returned = operation.run()
-        return self.left()
+        return self.last_outputs()
 
     def _start(self, operation: CudaOperation) -> None:
         """Free what the operation before left, and note where this one leaves its outputs."""
         self.release()
         self._last = operation
-        self._left = (lambda: self.place(self._host_outputs)) if operation.on_host else self._outputs_returned
+        self._last_outputs = (lambda: self.place(self._host_outputs)) if operation.on_host else self._outputs_returned
 
     def _outputs_returned(self) -> Buffers:
         """The outputs of the last execution, on the device."""
         assert self._last
         return self._last.outputs(self._returned) or self.outputs
 
-    def left(self) -> Buffers:
+    def last_outputs(self) -> Buffers:
         self.device.stream.synchronize()
-        return self._left()
+        return self._last_outputs()
 
     def release(self) -> None:
         if self._returned is not None and self._last and not self._last.on_host:
@@ -281,7 +281,7 @@ class CudaBench:
             poison_free_memory(self.outputs, again, allocate)
 
     def changed(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self._sets.changed(), *(self._lent.changed() if self._lent else ()))))
+        return tuple(dict.fromkeys((*self._sets.changed(), *(self._host_inputs.changed() if self._host_inputs else ()))))
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
@@ -341,7 +341,7 @@ class CudaBench:
             self._make_batch(operation)
         # One execution before the clock starts: else the first of a batch finds the caches as another variant left them.
         duration_ns, held = self.device.batch_ns(operation.replay, operation.batch, operation.run, self.communicator.wait)
-        self._left = lambda: operation.outputs(operation.of_batch()) or self.outputs
+        self._last_outputs = lambda: operation.outputs(operation.of_batch()) or self.outputs
         return self._reading(max(round(duration_ns), 1), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
@@ -417,7 +417,7 @@ class CudaBench:
         if operation.overlapped:
             return self._end_to_end_overlapped(operation.overlapped)
         host = self._pinned.arrays if operation.pinned else {**self._pageable, **self._host_outputs}
-        self._left = lambda: self.place({name: host[name] for name in self._host_outputs})
+        self._last_outputs = lambda: self.place({name: host[name] for name in self._host_outputs})
         moved = self._moved(operation.own_inputs or self.inputs)
         sizes = [array.nbytes for array in (*moved.values(), *self.outputs.values())]
         operation.before()  # its own copies of resident inputs
@@ -449,7 +449,7 @@ class CudaBench:
 
     def _end_to_end_overlapped(self, enqueue: Callable[[], object]) -> Reading:
         """Time one execution with overlapped copies. It has no phases, because copies and kernels overlap."""
-        self._left = lambda: self.place(self._pinned.outputs)
+        self._last_outputs = lambda: self.place(self._pinned.outputs)
         self.device.settle()
         started = perf_counter_ns()
         enqueue()
@@ -457,8 +457,8 @@ class CudaBench:
         return self._reading(perf_counter_ns() - started)
 
     def close(self) -> None:
-        self.inputs, self.outputs, self._pinned, self._pageable, self._lent = {}, {}, PinnedBuffers({}, {}), {}, None
-        self._returned, self._last, self._left = None, None, dict
+        self.inputs, self.outputs, self._pinned, self._pageable, self._host_inputs = {}, {}, PinnedBuffers({}, {}), {}, None
+        self._returned, self._last, self._last_outputs = None, None, dict
         self._sets.close()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
         cupy.get_default_memory_pool().free_all_blocks()

@@ -53,18 +53,18 @@ class InputSets:
         if size_bytes <= _MOST_OF_FREE * cupy.cuda.Device().mem_info[0]:
             self._sets = [{name: cupy.asarray(array) for name, array in each.items()} for each in sets]
         for number in reversed(range(len(sets))):  # ends with the first
-            self._put(number)
+            self._copy_from(number)
             self._prints.insert(0, self._fingerprints())
         self._became(0)
 
     def use(self, number: int) -> None:
         """Fill the buffers from a set."""
-        self._put(number)
+        self._copy_from(number)
         self._became(number)
 
     def enqueue(self, number: int) -> None:
         """Enqueue copies that fill the buffers from a set; a CUDA graph can hold them if the sets are on the device."""
-        self._put(number)
+        self._copy_from(number)
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Fill the buffers from inputs that are none of the sets."""
@@ -83,7 +83,7 @@ class InputSets:
         """Free the memory."""
         self._buffers, self._sets, self._hosted = {}, (), ()
 
-    def _put(self, number: int) -> None:
+    def _copy_from(self, number: int) -> None:
         if not self._sets:
             self._set(self._hosted[number])
             return

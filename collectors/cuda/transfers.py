@@ -250,43 +250,43 @@ class Overlap:
         self._start, self._all_in, self._all_out, self._all_gathered = (make_event() for _ in range(4))
         copies = [copy for part in parts for copy in part.copies_in]
         self._copied: Final = {copy.rows: make_event() for copy in copies}
-        self._piece_there: Final = {copy.rows: make_event() for copy in copies if copy.gather}
-        self._there: dict[Awaited, Event] = {rows: self._copied[copy.rows] for copy in copies for rows in copy.rows}
-        self._there |= {output: make_event() for part in parts for call in part.calls for output in call.makes}
-        self._done: Final = [make_event() for _ in parts]
+        self._piece_arrived: Final = {copy.rows: make_event() for copy in copies if copy.gather}
+        self._arrived: dict[Awaited, Event] = {rows: self._copied[copy.rows] for copy in copies for rows in copy.rows}
+        self._arrived |= {output: make_event() for part in parts for call in part.calls for output in call.makes}
+        self._finished: Final = [make_event() for _ in parts]
 
     def enqueue(self) -> None:
         """Enqueue everything. When the first stream of kernels is done, everything is."""
         first, *others = self._kernels
-        self._after(self._start, first, *others, self._in, self._out, self._gathers)
+        self._record_then_wait(self._start, first, *others, self._in, self._out, self._gathers)
         for part in self._parts:
             for copy in part.copies_in:
                 self._copy_in(copy)
-        for part, finished in zip(self._parts, self._done, strict=True):
+        for part, finished in zip(self._parts, self._finished, strict=True):
             kernels = self._kernels[part.stream]
             for call in part.calls:
-                for event in {id(event): event for event in map(self._there.__getitem__, call.waits)}.values():
+                for event in {id(event): event for event in map(self._arrived.__getitem__, call.waits)}.values():
                     kernels.wait_event(event)
                 call.enqueue(kernels)
                 for output in call.makes:
-                    self._there[output].record(kernels)
-            self._after(finished, kernels, self._out)
+                    self._arrived[output].record(kernels)
+            self._record_then_wait(finished, kernels, self._out)
             for copy_out in part.copies_out:
                 copy_out(self._out)
-        self._after(self._all_in, self._in, first)
-        self._after(self._all_out, self._out, first)
-        self._after(self._all_gathered, self._gathers, first)
+        self._record_then_wait(self._all_in, self._in, first)
+        self._record_then_wait(self._all_out, self._out, first)
+        self._record_then_wait(self._all_gathered, self._gathers, first)
 
     def _copy_in(self, copy: BoundCopy) -> None:
         copy.enqueue(self._in)
         if copy.gather is None:
             self._copied[copy.rows].record(self._in)
         else:
-            self._after(self._piece_there[copy.rows], self._in, self._gathers)
+            self._record_then_wait(self._piece_arrived[copy.rows], self._in, self._gathers)
             copy.gather(self._gathers)
             self._copied[copy.rows].record(self._gathers)
 
-    def _after(self, event: Event, stream: Stream, *waiting: Stream) -> None:
+    def _record_then_wait(self, event: Event, stream: Stream, *waiting: Stream) -> None:
         """Record an event in `stream`, and make other streams wait for it."""
         event.record(stream)
         for other in waiting:

@@ -17,10 +17,10 @@ from warpladder.collectors.core.bench import (
     PARTS,
     BenchCommunicator,
     Failed,
-    Lent,
     Operation,
     Pass,
     Reading,
+    ReadOnlyInputs,
     Unavailable,
     check_importable,
     next_inputs,
@@ -80,8 +80,8 @@ class HostBench:
         self._case = case
         self._sets: Sequence[Mapping[str, np.ndarray]] = (inputs,)
         self._loaded: int | None = 0
-        self._lent = Lent(inputs)
-        self.inputs: Mapping[str, Array] = self._lent.arrays
+        self._read_only = ReadOnlyInputs(inputs)
+        self.inputs: Mapping[str, Array] = self._read_only.arrays
         self.communicator: BenchCommunicator = ONE_PROCESS
         self.outputs: Mapping[str, Array] = MappingProxyType(
             {name: np.empty(buffer.shape, buffer.storage) for name, buffer in outputs.items()}
@@ -164,11 +164,11 @@ class HostBench:
         self._sets = sets
 
     def use(self, number: int) -> None:
-        self._lent.load(self._sets[number])
+        self._read_only.load(self._sets[number])
         self._loaded = number
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        self._lent.load(inputs)
+        self._read_only.load(inputs)
         self._loaded = None
 
     def run(self, operation: Operation) -> Buffers:
@@ -176,9 +176,9 @@ class HostBench:
         self.draw(operation, None)
         operation.before()
         self._returned = operation.outputs(operation.run())
-        return self.left()
+        return self.last_outputs()
 
-    def left(self) -> Buffers:
+    def last_outputs(self) -> Buffers:
         return self.outputs if self._returned is None else self._returned
 
     def release(self) -> None:
@@ -194,7 +194,7 @@ class HostBench:
         poison_free_memory(self.outputs, again, lambda like: np.empty(like.shape, like.dtype))
 
     def changed(self) -> tuple[str, ...]:
-        return self._lent.changed()
+        return self._read_only.changed()
 
     def draw(self, operation: Operation, seed: int | None) -> None:
         if seed is not None:

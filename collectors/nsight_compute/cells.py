@@ -75,7 +75,7 @@ def cells_of(launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming |
         NamingError: the naming's pattern takes too long.
     """
     if chosen is not None:
-        by_range = _named(launches, workload, chosen, notes)
+        by_range = _cells_by_range(launches, workload, chosen, notes)
         return Placed(cells=by_range or _by_kernel(launches, workload))
     ours = _of_our_ranges(launches, notes)
     return Placed(ours=True, cells=ours) if ours else Placed(cells=_by_kernel(launches, workload))
@@ -121,7 +121,7 @@ def _place(texts: Sequence[str]) -> _Place | None:
     return _Place(cell, sample[0], executions == "1" or (not executions and sample["scope"] != "device"))
 
 
-def _named(
+def _cells_by_range(
     launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming, notes: Notes
 ) -> dict[CellName, list[ProfiledLaunch]]:
     """Assign each launch to the innermost range, of any domain, that the pattern matches."""

@@ -14,7 +14,7 @@ _LENGTH: Final = 500
 _FOLDERS: Final = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\s\\/:'\"]+)*[\\/](?=[^\s\\/:'\"]+)")
 
 #: Tables of events that a run cannot hold -> their content.
-_NOT_TAKEN: Final = {
+_TABLES_LEFT_OUT: Final = {
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": "CUDA synchronization",
     "CUPTI_ACTIVITY_KIND_CUDA_EVENT": "CUDA events",
     "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH": "host functions in streams",
@@ -90,7 +90,7 @@ def tell_what_is_not_taken(report: Report, notes: Notes) -> None:
         ReportError: the file is damaged.
     """
     tables: dict[str, list[str]] = {}
-    for table, what in _NOT_TAKEN.items():
+    for table, what in _TABLES_LEFT_OUT.items():
         if report.has_rows(table):
             tables.setdefault(what, []).append(table)
     if tables:

@@ -32,7 +32,7 @@ class Launcher:
     """
 
     def __init__(self, check: Callable[[], None] = _nothing, show: Callable[[Waiting], None] = _untold) -> None:
-        self._check, self._told = check, show
+        self._check, self._show = check, show
         self._connection, theirs = multiprocessing.Pipe()
         code = f"import sys; sys.path[:] = {sys.path!r}; from {_RUNNER} import main; main({theirs.fileno()})"
         try:
@@ -59,7 +59,7 @@ class Launcher:
                 message: Ended | Waiting = self._connection.recv()
                 if isinstance(message, Ended):
                     return message
-                self._told(message)
+                self._show(message)
         except (EOFError, ConnectionError) as error:
             raise CollectorError(f"{launch.words[0]}: the process that runs it died; record again") from error
 

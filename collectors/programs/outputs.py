@@ -114,8 +114,8 @@ def why(ended: Ended, timeout_s: float, stderr: Path) -> str:
         return f"printed more than {MOST_OUTPUT >> 30} GiB, and was killed"
     if ended.problem == "timeout":
         reason = f"did not end within {timeout_s:g} s, and was killed with all that it started"
-        if ended.left:
-            reason = f"exited with {ended.code}, but left {', '.join(ended.left)} running, killed after {timeout_s:g} s; it has to end"
+        if ended.leftovers:
+            reason = f"exited with {ended.code}, but left {', '.join(ended.leftovers)} running, killed after {timeout_s:g} s; it has to end"
     elif ended.code == -9:
         reason = "was killed (signal 9), as the system does when memory runs out"
     else:

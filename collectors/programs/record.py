@@ -49,8 +49,8 @@ _JUDGED_RUNS: Final = 5
 _SOON_NS: Final = 1_000_000
 _STATE: Final = dict.fromkeys(naming.UNKNOWN)
 
-#: Told what is done now: a text, rounds done, and rounds in all (None if not known).
-Told = Callable[[str, int, int | None], None]
+#: Receives what is done now as a text, the number of rounds done, and the number of all rounds (None if it is not known).
+ShowProgress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,13 @@ class Request:
 
 
 def record(
-    request: Request, profiler: Profiler | None, data_dir: Path, label: str, arguments: Sequence[str], stop: Stop, show: Told
+    request: Request,
+    profiler: Profiler | None,
+    data_dir: Path,
+    label: str,
+    arguments: Sequence[str],
+    stop: Stop,
+    show: ShowProgress,
 ) -> str:
     """Measure the programs and write the run.
 
@@ -201,14 +207,16 @@ class _Measurement:
         paths: file of each program; None where there is none.
         folder: folder for the outputs.
         journal: receives verdicts and samples.
-        told: receives the progress.
+        show: receives the progress.
 
     Attributes:
         ok: cells that have not failed, in the order of the programs.
     """
 
-    def __init__(self, request: Request, paths: dict[Cell, str | None], folder: Path, journal: Journal, show: Told) -> None:
-        self._request, self._paths, self._folder, self._journal, self._told = request, paths, folder, journal, show
+    def __init__(
+        self, request: Request, paths: dict[Cell, str | None], folder: Path, journal: Journal, show: ShowProgress
+    ) -> None:
+        self._request, self._paths, self._folder, self._journal, self._show = request, paths, folder, journal, show
         self._words = dict(zip(paths, (program.words for program in request.programs), strict=True))
         self.ok = list(paths)
         self._rng = np.random.default_rng(request.seed)
@@ -229,18 +237,18 @@ class _Measurement:
         request = self._request
         self._outputs = Outputs(request.same_output, request.check, self._folder, request.timeout_s, launcher.run)
         for cell in list(self.ok):
-            self._told(f"warm-up of {cell.variant}", 0, request.runs)
+            self._show(f"warm-up of {cell.variant}", 0, request.runs)
             self._attempt(cell, self._warm_up)
         self._rounds()
         for cell in list(self.ok) if self._outputs.judged else ():
-            self._told(f"verifying what {cell.variant} printed when it was timed", 0, None)
+            self._show(f"verifying what {cell.variant} printed when it was timed", 0, None)
             self._attempt(cell, self._verify_timed)
 
     def tell_waiting(self, waiting: Waiting) -> None:
         """Tell that a program has exited, and that what it left is waited for."""
         names, seconds = ", ".join(waiting.names), self._request.timeout_s
         text = f"{self._running.variant} has exited, and {names} goes on: waiting until {seconds:g} s have passed (--timeout)"
-        self._told(text, 0, None)
+        self._show(text, 0, None)
 
     def executions(self) -> list[Execution]:
         """The runs to profile: up to three shuffled rounds of the programs that are ok."""
@@ -283,17 +291,17 @@ class _Measurement:
     def _verify_timed(self, cell: Cell) -> None:
         """Judge what timed runs printed."""
         for place in range(_JUDGED_RUNS):
-            output = self._kept(cell, place)
+            output = self._stdout_file(cell, place)
             if output.exists():
                 wrong = self._outputs.judge(cell.variant, output)
                 if wrong is not None:
                     raise Failed(wrong.status, f"right at first, and not when it was timed: {wrong.detail}")
                 self._judged_runs[cell] += 1
 
-    def _kept(self, cell: Cell, place: int) -> Path:
+    def _stdout_file(self, cell: Cell, place: int) -> Path:
         return self._folder / f"timed-{list(self._paths).index(cell)}-{place}"
 
-    def _kept_or_not(self, cell: Cell) -> Path | None:
+    def _stdout_or_none(self, cell: Cell) -> Path | None:
         """The file for the output of the next timed run; None to drop it. Which runs are kept cannot be predicted.
 
         Each run is as likely as any other to be among those that are kept at the end (Vitter, Random sampling with a reservoir, ACM
@@ -305,7 +313,7 @@ class _Measurement:
         place = self._timed_runs[cell] - 1
         if place >= _JUDGED_RUNS:
             place = self._unpredictable.randrange(self._timed_runs[cell])
-        return self._kept(cell, place) if place < _JUDGED_RUNS else None
+        return self._stdout_file(cell, place) if place < _JUDGED_RUNS else None
 
     def _fail(self, cell: Cell, failed: Failed) -> None:
         self.ok.remove(cell)
@@ -322,7 +330,7 @@ class _Measurement:
         until = "" if self._request.runs else aim
         started, rounds = time.monotonic(), 0
         while self.ok and not self._is_done(limits, rounds, time.monotonic() - started):
-            self._told(f"rounds{until}", rounds, self._request.runs)
+            self._show(f"rounds{until}", rounds, self._request.runs)
             entries = [*map(Entry, self.ok), Entry(self.ok[0], twin=1)]
             try:
                 result = run_rounds(entries, HOW, self._take, Turn(0, rounds, one), self._rng, gpus=0)
@@ -352,7 +360,7 @@ class _Measurement:
         return True
 
     def _take(self, entry: Entry, number: int) -> Reading:
-        stdout = self._kept_or_not(entry.cell)
+        stdout = self._stdout_or_none(entry.cell)
         ended = self._run(entry.cell, stdout=stdout, padding=int(self._rng.integers(_MOST_PADDING)))
         self._cpu_ns.setdefault(entry.cell, []).append(ended.cpu_ns)
         return Reading(ended.duration_ns, state=dict(_STATE))
@@ -387,14 +395,14 @@ class _Measurement:
                     detail += f"; outputs of timed runs that were judged too, chosen at random: {judged}"
                 results.append(result_row(cell, "ok", detail))
         diagnostics = [
-            diagnostic_row("info", Source.PROGRAMS, _AFTER.format(after_ns / 1e6), cell.key)
+            diagnostic_row("info", Source.PROGRAMS, _RAN_ON.format(after_ns / 1e6), cell.key)
             for cell, after_ns in self._after_ns.items()
             if after_ns > _SOON_NS
         ]
         self._journal.note(rows_event({"results": results, "diagnostics": diagnostics}))
 
 
-_AFTER: Final = (
+_RAN_ON: Final = (
     "processes that it started ran on after its exit, for up to {:.3g} ms; its time lasts until the last of them has ended"
 )
 _GROUP_ONLY: Final = (

@@ -28,9 +28,9 @@ HAS_SUBREAPERS: Final = sys.platform == "linux"
 _SET_CHILD_SUBREAPER: Final = 36
 #: Seconds between two looks at the deadline and at the files that a running program writes.
 _LOOK_S: Final = 0.1
-#: Milliseconds between two looks at a process group whose orphans another process reaps, and at processes that were killed.
+#: Milliseconds between two looks at a process group whose orphans another process reaps, and at processes that were leftovers.
 _SOON_MS: Final = 1
-#: Seconds in which killed processes have to be gone, and after which a wait for what a program left is told.
+#: Seconds in which leftovers processes have to be gone, and after which a wait for what a program left is told.
 _KILL_S, _PATIENCE_S = 5.0, 5.0
 #: Largest output that is kept for a comparison; longest stderr that is kept.
 MOST_OUTPUT: Final = 1 << 30
@@ -54,7 +54,7 @@ class Launch:
     Attributes:
         path: the program's file.
         words: the program's name and its arguments.
-        timeout_s: seconds after which it is killed, with all that it started.
+        timeout_s: seconds after which it is leftovers, with all that it started.
         stdin: file that it reads.
         stdout: file that receives its output; empty to drop the output.
         stderr: file that its messages replace; of very many, the last ones.
@@ -81,7 +81,7 @@ class Ended:
         code: exit code; negative for the number of a signal.
         problem: `timeout`, `output` (more than `MOST_OUTPUT`), `start`, `keep` (its output cannot be written), or empty.
         detail: with `start` and `keep`, the system's reason.
-        left: names of processes that it left at its exit, and that had to be killed.
+        leftovers: names of processes that it left at its exit, and that had to be leftovers.
     """
 
     duration_ns: int = 0
@@ -90,7 +90,7 @@ class Ended:
     code: int = 0
     problem: str = ""
     detail: str = ""
-    left: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,13 @@ def run(launch: Launch, *, whole_tree: bool = True, tell: Callable[[Waiting], No
             return Ended(problem="start", detail=error.strerror or str(error))
         output.close_theirs()
         tree = _Tree(pid, whole_tree)
-        ended, problem, killed = _follow(tree, output, wake, stderr, started + int(launch.timeout_s * 1e9), tell)
+        ended, problem, leftovers = _follow(tree, output, wake, stderr, started + int(launch.timeout_s * 1e9), tell)
         output.finish()
     after = ended - tree.exited_ns if tree.exited_ns else 0
     code = os.waitstatus_to_exitcode(tree.status)
-    return Ended(ended - started, after, tree.cpu_ns, code, problem or ("keep" if output.failed else ""), output.failed, killed)
+    return Ended(
+        ended - started, after, tree.cpu_ns, code, problem or ("keep" if output.failed else ""), output.failed, leftovers
+    )
 
 
 @contextmanager
@@ -243,22 +245,22 @@ class _Tree:
         whole: whether orphans become children of this process; otherwise the process group stands for all.
 
     Attributes:
-        status: the program's wait status; that of a killed process until it has exited.
+        status: the program's wait status; that of a leftovers process until it has exited.
         exited_ns: when the program itself had exited, by `time.perf_counter_ns`; 0 before.
         cpu_ns: processor time of what was reaped, in ns.
     """
 
     def __init__(self, pid: int, whole_tree: bool) -> None:
-        self._pid, self.whole = pid, whole_tree
+        self._pid, self.whole_tree = pid, whole_tree
         self.status, self.exited_ns, self.cpu_ns = int(signal.SIGKILL), 0, 0
 
     def reap(self, now_ns: int) -> bool:
         """Reap what has ended by now. Returns whether nothing is left."""
         while True:
             try:
-                pid, status, usage = os.wait4(-1 if self.whole else self._pid, os.WNOHANG)
+                pid, status, usage = os.wait4(-1 if self.whole_tree else self._pid, os.WNOHANG)
             except ChildProcessError:
-                return self.whole or not _in_group(self._pid)
+                return self.whole_tree or not _in_group(self._pid)
             if not pid:
                 return False
             self.cpu_ns += round((usage.ru_utime + usage.ru_stime) * 1e9)
@@ -266,11 +268,11 @@ class _Tree:
                 self.status, self.exited_ns = status, now_ns
 
     def kill(self) -> None:
-        """Kill what is there now. Children of what is killed become children of this process, and are killed by the next call."""
+        """Kill what is there now. Children of what is leftovers become children of this process, and are leftovers by the next call."""
         with suppress(ProcessLookupError, PermissionError):
-            if not self.exited_ns or not self.whole:  # otherwise the number may be that of another group
+            if not self.exited_ns or not self.whole_tree:  # otherwise the number may be that of another group
                 os.killpg(self._pid, signal.SIGKILL)
-        for pid in _children() if self.whole else ():
+        for pid in _children() if self.whole_tree else ():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -279,14 +281,14 @@ class _Tree:
         if not self.exited_ns:
             return ()
         names = []
-        for pid in _children() if self.whole else _in_group(self._pid):
+        for pid in _children() if self.whole_tree else _in_group(self._pid):
             with suppress(OSError):
                 names.append(Path(f"/proc/{pid}/comm").read_text(errors="replace").strip())
         return tuple(dict.fromkeys(names))[:_MOST_NAMES] or ("a process",)
 
 
 def _children() -> list[int]:
-    """Return the ids of the children of this process; their own children follow when they have been killed."""
+    """Return the ids of the children of this process; their own children follow when they have been leftovers."""
     children: list[int] = []
     for file in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
@@ -317,22 +319,22 @@ def _follow(
     """Read the output until no process is left. Kills them at the deadline, or if they print too much.
 
     Returns:
-        The time at which the last one had ended, by `time.perf_counter_ns`; `Ended.problem`; and `Ended.left`.
+        The time at which the last one had ended, by `time.perf_counter_ns`; `Ended.problem`; and `Ended.leftovers`.
     """
     poll = select.poll()
     poll.register(wake, select.POLLIN)
     poll.register(output.pipe, select.POLLIN)
-    problem, killed_ns, looked_ns, is_told = "", 0, 0, False
-    killed: tuple[str, ...] = ()
+    problem, killed_ns, looked_ns, has_told_waiting = "", 0, 0, False
+    leftovers: tuple[str, ...] = ()
     while True:
-        is_group = bool(tree.exited_ns) and not tree.whole
+        is_group = bool(tree.exited_ns) and not tree.whole_tree
         left_ms = (deadline_ns - time.perf_counter_ns()) / 1e6
         ready = dict(poll.poll(_SOON_MS if problem or is_group else max(1.0, min(1000 * _LOOK_S, left_ms))))
         now = time.perf_counter_ns()
         if wake in ready or problem or is_group:
             _clear(wake)
             if tree.reap(now) or (problem and now > killed_ns + _KILL_S * 1e9):
-                return now, problem, killed
+                return now, problem, leftovers
         if output.pipe in ready and not output.take():
             poll.unregister(output.pipe)
         if problem:
@@ -342,10 +344,10 @@ def _follow(
             _cut(stderr)
             problem = "timeout" if now > deadline_ns else "output" if output.is_too_long else ""
             if problem:
-                killed_ns, killed = now, tree.names_left()
+                killed_ns, leftovers = now, tree.names_left()
                 tree.kill()
-            elif tree.exited_ns and not is_told and now > tree.exited_ns + _PATIENCE_S * 1e9:
-                is_told = True
+            elif tree.exited_ns and not has_told_waiting and now > tree.exited_ns + _PATIENCE_S * 1e9:
+                has_told_waiting = True
                 tell(Waiting(tree.names_left()))
 
 

@@ -166,7 +166,7 @@ class Prepare:
 
 
 #: Where a rank's outputs come from: `Bench.run`, this attribute of `Operation`, or what the last sample left.
-Way = Literal["run", "from_end_to_end", "from_batch", "left"]
+Way = Literal["run", "from_end_to_end", "from_batch", "last_outputs"]
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ class Execute:
         match self.way:
             case "run":
                 outputs = bench.run(operation)
-            case "left":
-                outputs = bench.left()
+            case "last_outputs":
+                outputs = bench.last_outputs()
             case way:
                 outputs = getattr(operation, way)()
         declared = workload.buffers(share)[1]
@@ -391,9 +391,9 @@ class RankedBench:
         self._last = operation
         return operation.run() or {}
 
-    def left(self) -> Buffers:
+    def last_outputs(self) -> Buffers:
         assert self._last
-        return self._gathered(Execute(self._last.number, "left"))
+        return self._gathered(Execute(self._last.number, "last_outputs"))
 
     def release(self) -> None:
         self._each(Release())

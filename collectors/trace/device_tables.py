@@ -144,14 +144,14 @@ class DeviceWork:
     def __init__(self, report: Report, strings: Strings, calls: Calls, threads: Int64s, by_time: ByTime, notes: Notes) -> None:
         self._report, self._strings, self._calls, self._notes = report, strings, calls, notes
         self._threads, self._by_time = threads, by_time
-        self._kept: tuple[list[LaunchedWork], ...] = ([], [], [])
+        self._launched_work: tuple[list[LaunchedWork], ...] = ([], [], [])
         self.devices: dict[tuple[int, int], int] = {}  # (process, CUDA ordinal) -> rows
         self.launches_of: dict[str, tuple[int, int]] = {}  # kind -> rows that a call launches, and those whose call was found
 
     def launches(self) -> Attributed:
         """Return all device work launched while a range was open. Call it last: it frees calls and parts."""
         self._calls = Calls()
-        return Attributed(*map(_joined, self._kept))
+        return Attributed(*map(_joined, self._launched_work))
 
     def kernels(self) -> Iterator[pa.Table]:
         integers = (
@@ -225,10 +225,10 @@ class DeviceWork:
             yield pa.table(
                 {
                     **self._common(batch, "copies", ~np.isin(_numbers(batch, "copyKind"), _MIGRATIONS)),
-                    "kind": _named(batch, "copyKind", _COPY_KINDS),
+                    "kind": _as_names(batch, "copyKind", _COPY_KINDS),
                     "bytes": np.clip(_numbers(batch, "bytes"), 0, _MOST_BYTES),
-                    "src_memory": _named(batch, "srcKind", _MEMORY_KINDS),
-                    "dst_memory": _named(batch, "dstKind", _MEMORY_KINDS),
+                    "src_memory": _as_names(batch, "srcKind", _MEMORY_KINDS),
+                    "dst_memory": _as_names(batch, "dstKind", _MEMORY_KINDS),
                 }
             )
 
@@ -242,7 +242,7 @@ class DeviceWork:
                     "kind": pa.repeat("memset", len(batch)).cast(pa.string()),
                     "bytes": np.clip(_numbers(batch, "bytes"), 0, _MOST_BYTES),
                     "src_memory": pa.nulls(len(batch), pa.string()),
-                    "dst_memory": _named(batch, "memKind", _MEMORY_KINDS),
+                    "dst_memory": _as_names(batch, "memKind", _MEMORY_KINDS),
                 }
             )
 
@@ -264,7 +264,7 @@ class DeviceWork:
         by_time[alone] = self._by_time.at(self._calls.thread[launch[alone]] >> 24, self._calls.start[launch[alone]])
         own, other, unclear = (np.flatnonzero(chosen) for chosen in (inside >= 0, by_time >= 0, by_time == SEVERAL))
         threads = self._calls.thread[launch[own]], self._threads[by_time[other]], self._calls.thread[launch[unclear]]
-        for parts, thread, chosen in zip(self._kept, threads, (own, other, unclear), strict=True):
+        for parts, thread, chosen in zip(self._launched_work, threads, (own, other, unclear), strict=True):
             self._keep(parts, batch, thread, launch[chosen], chosen)
         self._notes.count("info", Source.ATTRIBUTION, BY_TIME, len(other))
         self._notes.count("warning", Source.ATTRIBUTION, UNCLEAR, len(unclear))
@@ -332,6 +332,6 @@ def _or_null(range_id: npt.NDArray[np.int32]) -> pa.Array:
     return pa.array(range_id.astype(np.int64), mask=range_id < 0)
 
 
-def _named(batch: pa.RecordBatch, name: str, names: dict[int, str]) -> pa.Array:
+def _as_names(batch: pa.RecordBatch, name: str, names: dict[int, str]) -> pa.Array:
     place = pc.index_in(batch.column(name), pa.array(list(names), pa.int64()))
     return pa.array(list(names.values()), pa.string()).take(place)

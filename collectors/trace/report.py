@@ -42,7 +42,7 @@ class Report(ABC):
         self, name: str, columns: Columns, remarks: Sequence[tuple[str, str]] = (), seconds: float | None = None
     ) -> None:
         self.name, self.columns, self.remarks = name, columns, remarks
-        self._seconds = self._left = seconds
+        self._seconds = self._remaining_s = seconds
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the report has the table with these columns."""
@@ -133,18 +133,18 @@ class Report(ABC):
 
     def _wait(self, table: str, ready: "queue.Queue[Any]") -> Any:
         """The next item. The time until it comes is taken from the seconds left."""
-        if self._left is None:
+        if self._remaining_s is None:
             return ready.get()
         begin = time.monotonic()
         try:
-            return ready.get(timeout=max(self._left, 0.0))
+            return ready.get(timeout=max(self._remaining_s, 0.0))
         except queue.Empty:
             raise ReportError(
                 f"{self.name}: table {table} was not read within {self._seconds:.0f} s, far longer than a file of its size takes; "
                 "copy it to a local disk, or export it again"
             ) from None
         finally:
-            self._left -= time.monotonic() - begin
+            self._remaining_s -= time.monotonic() - begin
 
     @abstractmethod
     def _has_rows(self, table: str) -> bool: ...

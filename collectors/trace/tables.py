@@ -17,7 +17,7 @@ from warpladder.collectors.trace.report import BATCH_ROWS, Report
 from warpladder.collectors.trace.samples import retimed, traced_samples
 from warpladder.collectors.trace.strings import Strings
 from warpladder.data.names import Source, diagnostic_row
-from warpladder.data.naming import ENDED_EARLY, TAKEN, Naming
+from warpladder.data.naming import ENDED_EARLY, RANGES_AS_SAMPLES, Naming
 from warpladder.data.store import RunWriter
 
 _TEXT_BYTES_AT_ONCE: Final = 100_000_000
@@ -102,7 +102,7 @@ def _write_ranges(
         gpus = max(1, min(len({ordinal for _, ordinal in work.devices}), 1 << 14))
         for table, rows in cells.tables(busy, unclear, gpus).items():
             writer.append(table, rows)
-        notes.count("info", Source.VARIANT_FROM, TAKEN, cell_count)
+        notes.count("info", Source.VARIANT_FROM, RANGES_AS_SAMPLES, cell_count)
     return pieces
 
 

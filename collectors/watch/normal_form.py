@@ -21,7 +21,7 @@ def digest(*texts: str) -> str:
     return hashlib.sha256(repr(texts).encode(errors="surrogateescape")).hexdigest()
 
 
-class _Said(str):
+class _Piece(str):
     """A piece of the text itself, among values that are still to be written."""
 
 
@@ -36,14 +36,14 @@ def of_python(node: Any, left_out: Collection[ast.AST] = (), kernels: Collection
     todo: list[Any] = [node]
     while todo:
         each = todo.pop()
-        if isinstance(each, _Said):
+        if isinstance(each, _Piece):
             pieces.append(each)
         elif isinstance(each, list):
-            inner = [part for item in each if item not in left_out for part in (item, _Said(", "))]
-            todo += [_Said("]"), *reversed(inner), _Said("[")]
+            inner = [part for item in each if item not in left_out for part in (item, _Piece(", "))]
+            todo += [_Piece("]"), *reversed(inner), _Piece("[")]
         elif isinstance(each, ast.AST):
-            parts = [part for name, value in _fields(each, left_out) for part in (_Said(f"{name}="), value, _Said(", "))]
-            todo += [_Said(")"), *reversed(parts), _Said(f"{type(each).__name__}(")]
+            parts = [part for name, value in _fields(each, left_out) for part in (_Piece(f"{name}="), value, _Piece(", "))]
+            todo += [_Piece(")"), *reversed(parts), _Piece(f"{type(each).__name__}(")]
         else:
             is_text = isinstance(each, str) and ("\n" in each or (" " in each and len(each) >= _LONG_TEXT))  # and no name
             pieces.append("a kernel" if is_text and any(each in kernel for kernel in kernels) else repr(each))

@@ -119,7 +119,7 @@ def _namespace(file: ParsedFile) -> Mapping[str, Any]:
 def _code(reach: Reach, kernels: Collection[str]) -> list[str]:
     """What a variant runs, as text: statements in their order, whatever the name of their file, and what they do not say."""
     nodes: list[Any] = sorted(reach.nodes, key=lambda node: (reach.nodes[node].name, node.lineno, node.col_offset))
-    return [*(of_python(node, reach.nodes[node].statements, kernels) for node in nodes), *reach.told()]
+    return [*(of_python(node, reach.nodes[node].statements, kernels) for node in nodes), *reach.other_text()]
 
 
 def _nodes(reaches: Iterable[Reach]) -> dict[ast.AST, ParsedFile]:

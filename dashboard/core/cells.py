@@ -98,7 +98,7 @@ def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times
     moved = [part / gpus for part in reads_and_writes(frame)]
 
     def by(memory: Memory) -> _Times:
-        return memory.time_ns(*moved), memory.named(*moved)
+        return memory.time_ns(*moved), memory.ceiling_names(*moved)
 
     memory = memory_of(data, on_gpu=False)
     host = by(memory)

@@ -153,7 +153,7 @@ def pick(data: RunData, chosen: Naming) -> RunData:
     ranked = ~np.isin(number, list(shares))
     made = naming.samples(*(column[ranked] for column in (number, start[at], (end - start)[at], busy[at])))
     notes = [
-        (naming.TAKEN, "info", int((cell >= 0).sum())),
+        (naming.RANGES_AS_SAMPLES, "info", int((cell >= 0).sum())),
         (naming.ENDED_EARLY, "warning", int((gpu_end[at] > end[at]).sum())),
     ]
     return replace(

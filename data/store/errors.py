@@ -31,12 +31,12 @@ class NoSuchRun(StoreError):
         known: labels, or ids of runs without one; `more` of them are left out.
     """
 
-    def __init__(self, name: str, known: Sequence[str], more: int = 0) -> None:
-        self._what, self._known = f"{name}: no such run; known runs:", [*known, *([f"and {more} more"] if more else [])]
-        super().__init__(f"{self._what} {'; '.join(self._known) or 'none'}")
+    def __init__(self, name: str, names: Sequence[str], more: int = 0) -> None:
+        self._what, self._names = f"{name}: no such run; known runs:", [*names, *([f"and {more} more"] if more else [])]
+        super().__init__(f"{self._what} {'; '.join(self._names) or 'none'}")
 
     def lines(self) -> list[str]:
-        return [self._what, *(f"  {each}" for each in self._known)] if self._known else [str(self)]
+        return [self._what, *(f"  {each}" for each in self._names)] if self._names else [str(self)]
 
 
 class RunExists(StoreError):

@@ -43,16 +43,16 @@ def folder(text: str | Path) -> Path:
     return path
 
 
-class _Glanced(NamedTuple):
+class _CachedRun(NamedTuple):
     """A run or bad run that was found, with the states of its folder and files at that time."""
 
     now: Hashable
-    found: Run | BadRun
+    run: Run | BadRun
     files: Hashable = None
 
 
 #: Folder -> what was found in it, with the states that show a later change.
-_glanced: Final[dict[Path, _Glanced]] = {}
+_cached_runs: Final[dict[Path, _CachedRun]] = {}
 _opened_before: Final[dict[Path, tuple[Hashable, Run | BadRun]]] = {}
 _listed: Final[dict[Path, dict[str, Path]]] = {}
 
@@ -69,22 +69,22 @@ def open_run(path: Path) -> Run:
     """
     if not files.is_folder(path):
         raise StoreError(f"{path}: no such run; `warpladder runs` lists those there are")
-    found = _glance(path)
-    if isinstance(found, BadRun):
-        raise StoreError(found.reason)
+    run = _glance(path)
+    if isinstance(run, BadRun):
+        raise StoreError(run.reason)
     now = state_of(path)
-    known = _opened_before.get(path)
-    if known is None or known[0] != now:
+    earlier = _opened_before.get(path)
+    if earlier is None or earlier[0] != now:
         try:
-            known = (now, _checked(found))
+            earlier = (now, _checked(run))
         except StoreError as error:
-            known = (now, BadRun(path, str(error), found))
+            earlier = (now, BadRun(path, str(error), run))
             if files.is_passing(error.__cause__):
                 raise
-        _opened_before[path] = known
-    if isinstance(known[1], BadRun):
-        raise StoreError(known[1].reason)
-    return known[1]
+        _opened_before[path] = earlier
+    if isinstance(earlier[1], BadRun):
+        raise StoreError(earlier[1].reason)
+    return earlier[1]
 
 
 def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
@@ -94,19 +94,19 @@ def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
     `open_run` checks it, and counts as bad from then on. A folder that does not exist holds no run. Staging folders of
     unfinished runs start with a dot and are passed over.
     """
-    found: list[Run | BadRun] = []
+    listed: list[Run | BadRun] = []
     for folder in folders:
         try:
             paths = _run_folders(folder)
         except OSError as error:
-            found.append(BadRun(folder, one_line(f"{folder}: cannot be read ({error.strerror}); choose another --data-dir")))
+            listed.append(BadRun(folder, one_line(f"{folder}: cannot be read ({error.strerror}); choose another --data-dir")))
             continue
         with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
-            new = [path for path in paths if path not in _glanced]
+            new = [path for path in paths if path not in _cached_runs]
             list(pool.map(_glance, new))
-        found += [_as_opened(_glance(path)) for path in paths]
-    good = [each for each in found if isinstance(each, Run)]
-    bad = [each for each in found if isinstance(each, BadRun)]
+        listed += [_as_opened(_glance(path)) for path in paths]
+    good = [each for each in listed if isinstance(each, Run)]
+    bad = [each for each in listed if isinstance(each, BadRun)]
     good.sort(key=lambda run: run.info["started_at"], reverse=True)
     bad.sort(key=lambda run: run.path)
     return good, bad
@@ -131,8 +131,8 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
             raise StoreError(each.reason)
     if name and places and files.is_folder(places[0]):
         return open_run(places[0])
-    known = sorted({run.info["label"] or run.run_id for run in good})
-    raise NoSuchRun(name, known[:_MOST_NAMES], max(len(known) - _MOST_NAMES, 0))
+    names = sorted({run.info["label"] or run.run_id for run in good})
+    raise NoSuchRun(name, names[:_MOST_NAMES], max(len(names) - _MOST_NAMES, 0))
 
 
 def _run_folders(folder: Path) -> list[Path]:
@@ -141,12 +141,12 @@ def _run_folders(folder: Path) -> list[Path]:
         return []
     with os.scandir(folder) as entries:
         names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and _may_be_run(entry)}
-    known = _listed.get(folder, {})
-    for gone in known.keys() - names:
-        _glanced.pop(known[gone], None)
-        _opened_before.pop(known[gone], None)
+    known_folders = _listed.get(folder, {})
+    for gone in known_folders.keys() - names:
+        _cached_runs.pop(known_folders[gone], None)
+        _opened_before.pop(known_folders[gone], None)
     # The same paths as before: with thousands of runs, to make them takes longer than to look at the folders.
-    _listed[folder] = {name: known.get(name) or folder / name for name in sorted(names)}
+    _listed[folder] = {name: known_folders.get(name) or folder / name for name in sorted(names)}
     return list(_listed[folder].values())
 
 
@@ -160,26 +160,26 @@ def _may_be_run(entry: os.DirEntry[str]) -> bool:
 
 def _as_opened(run: Run | BadRun) -> Run | BadRun:
     """What `open_run` found of a run that has not changed since; the run itself where it was not opened."""
-    known = _opened_before.get(run.path)
-    return known[1] if isinstance(run, Run) and known and known[0] == state_of(run.path) else run
+    earlier = _opened_before.get(run.path)
+    return earlier[1] if isinstance(run, Run) and earlier and earlier[0] == state_of(run.path) else run
 
 
 def _glance(path: Path) -> Run | BadRun:
     """The run by its table `run`, after a check of the ends of its other files. The result is kept until the folder changes."""
     now = _now(path)
-    known = _glanced.get(path)
+    cached = _cached_runs.get(path)
     # Any file of a bad run may be repaired.
-    if known and known.now == now and (isinstance(known.found, Run) or known.files == state_of(path)):
-        return known.found
+    if cached and cached.now == now and (isinstance(cached.run, Run) or cached.files == state_of(path)):
+        return cached.run
     try:
-        known = _Glanced(now, _read_run(path))
+        cached = _CachedRun(now, _read_run(path))
     except Exception as error:  # whatever it is, it must not hide the other runs
-        said = error if isinstance(error, StoreError) else unreadable(path, error)
-        known = _Glanced(now, BadRun(path, str(said)), state_of(path))
+        reason = error if isinstance(error, StoreError) else unreadable(path, error)
+        cached = _CachedRun(now, BadRun(path, str(reason)), state_of(path))
         if files.is_passing(error.__cause__ or error):
-            return known.found
-    _glanced[path] = known
-    return known.found
+            return cached.run
+    _cached_runs[path] = cached
+    return cached.run
 
 
 def _now(path: Path) -> Hashable:
@@ -207,21 +207,21 @@ def _read_run(path: Path) -> Run:
             raise StoreError(f"{path / name}: {problem}; {cure(path / name)}")
         tables.append(name.removesuffix(SUFFIX))
     with opened(file) as parquet:
-        found = parquet.schema_arrow
-        if "schema_version" not in found.names:
+        columns = parquet.schema_arrow
+        if "schema_version" not in columns.names:
             raise StoreError(f"{file}: lacks column schema_version, so Warpladder did not write it; remove the folder")
         if parquet.metadata.num_rows != 1:
             raise StoreError(f"{file}: has {parquet.metadata.num_rows} rows where a run has one; record or import it again")
         # The table has one row: starting threads would take longer than reading it.
         read = parquet.read(use_threads=False)
-        written = read.column(found.names.index("schema_version"))[0].as_py()
+        written = read.column(columns.names.index("schema_version"))[0].as_py()
         if written not in schema.READABLE_VERSIONS:
             versions = " and ".join(map(str, schema.READABLE_VERSIONS))
             raise StoreError(
                 f"{file}: column schema_version is {written}, and this Warpladder reads {versions}; "
                 "open it with the Warpladder that wrote it, or record the run again"
             )
-        check_columns(file, schema.RUN, found)
+        check_columns(file, schema.RUN, columns)
         foreign = next((name for name in tables if name not in schema.TABLES), None)
         if foreign is not None:
             raise StoreError(f"{path / foreign}{SUFFIX}: not a table of schema version {written}; remove the file")

@@ -82,8 +82,8 @@ class Run:
             StoreError: the file is damaged, or its columns are not those of the schema.
         """
         table = schema.TABLES[name]
-        wanted = list(columns) if columns is not None else [column.name for column in table.columns]
-        return as_frame(table, self._arrow(name, wanted, categories))
+        chosen = list(columns) if columns is not None else [column.name for column in table.columns]
+        return as_frame(table, self._arrow(name, chosen, categories))
 
     def arrow(self, name: str, columns: Sequence[str], of: Mapping[str, str] | None = None) -> pa.Table:
         """Columns of a table, without the copies that a data frame makes. The chunks of a text column share one dictionary.
@@ -97,10 +97,10 @@ class Run:
             StoreError: as `table` does.
         """
         values = of or {}
-        found = self._arrow(name, list(dict.fromkeys([*columns, *values])), categories=True)
+        rows = self._arrow(name, list(dict.fromkeys([*columns, *values])), categories=True)
         for column, value in values.items():
-            found = found.filter(pc.equal(found.column(column), value))
-        return found.select(columns)
+            rows = rows.filter(pc.equal(rows.column(column), value))
+        return rows.select(columns)
 
     def length(self, name: str) -> int:
         """Rows of a table.
@@ -129,22 +129,22 @@ class Run:
         with opened(self._file(name), table) as parquet:
             check_columns(self._file(name), table, parquet.schema_arrow)
             there = set(parquet.schema_arrow.names)
-            wanted = [name for name in columns if name in there]
+            stored = [name for name in columns if name in there]
             # To start threads takes longer than to read a short table.
-            found = parquet.read(columns=wanted, use_threads=parquet.metadata.num_rows > _SHORT).unify_dictionaries()
+            rows = parquet.read(columns=stored, use_threads=parquet.metadata.num_rows > _SHORT).unify_dictionaries()
             if not categories:
-                found = self._written_out(name, found)
-        return with_later(found, table).select(columns)
+                rows = self._written_out(name, rows)
+        return with_later(rows, table).select(columns)
 
-    def _written_out(self, name: str, found: pa.Table) -> pa.Table:
+    def _written_out(self, name: str, rows: pa.Table) -> pa.Table:
         """The rows with their texts in place of codes. Raises TooLarge."""
-        for place, column in enumerate(found.schema):
+        for place, column in enumerate(rows.schema):
             if pa.types.is_dictionary(column.type):
-                texts = found.column(place)
+                texts = rows.column(place)
                 if excess := excess_of_texts(name, texts):
                     raise TooLarge(f"{self._file(name)}: column {column.name}", excess)
-                found = found.set_column(place, column.name, texts.cast(column.type.value_type))
-        return found
+                rows = rows.set_column(place, column.name, texts.cast(column.type.value_type))
+        return rows
 
     def _file(self, name: str) -> Path:
         return self.path / f"{name}{SUFFIX}"
@@ -153,10 +153,10 @@ class Run:
 def _state(file: str) -> Hashable:
     """It is asked of thousands of runs for a page."""
     try:
-        found = os.stat(file)  # noqa: PTH116
+        status = os.stat(file)  # noqa: PTH116
     except OSError as error:
         return error.errno
-    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_mode
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_mode
 
 
 @dataclass(frozen=True)

@@ -127,30 +127,30 @@ def _source(file: Path) -> pa.NativeFile:
         return pa.BufferReader(source.read_buffer())
 
 
-def check_columns(file: Path, table: Table, found: pa.Schema) -> None:
+def check_columns(file: Path, table: Table, stored: pa.Schema) -> None:
     for column in table.columns:
-        count = found.names.count(column.name)
+        count = stored.names.count(column.name)
         if count > 1:
             raise StoreError(f"{file}: has column {column.name} {count} times; {cure(file)}")
         if not count:
             if column.later:
                 continue
             raise StoreError(f"{file}: lacks column {column.name} of schema version {schema.SCHEMA_VERSION}; {cure(file)}")
-        kind = found.field(column.name).type
+        kind = stored.field(column.name).type
         if (kind.value_type if pa.types.is_dictionary(kind) else kind) != column.type:
             raise StoreError(f"{file}: column {column.name} is {kind}, not {column.type}; {cure(file)}")
-    foreign = [name for name in found.names if name not in table.arrow.names]
+    foreign = [name for name in stored.names if name not in table.arrow.names]
     if foreign:
         raise StoreError(f"{file}: has the foreign column {foreign[0]}; {cure(file)}")
 
 
-def with_later(found: pa.Table, table: Table) -> pa.Table:
+def with_later(rows: pa.Table, table: Table) -> pa.Table:
     """With the columns that came later, and which the file may lack, as their defaults."""
     for column in table.columns:
-        if column.later and column.name not in found.column_names:
+        if column.later and column.name not in rows.column_names:
             value = pa.scalar(column.default, column.type)
-            found = found.append_column(column.field, pa.repeat(value, len(found)))
-    return found
+            rows = rows.append_column(column.field, pa.repeat(value, len(rows)))
+    return rows
 
 
 #: Rows of a table: an Arrow table, a data frame, or a list of mappings.

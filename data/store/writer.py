@@ -66,7 +66,7 @@ class RunWriter:
         if table == "run":  # written by the commit, under the name that is free then
             self._run = arrow
             return
-        with self._told():
+        with self._errors_explained():
             self._write(table, arrow)
 
     def commit(self, durable: bool = False) -> Path:
@@ -81,12 +81,12 @@ class RunWriter:
         """
         if self._run is None:
             raise StoreError(f"{self.path}: has no row in table run; append it before the commit")
-        with self._told():
+        with self._errors_explained():
             self._close()
-            asked, number = self.run_id, 1
+            run_id, number = self.run_id, 1
             while not self._take_place(durable):
                 number += 1
-                self.run_id = f"{asked}-{number}"
+                self.run_id = f"{run_id}-{number}"
                 index = self._run.column_names.index("run_id")
                 self._run = self._run.set_column(index, self._run.schema.field(index), pa.array([self.run_id]))
             if durable:
@@ -96,7 +96,7 @@ class RunWriter:
 
     def start_again(self) -> None:
         """Remove what was appended."""
-        with self._told():
+        with self._errors_explained():
             with suppress(OSError):
                 self._close()
             self._run = None
@@ -145,7 +145,7 @@ class RunWriter:
         self._writers[table].write_table(arrow, row_group_size=_ROWS_A_GROUP)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors_explained(self) -> Iterator[None]:
         """Turns the error of a full disk or a missing folder into a message that says what to do."""
         try:
             yield

@@ -30,7 +30,7 @@ def test_a_mix_has_its_time_at_a_measured_share_and_between_two(
 ) -> None:
     memory = device_memory(THREE)
     assert memory.time_ns(read, written) == pytest.approx(time_ns)
-    assert memory.named(read, written) == named
+    assert memory.ceiling_names(read, written) == named
 
 
 def test_a_further_mix_replaces_the_line_between_its_neighbours() -> None:
@@ -38,7 +38,7 @@ def test_a_further_mix_replaces_the_line_between_its_neighbours() -> None:
     assert device_memory(THREE).time_ns(200, 100) == pytest.approx(120)
     assert device_memory({**THREE, Ceiling.DEVICE_2_TO_1: 2.5}).time_ns(200, 100) == pytest.approx(120)
     finer = device_memory({**THREE, Ceiling.DEVICE_2_TO_1: 3.2})
-    assert (finer.time_ns(200, 100), finer.named(200, 100)) == (pytest.approx(93.75), "device_2_to_1")
+    assert (finer.time_ns(200, 100), finer.ceiling_names(200, 100)) == (pytest.approx(93.75), "device_2_to_1")
     # Three quarters are a quarter of the way from 2/3 to 1: 0.3125 - 0.25 * 0.1125 = 0.284375 ns a byte.
     assert finer.time_ns(75, 25) == pytest.approx(28.4375)
 
@@ -46,18 +46,18 @@ def test_a_further_mix_replaces_the_line_between_its_neighbours() -> None:
 def test_a_run_that_measured_only_a_copy_has_its_rate_for_every_mix() -> None:
     memory = device_memory({Ceiling.DEVICE_COPY: 2.0})
     assert memory.time_ns([100, 0, 50], [0, 100, 50]).tolist() == [50, 50, 50]
-    assert set(memory.named([100, 0, 50], [0, 100, 50])) == {"device_copy"}
+    assert set(memory.ceiling_names([100, 0, 50], [0, 100, 50])) == {"device_copy"}
 
 
 def test_beyond_the_measured_mixes_the_nearest_one_counts() -> None:
     memory = device_memory({Ceiling.DEVICE_COPY: 2.0, Ceiling.DEVICE_READ: 5.0})
-    assert (memory.time_ns(0, 100), memory.named(0, 100)) == (50, "device_copy")
+    assert (memory.time_ns(0, 100), memory.ceiling_names(0, 100)) == (50, "device_copy")
 
 
 def test_without_a_ceiling_there_is_no_time_and_no_name() -> None:
     for memory in (device_memory({}), device_memory({Ceiling.DEVICE_COPY: float("nan")}), host_memory({})):
         assert np.isnan(memory.time_ns([1, 2], [1, 2])).all()
-        assert memory.named([1, 2], [1, 2]).tolist() == ["", ""]
+        assert memory.ceiling_names([1, 2], [1, 2]).tolist() == ["", ""]
 
 
 def by_sizes(mix: str, cache: str, times_ns: dict[int, float]) -> dict[str, float]:
@@ -122,13 +122,13 @@ def test_by_size_each_mix_has_its_curve_and_a_mix_between_is_on_the_line_between
     assert (cold.time_ns(75, 25), hot.time_ns(75, 25)) == (pytest.approx(36), pytest.approx(15))
     # Fewer reads than in each measured mix: the nearest one. 300 bytes copied: 60, and 100 at 2 bytes a nanosecond.
     assert hot.time_ns([0, 150, np.nan], [100, 150, 1]) == pytest.approx([20, 80, np.nan], nan_ok=True)
-    assert cold.named([50, 75], [50, 25]).tolist() == [
+    assert cold.ceiling_names([50, 75], [50, 25]).tolist() == [
         "device_copy by size (cold)",
         "device_copy and device_read by size (cold)",
     ]
     # Without a cache, the rates.
     rates = device_memory(ceilings)
-    assert (rates.time_ns(50, 50), rates.named(50, 50), rates.curves) == (50, "device_copy", ())
+    assert (rates.time_ns(50, 50), rates.ceiling_names(50, 50), rates.curves) == (50, "device_copy", ())
 
 
 def test_without_times_by_size_for_each_mix_the_rates_count() -> None:
@@ -139,13 +139,13 @@ def test_without_times_by_size_for_each_mix_the_rates_count() -> None:
 
 def test_the_host_has_one_mix() -> None:
     memory = host_memory({Ceiling.HOST_COPY: 0.5, Ceiling.DEVICE_COPY: 2.0})
-    assert (memory.time_ns(70, 30), memory.named(70, 30)) == (200, "host_copy")
+    assert (memory.time_ns(70, 30), memory.ceiling_names(70, 30)) == (200, "host_copy")
 
 
 def test_the_host_s_times_by_size_are_those_of_warm_caches() -> None:
     memory = host_memory({Ceiling.HOST_COPY: 0.5} | by_sizes(Ceiling.HOST_COPY, "hot", {100: 40, 200: 400}))
     assert (memory.time_ns(50, 50), memory.time_ns(100, 100), memory.time_ns(300, 100)) == (40, 400, 800)
-    assert memory.named(50, 50) == "host_copy by size (hot)"
+    assert memory.ceiling_names(50, 50) == "host_copy by size (hot)"
 
 
 def test_inputs_are_read_and_outputs_written_and_half_is_where_neither_is_known() -> None:

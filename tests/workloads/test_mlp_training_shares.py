@@ -44,7 +44,7 @@ def test_slices_are_the_most_blocks_that_share_a_tile(line):
     parts = parts_by_tile(line)
     assert line.blocks == 1 + max(block for blocks in parts for block in blocks)
     assert line.slices == max(map(len, parts))
-    assert line.whole == (line.slices == 1)
+    assert line.has_whole_tiles == (line.slices == 1)
 
 
 @pytest.mark.parametrize("batch", BATCHES)
@@ -59,7 +59,9 @@ def test_every_share_has_a_stage_and_the_line_has_all_of_them(columns, batch):
         depth = -(-steps // (32 if columns else 16))
         assert line.span >= depth, "no stage is left out"
         assert line.span == depth or line.span - line.share < depth, "the last part of a tile has a stage"
-        assert line.whole or line.span % line.share == 0 or line.span == depth, "a share may cross tiles only without padding"
+        assert line.has_whole_tiles or line.span % line.share == 0 or line.span == depth, (
+            "a share may cross tiles only without padding"
+        )
 
 
 @pytest.mark.sampled(1)

@@ -87,13 +87,13 @@ def format_option(of: str, forms: Sequence[str] = FORMS) -> Callable[[_F], _F]:
         forms: the formats that the command has.
     """
 
-    def known(ctx: click.Context, param: click.Parameter, form: str) -> str:
+    def check_format(ctx: click.Context, param: click.Parameter, form: str) -> str:
         if form not in forms:
             raise Error(replaced(f"--format {form}") or f"--format {form}: no such format; choose {', '.join(forms)}")
         return form
 
     text = f"Format of the {of}: {', '.join(forms)}."
-    return click.option("--format", "form", default="table", callback=known, help=text)
+    return click.option("--format", "form", default="table", callback=check_format, help=text)
 
 
 def folder(text: str) -> Path:

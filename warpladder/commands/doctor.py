@@ -38,7 +38,7 @@ class Finding:
     """One requirement. `detail` says what was found, or how to get it."""
 
     what: str
-    found: bool
+    is_met: bool
     detail: str
 
 
@@ -51,7 +51,7 @@ def command() -> None:
 
     table = Table("", "what", "found, or how to get it", box=None)
     for finding in examine():
-        table.add_row("[green]yes[/]" if finding.found else "[yellow]no[/]", finding.what, escape(finding.detail))
+        table.add_row("[green]yes[/]" if finding.is_met else "[yellow]no[/]", finding.what, escape(finding.detail))
     console = Console(highlight=False)
     console.print(table)
     now = Table("what you can do now", "", box=None)

@@ -43,12 +43,12 @@ def print_of(path: Path, text: Callable[[RunData], str]) -> None:
         say(f"{path.name}: cannot be summarized ({type(error).__name__}: {error})")
 
 
-def exit_if_wrong(path: Path, named: Collection[str] = ()) -> None:
+def exit_if_wrong(path: Path, required: Collection[str] = ()) -> None:
     """Exit with `ExitCode.WRONG` after a line about the first cell of a run that is not right, if there is one.
 
     Args:
-        named: variants that the user named, which have to be right whatever their role.
+        required: variants that the user named, which have to be right whatever their role.
     """
-    if line := summary.not_right(store.open_run(path), named):
+    if line := summary.not_right(store.open_run(path), required):
         say(line)
         raise click.exceptions.Exit(ExitCode.WRONG)

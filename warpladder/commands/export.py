@@ -22,7 +22,7 @@ from warpladder.errors import Error
 )
 @click.option(
     "--format",
-    "wanted",
+    "image_formats",
     multiple=True,
     metavar="FORMATS",
     help=f"Of {','.join(formats.CHARTS)}. Default: all of them.",
@@ -54,7 +54,7 @@ from warpladder.errors import Error
 def command(
     run: str,
     out: Path,
-    wanted: Sequence[str],
+    image_formats: Sequence[str],
     topics: Sequence[str],
     workloads: Sequence[str],
     variants: Sequence[str],
@@ -74,9 +74,9 @@ def command(
     from warpladder.dashboard.ui import paper
     from warpladder.data.naming import Naming
 
-    if gone := next(filter(None, (replaced(f"--format {name}") for name in split(wanted))), ""):
+    if gone := next(filter(None, (replaced(f"--format {name}") for name in split(image_formats))), ""):
         raise Error(gone)
-    chosen = export.parse_formats(",".join(wanted)) if wanted else formats.CHARTS
+    chosen = export.parse_formats(",".join(image_formats)) if image_formats else formats.CHARTS
     about = export.parse_topics(",".join(topics)) if topics else export.TOPICS
     size = paper.parse(width, font_size, heading=not no_title)
     data = load(run, data_dirs)
@@ -86,7 +86,7 @@ def command(
     problem = export.write(data, out, chosen, lambda line: print(line, file=sys.stderr), about, size)
     if problem:
         print(f"No images: {problem}", file=sys.stderr)
-        if wanted:
+        if image_formats:
             raise click.exceptions.Exit(ExitCode.REFUSED)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from warpladder import recording
 from warpladder.collectors.core.environment import NO_GPU
 from warpladder.collectors.core.plan import Request
-from warpladder.collectors.core.record import Known
+from warpladder.collectors.core.record import MachineFacts
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.watch import snapshot
 from warpladder.collectors.watch.files import kernel_files
@@ -110,11 +110,11 @@ def _carry_out(task: Task, pipe: Connection) -> None:
     # The collector and the reason for it were printed before.
     planned = replace(planned, order=order) if change is None else replace(recording.plan(order), why="")
     with Stop() as stop:
-        run_id = recording.record(planned, stop, TerminalProgress, say, _known(task.ceilings_of))
+        run_id = recording.record(planned, stop, TerminalProgress, say, _machine_facts(task.ceilings_of))
         pipe.send(Recorded(run_id))
 
 
-def _known(path: Path | None) -> Known | None:
+def _machine_facts(path: Path | None) -> MachineFacts | None:
     """The device and its ceilings as an earlier run of the watch has them; None where there is none that has."""
     if path is None:
         return None
@@ -125,7 +125,7 @@ def _known(path: Path | None) -> Known | None:
         return None
     at = run.info["started_at"].astimezone()
     line = f"the ceilings are those of the watch's first recording, of {at:%H:%M:%S}"
-    return Known({name: run.info[name] for name in NO_GPU}, ceilings, line) if ceilings else None
+    return MachineFacts({name: run.info[name] for name in NO_GPU}, ceilings, line) if ceilings else None
 
 
 def _baselines(now: Snapshot, change: Change, collector: str) -> list[str]:
@@ -142,11 +142,11 @@ def _kernel_files(request: Request) -> tuple[Path, ...]:
     return ()
 
 
-def to_record(change: Change, wanted: Sequence[str], baselines: Sequence[str]) -> tuple[str, ...] | None:
+def to_record(change: Change, requested: Sequence[str], baselines: Sequence[str]) -> tuple[str, ...] | None:
     """The variants to record: those that changed, and the baseline, so that their ratio is taken in one run.
 
     Args:
-        wanted: names of the variants that the user asked for; empty for all.
+        requested: names of the variants that the user asked for; empty for all.
         baselines: those of the workloads with a changed variant.
 
     Returns:
@@ -154,8 +154,8 @@ def to_record(change: Change, wanted: Sequence[str], baselines: Sequence[str]) -
     """
     if change.rest:
         return None
-    names = [name for name in change.names if not wanted or name in wanted]
-    beside = [name for name in baselines if not wanted or name in wanted]
+    names = [name for name in change.names if not requested or name in requested]
+    beside = [name for name in baselines if not requested or name in requested]
     return tuple(dict.fromkeys([*beside, *names])) if names else ()
 
 

@@ -78,15 +78,15 @@ class Axes:
 
     def _flops_of(self, values: Params) -> int | float:
         if not callable(self.flops):
-            found: Any = self.flops or 0
+            count: Any = self.flops or 0
         else:
             try:
-                found = called_with_axes(self.flops, values)
+                count = called_with_axes(self.flops, values)
             except Exception as error:
                 raise raised_by(self.flops, "flops", error) from error
-        if not (isinstance(found, int | float | np.number) and 0 <= found < math.inf and int(found) == found):
-            raise WorkloadError(f"flops gives {shortened(found)} for {values}; give a whole number")
-        return found  # type: ignore[return-value]
+        if not (isinstance(count, int | float | np.number) and 0 <= count < math.inf and int(count) == count):
+            raise WorkloadError(f"flops gives {shortened(count)} for {values}; give a whole number")
+        return count  # type: ignore[return-value]
 
     def _rank(self, values: Params) -> int:
         """The place on the size axis: the first axis of numbers with several values."""
@@ -129,13 +129,13 @@ def _checked_axis(name: str, values: Any) -> list[Any]:
         option = get_close_matches(name, _OPTIONS, 1)
         hint = f"; or do you mean the option {option[0]}?" if option else ""
         raise WorkloadError(f"axis {name} is {shortened(values)}; give a list of values, such as {name}=[1024, 4096]{hint}")
-    found = [_checked_value(name, value) for value in islice(values, _MOST_CASES + 1)]
-    if len(found) > _MOST_CASES:
+    checked = [_checked_value(name, value) for value in islice(values, _MOST_CASES + 1)]
+    if len(checked) > _MOST_CASES:
         raise WorkloadError(f"axis {name} has too many values; give at most {_MOST_CASES:,}")
-    text, count = Counter(map(str, found)).most_common(1)[0]
+    text, count = Counter(map(str, checked)).most_common(1)[0]
     if count > 1:
         raise WorkloadError(f"axis {name}: {text} is given twice; leave one out")
-    return found
+    return checked
 
 
 def _checked_value(name: str, value: Any) -> Any:
@@ -158,10 +158,10 @@ def _is_whole(values: Sequence[Any]) -> bool:
 
 def _accepted(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that a function has parameters for."""
-    found = inspect.signature(function).parameters
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in found.values()):
+    parameters = inspect.signature(function).parameters
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
         return dict(values)
-    return {name: value for name, value in values.items() if name in found}
+    return {name: value for name, value in values.items() if name in parameters}
 
 
 def called_with_axes(function: Callable[..., Any], values: Mapping[str, Any], **more: Any) -> Any:
@@ -170,18 +170,18 @@ def called_with_axes(function: Callable[..., Any], values: Mapping[str, Any], **
     Raises:
         WorkloadError: it has a parameter without default that is no axis.
     """
-    known = {**values, **more}
+    arguments = {**values, **more}
     for parameter in inspect.signature(function).parameters.values():
         empty = parameter.default is inspect.Parameter.empty
         if (
             empty
             and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-            and parameter.name not in known
+            and parameter.name not in arguments
         ):
             raise WorkloadError(
                 f"{place_of(function)} takes {parameter.name}, which is no axis; the axes are {', '.join(values) or 'none'}"
             )
-    return function(**_accepted(function, known))
+    return function(**_accepted(function, arguments))
 
 
 # -- variants --------------------------------------------------------------------------------------------------------------------
@@ -240,12 +240,12 @@ def checked_title(what: str, title: Any) -> str:
     return title
 
 
-def check_role(where: str, role: Any, unknown: Iterable[str], known: Iterable[str]) -> None:
+def check_role(where: str, role: Any, unknown: Iterable[str], allowed: Iterable[str]) -> None:
     """Raise WorkloadError if a role is none, or for arguments that a variant does not have, such as the flags of earlier versions."""
     for name in unknown:
         if name in ROLES:
             raise WorkloadError(f"{where}: {name}= has gone; give role={name!r}")
-        near = get_close_matches(name, list(known), 1)
+        near = get_close_matches(name, list(allowed), 1)
         raise WorkloadError(
             f"{where}: {name} is no argument of a variant; {f'do you mean {near[0]}?' if near else 'leave it out'}"
         )
@@ -267,19 +267,19 @@ def checked_configs(where: str, configs: Any, axes: Iterable[str]) -> tuple[Para
         raise WorkloadError(
             f"{where}: configs is {shortened(configs)}; give a list of dicts, such as configs=[{{'block': 128}}]"
         )
-    found = tuple(configs)
-    if not found:
+    checked = tuple(configs)
+    if not checked:
         raise WorkloadError(f"{where}: configs is empty; leave it out, or give at least one")
     names = tuple(axes)
-    for config in found:
+    for config in checked:
         if not isinstance(config, Mapping):
             raise WorkloadError(f"{where}: configs has {shortened(config)}; make it a dict, such as {{'block': 128}}")
         for name, value in config.items():
             _check_config_value(where, name, value, names)
-    texts = [format_params(config) for config in found]
+    texts = [format_params(config) for config in checked]
     if twice := next((text for text in texts if texts.count(text) > 1), ""):
         raise WorkloadError(f"{where}: config {twice} is given twice; leave one out")
-    return found
+    return checked
 
 
 def _check_config_value(where: str, name: Any, value: Any, axes: Sequence[str]) -> None:
@@ -323,10 +323,10 @@ def checked_requires(where: str, requires: Any) -> tuple[str, ...]:
     """Names of modules. Raises WorkloadError if it is no list of texts."""
     if isinstance(requires, str) or not isinstance(requires, Iterable):
         raise WorkloadError(f"{where}: requires is {shortened(requires)}; give a list of modules, such as requires=['cupy']")
-    found = tuple(requires)
-    if bad := [each for each in found if not isinstance(each, str) or not each.strip()]:
+    modules = tuple(requires)
+    if bad := [each for each in modules if not isinstance(each, str) or not each.strip()]:
         raise WorkloadError(f"{where}: requires has {shortened(bad[0])}; give names of modules")
-    return found
+    return modules
 
 
 def checked_function(function: Any, what: str) -> Any:
@@ -350,34 +350,34 @@ def launches_triton(function: Callable[..., Any], requires: Sequence[str]) -> bo
         return False
     inner = inspect.unwrap(function)
     names = getattr(getattr(inner, "__code__", None), "co_names", ())
-    known = getattr(inner, "__globals__", {})
-    return "triton" in requires or any(type(known.get(name)).__module__.startswith("triton.") for name in names)
+    global_names = getattr(inner, "__globals__", {})
+    return "triton" in requires or any(type(global_names.get(name)).__module__.startswith("triton.") for name in names)
 
 
-def choose(what: str, given: Any, among: Sequence[str]) -> None:
+def choose(what: str, text: Any, among: Sequence[str]) -> None:
     """Raise WorkloadError if a text is not one of those allowed."""
-    if not isinstance(given, str) or given not in among:
-        raise WorkloadError(f"{what}={shortened(given)}: choose one of {', '.join(filter(None, among))}")
+    if not isinstance(text, str) or text not in among:
+        raise WorkloadError(f"{what}={shortened(text)}: choose one of {', '.join(filter(None, among))}")
 
 
-def tolerances(given: Any) -> dict[str, float]:
+def tolerances(tolerance: Any) -> dict[str, float]:
     """Largest relative L2 error by precision, from one for all, from some, or from none. Raises WorkloadError."""
-    if given is None:
+    if tolerance is None:
         return dict(TOLERANCE)
-    if isinstance(given, Mapping):
-        for precision, tolerance in given.items():
+    if isinstance(tolerance, Mapping):
+        for precision, value in tolerance.items():
             choose("tolerance of a precision", precision, tuple(TOLERANCE))
-            _check_tolerance(f"tolerance of {precision}", tolerance)
-        return {**TOLERANCE, **{precision: float(tolerance) for precision, tolerance in given.items()}}
-    _check_tolerance("tolerance", given)
-    return {**dict.fromkeys(TOLERANCE, float(given)), "int": 0.0}
+            _check_tolerance(f"tolerance of {precision}", value)
+        return {**TOLERANCE, **{precision: float(value) for precision, value in tolerance.items()}}
+    _check_tolerance("tolerance", tolerance)
+    return {**dict.fromkeys(TOLERANCE, float(tolerance)), "int": 0.0}
 
 
-def _check_tolerance(what: str, given: Any) -> None:
-    number = isinstance(given, int | float | np.number) and not isinstance(given, bool | np.complexfloating)
-    if not (number and 0 <= given < 1):  # outputs of zeros have an error of 1
+def _check_tolerance(what: str, value: Any) -> None:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool | np.complexfloating)
+    if not (number and 0 <= value < 1):  # outputs of zeros have an error of 1
         raise WorkloadError(
-            f"{what} is {shortened(given)}; give a number from 0 to below 1, or a dict such as {{'fp32': 1e-5}}"
+            f"{what} is {shortened(value)}; give a number from 0 to below 1, or a dict such as {{'fp32': 1e-5}}"
         )
 
 

@@ -18,7 +18,7 @@ from warpladder.workloads.cases import STORAGE, widened
 #: Integers of PyTorch and NumPy alike that have the bits of a type that NumPy lacks.
 _SIGNED: Final = {"uint8": "int8", "uint16": "int16"}
 #: Libraries whose name a message puts before that of a class.
-_NAMED: Final = (
+_PREFIXED_LIBRARIES: Final = (
     "torch",
     "cupy",
     "jax",
@@ -103,7 +103,7 @@ def described(value: Any) -> str:
     if value is None:
         return "None"
     root = str(kind.__module__).partition(".")[0]
-    name = f"{root}'s {kind.__name__}" if root in _NAMED else kind.__name__
+    name = f"{root}'s {kind.__name__}" if root in _PREFIXED_LIBRARIES else kind.__name__
     name = "text" if kind is str else "class" if issubclass(kind, type) else name
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
 
@@ -208,7 +208,7 @@ def in_double(form: Form, array: np.ndarray) -> Any:
 # -- what a variant takes and gives -----------------------------------------------------------------------------------------------
 
 
-def as_given(form: Form, array: Array, library: str) -> Any:
+def as_argument(form: Form, array: Array, library: str) -> Any:
     """A stored array for a variant: the same memory, as an array of a library, with the function's type and axes.
 
     Args:
@@ -227,10 +227,10 @@ def as_given(form: Form, array: Array, library: str) -> Any:
         return _as_jax(form, array, hosted)
     if form.dtype in STORAGE:
         array = array.view(_numpy_type(form.dtype, library))
-    given = form.from_storage(array)
+    values = form.from_storage(array)
     if library == "numba":
-        return _imported("numba.cuda").as_cuda_array(given)
-    return given
+        return _imported("numba.cuda").as_cuda_array(values)
+    return values
 
 
 def _as_tensor(form: Form, array: Array, hosted: bool) -> Any:
@@ -254,10 +254,10 @@ def _as_jax(form: Form, array: Array, hosted: bool) -> Any:
     if hosted:
         bits = array.view(_numpy_type(form.dtype, "jax")) if form.dtype in STORAGE else array
         return jax.block_until_ready(jax.numpy.asarray(form.from_storage(bits)))
-    given = jax.dlpack.from_dlpack(array)
+    values = jax.dlpack.from_dlpack(array)
     if form.dtype in STORAGE:
-        given = given.view(getattr(jax.numpy, form.dtype))
-    return jax.block_until_ready(given.transpose(np.argsort(form.order)) if form.order else given)
+        values = values.view(getattr(jax.numpy, form.dtype))
+    return jax.block_until_ready(values.transpose(np.argsort(form.order)) if form.order else values)
 
 
 def _numpy_type(dtype: str, library: str) -> Any:
@@ -280,7 +280,7 @@ def _cupy() -> Any:
     return _imported("cupy")
 
 
-def taken(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
+def returned_array(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
     """The array that a variant gave, as NumPy's or CuPy's; its memory is shared.
 
     Args:

@@ -175,13 +175,13 @@ class Benchmark:
         Raises:
             WorkloadError: an argument is wrong.
         """
-        given = {
+        declaration = {
             "name": name, "title": title, "baseline": baseline, "role": role, "precision": precision, "configs": configs,
             "arrays": arrays, "writes_inputs": writes_inputs, "requires": requires, "skip": skip,
         }  # fmt: skip
 
         def declare(function: _F) -> _F:
-            self._declare(function, unknown, **given)
+            self._declare(function, unknown, **declaration)
             return function
 
         return declare if function is None else declare(function)
@@ -232,11 +232,11 @@ class Benchmark:
         code = source_of_kernel(source, self.file)
         launch = Kernel(f"{self.name}: {name}", kernel, grid, block, args, shared)
 
-        given = {
+        declaration = {
             "title": title, "role": role, "precision": precision, "configs": configs, "skip": skip, "options": tuple(options),
         }  # fmt: skip
         self._has_kernels = True
-        self._add(name, baseline, lambda maker: maker.kernel(name, code, launch, given))
+        self._add(name, baseline, lambda maker: maker.kernel(name, code, launch, declaration))
 
     def shared_library(
         self,
@@ -265,25 +265,25 @@ class Benchmark:
             WorkloadError: an argument is wrong, or the library is not there.
         """
         folder = self.file.parent if self.file else None
-        made = c_function(library, function, args, types=types, returns=returns, source=source, beside=folder)
-        self.variant(made, **{"name": function, **options})
+        call = c_function(library, function, args, types=types, returns=returns, source=source, beside=folder)
+        self.variant(call, **{"name": function, **options})
 
-    def _declare(self, function: Callable[..., Any], unknown: Mapping[str, Any], **given: Any) -> None:
+    def _declare(self, function: Callable[..., Any], unknown: Mapping[str, Any], **declaration: Any) -> None:
         checked_function(function, "variant")
-        name = given["name"] or getattr(function, "__name__", "")
+        name = declaration["name"] or getattr(function, "__name__", "")
         where = place_of(function)
         if not name or name == "<lambda>":
             raise WorkloadError(f"{where} has no name; give the variant one: name='...'")
-        check_role(where, given["role"], unknown, given)
-        choose(f"{where}: arrays", given["arrays"], ("", *LIBRARIES))
-        choose(f"{where}: precision", given["precision"] or "", ("", *TOLERANCE))
-        given["configs"] = checked_configs(where, given["configs"], self._axes.values)
-        check_takes_config(where, function, given["configs"])
-        given["requires"] = checked_requires(where, given["requires"])
-        checked_title(where, given["title"])
-        if given["skip"] is not None:
-            checked_function(given["skip"], "skip")
-        self._add(name, given["baseline"], lambda maker: maker.function(function, name, given))
+        check_role(where, declaration["role"], unknown, declaration)
+        choose(f"{where}: arrays", declaration["arrays"], ("", *LIBRARIES))
+        choose(f"{where}: precision", declaration["precision"] or "", ("", *TOLERANCE))
+        declaration["configs"] = checked_configs(where, declaration["configs"], self._axes.values)
+        check_takes_config(where, function, declaration["configs"])
+        declaration["requires"] = checked_requires(where, declaration["requires"])
+        checked_title(where, declaration["title"])
+        if declaration["skip"] is not None:
+            checked_function(declaration["skip"], "skip")
+        self._add(name, declaration["baseline"], lambda maker: maker.function(function, name, declaration))
 
     def _add(self, name: str, baseline: bool, make: Callable[[Maker], Variant]) -> None:
         checked_name(f"{self.name}: a variant's name", name)

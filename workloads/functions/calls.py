@@ -29,15 +29,15 @@ class Parameters:
         inputs: names of those that take inputs, in order; None if the function takes any number, or does not tell.
         needed: how many of them have no default.
         by_name: names of those that take inputs by name; None if the function takes any, or does not tell.
-        missing: names of those that have no default and take neither an input in order nor one of `named`.
-        named: names of those that take an axis, a config's value, the outputs or the stream.
+        missing: names of those that have no default and take neither an input in order nor one of `special`.
+        special: names of those that take an axis, a config's value, the outputs or the stream.
     """
 
     inputs: tuple[str, ...] | None
     needed: int
     by_name: tuple[str, ...] | None
     missing: tuple[str, ...]
-    named: tuple[str, ...]
+    special: tuple[str, ...]
 
 
 def parameters_of(function: Callable[..., Any], special: Sequence[str]) -> Parameters:
@@ -48,20 +48,20 @@ def parameters_of(function: Callable[..., Any], special: Sequence[str]) -> Param
         special: names of axes and of the config's values.
     """
     try:
-        found = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return Parameters(None, 0, None, (), ())
-    named = {*special, OUT, STREAM}
-    inputs = [each for each in found if each.kind in _POSITIONAL and each.name not in named]
-    only_by_name = [each for each in found if each.kind is each.KEYWORD_ONLY and each.name not in named]
+    special_names = {*special, OUT, STREAM}
+    inputs = [each for each in parameters if each.kind in _POSITIONAL and each.name not in special_names]
+    only_by_name = [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in special_names]
     either = [each for each in inputs if each.kind is not each.POSITIONAL_ONLY]
-    kinds = {each.kind for each in found}
+    kinds = {each.kind for each in parameters}
     return Parameters(
         None if inspect.Parameter.VAR_POSITIONAL in kinds else tuple(each.name for each in inputs),
         sum(each.default is each.empty for each in inputs),
         None if inspect.Parameter.VAR_KEYWORD in kinds else tuple(each.name for each in (*either, *only_by_name)),
         tuple(each.name for each in only_by_name if each.default is each.empty),
-        tuple(each.name for each in found if each.name in named and each.kind is not each.POSITIONAL_ONLY),
+        tuple(each.name for each in parameters if each.name in special_names and each.kind is not each.POSITIONAL_ONLY),
     )
 
 
@@ -85,8 +85,8 @@ def raised_by(function: Callable[..., Any], what: str, error: BaseException) -> 
     name, text = getattr(function, "__name__", type(function).__name__), locate.text_of(error)
     raised = ": ".join(filter(None, [type(error).__name__, text]))
     where = locate.where(error) or place_of(function).rpartition(": ")[0]
-    said = f"{name if name == what else f'{name}, {what},'} raises {raised}; mend it, then try again"
-    return WorkloadError(f"{where}: {said}" if where else said)
+    message = f"{name if name == what else f'{name}, {what},'} raises {raised}; mend it, then try again"
+    return WorkloadError(f"{where}: {message}" if where else message)
 
 
 # -- inputs and outputs by name --------------------------------------------------------------------------------------------------
@@ -109,12 +109,12 @@ class Arguments:
         return {name: value for name, value in self.values.items() if isinstance(value, Form)}
 
 
-def check_takes(function: Callable[..., Any], given: Arguments, special: Sequence[str]) -> None:
+def check_takes(function: Callable[..., Any], arguments: Arguments, special: Sequence[str]) -> None:
     """Check that a function takes the inputs. Raises WorkloadError."""
     takes = parameters_of(function, special)
-    where, count = place_of(function), len(given.values)
-    if given.by_name:
-        names = tuple(given.values)
+    where, count = place_of(function), len(arguments.values)
+    if arguments.by_name:
+        names = tuple(arguments.values)
         if takes.by_name is not None and (unknown := [name for name in names if name not in takes.by_name]):
             raise WorkloadError(
                 f"{where} has no parameter {unknown[0]}, which `inputs` gives; it has {_listed(takes.by_name)}; make them the same"
@@ -126,7 +126,7 @@ def check_takes(function: Callable[..., Any], given: Arguments, special: Sequenc
         if not missing and takes.inputs is not None and not takes.needed <= count <= len(takes.inputs):
             raise WorkloadError(
                 f"{where} takes {_listed(takes.inputs)}, and `inputs` gives {_counted(count, 'value')} "
-                f"({_listed(tuple(given.values))}); make them the same"
+                f"({_listed(tuple(arguments.values))}); make them the same"
             )
     if missing:
         raise WorkloadError(
@@ -195,22 +195,22 @@ def gradient_of(name: str) -> str:
     return f"d_{name}"
 
 
-def differentiated_of(asked: bool | Sequence[str], inputs: Mapping[str, Form]) -> tuple[str, ...]:
+def differentiated_of(gradients: bool | Sequence[str], inputs: Mapping[str, Form]) -> tuple[str, ...]:
     """The inputs whose gradients are computed: those asked for, or all of real numbers.
 
     Raises:
         WorkloadError: the inputs are not PyTorch's, or one that was asked for does not hold real numbers.
     """
-    if not asked:
+    if not gradients:
         return ()
     if others := [name for name, form in inputs.items() if form.library != "torch"]:
         raise WorkloadError(f"gradients: input {others[0]} is an array of {inputs[others[0]].library}; give PyTorch's tensors")
     real = tuple(name for name, form in inputs.items() if form.is_real)
-    if asked is True:
+    if gradients is True:
         return real
-    if bad := [name for name in asked if name not in real]:
+    if bad := [name for name in gradients if name not in real]:
         raise WorkloadError(f"gradients: {bad[0]} is no input of real numbers; name some of {', '.join(real)}")
-    return tuple(asked)
+    return tuple(gradients)
 
 
 def backward(returned: Any, leaves: Sequence[Any], upstream: Sequence[Any]) -> tuple[Any, ...]:
@@ -245,11 +245,11 @@ def upstream_of(forms: Mapping[str, Form], like: Any, double: bool = False) -> l
     """
     import torch
 
-    found = []
+    values_of = []
     for form in forms.values():
         values = torch.randn(form.shape, generator=torch.Generator().manual_seed(_SEED)).to(getattr(torch, form.dtype))
-        found.append((values.double() if double else values).to(like.device))
-    return found
+        values_of.append((values.double() if double else values).to(like.device))
+    return values_of
 
 
 def forward_and_backward(
@@ -290,7 +290,7 @@ def call_of(
     function: Callable[..., Any],
     library: str,
     on_gpu: bool,
-    given: Arguments,
+    arguments: Arguments,
     outputs: Mapping[str, Form],
     values: Mapping[str, Any],
     buffers: tuple[Mapping[str, Array], Mapping[str, Array]],
@@ -303,7 +303,7 @@ def call_of(
         function: the user's.
         library: whose arrays it takes.
         on_gpu: it runs on the GPU.
-        given: the forms of the inputs, and the values that are no arrays.
+        arguments: the forms of the inputs, and the values that are no arrays.
         outputs: the forms of the outputs.
         values: of the axes and the config, by name.
         buffers: inputs and outputs of the bench, by name.
@@ -314,44 +314,46 @@ def call_of(
         WorkloadError: the function does not take these inputs, or writes where gradients are asked for.
         NotInstalled: its library is not there.
     """
-    check_takes(function, given, tuple(values))
+    check_takes(function, arguments, tuple(values))
     if on_gpu and library == "torch":
         torch_bridge.use_current_stream()
     stored, written = buffers
-    inputs = _inputs(given, stored, library)
+    inputs = _inputs(arguments, stored, library)
     takes = parameters_of(function, tuple(values))
-    keywords = {name: values[name] for name in takes.named if name in values}
-    if OUT in takes.named:
-        targets = tuple(arrays.as_given(form, written[name], library) for name, form in outputs.items())
+    keywords = {name: values[name] for name in takes.special if name in values}
+    if OUT in takes.special:
+        targets = tuple(arrays.as_argument(form, written[name], library) for name, form in outputs.items())
         keywords[OUT] = targets[0] if len(targets) == 1 else targets
-    if STREAM in takes.named:
+    if STREAM in takes.special:
         keywords[STREAM] = _stream(library) if on_gpu else None
-    if (differentiated or library == "jax") and (OUT in takes.named or writes_inputs):
+    if (differentiated or library == "jax") and (OUT in takes.special or writes_inputs):
         why = "gradients need" if differentiated else "arrays of JAX cannot be written; it needs"
         raise WorkloadError(f"{place_of(function)} writes to its arguments; {why} a function that returns its outputs")
-    run = _partial(function, () if given.by_name else tuple(inputs.values()), keywords | (inputs if given.by_name else {}))
+    run = _partial(
+        function, () if arguments.by_name else tuple(inputs.values()), keywords | (inputs if arguments.by_name else {})
+    )
     if differentiated:
         return _with_gradients(run, inputs, differentiated, outputs, on_gpu)
-    first = next((value for name, value in inputs.items() if name in given.forms), None)
+    first = next((value for name, value in inputs.items() if name in arguments.forms), None)
 
     def take(returned: Any) -> Buffers | None:
-        if returned is None and OUT in takes.named:
+        if returned is None and OUT in takes.special:
             return None
         if returned is None and writes_inputs:
             returned = first
-        found = named_outputs(returned, outputs, OUT in takes.named)
-        return {name: arrays.taken(name, value, outputs[name], on_gpu) for name, value in found.items()}
+        named_arrays = named_outputs(returned, outputs, OUT in takes.special)
+        return {name: arrays.returned_array(name, value, outputs[name], on_gpu) for name, value in named_arrays.items()}
 
     if library == "jax":
-        return _of_jax(function, given, stored, keywords, take)
+        return _of_jax(function, arguments, stored, keywords, take)
     return Call(run, take)
 
 
-def _inputs(given: Arguments, stored: Mapping[str, Array], library: str) -> dict[str, Any]:
+def _inputs(arguments: Arguments, stored: Mapping[str, Array], library: str) -> dict[str, Any]:
     """The inputs of a function, by name."""
     return {
-        name: arrays.as_given(value, stored[name], library) if isinstance(value, Form) else value
-        for name, value in given.values.items()
+        name: arrays.as_argument(value, stored[name], library) if isinstance(value, Form) else value
+        for name, value in arguments.values.items()
     }
 
 
@@ -371,8 +373,8 @@ def _with_gradients(
 
     def take(returned: Any) -> Buffers:
         values, computed = returned
-        found = named_outputs(values, returns) | dict(zip(of_inputs, computed, strict=True))
-        return {name: arrays.taken(name, value, outputs[name], on_gpu) for name, value in found.items()}
+        named_arrays = named_outputs(values, returns) | dict(zip(of_inputs, computed, strict=True))
+        return {name: arrays.returned_array(name, value, outputs[name], on_gpu) for name, value in named_arrays.items()}
 
     return Call(both, take, parts, captures=False)
 
@@ -387,7 +389,7 @@ def _partial(function: Callable[..., Any], positional: tuple[Any, ...], keywords
 
 def _of_jax(
     function: Callable[..., Any],
-    given: Arguments,
+    arguments: Arguments,
     stored: Mapping[str, Array],
     keywords: Mapping[str, Any],
     take: Callable[[Any], Buffers | None],
@@ -398,10 +400,10 @@ def _of_jax(
     inputs: dict[str, Any] = {}
 
     def refresh() -> None:
-        inputs.update(_inputs(given, stored, "jax"))
+        inputs.update(_inputs(arguments, stored, "jax"))
 
     def run() -> Any:
-        if given.by_name:
+        if arguments.by_name:
             return jax.block_until_ready(function(**inputs, **keywords))
         return jax.block_until_ready(function(*inputs.values(), **keywords))
 

@@ -85,7 +85,7 @@ def c_function(
         raise WorkloadError(f"{symbol}: args names the outputs {', '.join(outputs)}; name one `out`, or out0, out1 and so on")
     if unknown := [name for name in types or {} if name not in names]:
         raise WorkloadError(f"{symbol}: types names {unknown[0]!r}, and args has {', '.join(names) or 'no names'}")
-    return CFunction(file, symbol, tuple(args), {name: _type_of(symbol, name, given) for name, given in (types or {}).items()},
+    return CFunction(file, symbol, tuple(args), {name: _type_of(symbol, name, declared) for name, declared in (types or {}).items()},
                      returns == "int", shown)  # fmt: skip
 
 
@@ -113,22 +113,22 @@ class CFunction:
         parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in self._names]
         self.__signature__ = inspect.Signature(parameters)
 
-    def __call__(self, *positional: Any, **named: Any) -> None:
+    def __call__(self, *positional: Any, **by_name: Any) -> None:
         """Call it. Names that are not given by name are given by position, in their order in `args`.
 
         Raises:
             WorkloadError: an argument is missing, or is no array or number that it can take.
             CallFailed: it returned an error.
         """
-        self._check(self._function(*self._prepared(positional, named)))
+        self._check(self._function(*self._prepared(positional, by_name)))
 
-    def with_arguments(self, *positional: Any, **named: Any) -> Callable[[], None]:
+    def with_arguments(self, *positional: Any, **by_name: Any) -> Callable[[], None]:
         """A function without arguments that calls it with these, which are turned into C's once. It keeps the arrays. Raises as a call
         does.
         """
-        arguments, call, check = self._prepared(positional, named), self._function, self._check
+        arguments, call, check = self._prepared(positional, by_name), self._function, self._check
 
-        def run(kept: object = (positional, named)) -> None:
+        def run(references: object = (positional, by_name)) -> None:
             check(call(*arguments))
 
         return run
@@ -139,8 +139,8 @@ class CFunction:
                 f"{self.__name__} of {self.library.name} returned {code}; if it returns nothing, say returns='void'", code
             )
 
-    def _prepared(self, positional: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-        values = self._bound(positional, named)
+    def _prepared(self, positional: tuple[Any, ...], by_name: dict[str, Any]) -> list[Any]:
+        values = self._bound(positional, by_name)
         on_gpu: dict[bool, str] = {}
         arguments = []
         for arg, holder, place in self._slots:
@@ -158,31 +158,31 @@ class CFunction:
     @property
     def source_text(self) -> str:
         """The call, the library with its SHA-256, and the source."""
-        given = ", ".join(each if isinstance(each, str) else repr(each) for each in self._args)
+        arguments = ", ".join(each if isinstance(each, str) else repr(each) for each in self._args)
         library = digest_of(self.library) if self.library.is_absolute() else self.library.name
         text = self._source.read_text(errors="replace") if self._source else ""
-        return f"# {self.__name__}({given}) of {library}\n{text}".rstrip("\n") + "\n"
+        return f"# {self.__name__}({arguments}) of {library}\n{text}".rstrip("\n") + "\n"
 
     @property
     def source_file(self) -> Path | None:
         """The file of its source."""
         return self._source
 
-    def _bound(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    def _bound(self, positional: tuple[Any, ...], by_name: dict[str, Any]) -> dict[str, Any]:
         """The arguments by name, in a dict that may be changed."""
-        way = (len(positional), *named)
+        way = (len(positional), *by_name)
         free = self._ways.get(way)
         if free is None:
-            free = self._ways[way] = self._by_position(positional, named)
-        named.update(zip(free, positional, strict=True))
-        return named
+            free = self._ways[way] = self._by_position(positional, by_name)
+        by_name.update(zip(free, positional, strict=True))
+        return by_name
 
-    def _by_position(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[str, ...]:
+    def _by_position(self, positional: tuple[Any, ...], by_name: Mapping[str, Any]) -> tuple[str, ...]:
         """The names of the arguments that are given by position."""
-        free = tuple(name for name in self._names if name not in named)
-        if len(positional) == len(free) and len(named) == len(self._names) - len(free):
+        free = tuple(name for name in self._names if name not in by_name)
+        if len(positional) == len(free) and len(by_name) == len(self._names) - len(free):
             return free
-        if unknown := [name for name in named if name not in self._names]:
+        if unknown := [name for name in by_name if name not in self._names]:
             raise WorkloadError(f"{self.__name__}: has no argument {unknown[0]!r}; it has {', '.join(self._names)}")
         if len(positional) < len(free):
             raise WorkloadError(
@@ -218,12 +218,12 @@ class CFunction:
         kind = type(value)
         if kind not in (int, float):
             return self._scalar(name, value)
-        found = self._numbers.get((name, kind, value))
-        if found is None:
-            found = self._numbers[name, kind, value] = self._scalar(name, value)
+        scalar = self._numbers.get((name, kind, value))
+        if scalar is None:
+            scalar = self._numbers[name, kind, value] = self._scalar(name, value)
             if len(self._numbers) > _MOST_KEPT:
                 self._numbers.clear()
-        return found
+        return scalar
 
     def _scalar(self, name: str, value: Any) -> Any:
         declared: Any = self._types.get(name)
@@ -238,13 +238,13 @@ class CFunction:
             declared = _ctype(np.dtype(type(value))) if of_numpy else _UNDECLARED[isinstance(value, float)]
         plain = value.item() if isinstance(value, np.number) else value
         try:
-            made = declared(plain)
+            scalar = declared(plain)
         except TypeError:
             raise WorkloadError(f"{self.__name__}: {name} is {plain!r}, and is declared as {declared.__name__}") from None
-        if isinstance(plain, int) and made.value != plain:
+        if isinstance(plain, int) and scalar.value != plain:
             raise WorkloadError(f"{self.__name__}: {name} is {plain}, which {declared.__name__} cannot hold; "
                                 f"declare its type: types={{{name!r}: np.int64}}")  # fmt: skip
-        return made
+        return scalar
 
     @cached_property
     def _function(self) -> Callable[..., Any]:
@@ -284,15 +284,15 @@ def _file_of(library: str, folder: Path) -> Path:
     return Path(library)
 
 
-def _type_of(symbol: str, name: str, given: Any) -> Any:
+def _type_of(symbol: str, name: str, declared: Any) -> Any:
     """A declared type as ctypes' for a scalar; the elements' of an array are compared by NumPy."""
-    if isinstance(given, type) and issubclass(given, ctypes._SimpleCData):
-        return given
+    if isinstance(declared, type) and issubclass(declared, ctypes._SimpleCData):
+        return declared
     try:
-        return _ctype(np.dtype(given))
+        return _ctype(np.dtype(declared))
     except (TypeError, NotImplementedError):
         raise WorkloadError(
-            f"{symbol}: types[{name!r}] is {given!r}; give a type of NumPy or ctypes, such as np.int64"
+            f"{symbol}: types[{name!r}] is {declared!r}; give a type of NumPy or ctypes, such as np.int64"
         ) from None
 
 

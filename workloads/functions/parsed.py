@@ -53,11 +53,11 @@ class ParsedFile:
     @cached_property
     def bindings(self) -> Mapping[str, Sequence[ast.stmt]]:
         """Name at the top level -> the statements that bind it or change what it names, in the order of the file."""
-        found: dict[str, list[ast.stmt]] = {}
+        statements_of: dict[str, list[ast.stmt]] = {}
         for statement in _top_level(self.tree.body):
             for name in dict.fromkeys(_bound(statement)):
-                found.setdefault(name, []).append(statement)
-        return found
+                statements_of.setdefault(name, []).append(statement)
+        return statements_of
 
     @cached_property
     def imports(self) -> Mapping[str, Sequence[Imported]]:
@@ -102,9 +102,11 @@ class ParsedFile:
         """The function or the lambda expression that was compiled to a code object; None if the file has it no more."""
         if code.co_name == "<lambda>":
             return self._lambda(code)
-        named = [each for each in ast.walk(self.tree) if isinstance(each, _FUNCTIONS) and each.name == code.co_name]
-        there = [each for each in named if self.span(each)[0] == code.co_firstlineno or each.lineno == code.co_firstlineno]
-        return there[0] if there else named[0] if len(named) == 1 else None
+        definitions = [each for each in ast.walk(self.tree) if isinstance(each, _FUNCTIONS) and each.name == code.co_name]
+        there = [
+            each for each in definitions if self.span(each)[0] == code.co_firstlineno or each.lineno == code.co_firstlineno
+        ]
+        return there[0] if there else definitions[0] if len(definitions) == 1 else None
 
     def around(self, node: ast.AST) -> ast.AST:
         """The class at the top level that holds a method; the node itself for anything else."""
@@ -164,10 +166,10 @@ class Pieces:
         return text.strip("\n")
 
     def _lines(self, first: int, last: int, node: ast.AST) -> str:
-        whole = "".join(self.file.lines[first - 1 : last])
+        text = "".join(self.file.lines[first - 1 : last])
         if isinstance(node, ast.Lambda):
-            whole = ast.get_source_segment("".join(self.file.lines), node) or whole
-        return "\n".join(line.rstrip() for line in textwrap.dedent(whole).rstrip().splitlines())
+            text = ast.get_source_segment("".join(self.file.lines), node) or text
+        return "\n".join(line.rstrip() for line in textwrap.dedent(text).rstrip().splitlines())
 
 
 def parsed(file: str) -> ParsedFile | None:
@@ -196,17 +198,17 @@ def names_read(node: ast.AST) -> list[Read]:
 
 def imports_in(statements: Iterator[ast.AST]) -> dict[str, list[Imported]]:
     """Name -> what the imports among the statements bind it to."""
-    found: dict[str, list[Imported]] = {}
+    imports: dict[str, list[Imported]] = {}
     for each in statements:
         if isinstance(each, ast.Import):
             for alias in each.names:
                 module = alias.name if alias.asname else alias.name.partition(".")[0]
-                found.setdefault(alias.asname or module, []).append(Imported(module, "", 0))
+                imports.setdefault(alias.asname or module, []).append(Imported(module, "", 0))
         elif isinstance(each, ast.ImportFrom):
             for alias in each.names:
                 imported = Imported(each.module or "", alias.name, each.level)
-                found.setdefault(alias.asname or alias.name, []).append(imported)
-    return found
+                imports.setdefault(alias.asname or alias.name, []).append(imported)
+    return imports
 
 
 @lru_cache(maxsize=512)
@@ -290,12 +292,12 @@ def _free(node: ast.AST) -> set[str]:
         scopes = [symtable.symtable(ast.unparse(node), "<part>", "exec")]
     except (SyntaxError, ValueError, RecursionError):  # a part that stands in a function alone, as one with `nonlocal`
         return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    found: set[str] = set()
+    names: set[str] = set()
     for scope in scopes:
         module = scope.get_type() == "module"
-        found |= {each.get_name() for each in scope.get_symbols() if each.is_referenced() and (module or each.is_global())}
+        names |= {each.get_name() for each in scope.get_symbols() if each.is_referenced() and (module or each.is_global())}
         scopes += scope.get_children()
-    return found
+    return names
 
 
 def _holds(node: ast.AST, other: ast.AST) -> bool:

@@ -43,7 +43,7 @@ class Problem:
     ) -> None:
         self._inputs, self._reference, self._types, self._special = inputs, reference, outputs, special
         self._gradients = of_gradients
-        self._given: dict[str, Arguments] = {}
+        self._arguments: dict[str, Arguments] = {}
         self._gave: dict[str, dict[str, Form]] = {}
 
     def make_inputs(self, case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -55,49 +55,49 @@ class Problem:
         where = place_of(self._inputs)
         _seed(rng)
         try:
-            given = called_with_axes(self._inputs, case.params, rng=rng)
+            returned = called_with_axes(self._inputs, case.params, rng=rng)
         except (Exception, SystemExit) as error:
             raise raised_by(self._inputs, "inputs", error) from error
         values: dict[str, Any] = {}
-        made: dict[str, np.ndarray] = {}
-        for name, value in self._named(given, where).items():
+        stored: dict[str, np.ndarray] = {}
+        for name, value in self._by_name(returned, where).items():
             if arrays.library_of(value):
                 try:
-                    values[name], made[name] = arrays.stored(value)
+                    values[name], stored[name] = arrays.stored(value)
                 except ValueError as error:
                     raise WorkloadError(f"{where}: {name}: {error}") from error
                 except Exception as error:  # a sparse tensor, or one without data
                     raise WorkloadError(
-                        f"{where}: {name} cannot be read ({_said(error)}); give an array with elements"
+                        f"{where}: {name} cannot be read ({_error_text(error)}); give an array with elements"
                     ) from error
             elif issubclass(type(value), NUMBERS):
                 values[name] = value
             else:
                 raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; give arrays, numbers or texts")
-        if not made:
+        if not stored:
             raise WorkloadError(f"{where} gives no array; return the arrays that the variants read")
-        found = Arguments(values, issubclass(type(given), Mapping))
-        first = self._given.setdefault(case.name, found)
-        if changed := next((name for name, form in first.forms.items() if form != found.forms.get(name)), ""):
+        arguments = Arguments(values, issubclass(type(returned), Mapping))
+        first = self._arguments.setdefault(case.name, arguments)
+        if changed := next((name for name, form in first.forms.items() if form != arguments.forms.get(name)), ""):
             raise WorkloadError(
                 f"{where}: {changed} has another shape, type or library than at the first call; make it the same"
             )
-        return made
+        return stored
 
-    def _named(self, given: Any, where: str) -> dict[str, Any]:
+    def _by_name(self, returned: Any, where: str) -> dict[str, Any]:
         """The values that `inputs` returned, by name: that of the reference's parameters unless it returned a dict."""
-        if issubclass(type(given), Mapping):
-            for name in given:
+        if issubclass(type(returned), Mapping):
+            for name in returned:
                 if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
                     raise WorkloadError(f"{where}: {shortened(name)} names an input; name it as a parameter of the variants")
                 if name in self._special or name == OUT:
                     raise WorkloadError(
                         f"{where}: input {name} has the name of an axis, `{OUT}` or `{STREAM}`; choose another name"
                     )
-            return dict(given)
-        if arrays.is_unfinished(given) or given is None:
-            raise WorkloadError(f"{where} gives {arrays.described(given)}; return an array, or a tuple or dict of arrays")
-        values = list(given) if issubclass(type(given), tuple | list) else [given]
+            return dict(returned)
+        if arrays.is_unfinished(returned) or returned is None:
+            raise WorkloadError(f"{where} gives {arrays.described(returned)}; return an array, or a tuple or dict of arrays")
+        values = list(returned) if issubclass(type(returned), tuple | list) else [returned]
         try:
             parameters = inspect.signature(self._reference).parameters.values()
             names = [each.name for each in parameters if each.name not in self._special and each.kind in (0, 1)]
@@ -107,9 +107,9 @@ class Problem:
             names = ["x"] if len(values) == 1 else [f"x{number}" for number in range(len(values))]
         return dict(zip(names, values, strict=False))
 
-    def given(self, case: Case) -> Arguments:
+    def arguments(self, case: Case) -> Arguments:
         """What `inputs` gave for a case whose inputs were made."""
-        return self._given[case.name]
+        return self._arguments[case.name]
 
     def is_known(self, case: Case) -> bool:
         """Whether the inputs of a case were made and its reference computed."""
@@ -117,7 +117,7 @@ class Problem:
 
     def gradients(self, case: Case) -> tuple[str, ...]:
         """The inputs whose gradients are outputs."""
-        return calls.differentiated_of(self._gradients, self._given[case.name].forms)
+        return calls.differentiated_of(self._gradients, self._arguments[case.name].forms)
 
     def reference(self, case: Case, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The right outputs by name. The function is called with real numbers in float64.
@@ -126,50 +126,50 @@ class Problem:
             WorkloadError: it gives no arrays.
         """
         where = place_of(self._reference)
-        given = self._given[case.name]
-        check_takes(self._reference, given, self._special)
+        arguments = self._arguments[case.name]
+        check_takes(self._reference, arguments, self._special)
         with _in_64_bits():
             values = {
                 name: arrays.in_double(value, inputs[name]) if isinstance(value, Form) else value
-                for name, value in given.values.items()
+                for name, value in arguments.values.items()
             }
             differentiated = self.gradients(case)
             for name in differentiated:
                 values[name].requires_grad_(True)
-            returned = self._returned(case, given, values)
-            found = {name: self._on_host(name, value, where) for name, value in outputs_by_name(returned, where).items()}
-        forms = self._forms_of(found, list(given.forms.values()))
+            returned = self._returned(case, arguments, values)
+            outputs = {name: self._on_host(name, value, where) for name, value in outputs_by_name(returned, where).items()}
+        forms = self._forms_of(outputs, list(arguments.forms.values()))
         if differentiated:
             leaves = [values[name] for name in differentiated]
             real = {name: form for name, form in forms.items() if form.is_real}
             upstream = calls.upstream_of(real, leaves[0], double=True)
             computed = calls.backward(returned, leaves, upstream)
             for name, value in zip(differentiated, computed, strict=True):
-                form = given.forms[name]
+                form = arguments.forms[name]
                 forms[calls.gradient_of(name)] = Form(form.library, form.dtype, form.shape, tuple(range(len(form.shape))))
-                found[calls.gradient_of(name)] = self._on_host(name, value, where)
+                outputs[calls.gradient_of(name)] = self._on_host(name, value, where)
         self._gave[case.name] = forms
-        return found
+        return outputs
 
-    def _returned(self, case: Case, given: Arguments, values: Mapping[str, Any]) -> Any:
+    def _returned(self, case: Case, arguments: Arguments, values: Mapping[str, Any]) -> Any:
         """What the reference returns. Raises WorkloadError."""
         try:
-            if given.by_name:
+            if arguments.by_name:
                 return called_with_axes(self._reference, {**case.params, **values})
-            named = {name: value for name, value in case.params.items() if name in _keywords(self._reference)}
-            return self._reference(*values.values(), **named)
+            axes = {name: value for name, value in case.params.items() if name in _keywords(self._reference)}
+            return self._reference(*values.values(), **axes)
         except (Exception, SystemExit) as error:
             raise raised_by(self._reference, "reference", error) from error
 
-    def _forms_of(self, found: Mapping[str, np.ndarray], inputs: list[Form]) -> dict[str, Form]:
+    def _forms_of(self, outputs: Mapping[str, np.ndarray], inputs: list[Form]) -> dict[str, Form]:
         """The forms of outputs, which a bench stores in the order of their axes. Raises WorkloadError."""
-        if not isinstance(self._types, str) and (unknown := [name for name in self._types if name not in found]):
+        if not isinstance(self._types, str) and (unknown := [name for name in self._types if name not in outputs]):
             raise WorkloadError(
-                f"{place_of(self._reference)} has no output {unknown[0]}, whose type `outputs` gives; it gives {', '.join(found)}"
+                f"{place_of(self._reference)} has no output {unknown[0]}, whose type `outputs` gives; it gives {', '.join(outputs)}"
             )
         return {
-            name: Form(inputs[0].library, self._wanted(name, array, inputs), tuple(array.shape), tuple(range(array.ndim)))
-            for name, array in found.items()
+            name: Form(inputs[0].library, self._output_type(name, array, inputs), tuple(array.shape), tuple(range(array.ndim)))
+            for name, array in outputs.items()
         }
 
     def _on_host(self, name: str, value: Any, where: str) -> np.ndarray:
@@ -182,11 +182,13 @@ class Problem:
         except ValueError as error:
             raise WorkloadError(f"{where}: {name}: {error}") from error
         except Exception as error:  # a sparse tensor, or one without data
-            raise WorkloadError(f"{where}: {name} cannot be read ({_said(error)}); give an array with elements") from error
+            raise WorkloadError(
+                f"{where}: {name} cannot be read ({_error_text(error)}); give an array with elements"
+            ) from error
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
         return np.ascontiguousarray(widened(array, arrays.dtype_of(value))).reshape(tuple(value.shape))
 
-    def _wanted(self, name: str, array: np.ndarray, inputs: list[Form]) -> str:
+    def _output_type(self, name: str, array: np.ndarray, inputs: list[Form]) -> str:
         """The type that variants give an output in: the declared one, or that of the first input of real (or complex) numbers, or
         the reference's own for whole numbers."""
         if declared := self._types if isinstance(self._types, str) else self._types.get(name, ""):
@@ -204,10 +206,10 @@ class Problem:
 
     def buffers(self, case: Case) -> tuple[dict[str, Buffer], dict[str, Buffer]]:
         """Inputs and outputs as stored. The outputs are empty until the reference has been computed."""
-        given = self._given[case.name].forms
+        inputs = self._arguments[case.name].forms
         gave = self._gave.get(case.name, {})
         return tuple(  # type: ignore[return-value]
-            {name: Buffer(form.stored_shape, form.dtype) for name, form in forms.items()} for forms in (given, gave)
+            {name: Buffer(form.stored_shape, form.dtype) for name, form in forms.items()} for forms in (inputs, gave)
         )
 
 
@@ -224,7 +226,7 @@ def outputs_by_name(returned: Any, where: str) -> dict[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {locate.text_of(error)[:200]}"
 
 

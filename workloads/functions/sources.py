@@ -38,7 +38,7 @@ def source_of(function: Callable[..., object]) -> str:
     """
     reach = Reach(_file_of(function))
     reach.take(function)
-    return reach.text() or wrapped.named(function) + "\n"
+    return reach.text() or wrapped.comment_of(function) + "\n"
 
 
 def source_file_of(function: Callable[..., object]) -> Path | None:
@@ -134,20 +134,23 @@ class Reach:
         for name in sorted(self._pieces, key=self._place):
             beside = name != self._start and not locate.is_cell(name)
             parts.append(f"# {self._relative(name)}\n\n" * beside + self._pieces[name].text())
-        parts += self._made()
+        parts += self._kernels_and_libraries()
         return "\n\n".join(parts) + "\n" if parts else ""
 
-    def told(self) -> list[str]:
+    def other_text(self) -> list[str]:
         """What was taken besides statements: values of closures and the like, kernels that a file makes, and compiled libraries."""
         pieces = [self._pieces[name] for name in sorted(self._pieces, key=self._place)]
-        return [*(note for each in pieces for _, notes in sorted(each.notes.items()) for note in notes), *self._made()]
+        return [
+            *(note for each in pieces for _, notes in sorted(each.notes.items()) for note in notes),
+            *self._kernels_and_libraries(),
+        ]
 
-    def _made(self) -> list[str]:
+    def _kernels_and_libraries(self) -> list[str]:
         """Kernels that no statement holds as they are, and compiled libraries."""
         nodes = [node for pieces in self._pieces.values() for node in pieces.nodes.values()]
         written = {text.strip() for node in nodes for each in ast.walk(node) if (text := _text_in(each))}
-        made = {name: code.strip("\n") for name, code in self._texts.items() if code.strip() not in written}
-        return [*(f"# {name}, as the file makes it\n{code}" for name, code in made.items()), *self._libraries]
+        kernels = {name: code.strip("\n") for name, code in self._texts.items() if code.strip() not in written}
+        return [*(f"# {name}, as the file makes it\n{code}" for name, code in kernels.items()), *self._libraries]
 
     # -- objects ---------------------------------------------------------------------------------------------------------
 
@@ -182,7 +185,7 @@ class Reach:
         if (code := wrapped.cuda_code(layer)) is not None:
             self._texts[name or str(wrapped.attribute(layer, "name") or "code")] = code
         if (library := wrapped.library_of(layer)) and (not self._pieces or locate.is_own(str(library))):
-            self._libraries[wrapped.named(layer) if callable(layer) else f"# {wrapped.digest_of(library)}"] = None
+            self._libraries[wrapped.comment_of(layer) if callable(layer) else f"# {wrapped.digest_of(library)}"] = None
 
     def _by_name(self, thing: object, inner: object) -> bool:
         """Take the statements that bind a name to the object; False if there are none."""

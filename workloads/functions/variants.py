@@ -69,8 +69,10 @@ class FunctionVariant(Variant):
     def header(self) -> Mapping[str, str]:
         """The labelled paragraphs of the docstring; its first paragraph is the idea if it has no labels."""
         docstring = getattr(self.function, "__doc__", None) or ""
-        found = parse_header(f'"""{docstring}"""')
-        return found if any(found.values()) else {**found, "idea": " ".join(docstring.partition("\n\n")[0].split())}
+        paragraphs = parse_header(f'"""{docstring}"""')
+        return (
+            paragraphs if any(paragraphs.values()) else {**paragraphs, "idea": " ".join(docstring.partition("\n\n")[0].split())}
+        )
 
     @property
     def source_file(self) -> Path | None:
@@ -119,16 +121,22 @@ class Kernel:
         shared = self._number("shared", self.shared, values, least=0)
         return [Launch(name, grid, block, self._arguments(problem, case, values), shared)]
 
-    def _extents(self, what: str, given: Any, values: Params) -> tuple[int, int, int]:
-        given = called_with_axes(given, values) if callable(given) else given
-        extents = tuple(given) if isinstance(given, tuple | list) else (given,)
+    def _extents(self, what: str, extent: Any, values: Params) -> tuple[int, int, int]:
+        extent = called_with_axes(extent, values) if callable(extent) else extent
+        extents = tuple(extent) if isinstance(extent, tuple | list) else (extent,)
         if not 1 <= len(extents) <= 3:
             raise WorkloadError(f"{self.where}: {what} has {len(extents)} extents; give one to three")
         x, y, z = (self._number(what, each, values) for each in (*extents, 1, 1)[:3])
         return x, y, z
 
-    def _number(self, what: str, given: Any, values: Params, least: int = 1) -> int:
-        number = called_with_axes(given, values) if callable(given) else values.get(given) if isinstance(given, str) else given
+    def _number(self, what: str, declared: Any, values: Params, least: int = 1) -> int:
+        number = (
+            called_with_axes(declared, values)
+            if callable(declared)
+            else values.get(declared)
+            if isinstance(declared, str)
+            else declared
+        )
         if not (isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= least):
             raise WorkloadError(
                 f"{self.where}: {what} is {number!r}; give a whole number from {least}, one of {_listed(values)}, or a function of them"
@@ -138,19 +146,19 @@ class Kernel:
     def _arguments(self, problem: Problem, case: Case, values: Params) -> tuple[Any, ...]:
         if not problem.is_known(case):
             return ()
-        given, outputs = problem.given(case).values, problem.outputs(case)
-        args = (*given, *outputs) if self.args is None else self.args
-        return tuple(self._argument(each, given, outputs, values) for each in args)
+        inputs, outputs = problem.arguments(case).values, problem.outputs(case)
+        args = (*inputs, *outputs) if self.args is None else self.args
+        return tuple(self._argument(each, inputs, outputs, values) for each in args)
 
-    def _argument(self, arg: Any, given: Mapping[str, Any], outputs: Mapping[str, Form], values: Params) -> Any:
+    def _argument(self, arg: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Form], values: Params) -> Any:
         if isinstance(arg, str):
-            if arg in outputs or isinstance(given.get(arg), Form):
+            if arg in outputs or isinstance(inputs.get(arg), Form):
                 return arg
-            if arg not in {**given, **values}:
+            if arg not in {**inputs, **values}:
                 raise WorkloadError(
-                    f"{self.where}: args names {arg!r}; name one of {_listed({**given, **outputs, **values})}, or give a NumPy scalar"
+                    f"{self.where}: args names {arg!r}; name one of {_listed({**inputs, **outputs, **values})}, or give a NumPy scalar"
                 )
-            arg = {**given, **values}[arg]
+            arg = {**inputs, **values}[arg]
         arg = called_with_axes(arg, values) if callable(arg) and not isinstance(arg, np.generic) else arg
         if isinstance(arg, np.generic):
             return arg
@@ -163,15 +171,15 @@ class Kernel:
         raise WorkloadError(f"{self.where}: argument {arg!r} is no float or int; give a NumPy scalar of the parameter's type")
 
 
-def source_of_kernel(given: str | Path, beside: Path | None) -> Path | str:
+def source_of_kernel(source: str | Path, beside: Path | None) -> Path | str:
     """The `.cu` file, by its path from the file that declares the benchmark, or the code itself.
 
     Raises:
         WorkloadError: there is no such file.
     """
-    if isinstance(given, str) and "\n" in given:
-        return given
-    file = (beside.parent if beside else Path.cwd()) / given
+    if isinstance(source, str) and "\n" in source:
+        return source
+    file = (beside.parent if beside else Path.cwd()) / source
     if not file.is_file():
         raise WorkloadError(f"{file}: no such file; give the path of a .cu file from the benchmark's own, or the code")
     return file
@@ -196,49 +204,49 @@ class Maker:
         self._problem, self._axes, self._library, self._device = problem, axes, library, device
         self._has_kernels = has_kernels
 
-    def function(self, function: Callable[..., Any], name: str, given: Mapping[str, Any]) -> FunctionVariant:
-        """The variant that is a function; `given` holds the arguments of `Benchmark.variant`."""
-        library = given["arrays"] or self._library or self._first_forms[0].library
-        on_gpu = self._is_on_gpu(library) or (self._device != "cpu" and launches_triton(function, given["requires"]))
+    def function(self, function: Callable[..., Any], name: str, declaration: Mapping[str, Any]) -> FunctionVariant:
+        """The variant that is a function; `declaration` holds the arguments of `Benchmark.variant`."""
+        library = declaration["arrays"] or self._library or self._first_forms[0].library
+        on_gpu = self._is_on_gpu(library) or (self._device != "cpu" and launches_triton(function, declaration["requires"]))
         beside: Role = "host" if library == "numpy" and self._uses_gpu else "rung"
         return FunctionVariant(
             name,
-            given["title"] or name,
-            given["role"] or beside,
-            **self._common(given),
-            skip=partial(skip_reason, given["skip"]) if given["skip"] else FunctionVariant.skip,
+            declaration["title"] or name,
+            declaration["role"] or beside,
+            **self._common(declaration),
+            skip=partial(skip_reason, declaration["skip"]) if declaration["skip"] else FunctionVariant.skip,
             function=function,
             on_gpu=on_gpu,
             library=library,
-            bind=partial(self._bind, function, library, on_gpu, given["writes_inputs"]),
-            requires=given["requires"],
-            writes_inputs=given["writes_inputs"],
+            bind=partial(self._bind, function, library, on_gpu, declaration["writes_inputs"]),
+            requires=declaration["requires"],
+            writes_inputs=declaration["writes_inputs"],
         )
 
-    def kernel(self, name: str, source: Path | str, launch: Kernel, given: Mapping[str, Any]) -> CudaVariant:
-        """The variant that is a kernel of CUDA C++; `given` holds the arguments of `Benchmark.cuda`."""
+    def kernel(self, name: str, source: Path | str, launch: Kernel, declaration: Mapping[str, Any]) -> CudaVariant:
+        """The variant that is a kernel of CUDA C++; `declaration` holds the arguments of `Benchmark.cuda`."""
         return CudaVariant(
             name,
-            given["title"] or name,
-            given["role"] or "rung",
-            **self._common(given),
-            skip=partial(skip_reason, given["skip"]) if given["skip"] else CudaVariant.skip,
+            declaration["title"] or name,
+            declaration["role"] or "rung",
+            **self._common(declaration),
+            skip=partial(skip_reason, declaration["skip"]) if declaration["skip"] else CudaVariant.skip,
             source=source,
             launches=partial(launch.launches, self._problem),
-            options=given["options"],
+            options=declaration["options"],
         )
 
-    def _common(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        declared: Precision | None = given["precision"]
+    def _common(self, declaration: Mapping[str, Any]) -> dict[str, Any]:
+        declared: Precision | None = declaration["precision"]
         of_case = None if declared else self._precision_at
-        return {"precision": declared or self._precision, "of_case": of_case, "configs": given["configs"]}
+        return {"precision": declared or self._precision, "of_case": of_case, "configs": declaration["configs"]}
 
     @cached_property
     def _first_forms(self) -> list[Form]:
         """The forms of the first case's inputs."""
         case = self._axes.cases[0]
         self._problem.make_inputs(case, np.random.default_rng(0))
-        return list(self._problem.given(case).forms.values())
+        return list(self._problem.arguments(case).forms.values())
 
     def _is_on_gpu(self, library: str) -> bool:
         if library == "numpy" or self._device == "cpu":
@@ -258,7 +266,7 @@ class Maker:
         return "mixed" if mixed else precision_of(self._first_forms)
 
     def _precision_at(self, case: Case) -> Precision:
-        return precision_of(self._problem.given(case).forms.values())
+        return precision_of(self._problem.arguments(case).forms.values())
 
     def _bind(
         self,
@@ -271,7 +279,7 @@ class Maker:
         inputs: Mapping[str, Array],
         outputs: Mapping[str, Array],
     ) -> Call:
-        given, gave = self._problem.given(case), self._problem.outputs(case)
+        arguments, gave = self._problem.arguments(case), self._problem.outputs(case)
         values = {**case.params, **config}
         differentiated = self._problem.gradients(case)
-        return call_of(function, library, on_gpu, given, gave, values, (inputs, outputs), writes_inputs, differentiated)
+        return call_of(function, library, on_gpu, arguments, gave, values, (inputs, outputs), writes_inputs, differentiated)

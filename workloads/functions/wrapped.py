@@ -30,12 +30,12 @@ _MODES: Final = ("max_autotune", "coordinate_descent_tuning", "triton.cudagraphs
 
 def layers(function: object) -> list[object]:
     """The object and what it was made of, the innermost last: for most a Python function."""
-    found = [function]
+    stack = [function]
     while (
-        len(found) < _MOST_LAYERS and (within := _within(found[-1])) is not None and not any(within is each for each in found)
+        len(stack) < _MOST_LAYERS and (within := _within(stack[-1])) is not None and not any(within is each for each in stack)
     ):
-        found.append(within)
-    return found
+        stack.append(within)
+    return stack
 
 
 def code_of(function: object) -> CodeType | None:
@@ -56,9 +56,9 @@ def attribute(thing: object, name: str) -> Any:
 def describe(layer: object, inner: str) -> str:
     """How a layer was made of a function of this name, as a call."""
     if type(layer) is functools.partial:
-        given = [shown(value) for value in layer.args]
-        given += [f"{name}={shown(value)}" for name, value in layer.keywords.items()]
-        return f"functools.partial({', '.join([inner, *given])})"
+        arguments = [shown(value) for value in layer.args]
+        arguments += [f"{name}={shown(value)}" for name, value in layer.keywords.items()]
+        return f"functools.partial({', '.join([inner, *arguments])})"
     if type(layer) is MethodType:
         return f"{_name_of(layer.__self__ if isinstance(layer.__self__, type) else type(layer.__self__))}.{inner}"
     if attribute(layer, "_torchdynamo_orig_callable") is not None:
@@ -120,13 +120,13 @@ def library_of(thing: object) -> Path | None:
 
 def cells_of(function: FunctionType) -> dict[str, Any]:
     """Name -> value of the variables of the functions around a function that it reads."""
-    found = {}
+    variables = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            found[name] = cell.cell_contents
+            variables[name] = cell.cell_contents
         except ValueError:  # not bound yet
             continue
-    return found
+    return variables
 
 
 def defaults_of(function: FunctionType, node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -154,7 +154,7 @@ def digest_of(file: Path) -> str:
     return f"{file.name}, SHA-256 {digest}"
 
 
-def named(function: object) -> str:
+def comment_of(function: object) -> str:
     """A comment in Python for a function without Python text: its module and name, and what says that it changed.
 
     It is one line, and one more for a function that was made of another one.
@@ -162,7 +162,7 @@ def named(function: object) -> str:
     around, inner = layers(function)[:-1], layers(function)[-1]
     if around:
         words = functools.reduce(lambda words, layer: describe(layer, words), reversed(around), _full_name(inner))
-        return f"# {words}\n{named(inner)}"
+        return f"# {words}\n{comment_of(inner)}"
     name = f"{_module_of(function)}.{_name_of(function)}".lstrip(".")
     if library := library_of(function):
         return f"# {name}: compiled, in {digest_of(library)}"
@@ -191,7 +191,7 @@ def _within(thing: object) -> object | None:
         thing, "pyfunc"
     ):  # `np.sum` is made of a function of NumPy's own
         return None
-    return next((found for name in _WITHIN if _is_like_a_function(found := attribute(thing, name))), None)
+    return next((inner for name in _WITHIN if _is_like_a_function(inner := attribute(thing, name))), None)
 
 
 def _is_like_a_function(thing: object) -> bool:
@@ -212,10 +212,10 @@ def _settings(layer: object) -> list[str]:
     """The settings of torch.compile that its modes switch on."""
     config = attribute(layer, "get_compiler_config")
     try:
-        found = config() if callable(config) else None
+        options = config() if callable(config) else None
     except Exception:  # another backend's
         return []
-    return [f"{name}=True" for name in _MODES if isinstance(found, dict) and found.get(name) is True]
+    return [f"{name}=True" for name in _MODES if isinstance(options, dict) and options.get(name) is True]
 
 
 def _is_numpy_scalar(value: object) -> bool:

@@ -91,10 +91,10 @@ def skip(case: Case, config: Params) -> str | None:
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     """`x0` to `x3`: pixels between layers, by [image][y][x][channel]."""
     images, side = images_of(case), side_of(case)
-    found = {"x0": Buffer((images, side, side, channels_of(case)))}
+    buffers = {"x0": Buffer((images, side, side, channels_of(case)))}
     for layer in layers(case)[:-1]:
-        found[f"x{layer.number}"] = Buffer((images, 2 * layer.side, 2 * layer.side, layer.out_channels))
-    return found
+        buffers[f"x{layer.number}"] = Buffer((images, 2 * layer.side, 2 * layer.side, layer.out_channels))
+    return buffers
 
 
 def launches(case: Case, arithmetic: Arithmetic) -> Sequence[Launch]:
@@ -115,16 +115,16 @@ def _dense(case: Case, rounded: bool) -> Launch:
 
 
 def _layer(case: Case, layer: Layer, arithmetic: Arithmetic) -> Launch:
-    n, made = layer.number, plan(case, layer, arithmetic)
+    n, layer_plan = layer.number, plan(case, layer, arithmetic)
     following = layers(case)[n]
-    rows = 2 * made.per * _OF["kHalo"] ** 2 + _TAPS * _OF["kColumns"]
+    rows = 2 * layer_plan.per * _OF["kHalo"] ** 2 + _TAPS * _OF["kColumns"]
     return Launch(
-        arithmetic.kernel(made.per, made.slices, arithmetic.rounded and not following.last),
-        (made.units * made.slices, 1, 1),
+        arithmetic.kernel(layer_plan.per, layer_plan.slices, arithmetic.rounded and not following.last),
+        (layer_plan.units * layer_plan.slices, 1, 1),
         (_OF["kThreads"], 1, 1),
         _args(
             *(f"x{n - 1}", f"w{n}", f"b{n}", f"bn{n}", f"x{n}", f"w{n + 1}", _weights(following)),
-            *(layer.side, images_of(case), layer.channels, layer.out_channels, made.slice),
+            *(layer.side, images_of(case), layer.channels, layer.out_channels, layer_plan.slice),
         ),
         arithmetic.stages * rows * arithmetic.depth * _FLOAT,
     )

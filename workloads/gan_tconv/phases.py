@@ -40,7 +40,7 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     """`x0` to `x3`: pixels between layers by [y][x][channel][image]. `m0` to `m4`: weights as matrices. `latent`: z transposed.
     `folded`: scale and shift of each layer."""
     channels, side, stride = channels_of(case), side_of(case), stride_of(case)
-    found = {
+    buffers = {
         "latent": Buffer((LATENT, stride)),
         "folded": Buffer((2 * _PHASES, channels)),
         "m0": Buffer((LATENT, side**2 * channels)),
@@ -48,11 +48,11 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     }
     for layer in layers(case):
         if layer.last:
-            found["m4"] = Buffer((layer.channels, _OF_PHASES["kWeights"]))
+            buffers["m4"] = Buffer((layer.channels, _OF_PHASES["kWeights"]))
         else:
-            found[f"m{layer.number}"] = Buffer((_TAPS, layer.channels, layer.out_channels))
-            found[f"x{layer.number}"] = Buffer((2 * layer.side, 2 * layer.side, layer.out_channels, stride))
-    return found
+            buffers[f"m{layer.number}"] = Buffer((_TAPS, layer.channels, layer.out_channels))
+            buffers[f"x{layer.number}"] = Buffer((2 * layer.side, 2 * layer.side, layer.out_channels, stride))
+    return buffers
 
 
 def launches(case: Case, config: Params, product: Product, round_operands: bool = False) -> Sequence[Launch]:

@@ -116,10 +116,10 @@ def shares(case: Case, ranks: int) -> Sequence[Part]:
 def cases() -> tuple[Case, ...]:
     """Two small networks for a quick look, the report's eight numbers of images, and an odd one."""
     small = tuple(make_case({"images": n, "channels": 64}, ("quick",), rank) for rank, n in enumerate((4, 16)))
-    whole = tuple(
+    full = tuple(
         make_case({"images": images}, ("report", "full"), rank) for rank, images in enumerate(_REPORT_IMAGES, start=len(small))
     )
-    return (*small, *whole, make_case({"images": 3}, ("report", "full")))
+    return (*small, *full, make_case({"images": 3}, ("report", "full")))
 
 
 def emulation_cases() -> tuple[Case, ...]:
@@ -131,7 +131,7 @@ def emulation_cases() -> tuple[Case, ...]:
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
     """Random weights. They keep the outputs of every layer near one in size, so that neither ReLU nor tanh hides an error."""
     inputs, _ = buffers(case)
-    made: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, buffer in inputs.items():
         if name.startswith("bn"):
             _, channels = buffer.shape
@@ -143,5 +143,5 @@ def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray
             values = rng.standard_normal(buffer.shape, np.float32) / np.float32(np.sqrt(terms))
         else:
             values = rng.standard_normal(buffer.shape, np.float32)
-        made[name] = np.ascontiguousarray(values, buffer.dtype)
-    return made
+        arrays[name] = np.ascontiguousarray(values, buffer.dtype)
+    return arrays

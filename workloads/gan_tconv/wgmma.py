@@ -86,22 +86,22 @@ def scratch_of_pixels(case: Case, config: Params) -> Mapping[str, Buffer]:
     of tiles for each layer."""
     channels, side, images = channels_of(case), side_of(case), images_of(case)
     *middle, last = layers(case)
-    found = {
+    buffers = {
         "folded": Buffer((2 * last.number, channels)),
         "next": Buffer((last.number + 1,), "int32", zeroed=True),
         "x0": Buffer((side, side, images, channels)),
     }
     for layer in middle:
-        found[f"x{layer.number}"] = Buffer((2 * layer.side, 2 * layer.side, images, layer.out_channels))
-    return found
+        buffers[f"x{layer.number}"] = Buffer((2 * layer.side, 2 * layer.side, images, layer.out_channels))
+    return buffers
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     """The same with `r0` to `r3`, prepared weights."""
-    found = {**scratch_of_pixels(case, config), "r0": Buffer((side_of(case) ** 2 * channels_of(case), LATENT))}
+    buffers = {**scratch_of_pixels(case, config), "r0": Buffer((side_of(case) ** 2 * channels_of(case), LATENT))}
     for layer in layers(case)[:-1]:
-        found[f"r{layer.number}"] = Buffer((_TAPS * layer.out_channels, layer.channels))
-    return found
+        buffers[f"r{layer.number}"] = Buffer((_TAPS * layer.out_channels, layer.channels))
+    return buffers
 
 
 def scratch_of_one_product(case: Case, config: Params) -> Mapping[str, Buffer]:

@@ -93,15 +93,15 @@ class BlockTile:
         warps_down = self.rows // (_WARP_TILE["kLaneRows"] * self.thread_rows)
         blocks = 65_536 // (registers * self.threads)
         shape = (self.rows, self.columns, self.depth, self.thread_rows, self.thread_columns, warps_down, self.stages, blocks)
-        whole = size.m % self.rows == 0 and size.n % self.columns == 0 and size.k % self.depth == 0
-        return f"{name}<{', '.join(map(str, shape))}, {_flag(whole)}>"
+        has_whole_tiles = size.m % self.rows == 0 and size.n % self.columns == 0 and size.k % self.depth == 0
+        return f"{name}<{', '.join(map(str, shape))}, {_flag(has_whole_tiles)}>"
 
 
 @dataclass(frozen=True)
 class Split:
-    """`whole` tiles are computed whole. Each of `others` is split along k into `parts` parts of `part_depth` steps."""
+    """`whole_tiles` tiles are computed whole. Each of `others` is split along k into `parts` parts of `part_depth` steps."""
 
-    whole: int
+    whole_tiles: int
     others: int
     parts: int
     part_depth: int
@@ -130,12 +130,12 @@ def _split_sums(case: Case, config: Params) -> Sequence[Launch]:
     size, tile = size_of(case), BlockTile.of(config)
     split = Split.of(size, tile, config["parts"])
     *matrices, m, n, k, alpha, beta = _arguments(size)
-    whole, parts = np.int32(split.whole), np.int32(split.parts)
+    whole_tiles, parts = np.int32(split.whole_tiles), np.int32(split.parts)
     products = Launch(
         kernel=tile.kernel("gemm_parts", size),
-        grid=(split.whole + split.others * split.parts, 1, 1),
+        grid=(split.whole_tiles + split.others * split.parts, 1, 1),
         block=(tile.threads, 1, 1),
-        args=(*matrices, "partial_sums", m, n, k, alpha, beta, whole, parts, np.int32(split.part_depth)),
+        args=(*matrices, "partial_sums", m, n, k, alpha, beta, whole_tiles, parts, np.int32(split.part_depth)),
         dynamic_shared_bytes=tile.shared_bytes,
     )
     if not split.others:
@@ -144,7 +144,7 @@ def _split_sums(case: Case, config: Params) -> Sequence[Launch]:
         kernel=tile.kernel("add_parts", size),
         grid=(split.others, tile.thread_rows * tile.thread_columns // _WARP_TILE["kFour"], 1),
         block=(tile.threads, 1, 1),
-        args=("partial_sums", "c", "d", m, n, beta, whole, parts),
+        args=("partial_sums", "c", "d", m, n, beta, whole_tiles, parts),
     )
     return [products, sums]
 
@@ -169,10 +169,10 @@ def _tensor_cores(case: Case, config: Params, kernel: str, of: Constants) -> Seq
     four."""
     size = size_of(case)
     rows, columns, depth = map(int, config["tile"].split("x"))
-    whole = size.m % rows == 0 and size.n % columns == 0 and size.k % depth == 0
+    has_whole_tiles = size.m % rows == 0 and size.n % columns == 0 and size.k % depth == 0
     return [
         Launch(
-            kernel=f"{kernel}<{rows}, {columns}, {depth}, {config['stages']}, {_flag(whole)}>",
+            kernel=f"{kernel}<{rows}, {columns}, {depth}, {config['stages']}, {_flag(has_whole_tiles)}>",
             grid=(ceil_div(size.m, rows) * ceil_div(size.n, columns), 1, 1),
             block=(rows // of["kWarpRows"] * (columns // of["kWarpColumns"]) * of["kWarp"], 1, 1),
             args=_arguments(size),

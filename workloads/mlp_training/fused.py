@@ -37,8 +37,8 @@ class Slices:
 def slices_of(rows: int, columns: int, steps: int, blocks: int) -> Slices:
     """The slices that give about `blocks` blocks. No slice is empty or too short to pay."""
     tiles = ceil_div(rows, TILE["kRows"]) * ceil_div(columns, TILE["kColumns"])
-    wanted = max(1, min(blocks // tiles, steps // _LEAST_DEPTH))
-    depth = ceil_div(ceil_div(steps, wanted), TILE["kDepth"]) * TILE["kDepth"]
+    count = max(1, min(blocks // tiles, steps // _LEAST_DEPTH))
+    depth = ceil_div(ceil_div(steps, count), TILE["kDepth"]) * TILE["kDepth"]
     return Slices(ceil_div(steps, depth), depth, tiles)
 
 

@@ -32,7 +32,7 @@ class Line:
         return max(end - begin + 1 for begin, end in zip(first, last, strict=True))
 
     @property
-    def whole(self) -> bool:
+    def has_whole_tiles(self) -> bool:
         """Whether a block has whole tiles."""
         return self.share % self.span == 0
 
@@ -78,7 +78,7 @@ def output_layer(size: Size, forward: Line, columns: int, tf32: bool) -> Launch:
     threads = fused.STEP["kThreads"]
     scalars = (size.batch, size.hidden, wgmma.pitch_of(size), wgmma.chunk_of(size))
     return Launch(
-        f"output_layer<{ceil_div(size.hidden, threads)}, {str(tf32).lower()}, {str(forward.whole).lower()}>",
+        f"output_layer<{ceil_div(size.hidden, threads)}, {str(tf32).lower()}, {str(forward.has_whole_tiles).lower()}>",
         (count_of_parts(size), 1, 1),
         (threads, 1, 1),
         ("z1", "w2", "b2", "y", "dz1", "parts", *map(np.int32, scalars), *forward.scalars, np.int32(columns)),

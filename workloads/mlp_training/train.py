@@ -83,9 +83,9 @@ def make_step(variant: Variant, case: Case) -> Step:
     inputs, outputs = ({name: xp.empty(b.shape, b.dtype) for name, b in side.items()} for side in problem.buffers(case))
     run = _runner(variant, case, inputs, outputs)
 
-    def step(given: Arrays) -> Arrays:
+    def step(batch: Arrays) -> Arrays:
         for name, array in inputs.items():
-            array[...] = xp.asarray(given[name])
+            array[...] = xp.asarray(batch[name])
         run()
         return {name: np.array(outputs[f"new_{name}"] if on_host else outputs[f"new_{name}"].get()) for name in INPUTS}
 

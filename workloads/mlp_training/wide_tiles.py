@@ -47,7 +47,7 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     size = size_of(case)
     forward, backward = forward_line(size, config), backward_line(size, config)
     buffers = shares.scratch(size, forward, backward, (size.hidden, pitch_of(size)))
-    return {name: buffer for name, buffer in buffers.items() if name != "dw1" or not backward.whole}
+    return {name: buffer for name, buffer in buffers.items() if name != "dw1" or not backward.has_whole_tiles}
 
 
 def launches(case: Case, config: Params) -> Sequence[Launch]:
@@ -68,11 +68,14 @@ def launches(case: Case, config: Params) -> Sequence[Launch]:
         ),
         shares.output_layer(size, forward, columns, tf32=True),
     )
-    if backward.whole:
+    if backward.has_whole_tiles:
         weights = ("w1", "b1", "w2", "b2", "new_w1", "new_b1", "new_w2", "new_b2", "parts")
         count, last = np.int32(shares.count_of_parts(size)), (*shares.rates(case), *backward.scalars, np.int32(backward.blocks))
-        whole = (*operands, *weights, count, *extents, *last)
-        return (*ahead, Launch(f"backward_update{template}", (backward.blocks + SPARE_BLOCKS, 1, 1), threads, whole, shared))
+        arguments = (*operands, *weights, count, *extents, *last)
+        return (
+            *ahead,
+            Launch(f"backward_update{template}", (backward.blocks + SPARE_BLOCKS, 1, 1), threads, arguments, shared),
+        )
     slices = (*operands, "dw1", *extents, shares.rates(case)[0], *backward.scalars)
     return (
         *ahead,

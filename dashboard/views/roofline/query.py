@@ -174,7 +174,7 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
         read = frame["dram_read_bytes"].to_numpy(dtype=float)
         moved = read, frame["bytes"].to_numpy(dtype=float) - read
     rates = frame["bytes"].astype(float) / memory.time_ns(*moved)
-    frame = frame.assign(memory_roof=memory.named(*moved), memory_gb_per_s=np.where(np.isfinite(rates), rates, np.nan))
+    frame = frame.assign(memory_roof=memory.ceiling_names(*moved), memory_gb_per_s=np.where(np.isfinite(rates), rates, np.nan))
     frame = best_config(frame[frame["bytes"] > 0])
     for suffix, time in (("", "median_ns"), ("_low", "high_ns"), ("_high", "low_ns")):
         # One FLOP a nanosecond is one GFLOP/s.

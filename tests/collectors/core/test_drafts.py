@@ -16,8 +16,8 @@ def with_draft(name: str) -> Workload:
 
 
 def planned(workload: Workload, *names: str) -> Plan:
-    given = [(workload, WorkloadRef(workload.name, None))]
-    return make_plan(Request(case_set="quick", variants=names), given=given)
+    loaded = [(workload, WorkloadRef(workload.name, None))]
+    return make_plan(Request(case_set="quick", variants=names), loaded=loaded)
 
 
 def measured(plan: Plan) -> set[str]:

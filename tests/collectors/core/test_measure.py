@@ -55,7 +55,7 @@ class TwoPasses:
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
         self.inputs = inputs
 
-    def left(self) -> Mapping[str, np.ndarray]:
+    def last_outputs(self) -> Mapping[str, np.ndarray]:
         return self.outputs
 
     def release(self) -> None:
