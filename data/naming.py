@@ -256,7 +256,7 @@ def _number(value: str) -> int | str:
 
 
 def result_rows(cells: Sequence[CellName], shares: Mapping[int, float] = MappingProxyType({})) -> list[dict[str, Any]]:
-    """Rows of `results`: the verdict is `ok`, or `skipped` for a cell that is not ranked.
+    """Rows of `results`: the status is `ok`, or `skipped` for a cell that is not ranked.
 
     Args:
         cells: of the run.
@@ -264,8 +264,8 @@ def result_rows(cells: Sequence[CellName], shares: Mapping[int, float] = Mapping
     """
     unknown = dict.fromkeys(("rel_l2_error", "max_rel_error", "tolerance", "verified_elements"))
     ok = ("ok", "imported; its output was not verified here")
-    verdicts = [("skipped", NOT_RANKED.format(shares[number])) if number in shares else ok for number in range(len(cells))]
+    statuses = [("skipped", NOT_RANKED.format(shares[number])) if number in shares else ok for number in range(len(cells))]
     return [
         {**cell._asdict(), "status": status, "detail": detail, **unknown}
-        for cell, (status, detail) in zip(cells, verdicts, strict=True)
+        for cell, (status, detail) in zip(cells, statuses, strict=True)
     ]

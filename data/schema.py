@@ -242,11 +242,11 @@ CASES = Table(
 
 RESULTS = Table(
     "results",
-    "One verdict a cell. A cell that failed or was skipped is a row with its reason.",
+    "One status a cell. A cell that failed or was skipped is a row with its reason.",
     (
         *_CELL,
-        text("status", "verdict", values=STATUSES),
-        text("detail", "reason of the verdict, or why sampling stopped"),
+        text("status", "how the cell ended", values=STATUSES),
+        text("detail", "reason of the status, or why sampling stopped"),
         real("rel_l2_error", "norm(out - ref) / norm(ref) against float64", nullable=True, least=0, finite=False),
         real("max_rel_error", "max |out - ref| / max |ref| against float64", nullable=True, least=0, finite=False),
         real("tolerance", "largest rel_l2_error that passes", nullable=True, least=0),

@@ -172,7 +172,7 @@ def _with_arguments(functions: Sequence[Callable[..., Any]], args: Any) -> _Comp
         raise raised_by(functions[0], "the first function", error) from error
     calls, writes = [], []
     for function in functions:
-        with suppress(Exception):  # the recording has its verdict
+        with suppress(Exception):  # the recording has its status
             changed = changed if function is functions[0] else _tried(function, keywords, sample)[1]
         calls.append(_call(function, keywords, changed))
         writes.append(bool(changed))
@@ -395,13 +395,13 @@ def _fault(function: Callable[..., Any], right: Mapping[str, Any], tolerance: An
     """What is wrong about the outputs of a function without arguments; empty where nothing is, and where it raises an exception."""
     try:
         outputs = {name: _in_double(value) for name, value in _outputs(function).items()}
-    except Exception:  # the recording has its verdict
+    except Exception:  # the recording has its status
         return ""
     forms = [Form(arrays.library_of(value), arrays.dtype_of(value), (), ()) for value in right.values()]
-    verdict = compare(
+    agreement = compare(
         outputs, {name: _in_double(value) for name, value in right.items()}, tolerances(tolerance)[precision_of(forms)]
     )
-    return verdict.detail
+    return agreement.detail
 
 
 def _closure(function: Callable[..., Any], fault: str) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from warpladder.collectors.core.verdicts import Cell
+from warpladder.collectors.core.cells import Cell
 from warpladder.data.names import Phase
 from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload, WorkloadError, WrongOutput
 from warpladder.workloads.functions.extensions import CallFailed
@@ -93,7 +93,7 @@ class Unavailable(Exception):
 
 
 class Failed(Exception):
-    """A cell failed in another process. The exception carries its verdict.
+    """A cell failed in another process. The exception carries its status.
 
     Attributes:
         status, detail: columns of its row in `results`.
@@ -355,7 +355,7 @@ class ReadOnlyInputs:
 
 
 def writes(names: Sequence[str]) -> str:
-    """Return the verdict for a variant that changes these inputs."""
+    """Return the failure of a variant that changes these inputs."""
     what = f"input{'s' if len(names) > 1 else ''} {', '.join(names)}"
     return f"changes its {what}, which the other variants read; write to the outputs instead"
 
@@ -367,7 +367,7 @@ def same(array: np.ndarray, other: np.ndarray) -> bool:
     return all(np.array_equal(first[at : at + _CHUNK_BYTES], second[at : at + _CHUNK_BYTES]) for at in parts)
 
 
-# -- verdicts for exceptions ---------------------------------------------------------------------------------------------------
+# -- statuses of exceptions ---------------------------------------------------------------------------------------------------
 
 
 class CellCrashed(Exception):

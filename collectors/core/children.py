@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.messages import CELL, STEP, Answer, Question
-from warpladder.collectors.core.verdicts import Cell
 
 # -- processes that end with this one ------------------------------------------------------------------------------------------
 

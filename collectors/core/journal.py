@@ -234,7 +234,7 @@ class Journal:
         """Write the run, and end the journal.
 
         Args:
-            unreached: reason to store for cells without a verdict.
+            unreached: reason to store for cells without a status.
 
         Returns:
             the run's id.

@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.collectors.core.bench import Bench, Ended, Failed, Operation, Pass, check_declared, classify, writes
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import copied_bytes
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.core.verify import (
-    Verdict,
+    Agreement,
     check_inputs,
     check_reference,
     compare,
@@ -308,24 +308,24 @@ class Judge:
     def __init__(self, bench: Bench, workload: Workload, case: Case, problems: Problems) -> None:
         self._bench, self._workload, self._case, self._problems = bench, workload, case, problems
 
-    def all_sets(self, variant: Variant, operation: Operation, settle: Callable[[], object]) -> Verdict:
-        """The verdict on every way of running with two sets: the first that fails, else that of the plain run with the first set.
+    def all_sets(self, variant: Variant, operation: Operation, settle: Callable[[], object]) -> Agreement:
+        """Compare outputs of every way of running with two sets. Returns the first failure, else the agreement of the plain run with the first set.
 
         `every_way` has the arguments.
         """
-        verdicts = []
+        agreements = []
         for number in range(min(VERIFIED, self._problems.referenced)):
             # The second set finds large numbers in its outputs instead of NaN: code may write only where it finds NaN.
-            verdict = self.every_way(variant, operation, number, number > 0, settle)
-            if not verdict.ok:
-                return verdict
-            verdicts.append(verdict)
-        return verdicts[0]
+            agreement = self.every_way(variant, operation, number, number > 0, settle)
+            if not agreement.ok:
+                return agreement
+            agreements.append(agreement)
+        return agreements[0]
 
     def every_way(
         self, variant: Variant, operation: Operation, number: int, again: bool, settle: Callable[[], object]
-    ) -> Verdict:
-        """The verdict on every way in which an operation runs, with one input set.
+    ) -> Agreement:
+        """Compare outputs of every way in which an operation runs, with one input set.
 
         Args:
             number: of the set.
@@ -341,7 +341,7 @@ class Judge:
             "in the batch that is timed hot: ": operation.from_batch,
             "in a batch whose inputs change: ": operation.from_changing_batch if len(self._problems.sets) > 1 else None,
         }
-        verdicts = []
+        agreements = []
         for way, run in ways.items():
             if run is None:
                 continue
@@ -349,23 +349,23 @@ class Judge:
             self._bench.poison(again)
             outputs = run()
             settle()
-            verdict = self._judged(variant, outputs, number)
+            agreement = self._judged(variant, outputs, number)
             self._bench.release()
             self.refuse_changed()
-            if not verdict.ok:
-                return replace(verdict, detail=f"{_PREFIXES[number > 0]}{way}{verdict.detail}")
-            verdicts.append(verdict)
-        return verdicts[0]
+            if not agreement.ok:
+                return replace(agreement, detail=f"{_PREFIXES[number > 0]}{way}{agreement.detail}")
+            agreements.append(agreement)
+        return agreements[0]
 
-    def last_sample(self, variant: Variant, number: int) -> Verdict:
-        """The verdict on what the last sample left. Raises Failed if it changed an input.
+    def last_sample(self, variant: Variant, number: int) -> Agreement:
+        """Compare the outputs that the last sample left. Raises Failed if it changed an input.
 
         Args:
             number: of the input set of its last execution.
         """
-        verdict = self._judged(variant, self._bench.last_outputs(), number)
+        agreement = self._judged(variant, self._bench.last_outputs(), number)
         self.refuse_changed()
-        return verdict
+        return agreement
 
     def refuse_changed(self) -> None:
         """Restore the inputs; raise Failed if one had changed."""
@@ -381,13 +381,13 @@ class Judge:
         for problem in self._problems.sets:
             problem.forget(self._bench)
 
-    def _judged(self, variant: Variant, outputs: Any, number: int) -> Verdict:
+    def _judged(self, variant: Variant, outputs: Any, number: int) -> Agreement:
         declared = self._workload.buffers(self._case)[1]
         fault = check_declared(outputs, declared)
         if not fault and variant.role != "specimen" and (same := overlapping(outputs, self._bench.inputs)):
             fault = f"output {same[0]} is a view of input {same[1]}: nothing was computed"
         if fault:
-            return Verdict(False, np.nan, np.nan, 0, fault)
+            return Agreement(False, np.nan, np.nan, 0, fault)
         right = self._problems.sets[number].right(variant, self._bench)
         return compare(widened_outputs(outputs, declared), right, self.tolerance(variant))
 

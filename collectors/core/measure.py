@@ -30,14 +30,14 @@ from warpladder.collectors.core.bench import (
     classify,
     is_sticky,
 )
+from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.judge import Inspections, Judge, Problems
 from warpladder.collectors.core.messages import Reporter, diagnose
 from warpladder.collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
-from warpladder.collectors.core.verdicts import Cell, result_row
-from warpladder.collectors.core.verify import Verdict
+from warpladder.collectors.core.verify import Agreement
 from warpladder.data.names import Phase, Source
 from warpladder.workloads.api import Case, Variant, Workload, format_params
 
@@ -51,7 +51,7 @@ class _Verified:
 
     cell: Cell
     operation: Operation
-    verdict: Verdict
+    agreement: Agreement
     tolerance: float
 
 
@@ -168,12 +168,12 @@ class _BenchRun:
                 first = timed.operation.first_call_ns
                 remarks = [f"first call: {first / 1e6:.3g} ms" if first else "", timed.operation.note]
                 detail = "; ".join([*self._stopped.get(timed.cell, []), *filter(None, remarks)])
-                self._report.rows("results", [result_row(timed.cell, "ok", detail, timed.verdict.columns(timed.tolerance))])
+                self._report.rows("results", [result_row(timed.cell, "ok", detail, timed.agreement.columns(timed.tolerance))])
 
     # -- verifying -------------------------------------------------------------------------------------------------
 
     def _verified(self, cell: Cell) -> _Verified | None:
-        """Verify a cell. Returns its operation if the outputs are right; else reports the verdict and returns None."""
+        """Verify a cell. Returns its operation if the outputs are right; else reports the status and returns None."""
         self._report.working_on(cell)
         variant = self._workload.variant(cell.variant)
         config = next(c for c in variant.configs if format_params(c) == cell.config)
@@ -187,7 +187,7 @@ class _BenchRun:
             operation = self._bench.prepare(variant, config)
             self._restore(cell)
             self._judge.refuse_changed()
-            verdict = self._judge.all_sets(variant, operation, partial(self._restore, cell))
+            agreement = self._judge.all_sets(variant, operation, partial(self._restore, cell))
         except Unavailable as reason:
             self._report.rows("results", [result_row(cell, "skipped", str(reason))])
             return None
@@ -198,8 +198,8 @@ class _BenchRun:
             return None
         finally:
             self._restore(cell)
-        if not verdict.ok:
-            self._fail(cell, Failed("wrong_result", verdict.detail, errors=verdict.columns(tolerance)))
+        if not agreement.ok:
+            self._fail(cell, Failed("wrong_result", agreement.detail, errors=agreement.columns(tolerance)))
             return None
         if operation.resources:
             key = {"workload": cell.workload, "variant": cell.variant}
@@ -212,10 +212,10 @@ class _BenchRun:
             )
         if operation.first_uses and self._turn.process == 0:
             self._time_first_uses(cell, operation.first_uses)
-        return _Verified(cell, operation, verdict, tolerance)
+        return _Verified(cell, operation, agreement, tolerance)
 
     def _time_first_uses(self, cell: Cell, first_uses: Callable[[], Iterable[FirstUse]]) -> None:
-        """Report the steps of a cell's first use. A failure there is a finding, and no verdict on the cell."""
+        """Report the steps of a cell's first use. A failure there is a finding, and does not change the cell's status."""
         try:
             for first_use in first_uses():
                 for scope, duration_ns in first_use.phases_ns.items():
@@ -234,10 +234,10 @@ class _BenchRun:
         def check(timed: _Verified) -> None:
             number = int(self._rng.integers(self._problems.referenced))
             variant = self._workload.variant(timed.cell.variant)
-            verdict = self._judge.every_way(variant, timed.operation, number, True, partial(self._restore, timed.cell))
-            if not verdict.ok:
-                detail = f"right at first, and wrong after it was timed: {verdict.detail}"
-                raise Failed("wrong_result", detail, errors=verdict.columns(timed.tolerance))
+            agreement = self._judge.every_way(variant, timed.operation, number, True, partial(self._restore, timed.cell))
+            if not agreement.ok:
+                detail = f"right at first, and wrong after it was timed: {agreement.detail}"
+                raise Failed("wrong_result", detail, errors=agreement.columns(timed.tolerance))
 
         return {timed.cell for timed in cells if not self._attempt(timed.cell, partial(check, timed))}
 
@@ -265,7 +265,7 @@ class _BenchRun:
         return failed
 
     def _attempt(self, cell: Cell, step: Callable[[], None]) -> bool:
-        """Do a step of a cell. If it fails, report the cell's verdict and return False."""
+        """Do a step of a cell. If it fails, report the cell's status and return False."""
         self._report.working_on(cell)
         try:
             step()
@@ -340,10 +340,10 @@ class _BenchRun:
 
     def _inspect(self, timed: _Verified, number: int) -> None:
         """Compare what a timed sample left. Raises Failed if it is wrong."""
-        verdict = self._judge.last_sample(self._workload.variant(timed.cell.variant), number)
-        if not verdict.ok:
-            detail = f"right at first, and wrong in a timed sample: {verdict.detail}"
-            raise Failed("wrong_result", detail, errors=verdict.columns(timed.tolerance))
+        agreement = self._judge.last_sample(self._workload.variant(timed.cell.variant), number)
+        if not agreement.ok:
+            detail = f"right at first, and wrong in a timed sample: {agreement.detail}"
+            raise Failed("wrong_result", detail, errors=agreement.columns(timed.tolerance))
 
     def _keep(self, result: RoundsResult, how: Pass) -> None:
         """Note why sampling stopped, and report what makes the samples doubtful."""

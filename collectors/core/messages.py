@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.rounds import Turn
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.data.names import diagnostic_row
 
 #: Indices in the shared progress array: the number of the cell that is being measured (-1 for none), and a counter of steps.

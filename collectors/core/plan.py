@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.rounds import Limits
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.errors import Error
 from warpladder.workloads import registry
 from warpladder.workloads.api import (

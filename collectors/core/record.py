@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.core import kernel_cache
+from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.children import POLL_S, START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ChildLost, ChildProcess
 from warpladder.collectors.core.collector import Collector
 from warpladder.collectors.core.environment import measure_all
@@ -42,7 +43,6 @@ from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.recording import begin, diagnostic_event, rows_event, unreached_event
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
-from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.workloads.api import HostVariant, LibraryVariant
 
@@ -268,8 +268,8 @@ class Recorder:
                 if process == 0:
                     self._leave_out(self._plan.jobs[number:])
                 return
-            verdicts = self._journal.recording.verdicts
-            job = replace(planned, cells=tuple(cell for cell in planned.cells if not verdicts.is_lost(cell)))
+            results = self._journal.recording.results
+            job = replace(planned, cells=tuple(cell for cell in planned.cells if not results.is_lost(cell)))
             among = f" among {job.gpus}" if job.gpus > 1 else ""
             of = f", process {process + 1} of {self._plan.limits.processes}" if self._plan.limits.processes > 1 else ""
             self._progress.job(f"{job.workload.name} {job.case}{among}{of}")
@@ -378,7 +378,7 @@ class _Answers:
         return False
 
     def _fail(self, why: str) -> None:
-        """The case as a whole failed: give each cell without a verdict this reason."""
+        """The case as a whole failed: give each cell without a status this reason."""
         reported = {(row["variant"], row["config"]) for row in self.tables["results"]}
         if len(reported) == len(self.job.cells):
             self.tables["diagnostics"].append(diagnostic_row("error", Source.COLLECTOR, f"{self.job.case}: {why}"))

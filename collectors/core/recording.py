@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.core import trust
+from warpladder.collectors.core.cells import Cell, Results, result_row
 from warpladder.collectors.core.collector import AddCaptured
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.plan import Job, Plan, case_row, variant_row
 from warpladder.collectors.core.trust import RowDicts
-from warpladder.collectors.core.verdicts import Cell, Verdicts, result_row
 from warpladder.data import schema
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import RunWriter, conform
@@ -49,7 +49,7 @@ class Recording:
     """State of a recording.
 
     Attributes:
-        verdicts: verdicts of the cells so far.
+        results: statuses of the cells so far, with errors and details.
         captured: batches captured in the children, one for each case and process. They are in memory only.
 
     Args:
@@ -67,7 +67,7 @@ class Recording:
         self._traced = False
         self._unreached: set[tuple[Any, ...]] = set()
         self._withdrawn: list[Cell] = []
-        self.verdicts = Verdicts(set())
+        self.results = Results(set())
         self._finished: set[tuple[str, str]] = set()
         self.captured: list[Any] = []
 
@@ -77,7 +77,7 @@ class Recording:
         match event["kind"]:
             case "begin":
                 self._begun = event
-                self.verdicts = Verdicts({(v["workload"], v["variant"]) for v in event["variants"] if v["kind"] == "host"})
+                self.results = Results({(v["workload"], v["variant"]) for v in event["variants"] if v["kind"] == "host"})
             case "rows":
                 self._take(event)
                 self._samples += [samples] if samples is not None else []
@@ -93,7 +93,7 @@ class Recording:
                     case "run":
                         self._facts |= row
                     case "results":
-                        self.verdicts.add(row, event["gpus"], process=event["process"])
+                        self.results.add(row, event["gpus"], process=event["process"])
                         if row["status"] != "skipped":
                             self._finished.add((row["workload"], row["case"]))
                     case "variants":
@@ -123,15 +123,15 @@ class Recording:
 
         Args:
             writer: writer of the run; called again with another writer if the first one fails.
-            unreached: reason to store for cells without a verdict.
+            unreached: reason to store for cells without a status.
 
         Raises:
             StoreError: the folder cannot be written.
         """
         reached = [cell for cell in self._begun["cells"] if tuple(cell) not in self._unreached]
         for *names, gpus in reached:
-            if not self.verdicts.has(cell := Cell(*names), gpus):
-                self.verdicts.add(result_row(cell, "skipped", unreached), gpus)
+            if not self.results.has(cell := Cell(*names), gpus):
+                self.results.add(result_row(cell, "skipped", unreached), gpus)
         cases = [
             {**row, **self._cases.get((row["workload"], row["case"]), {})}
             for row in self._begun["cases"]
@@ -144,7 +144,7 @@ class Recording:
             if (key := (row["workload"], row["variant"])) in measured
         ]
         samples = pa.concat_tables(self._samples or [schema.SAMPLES.arrow.empty_table()])
-        wrong = [Cell.of(row) for row in self.verdicts.rows if row["status"] == "wrong_result"]
+        wrong = [Cell.of(row) for row in self.results.rows if row["status"] == "wrong_result"]
         samples = _without(samples, [*wrong, *self._withdrawn])
         diagnostics = list(self._tables["diagnostics"])
         if self.captured and self._add_captured:
@@ -160,7 +160,7 @@ class Recording:
         writer.append("variants", variants)
         writer.append("cases", cases)
         writer.append("samples", samples)
-        writer.append("results", self.verdicts.rows)
+        writer.append("results", self.results.rows)
         writer.append("ceilings", self._tables["ceilings"])
         writer.append("diagnostics", diagnostics)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.collectors.core.bench import Ended, Pass, Reading
-from warpladder.collectors.core.verdicts import Cell
+from warpladder.collectors.core.cells import Cell
 from warpladder.data.names import Source
 from warpladder.data.statistics import median_interval
 

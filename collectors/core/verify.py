@@ -32,8 +32,8 @@ TELLS_APART: Final = 8.0
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Outcome of a comparison with the reference.
+class Agreement:
+    """Result of a comparison of outputs with the reference.
 
     Attributes:
         rel_l2_error: norm(out - ref) / norm(ref), of the output with the largest; NaN if an element is not finite.
@@ -291,7 +291,7 @@ class _Errors:
         return self.largest_error / (max(self.largest_reference, least_rms) or 1.0)
 
 
-def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], tolerance: float) -> Verdict:
+def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], tolerance: float) -> Agreement:
     """Compare every element of every output with its reference. Whole numbers and truth values must be equal.
 
     Each output is judged by itself, in three ways: its relative L2 error must be within the tolerance, the error of each tile of
@@ -305,7 +305,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         tolerance: largest rel_l2_error that passes; 0 requires equality.
 
     Returns:
-        The verdict. Its errors are those of the outputs that need not be equal, where there are some.
+        Whether the outputs agree, and their errors: the errors of the outputs that need not be equal, where there are some.
     """
     exact = {name for name, reference in references.items() if tolerance == 0 or reference.dtype.kind in "iub"}
     errors: dict[str, _Errors] = {}
@@ -315,7 +315,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
         errors[name] = _errors(outputs[name], reference)
     elements = sum(int(each.elements.sum()) for each in errors.values())
     if faults := [_unwritten(name, each) for name, each in errors.items() if each.not_finite]:
-        return Verdict(False, math.nan, math.nan, elements, "; ".join(faults))
+        return Agreement(False, math.nan, math.nan, elements, "; ".join(faults))
     judged = {name: each for name, each in errors.items() if name not in exact} or errors
     largest_rms = max(each.reference_rms for each in judged.values())
     # An output that is 0 but for the rounding of float64, such as a gradient that cancels out, is judged by the size of the others.
@@ -328,7 +328,7 @@ def compare(outputs: Mapping[str, Array], references: Mapping[str, Array], toler
     if not detail and different:  # float64 cannot represent all differences of large integers
         of_what = "and the tolerance is 0" if tolerance == 0 else "and whole numbers must be"
         detail = f"{different} of {elements} elements are not equal to the reference, {of_what}"
-    return Verdict(not detail, rel_l2_error, max_rel_error, elements, detail)
+    return Agreement(not detail, rel_l2_error, max_rel_error, elements, detail)
 
 
 def _misfit(name: str, output: Array | None, reference: Array) -> str:
@@ -415,8 +415,8 @@ def _on_host(array: Array) -> np.ndarray:
     return array if isinstance(array, np.ndarray) else array.get()
 
 
-def _wrong(detail: str) -> Verdict:
-    return Verdict(False, math.nan, math.nan, 0, detail)
+def _wrong(detail: str) -> Agreement:
+    return Agreement(False, math.nan, math.nan, 0, detail)
 
 
 def _module_of(array: Array) -> ModuleType | Any:

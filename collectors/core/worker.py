@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from warpladder.collectors.core.bench import CellCrashed, Ended, MakeBench, classify
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.collector import Collector
 from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.messages import (
@@ -31,7 +32,6 @@ from warpladder.collectors.core.messages import (
     Rows,
 )
 from warpladder.collectors.core.plan import Job
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.data.store import conform
 
 #: Seconds in which threads that a variant left behind may end.

@@ -1,8 +1,8 @@
 """Compiles everything that a plan needs before anything is timed, in parallel, with one process per core.
 
 It compiles kernels, Numba functions, and library variants that use PyTorch's compiler. The machine code goes to the caches on
-disk, where the measuring process finds it. A compile error is ignored here: the measuring process meets it again and gives the
-cell its verdict. `python -m warpladder.collectors.child compile COUNT` reads one job per line from stdin, and reports each job
+disk, where the measuring process finds it. A compile error is ignored here: the measuring process meets it again and reports the
+cell's status. `python -m warpladder.collectors.child compile COUNT` reads one job per line from stdin, and reports each job
 when it is done.
 """
 
@@ -90,7 +90,7 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
         case = workload.case(job.case)
         for cell in job.cells:
             variant = workload.variant(cell.variant)
-            with suppress(Exception):  # the measuring process reports the error in the verdict
+            with suppress(Exception):  # the measuring process reports the error in the status
                 config = next(config for config in variant.configs if format_params(config) == cell.config)
                 if variant.skip(case, config) is not None:
                     continue

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch
+from warpladder.collectors.nsight_compute.header import read_header
 from warpladder.collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
-from warpladder.collectors.nsight_compute.session import read_session
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.data.store import to_json
 
@@ -26,16 +26,16 @@ def run_facts(path: Path, launches: Sequence[ProfiledLaunch], arguments: Sequenc
         arguments: command line of the import.
         notes: receives a note if the report does not hold the time of the capture.
     """
-    session = read_session(path)
+    header = read_header(path)
     return {
         **host_facts(arguments),
         **NO_GPU,
         **_UNKNOWN,
-        **session.columns,
+        **header.columns,
         **_device(launches),
         "packages": to_json({"ncu-report": metadata.version("ncu-report")}),
         "kind": "import",
-        "started_at": session.created or date_of_file(path, notes),
+        "started_at": header.created or date_of_file(path, notes),
         "collector": "nsight_compute",
         "source": path.name,
     }

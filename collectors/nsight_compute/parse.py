@@ -14,8 +14,8 @@ from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
 from warpladder.collectors.nsight_compute.facts import run_facts
+from warpladder.collectors.nsight_compute.header import MAGIC, read_header
 from warpladder.collectors.nsight_compute.metrics import METRICS
-from warpladder.collectors.nsight_compute.session import MAGIC, read_session
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data import files, naming, schema
@@ -76,7 +76,7 @@ def read_report(path: Path) -> Report:
         raise ReportError(f"{path.name}: larger than {_MOST_BYTES >> 30} GB; profile fewer launches, with --launch-count")
     if not has_module("ncu_report"):
         raise ReportError(f"{path.name}: {_NO_READER}")
-    session = read_session(path)
+    header = read_header(path)
     with tempfile.TemporaryFile() as output:
         command = [sys.executable, "-m", "warpladder.collectors.nsight_compute.reader", str(path.resolve())]
         try:
@@ -92,7 +92,7 @@ def read_report(path: Path) -> Report:
     if not content["launches"]:
         raise ReportError(f"{path.name}: no launch can be read, so the file is damaged or nothing was profiled; {_CURE}")
     return Report(
-        path.name, tuple(ProfiledLaunch(**launch) for launch in content["launches"]), content["total"], session.launches
+        path.name, tuple(ProfiledLaunch(**launch) for launch in content["launches"]), content["total"], header.launches
     )
 
 

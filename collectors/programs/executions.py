@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.core.bench import Pass
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.nvtx_ranges import DOMAIN as OURS
 from warpladder.collectors.core.nvtx_ranges import sample_text
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.trace import coverage
 from warpladder.collectors.trace.device_tables import API, COPY, KERNEL, SET
 from warpladder.collectors.trace.notes import Notes

@@ -10,7 +10,7 @@ from warpladder.collectors.programs.runner import MOST_OUTPUT, Ended, Launch
 from warpladder.collectors.programs.words import Program
 from warpladder.data.files import one_line
 
-#: In the detail of a verdict, where outputs were not compared.
+#: In the detail of a result, where outputs were not compared.
 NOT_COMPARED: Final = "outputs were not compared"
 _BYTES_AT_ONCE: Final = 1 << 20
 _MOST_OF_A_LINE: Final = 40
@@ -21,7 +21,7 @@ Run = Callable[[Launch], Ended]
 
 @dataclass(frozen=True)
 class Failure:
-    """Columns `status` and `detail` of a verdict that is not ok."""
+    """Columns `status` and `detail` of a result that is not ok."""
 
     status: str
     detail: str
@@ -90,7 +90,7 @@ class Outputs:
 
 
 def failure(ended: Ended, timeout_s: float, stderr: Path) -> Failure | None:
-    """The verdict of a run of a program; None if it exited with 0.
+    """The failure of a run of a program; None if it exited with 0.
 
     Args:
         ended: how it ended.

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.children import POLL_S, Guarded
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.nsight_systems.facts import device_facts
 from warpladder.collectors.nsight_systems.run import profile_command
 from warpladder.collectors.nsight_systems.source import open_report

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.programs.runner import Launch
 from warpladder.data.store import RunWriter
 

@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 
 from warpladder.collectors.core.bench import Failed, Pass, Reading
+from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.environment import without_folders
 from warpladder.collectors.core.journal import Journal
 from warpladder.collectors.core.recording import begin_with, diagnostic_event, rows_event, withdrawn_event
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, relative_half_width, run_rounds
 from warpladder.collectors.core.signals import Stop, Stopped
-from warpladder.collectors.core.verdicts import Cell, result_row
 from warpladder.collectors.programs import tables, words
 from warpladder.collectors.programs.launcher import Launcher
 from warpladder.collectors.programs.names import names_of
@@ -206,7 +206,7 @@ class _Measurement:
         request: what to compare.
         paths: file of each program; None where there is none.
         folder: folder for the outputs.
-        journal: receives verdicts and samples.
+        journal: receives results and samples.
         show: receives the progress.
 
     Attributes:
@@ -262,7 +262,7 @@ class _Measurement:
     # -- verifying -------------------------------------------------------------------------------------------------
 
     def _attempt(self, cell: Cell, step: Callable[[Cell], None]) -> None:
-        """Do a step of a program; if it fails, give the program its verdict."""
+        """Do a step of a program; if it fails, report the program's status."""
         try:
             step(cell)
         except Failed as failed:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.environment import without_folders
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.programs.names import Names
 from warpladder.collectors.programs.words import Program
 from warpladder.data import naming

@@ -76,7 +76,7 @@ def add_trace(
     none = diagnostic_row(
         "warning",
         Source.TRACING,
-        "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why",
+        "no cell was measured, so that the trace has no samples to time; the statuses in table results say why",
     )
     return retimed_samples, [*([none] if samples.empty else []), slower, *rows]
 

@@ -205,7 +205,7 @@ def test_activations_stay_near_one_so_that_no_error_hides_behind_relu_or_tanh():
 
 
 def emulated(variant, case, config):
-    """Verdict on the images that the emulator makes."""
+    """Result of comparing the images that the emulator makes."""
     inputs, launches = inputs_of(case), variant.launches(case, config)
     _, outputs = WORKLOAD.buffers(case)
     scratch = variant.scratch(case, config)

@@ -13,7 +13,7 @@ RUNGS = ("v14_few_images", "v15_few_images_tf32")
 
 
 def emulated(name, case, config):
-    """Verdict on the images that the emulator makes."""
+    """Result of comparing the images that the emulator makes."""
     variant = WORKLOAD.variant(name)
     inputs, launches = dict(WORKLOAD.make_inputs(case, np.random.default_rng(3))), variant.launches(case, config)
     _, outputs = WORKLOAD.buffers(case)

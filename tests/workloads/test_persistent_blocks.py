@@ -7,7 +7,7 @@ import pytest
 
 from tests.emulator.emulator import Order, build, needs_compiler
 from tests.workloads.declared import inputs_and_outputs
-from warpladder.collectors.core.verify import Verdict, compare, poison
+from warpladder.collectors.core.verify import Agreement, compare, poison
 from warpladder.workloads import registry
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.mlp_gemm import wgmma
@@ -15,7 +15,7 @@ from warpladder.workloads.mlp_gemm import wgmma
 pytestmark = needs_compiler
 
 
-def verdicts(workload: str, name: str, case_name: str) -> list[Verdict]:
+def agreements(workload: str, name: str, case_name: str) -> list[Agreement]:
     """Of a rung's first config at a case, in both orders of threads."""
     of = registry.load(workload)
     variant, case = of.variant(name), of.case(case_name)
@@ -42,12 +42,12 @@ def verdicts(workload: str, name: str, case_name: str) -> list[Verdict]:
 )
 def test_a_block_with_several_tiles_computes_all_of_them(name: str, case_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wgmma, "MULTIPROCESSORS", 2)
-    assert all(verdict.ok for verdict in verdicts("mlp_gemm", name, case_name))
+    assert all(agreement.ok for agreement in agreements("mlp_gemm", name, case_name))
 
 
 @pytest.mark.parametrize("name", ["v12_wgmma_tf32", "v14_shared_columns_tf32"])
 def test_the_tma_s_rounding_leaves_the_error_of_two_rounded_operands(name: str) -> None:
     """At this shape cuBLAS has 2.5e-4 on an H200. With one operand cut off it would be 4.1e-4."""
-    for verdict in verdicts("mlp_gemm", name, "shape=80x70x90"):
-        assert verdict.rel_l2_error is not None
-        assert 2.3e-4 < verdict.rel_l2_error < 2.9e-4
+    for agreement in agreements("mlp_gemm", name, "shape=80x70x90"):
+        assert agreement.rel_l2_error is not None
+        assert 2.3e-4 < agreement.rel_l2_error < 2.9e-4

@@ -8,7 +8,7 @@ import pytest
 
 from tests.emulator.emulator import EmulationError, Order, build, needs_compiler
 from tests.workloads.declared import CUDA, WORKLOADS, cells, inputs_and_outputs, kernels, name_of, same_as
-from warpladder.collectors.core.verify import Verdict, compare, poison
+from warpladder.collectors.core.verify import Agreement, compare, poison
 from warpladder.workloads.mlp_gemm import problem as gemm
 from warpladder.workloads.mlp_training import problem as training
 
@@ -22,7 +22,7 @@ ON_WARPGROUPS = [(workload, variant) for workload, variant in CUDA if variant.on
 pytestmark = needs_compiler
 
 
-def verdicts(workload, variant) -> list[Verdict]:
+def agreements(workload, variant) -> list[Agreement]:
     """Of every config, in both orders, at the workload's case."""
     case, found = CASES[workload.name], []
     program = build(variant, kernels(variant, [case]))
@@ -41,10 +41,10 @@ def verdicts(workload, variant) -> list[Verdict]:
 def test_a_stage_that_is_filled_again_was_free(workload, variant):
     if original := same_as(variant, lambda of, each: of.name in CASES):
         pytest.skip(f"{workload.name} {variant.name} is the code of {original}")
-    found = verdicts(workload, variant)
+    found = agreements(workload, variant)
     assert found
-    for verdict in found:
-        assert verdict.ok, verdict.detail
+    for agreement in found:
+        assert agreement.ok, agreement.detail
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_pipeline_that_lacks_a_wait_or_counts_wrongly_does_not_pass(left_out, 
     assert left_out in right.source_text
     wrong = replace(right, source=right.source_text.replace(left_out, instead), configs=({"columns": 256, "stages": 4},))
     try:
-        details = "".join(verdict.detail for verdict in verdicts(workload, wrong))
+        details = "".join(agreement.detail for agreement in agreements(workload, wrong))
     except EmulationError as error:
         details = str(error)
     assert what in details

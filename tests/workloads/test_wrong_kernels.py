@@ -11,7 +11,7 @@ import pytest
 
 from tests.emulator.emulator import Order, needs_compiler, run
 from tests.workloads.declared import inputs_and_outputs
-from warpladder.collectors.core.verify import Verdict, compare, poison
+from warpladder.collectors.core.verify import Agreement, compare, poison
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.tensor_transpose.problem import case
 from warpladder.workloads.tensor_transpose.workload import WORKLOAD
@@ -31,7 +31,7 @@ REJECTED = {
 }
 
 
-def emulated(variant: CudaVariant, shape: str = "12x9x17", order: Order = "forward", *, poisoned: bool = True) -> Verdict:
+def emulated(variant: CudaVariant, shape: str = "12x9x17", order: Order = "forward", *, poisoned: bool = True) -> Agreement:
     of = case({"shape": shape, "perm": "210"}, ("full",), None)
     inputs, outputs = inputs_and_outputs(WORKLOAD, of)
     if poisoned:
@@ -56,9 +56,9 @@ def test_the_right_kernel_passes_where_the_wrong_ones_fail():
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize(("name", "detail"), REJECTED.items())
 def test_a_wrong_kernel_is_rejected(name, detail, order):
-    verdict = emulated(wrong(name), order=order)
-    assert not verdict.ok
-    assert detail in verdict.detail
+    agreement = emulated(wrong(name), order=order)
+    assert not agreement.ok
+    assert detail in agreement.detail
 
 
 def test_without_poison_a_kernel_that_adds_to_its_output_would_pass():

@@ -128,7 +128,7 @@ def library(prepare: Callable[..., Any], **options: Any) -> LibraryVariant:
 N = 100_003
 CHANGES_X = "changes its input x, which the other variants read"
 IN_A_SAMPLE = "right at first, and wrong in a timed sample: "
-VERDICTS: Final = {
+STATUSES: Final = {
     "zeroes_input": CHANGES_X,
     "doubles_in_place": CHANGES_X,
     "doubles_in_place_graph": CHANGES_X,

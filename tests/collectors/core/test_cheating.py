@@ -11,11 +11,11 @@ import pytest
 
 from tests.collectors.core import cheating, cheating_kernels
 from tests.collectors.core.test_measure import Kept
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.plan import LIMITS, Job, Request, WorkloadRef, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.core.rounds import Turn
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
@@ -44,7 +44,7 @@ def on_gpu(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
 
 CHANGES_X = "changes its input x, which the other variants read"
 IN_A_SAMPLE = "right at first, and wrong in a timed sample: "
-VERDICTS = {
+STATUSES = {
     "zeroes_input": CHANGES_X,
     "doubles_in_place": CHANGES_X,
     "replaces_input": "",
@@ -60,11 +60,11 @@ VERDICTS = {
 }
 
 
-def check(run: store.Run, verdicts: Mapping[str, str], honest: set[str]) -> None:
+def check(run: store.Run, statuses: Mapping[str, str], honest: set[str]) -> None:
     """All that cheat are caught with their reason and without samples, and the others are ok with samples."""
     results = run.table("results").set_index("variant")
     samples = set(run.table("samples")["variant"])
-    for variant, detail in verdicts.items():
+    for variant, detail in statuses.items():
         assert results.loc[variant, "status"] == "wrong_result", (variant, results.loc[variant, "detail"])
         assert detail in results.loc[variant, "detail"], variant
     assert set(results.index[results["status"] == "ok"]) == honest, results["detail"].to_dict()
@@ -72,7 +72,7 @@ def check(run: store.Run, verdicts: Mapping[str, str], honest: set[str]) -> None
 
 
 def test_every_cheat_on_the_host_is_caught_and_no_neighbour_blamed(on_host: store.Run) -> None:
-    refused = dict(VERDICTS)
+    refused = dict(STATUSES)
     del refused["replaces_input"]
     results = on_host.table("results").set_index("variant")
     assert results.loc["replaces_input", "status"] == "launch_error"
@@ -88,7 +88,7 @@ def test_a_variant_that_says_so_gets_its_inputs_anew_each_time(on_host: store.Ru
 
 @pytest.mark.gpu
 def test_every_cheat_on_a_gpu_is_caught_and_no_neighbour_blamed(on_gpu: store.Run) -> None:
-    check(on_gpu, cheating_kernels.VERDICTS, {"first", "last", "numpy"})
+    check(on_gpu, cheating_kernels.STATUSES, {"first", "last", "numpy"})
 
 
 # -- the workload's own ------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import pytest
 
 from warpladder.collectors.core import judge
 from warpladder.collectors.core.bench import Operation, Pass, Reading, next_inputs
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.judge import SETS, Inspections, Problems
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
 CELL = Cell("copy", "kernel", "", "n=3")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from warpladder.collectors.core.bench import FirstUse, Operation, Pass, Reading, classify
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.plan import LIMITS, Job, WorkloadRef
 from warpladder.collectors.core.rounds import Turn
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.core.verify import poison
 from warpladder.data.names import Source
 from warpladder.workloads.api import Buffer, Case, HostVariant, Variant, Workload
@@ -121,9 +121,9 @@ def test_a_pass_that_no_operation_takes_is_left_out_and_the_next_one_is_not() ->
 
 def test_what_copies_by_itself_is_verified_as_its_outputs_come_to_the_host() -> None:
     kept = measured("overlapped", "torn")
-    verdicts = {row["variant"]: (row["status"], row["detail"].split(":")[0]) for row in kept.tables["results"]}
-    assert verdicts["overlapped"][0] == "ok"
-    assert verdicts["torn"] == ("wrong_result", "from end to end")
+    statuses = {row["variant"]: (row["status"], row["detail"].split(":")[0]) for row in kept.tables["results"]}
+    assert statuses["overlapped"][0] == "ok"
+    assert statuses["torn"] == ("wrong_result", "from end to end")
     assert {row["variant"] for row in kept.tables["samples"]} == {"overlapped"}
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from warpladder.collectors.core.bench import Ended, Pass, Reading
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, run_rounds
-from warpladder.collectors.core.verdicts import Cell
 
 
 def _descriptors() -> int:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from warpladder.collectors.core.bench import Pass, Reading
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.rounds import (
     RETRIES,
     Entry,
@@ -18,7 +19,6 @@ from warpladder.collectors.core.rounds import (
     relative_half_width,
     run_rounds,
 )
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.data.names import Phase
 
 A, B = (Cell("w", name, "", "n=1") for name in "ab")

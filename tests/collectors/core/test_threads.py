@@ -77,13 +77,13 @@ def no_thread_is_left() -> Iterator[None]:
     assert not threads.why_not()
 
 
-def verdicts(run: store.Run) -> pd.DataFrame:
+def statuses(run: store.Run) -> pd.DataFrame:
     return run.table("results").query("case == 'n=1000'").set_index("variant")
 
 
 def test_a_thread_verifies_and_samples_in_rounds_with_a_twin(tmp_path: Path) -> None:
     run = record(tmp_path, total, wrong, changes_its_input)
-    found = verdicts(run)
+    found = statuses(run)
     assert dict(found["status"]) == {"total": "ok", "wrong": "wrong_result", "changes_its_input": "wrong_result"}
     assert "0.01" in found.loc["wrong", "detail"] and "input x" in found.loc["changes_its_input", "detail"]
     samples = run.table("samples").query("case == 'n=1000'")
@@ -92,13 +92,13 @@ def test_a_thread_verifies_and_samples_in_rounds_with_a_twin(tmp_path: Path) -> 
 
 
 def test_a_loop_without_end_is_ended_and_the_others_are_measured(tmp_path: Path) -> None:
-    found = verdicts(record(tmp_path, total, spins))
+    found = statuses(record(tmp_path, total, spins))
     assert dict(found["status"]) == {"total": "ok", "spins": "timeout"}
     assert found.loc["spins", "detail"] == "no progress for 1 s, so it was ended"
 
 
 def test_a_variant_that_exits_ends_neither_the_process_nor_the_run(tmp_path: Path) -> None:
-    found = verdicts(record(tmp_path, total, exits))
+    found = statuses(record(tmp_path, total, exits))
     assert dict(found["status"]) == {"total": "ok", "exits": "launch_error"}
     assert "SystemExit: no licence" in found.loc["exits", "detail"]
 

@@ -15,13 +15,13 @@ from warpladder.collectors.core.verify import (
 )
 
 
-def verdict(output: np.ndarray, reference: np.ndarray, tolerance: float = 1e-6):  # type: ignore[no-untyped-def]
+def compared(output: np.ndarray, reference: np.ndarray, tolerance: float = 1e-6):  # type: ignore[no-untyped-def]
     return compare({"y": output}, {"y": reference}, tolerance)
 
 
 def test_errors_are_counted_as_the_data_dictionary_says() -> None:
     # (0, 3, 4) against (0, 3, 5): the error is 1, norm(ref) is sqrt(34), max |ref| is 5.
-    found = verdict(np.float32([0, 3, 4]), np.float64([0, 3, 5]), tolerance=0.2)
+    found = compared(np.float32([0, 3, 4]), np.float64([0, 3, 5]), tolerance=0.2)
     assert found.ok
     assert math.isclose(found.rel_l2_error, 1 / math.sqrt(34))
     assert found.max_rel_error == 0.2
@@ -29,7 +29,7 @@ def test_errors_are_counted_as_the_data_dictionary_says() -> None:
 
 
 def test_an_error_above_the_tolerance_is_wrong() -> None:
-    found = verdict(np.float32([0, 3, 4]), np.float64([0, 3, 5]), tolerance=0.17)
+    found = compared(np.float32([0, 3, 4]), np.float64([0, 3, 5]), tolerance=0.17)
     assert not found.ok
     assert found.detail == "relative L2 error 0.17 is above the tolerance 0.17"
 
@@ -38,7 +38,7 @@ def test_an_element_never_written_shows() -> None:
     output = np.empty(4, np.float32)
     poison({"y": output})
     output[:3] = 1
-    found = verdict(output, np.ones(4))
+    found = compared(output, np.ones(4))
     assert not found.ok
     assert "1 of 4 elements of y are not finite" in found.detail
     assert math.isnan(found.rel_l2_error)
@@ -47,15 +47,15 @@ def test_an_element_never_written_shows() -> None:
 def test_poison_shows_in_integers_too() -> None:
     output = np.zeros(3, np.int32)
     poison({"y": output})
-    assert not verdict(output, np.zeros(3, np.int64), tolerance=0).ok
+    assert not compared(output, np.zeros(3, np.int64), tolerance=0).ok
 
 
 def test_zero_tolerance_asks_for_equality() -> None:
     reference = np.random.default_rng(0).standard_normal(100).astype(np.float32)
-    assert verdict(reference.copy(), reference, tolerance=0).ok
+    assert compared(reference.copy(), reference, tolerance=0).ok
     off = reference.copy()
     off[50] = np.nextafter(off[50], np.float32(9))
-    assert not verdict(off, reference, tolerance=0).ok
+    assert not compared(off, reference, tolerance=0).ok
 
 
 def noise(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
@@ -66,7 +66,7 @@ def test_two_rows_of_many_that_are_zero_are_wrong_though_the_norm_of_all_hardly_
     reference = noise((10_000, 64))
     output = reference.astype(np.float32)
     output[[17, 4711]] = 0
-    found = verdict(output, reference, tolerance=1.6e-2)
+    found = compared(output, reference, tolerance=1.6e-2)
     assert found.rel_l2_error < 1.6e-2  # sqrt(2 / 10,000)
     assert (
         not found.ok
@@ -88,7 +88,7 @@ def test_one_wrong_element_of_many_is_the_largest_error() -> None:
     output[0] = 1e3 * (1 + 1e-2)
     reference[1:1024] = 1e3  # so that its tile does not tell
     output[1:1024] = 1e3
-    found = verdict(output, reference, tolerance=1e-3)
+    found = compared(output, reference, tolerance=1e-3)
     assert (
         not found.ok and found.detail == "the largest error, 0.01 of the largest element, is above 0.008, 8 times the tolerance"
     )
@@ -104,16 +104,16 @@ def test_an_output_that_cancels_out_is_judged_by_the_size_of_the_others() -> Non
 def test_the_rounding_of_elements_that_cancel_out_is_no_error_of_their_tile() -> None:
     reference = np.concatenate([noise((4096,)), 1e-6 * noise((1024,), 1)])
     output = reference + 1e-7 * noise(reference.shape, 2)
-    assert verdict(output, reference, tolerance=1e-6).ok
+    assert compared(output, reference, tolerance=1e-6).ok
 
 
 @pytest.mark.parametrize("elements", [1, 1023, 1025, 5000, (1 << 16) + 7])
 def test_the_last_elements_are_judged_with_their_neighbours(elements: int) -> None:
     reference = noise((elements,))
     output = reference + 1e-7 * noise((elements,), 1)
-    assert verdict(output, reference, tolerance=1e-6).ok
+    assert compared(output, reference, tolerance=1e-6).ok
     output[-1] = reference[-1] + 9
-    assert not verdict(output, reference, tolerance=1e-6).ok
+    assert not compared(output, reference, tolerance=1e-6).ok
 
 
 def test_references_that_hardly_differ_between_inputs_are_named() -> None:
@@ -140,30 +140,30 @@ def test_memory_that_is_handed_out_next_is_poisoned_and_what_is_freed_is_overwri
 
 def test_a_missing_output_and_a_wrong_shape_are_named() -> None:
     assert "output y is missing" in compare({}, {"y": np.ones(3)}, 0).detail
-    assert "shape (3,), not (4,)" in verdict(np.ones(3, np.float32), np.ones(4)).detail
+    assert "shape (3,), not (4,)" in compared(np.ones(3, np.float32), np.ones(4)).detail
 
 
 def test_a_reference_of_zeros_does_not_divide_by_zero() -> None:
-    assert verdict(np.zeros(3, np.float32), np.zeros(3)).ok
-    assert not verdict(np.ones(3, np.float32), np.zeros(3)).ok
+    assert compared(np.zeros(3, np.float32), np.zeros(3)).ok
+    assert not compared(np.ones(3, np.float32), np.zeros(3)).ok
 
 
 def test_outputs_larger_than_a_chunk_are_compared_to_the_last_element() -> None:
     output = np.zeros((1 << 24) + 3, np.float32)
     reference = np.zeros((1 << 24) + 3, np.float32)
     reference[-1] = 1
-    assert not verdict(output, reference).ok
+    assert not compared(output, reference).ok
 
 
 def test_large_integers_that_float64_cannot_tell_apart_are_not_equal() -> None:
-    found = verdict(np.array([2**60 + 1, 5]), np.array([2**60, 5]), tolerance=0)
+    found = compared(np.array([2**60 + 1, 5]), np.array([2**60, 5]), tolerance=0)
     assert not found.ok
     assert found.detail == "1 of 2 elements are not equal to the reference, and the tolerance is 0"
 
 
 def test_the_imaginary_part_counts() -> None:
-    assert not verdict(np.complex64([1 + 2j]), np.complex128([1 + 3j])).ok
-    assert verdict(np.complex64([1 + 2j]), np.complex128([1 + 2j])).ok
+    assert not compared(np.complex64([1 + 2j]), np.complex128([1 + 3j])).ok
+    assert compared(np.complex64([1 + 2j]), np.complex128([1 + 2j])).ok
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "uint64", "complex64", "bool"])
@@ -174,7 +174,7 @@ def test_what_is_never_written_shows_at_one_of_two_poisons(dtype: str) -> None:
         for again in (False, True):
             output = np.empty(3, dtype)
             poison({"y": output}, again)
-            seen.append(verdict(output, reference, tolerance=0).ok)
+            seen.append(compared(output, reference, tolerance=0).ok)
         assert not all(seen)
 
 

@@ -71,8 +71,8 @@ def run(workload: Workload, names: Collection[str], *, leave_unwritten: bool) ->
                 if not leave_unwritten:
                     poison(bench.outputs)
                 outputs = {name: array.get() for name, array in way().items()}
-                verdict = compare(outputs, expected, workload.tolerance[variant.precision])
-                yield verdict.ok, f"right {cell}" if verdict.ok else f"WRONG {cell}: {verdict.detail}"
+                agreement = compare(outputs, expected, workload.tolerance[variant.precision])
+                yield agreement.ok, f"right {cell}" if agreement.ok else f"WRONG {cell}: {agreement.detail}"
         bench.close()
 
 

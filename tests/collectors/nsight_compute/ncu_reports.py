@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch
+from warpladder.collectors.nsight_compute.header import MAGIC
 from warpladder.collectors.nsight_compute.metrics import SHAPE
-from warpladder.collectors.nsight_compute.session import MAGIC
 
 VERSION = "2025.3.1.0"
 CREATED = 1_700_000_000  # 2023-11-14 22:13:20 UTC
@@ -44,7 +44,7 @@ def block(details: bytes, payload: bytes = b"", launches: int = 0) -> bytes:
 
 
 def write(path: Path, blocks: Sequence[bytes] | None = None) -> Path:
-    """A file that begins and is divided as a report is, with a session and without a launch."""
+    """A file that begins and is divided as a report is, with a header and without a launch."""
     system = field(1, "Linux") + field(2, "#61 SMP") + field(3, "A processor") + field(5, "the-host")
     version = field(1, "Nsight Compute Target") + field(2, f"{VERSION} (build 1) (public-release)")
     driver = field(1, "Display Driver Version") + field(2, "570.133.20")

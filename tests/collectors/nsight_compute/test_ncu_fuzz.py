@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.collectors.nsight_compute.ncu_reports import block, write
-from warpladder.collectors.nsight_compute.session import MAGIC, read_session
+from warpladder.collectors.nsight_compute.header import MAGIC, read_header
 from warpladder.collectors.trace.report import ReportError
 
 
 def refused_or_read(path: Path) -> None:
     try:
-        read_session(path)
+        read_header(path)
     except ReportError as error:
         assert len(str(error).splitlines()) == 1
 

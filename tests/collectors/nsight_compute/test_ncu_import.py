@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from tests.collectors.nsight_compute.ncu_reports import CREATED, VERSION, block, field, launch, write
 from warpladder.__main__ import command
 from warpladder.collectors.nsight_compute import metrics, parse
+from warpladder.collectors.nsight_compute.header import MAGIC, read_header
 from warpladder.collectors.nsight_compute.parse import counters_of, import_report, is_report, read_report
-from warpladder.collectors.nsight_compute.session import MAGIC, read_session
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data import metrics as contract
@@ -89,15 +89,15 @@ def test_a_recording_without_a_launch_in_our_ranges_is_refused(tmp_path: Path, m
 
 
 def test_the_session_is_read_without_names_of_hosts_or_programs(tmp_path: Path) -> None:
-    session = read_session(write(tmp_path / "r.ncu-rep"))
-    assert session.columns == {
+    header = read_header(write(tmp_path / "r.ncu-rep"))
+    assert header.columns == {
         "os": "Linux", "cpu_name": "A processor", "collector_version": VERSION, "driver_version": "570.133.20",
     }  # fmt: skip
 
 
 def test_the_session_counts_the_launches_of_all_blocks(tmp_path: Path) -> None:
     blocks = [block(b"", b"source"), block(b"", b"results", launches=2), block(b"", b"more", launches=1)]
-    assert read_session(write(tmp_path / "r.ncu-rep", blocks)).launches == 3
+    assert read_header(write(tmp_path / "r.ncu-rep", blocks)).launches == 3
 
 
 @pytest.mark.parametrize("kept", [5, 12, 40, -1, -30])
@@ -120,7 +120,7 @@ def test_a_truncated_report_is_refused_in_one_line(tmp_path: Path, kept: int) ->
 )
 def test_blocks_that_are_none_are_refused(tmp_path: Path, broken: bytes) -> None:
     with pytest.raises(ReportError, match="truncated or damaged"):
-        read_session(write(tmp_path / "r.ncu-rep", [broken]))
+        read_header(write(tmp_path / "r.ncu-rep", [broken]))
 
 
 def test_a_report_without_a_launch_is_refused(tmp_path: Path) -> None:

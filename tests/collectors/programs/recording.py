@@ -41,7 +41,7 @@ def compared(
     return store.open_run(data_dir / run_id)
 
 
-def verdicts(run: store.Run) -> dict[str, tuple[str, str]]:
+def statuses(run: store.Run) -> dict[str, tuple[str, str]]:
     """Status and detail of each program."""
     rows = run.table("results").to_dict("records")
     return {row["variant"]: (row["status"], row["detail"]) for row in rows}

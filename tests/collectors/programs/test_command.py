@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.collectors.programs.recording import script, verdicts
+from tests.collectors.programs.recording import script, statuses
 from tests.doc_pages import blocks_of
 from warpladder.__main__ import command
 from warpladder.collectors import choice
@@ -130,7 +130,7 @@ def test_a_shell_runs_pipes(tmp_path: Path) -> None:
         folder=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert {status for status, _ in verdicts(store.open_run(tmp_path / "runs" / done.stdout.splitlines()[-1])).values()} == {
+    assert {status for status, _ in statuses(store.open_run(tmp_path / "runs" / done.stdout.splitlines()[-1])).values()} == {
         "ok"
     }
 
@@ -152,4 +152,4 @@ def test_the_example_of_the_page_gives_the_table_that_it_shows(tmp_path: Path) -
     assert "faster" in printed[2] and "faster" in table[2]
     run = store.open_run(tmp_path / "runs" / printed[-1])
     assert run.table("cases")[["workload", "case"]].to_numpy().tolist() == [["primes", "200000"]]
-    assert {status for status, _ in verdicts(run).values()} == {"ok"}
+    assert {status for status, _ in statuses(run).values()} == {"ok"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collectors.programs.recording import compared, verdicts
+from tests.collectors.programs.recording import compared, statuses
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.programs.profiled import NsightSystems
 
@@ -20,7 +20,7 @@ def test_kernels_and_copies_of_two_builds_are_told_apart(tmp_path: Path) -> None
         subprocess.run(["nvcc", "-O2", f"-DROUNDS={rounds}", "-o", tmp_path / f"scale_{rounds}", SOURCE], check=True)
     commands = [f"'{tmp_path / f'scale_{rounds}'}'" for rounds in (10, 40)]
     run = compared(tmp_path, *commands, runs=5, same_output=True, profiler=NsightSystems(), timeout_s=120.0)
-    assert {status for status, _ in verdicts(run).values()} == {"ok"}
+    assert {status for status, _ in statuses(run).values()} == {"ok"}
     assert (run.info["collector"], bool(run.info["device_name"])) == ("nsight_systems", True)
     ranges = run.table("ranges").set_index("range_id")
     kernels = ranges.loc[run.table("kernels")["range_id"], "variant"].value_counts().to_dict()

@@ -37,7 +37,7 @@ def test_the_first_byte_that_differs_is_told_with_its_line(first: bytes, other: 
         (Ended(code=-11), b"", "launch_error", "was killed by signal 11"),
         (Ended(code=-9), b"", "out_of_memory", "was killed (signal 9), as the system does when memory runs out"),
         (Ended(code=-9, problem="timeout"), b"at step 3\n", "timeout", "did not end within 2 s, and was killed with all that it started: at step 3"),
-        (Ended(problem="timeout", left=("sleep",)), b"", "timeout", "exited with 0, but left sleep running, killed after 2 s; it has to end"),
+        (Ended(problem="timeout", leftovers=("sleep",)), b"", "timeout", "exited with 0, but left sleep running, killed after 2 s; it has to end"),
         (Ended(problem="keep", detail="No space left on device"), b"", "launch_error",
          "its output cannot be kept (No space left on device); free space in the folder for temporary files, or set TMPDIR"),
         (Ended(code=-9, problem="output"), b"", "launch_error", "printed more than 1 GiB, and was killed"),

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.collectors.programs import fake_nsys, recording
-from tests.collectors.programs.recording import compared, script, verdicts
+from tests.collectors.programs.recording import compared, script, statuses
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop, Stopped
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.programs.executions import ProgramsReport, phase_samples
 from warpladder.collectors.programs.profiled import NsightSystems
@@ -118,7 +118,7 @@ def test_a_program_that_fails_under_the_profiler_alone_keeps_its_times(nsys: Non
     count = tmp_path / "count"
     failing = script(tmp_path / "p1", f"echo >> {count}; [ $(wc -l < {count}) -lt 6 ] || {{ echo full >&2; exit 4; }}")
     run = compared(tmp_path, failing, "true", profiler=NsightSystems(), runs=2)  # one warm-up and four timed starts
-    assert verdicts(run)["p1"][0] == "ok"
+    assert statuses(run)["p1"][0] == "ok"
     rows = run.table("diagnostics").query("severity == 'warning'").to_dict("records")
     assert [(row["variant"], row["text"]) for row in rows] == [
         ("p1", "under nsys it failed, which does not count: exit code 4: full")

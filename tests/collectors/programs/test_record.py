@@ -1,4 +1,4 @@
-"""Comparisons of whole programs: rounds, verdicts, and what an interrupted one keeps."""
+"""Comparisons of whole programs: rounds, statuses, and what an interrupted one keeps."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collectors.programs.recording import compared, script, verdicts
+from tests.collectors.programs.recording import compared, script, statuses
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.programs import record
 from warpladder.data import store
@@ -55,9 +55,9 @@ def test_a_run_of_programs_has_one_workload_one_case_and_the_programs_as_rungs(t
     assert (run.info["collector"], run.info["kind"]) == ("host_clock", "recording")
     assert all(
         status == "ok" and detail.startswith("outputs were not compared; operation hot: at the limit of 3 rounds, n=3")
-        for status, detail in verdicts(run).values()
+        for status, detail in statuses(run).values()
     )
-    assert "processor time of user and system" in verdicts(run)["solver_v1"][1]
+    assert "processor time of user and system" in statuses(run)["solver_v1"][1]
 
 
 def test_a_program_that_was_built_again_has_another_source(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_each_failure_is_a_verdict_without_samples_and_the_others_go_on(tmp_path
         script(tmp_path / "works too", "exit 0"),
         timeout_s=0.5,
     )
-    found = verdicts(run)
+    found = statuses(run)
     assert found["no-such-program 1"] == ("launch_error", "no-such-program: no such program; check its name and its folder")
     assert found["exits"] == ("launch_error", "exit code 3: why")
     assert found["dies"] == ("launch_error", "was killed by signal 11")
@@ -97,7 +97,7 @@ def test_a_baseline_that_fails_after_some_rounds_loses_its_samples_and_the_next_
     count = tmp_path / "count"
     failing = script(tmp_path / "p1", f"echo >> {count}; [ $(wc -l < {count}) -lt 6 ] || exit 9")
     run = compared(tmp_path, failing, script(tmp_path / "p2", ""), script(tmp_path / "p3", ""), runs=6)
-    assert verdicts(run)["p1"] == ("launch_error", "exit code 9")
+    assert statuses(run)["p1"] == ("launch_error", "exit code 9")
     samples = run.table("samples")
     assert set(samples["variant"]) == {"p2", "p3"}
     assert samples[samples["twin"] == 0].groupby("variant").size().to_dict() == {"p2": 6, "p3": 6}
@@ -107,7 +107,7 @@ def test_a_baseline_that_fails_after_some_rounds_loses_its_samples_and_the_next_
 
 def test_all_programs_may_fail(tmp_path: Path) -> None:
     run = compared(tmp_path, "false", "no-such-program")
-    assert {status for status, _ in verdicts(run).values()} == {"launch_error"}
+    assert {status for status, _ in statuses(run).values()} == {"launch_error"}
     assert "samples" not in run.tables
 
 
@@ -119,7 +119,7 @@ def test_another_output_is_a_wrong_result_and_is_not_timed(tmp_path: Path) -> No
         script(tmp_path / "p3", "echo 1; echo 3"),
         same_output=True,
     )
-    found = verdicts(run)
+    found = statuses(run)
     assert found["p1"][1].startswith("the outputs of the others are compared with its output; ")
     assert found["p2"][1].startswith("its output is that of p1; ")
     assert found["p3"] == ("wrong_result", "its output differs from p1 at byte 3, line 2: '3', not '2'")
@@ -130,7 +130,7 @@ def test_an_output_that_changes_from_run_to_run_is_found(tmp_path: Path) -> None
     count = tmp_path / "count"
     changing = script(tmp_path / "p1", f"echo >> {count}; wc -l < {count}")
     run = compared(tmp_path, changing, script(tmp_path / "p2", "echo 1"), same_output=True)
-    status, detail = verdicts(run)["p1"]
+    status, detail = statuses(run)["p1"]
     assert status == "wrong_result"
     assert detail.startswith("right at first, and not when it was timed: its output differs from its first output at byte 1")
     assert set(run.table("samples")["variant"]) == {"p2"}
@@ -142,11 +142,11 @@ def test_a_program_that_is_right_only_where_it_is_not_timed_is_wrong(judge: dict
     honest = script(tmp_path / "p1", "echo result 42")
     cheats = script(tmp_path / "p2", '[ -n "$WARPLADDER_PADDING" ] || echo result 42')
     run = compared(tmp_path, honest, cheats, runs=8, **judge)
-    status, detail = verdicts(run)["p2"]
+    status, detail = statuses(run)["p2"]
     assert status == "wrong_result"
     assert detail.startswith("right at first, and not when it was timed: ")
-    assert verdicts(run)["p1"][0] == "ok"
-    assert verdicts(run)["p1"][1].endswith("; outputs of timed runs that were judged too, chosen at random: 5")
+    assert statuses(run)["p1"][0] == "ok"
+    assert statuses(run)["p1"][1].endswith("; outputs of timed runs that were judged too, chosen at random: 5")
     assert set(run.table("samples")["variant"]) == {"p1"}
 
 
@@ -158,7 +158,7 @@ def test_a_program_that_is_wrong_in_half_of_its_timed_runs_is_found_in_most_reco
     found = []
     for _ in range(3):
         count.unlink(missing_ok=True)
-        found.append(verdicts(compared(tmp_path, "echo 42", cheats, runs=20, same_output=True))["p2"][0])
+        found.append(statuses(compared(tmp_path, "echo 42", cheats, runs=20, same_output=True))["p2"][0])
     assert "wrong_result" in found
 
 
@@ -167,7 +167,7 @@ def test_every_run_of_a_program_writes_to_the_same_kind_of_file(judge: dict[str,
     """grep stops at its first match where its output is /dev/null, so that it was 48 times as fast as in the runs that were judged."""
     log = tmp_path / "log"
     command = script(tmp_path / "p1", f"exec 3>&1; stat -L -c %F /proc/self/fd/3 >> {log}; echo fifo")
-    assert verdicts(compared(tmp_path, command, command, **judge))["p1"][0] == "ok"
+    assert statuses(compared(tmp_path, command, command, **judge))["p1"][0] == "ok"
     kinds = log.read_text().splitlines()
     assert len(kinds) >= 11
     assert set(kinds) == {"fifo"}
@@ -190,7 +190,7 @@ def test_work_in_the_background_is_timed(tmp_path: Path) -> None:
     run = compared(tmp_path, honest, background, runs=6, same_output=True)
     samples = run.table("samples")
     assert samples["duration_ns"].min() >= 0.12e9
-    assert {status for status, _ in verdicts(run).values()} == {"ok"}
+    assert {status for status, _ in statuses(run).values()} == {"ok"}
     told = run.table("diagnostics").query("variant == 'p2'").to_dict("records")
     assert [(row["severity"], row["source"]) for row in told] == [("info", Source.PROGRAMS)]
     found = re.match(r"processes that it started ran on after its exit, for up to (\d+) ms; ", told[0]["text"])
@@ -200,7 +200,7 @@ def test_work_in_the_background_is_timed(tmp_path: Path) -> None:
 def test_a_hundred_megabytes_of_output_are_compared(tmp_path: Path) -> None:
     commands = ["head -c 100000000 /dev/zero", script(tmp_path / "short", "head -c 99999999 /dev/zero")]
     run = compared(tmp_path, *commands, runs=1, same_output=True)
-    assert verdicts(run)["short"] == (
+    assert statuses(run)["short"] == (
         "wrong_result",
         "its output differs from head -c 100000000 zero at byte 100,000,000, line 1: the end, not '…" + 10 * r"\x00" + "'",
     )
@@ -209,10 +209,10 @@ def test_a_hundred_megabytes_of_output_are_compared(tmp_path: Path) -> None:
 def test_a_check_of_the_user_s_reads_the_output(tmp_path: Path) -> None:
     good, bad = script(tmp_path / "good", "echo result 42"), script(tmp_path / "bad", "echo result 41")
     run = compared(tmp_path, good, bad, check="grep -q 42")
-    assert verdicts(run)["good"][1].startswith("its output is right by --check grep -q 42; operation hot")
-    assert verdicts(run)["bad"] == ("wrong_result", "--check grep -q 42: exit code 1")
+    assert statuses(run)["good"][1].startswith("its output is right by --check grep -q 42; operation hot")
+    assert statuses(run)["bad"] == ("wrong_result", "--check grep -q 42: exit code 1")
     missing = compared(tmp_path, good, bad, check="no-such-check")
-    assert verdicts(missing)["good"] == (
+    assert statuses(missing)["good"] == (
         "wrong_result",
         "--check no-such-check: no such program; name one that reads the output",
     )
@@ -220,8 +220,8 @@ def test_a_check_of_the_user_s_reads_the_output(tmp_path: Path) -> None:
 
 def test_a_program_that_leaves_a_daemon_is_a_timeout_that_names_it(tmp_path: Path) -> None:
     run = compared(tmp_path, script(tmp_path / "p1", "sleep 60 & exit 0"), "true", runs=1, timeout_s=0.5)
-    assert verdicts(run)["p1"] == ("timeout", "exited with 0, but left sleep running, killed after 0.5 s; it has to end")
-    assert verdicts(run)["true"][0] == "ok"
+    assert statuses(run)["p1"] == ("timeout", "exited with 0, but left sleep running, killed after 0.5 s; it has to end")
+    assert statuses(run)["true"][0] == "ok"
 
 
 def test_without_a_number_the_rounds_stop_when_the_medians_are_known_or_time_is_up(
@@ -229,12 +229,12 @@ def test_without_a_number_the_rounds_stop_when_the_medians_are_known_or_time_is_
 ) -> None:
     monkeypatch.setattr(record, "LIMITS", replace(record.LIMITS, target=10.0))
     loose = compared(tmp_path, "true", "true", runs=None)
-    assert "operation hot: converged, n=10" in verdicts(loose)["true"][1]
+    assert "operation hot: converged, n=10" in statuses(loose)["true"][1]
     monkeypatch.setattr(record, "LIMITS", replace(record.LIMITS, target=0.0, seconds=0.0))
     told: list[str] = []
     short = compared(tmp_path, "true", "true", runs=None, told=told)
     assert list(dict.fromkeys(told))[2:] == ["rounds until each median is known to ±0.0%, for 0 s at most"]
-    assert "operation hot: at the limit of 0 s, n=10" in verdicts(short)["true #2"][1]
+    assert "operation hot: at the limit of 0 s, n=10" in statuses(short)["true #2"][1]
 
 
 class Versus:
@@ -290,7 +290,7 @@ def test_an_interrupted_comparison_keeps_the_rounds_that_were_done(number: int, 
     rounds = int(samples["round"].max()) + 1
     assert rounds >= 3
     assert len(samples) == 3 * rounds  # whole rounds
-    assert f"operation hot: interrupted, n={rounds}" in verdicts(run)["p2"][1]
+    assert f"operation hot: interrupted, n={rounds}" in statuses(run)["p2"][1]
     assert Source.INTERRUPTED in set(run.table("diagnostics")["source"])
     assert not list(versus.data_dir.glob(".*"))
 
@@ -305,7 +305,7 @@ def test_what_a_killed_comparison_has_measured_the_next_one_makes_a_run(tmp_path
     ((run,), bad) = store.list_runs([versus.data_dir])
     assert not bad
     assert len(run.table("samples")) >= 9
-    assert {status for status, _ in verdicts(run).values()} == {"ok"}
+    assert {status for status, _ in statuses(run).values()} == {"ok"}
     assert Source.CUT_OFF in set(run.table("diagnostics")["source"])
 
 
@@ -323,4 +323,4 @@ def test_a_comparison_that_is_interrupted_at_once_has_verdicts_and_no_samples(tm
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     run = store.open_run(tmp_path / "runs" / out.splitlines()[-1])
-    assert set(verdicts(run).values()) == {("skipped", "the run was interrupted before it")}
+    assert set(statuses(run).values()) == {("skipped", "the run was interrupted before it")}

@@ -15,11 +15,11 @@ from click.testing import CliRunner
 
 from warpladder.__main__ import command
 from warpladder.collectors.core.bench import ONE_PROCESS, Failed, Pass, Reading, Unavailable, of_all
+from warpladder.collectors.core.cells import Cell, Results
 from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.plan import LIMITS, Request, WorkloadRef, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.core.rounds import Entry, Limits, Turn, run_rounds
-from warpladder.collectors.core.verdicts import Cell, Verdicts
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.ranks.launchers import Launcher, gpus_here, processors_of
 from warpladder.collectors.ranks.ranked_bench import Failure, Local, RankedBench, attempt
@@ -76,7 +76,7 @@ def test_more_ranks_than_images_are_refused() -> None:
         GAN.shares(make_case({"images": 3}), 4)  # type: ignore[misc]
 
 
-# -- verdicts and rows ---------------------------------------------------------------------------------------------------
+# -- results and rows ---------------------------------------------------------------------------------------------------
 
 
 def row_of(status: str, detail: str, error: float | None = None) -> dict[str, object]:
@@ -90,19 +90,19 @@ def row_of(status: str, detail: str, error: float | None = None) -> dict[str, ob
 
 
 def test_a_cell_is_ok_only_where_it_is_at_every_count() -> None:
-    verdicts = Verdicts(host=set())
+    results = Results(host=set())
     for gpus, row in ((1, row_of("ok", "converged", 1e-7)), (2, row_of("ok", "converged too", 2e-7))):
-        verdicts.add(row, gpus)
-    assert verdicts.rows == [row_of("ok", "converged; on 2 GPUs: converged too", 2e-7)]
-    verdicts.add(row_of("timeout", "rank 3: no progress"), 4)
-    verdicts.add(row_of("launch_error", "later"), 8)
-    assert verdicts.rows == [row_of("timeout", "on 4 GPUs: rank 3: no progress")]
+        results.add(row, gpus)
+    assert results.rows == [row_of("ok", "converged; on 2 GPUs: converged too", 2e-7)]
+    results.add(row_of("timeout", "rank 3: no progress"), 4)
+    results.add(row_of("launch_error", "later"), 8)
+    assert results.rows == [row_of("timeout", "on 4 GPUs: rank 3: no progress")]
 
 
 def test_ranks_of_host_variants_are_processes() -> None:
-    verdicts = Verdicts(host={("w", "v")})
-    verdicts.add(row_of("launch_error", "rank 1: died"), 2)
-    assert verdicts.rows[0]["detail"] == "on 2 processes: rank 1: died"
+    results = Results(host={("w", "v")})
+    results.add(row_of("launch_error", "rank 1: died"), 2)
+    assert results.rows[0]["detail"] == "on 2 processes: rank 1: died"
 
 
 def test_the_whole_takes_as_long_as_its_slowest_rank_and_every_rank_has_a_row() -> None:

@@ -143,7 +143,7 @@ def test_where_nothing_was_measured_there_are_no_samples_and_the_trace_is_writte
     assert found.empty
     assert [(row["severity"], row["source"]) for row in diagnostics] == [("warning", Source.TRACING), ("info", Source.TRACING)]
     assert diagnostics[0]["text"] == (
-        "no cell was measured, so that the trace has no samples to time; the verdicts in table results say why"
+        "no cell was measured, so that the trace has no samples to time; the statuses in table results say why"
     )
 
 

@@ -14,10 +14,10 @@ from hypothesis.extra import numpy as arrays
 
 from tests.limits import cpu_seconds
 from warpladder import Benchmark
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.plan import Job, WorkloadRef, cells_of
 from warpladder.collectors.core.rounds import Limits, Turn
-from warpladder.collectors.core.verdicts import Cell
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.data import schema
 from warpladder.workloads.api import WorkloadError

@@ -1,4 +1,5 @@
-"""Reads the session's facts from the blocks of a `.ncu-rep` without NVIDIA's reader, and checks that no block is truncated.
+"""Reads the header of a `.ncu-rep` report, which describes the machine and the capture, without NVIDIA's reader. Checks that no block is
+truncated.
 
 The `.proto` files that Nsight Compute installs in `extras/FileFormat` define the format: a magic number, a header, and blocks
 up to the file's end. A block is a header with the payload's size, and the payload. Host, user and program names and paths are
@@ -36,7 +37,7 @@ class _Malformed(Exception):
 
 
 @dataclass
-class Session:
+class Header:
     """Time of the capture, number of launches, and columns of table `run`, as far as the report holds them."""
 
     created: datetime | None = None
@@ -44,14 +45,14 @@ class Session:
     columns: dict[str, str] = field(default_factory=dict)
 
 
-def read_session(path: Path) -> Session:
-    """Walk all blocks of a report.
+def read_header(path: Path) -> Header:
+    """Read the header of a report, and walk all its blocks.
 
     Raises:
         ReportError: the file ends within a block, or a block is malformed.
         OSError: the file cannot be read.
     """
-    session = Session()
+    header = Header()
     with path.open("rb") as file:
         end = os.fstat(file.fileno()).st_size
         try:
@@ -59,13 +60,13 @@ def read_session(path: Path) -> Session:
             _sized(file, end)
             for _ in range(_MOST_BLOCKS):
                 if file.tell() == end:
-                    return session
+                    return header
                 payload_bytes = 0
                 for number, value in _fields(_sized(file, end)):
                     if number == _SESSION and isinstance(value, bytes):
-                        _take_over(value, session)
+                        _read_details(value, header)
                     elif number == _RESULTS and isinstance(value, int):
-                        session.launches += value
+                        header.launches += value
                     elif number == _PAYLOAD_BYTES and isinstance(value, int):
                         payload_bytes = value
                 if payload_bytes > end - file.tell():
@@ -84,18 +85,18 @@ def _sized(file: BinaryIO, end: int) -> bytes:
     return file.read(count)
 
 
-def _take_over(details: bytes, session: Session) -> None:
+def _read_details(details: bytes, header: Header) -> None:
     for number, value in _fields(details):
         if number == _CREATED and isinstance(value, int) and 0 < value < 1 << 34:
-            session.created = datetime.fromtimestamp(value, UTC)
+            header.created = datetime.fromtimestamp(value, UTC)
         elif number == _SYSTEM and isinstance(value, bytes):
             texts = _texts(value)
-            session.columns |= {"os": texts.get(_OS, ""), "cpu_name": texts.get(_PROCESSOR, "")}
+            header.columns |= {"os": texts.get(_OS, ""), "cpu_name": texts.get(_PROCESSOR, "")}
         elif number == _VERSION and isinstance(value, bytes):
             texts = _texts(value)
             column = _VERSION_OF.get(texts.get(1, ""))
             if column:
-                session.columns[column] = texts.get(2, "").split(" ")[0]
+                header.columns[column] = texts.get(2, "").split(" ")[0]
 
 
 def _texts(message: bytes) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Cells, and the verdict of each, merged over all numbers of ranks and all processes of a run."""
+"""Cells, and the status of each, merged over all numbers of ranks and all processes of a run."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _ERRORS: Final = ("rel_l2_error", "max_rel_error", "tolerance", "verified_elemen
 
 @dataclass(frozen=True)
 class Cell:
-    """One variant with one config on one case: the unit that is verified, sampled and given a verdict."""
+    """One variant with one config on one case: the unit that is verified and sampled, and that has a status."""
 
     workload: str
     variant: str
@@ -42,10 +42,10 @@ def result_row(cell: Cell, status: str, detail: str, errors: Mapping[str, Any] =
     return {**cell.key, "status": status, "detail": detail, **{name: errors.get(name) for name in _ERRORS}}
 
 
-class Verdicts:
-    """Merges rows of `results`. A cell is ok if every number of ranks and every process found it ok.
+class Results:
+    """Merges rows of `results`. A cell is ok if it is ok with every number of ranks and in every process.
 
-    Else its first other verdict counts.
+    Otherwise its first other status counts.
 
     Args:
         host: (workload, variant) of the variants that run on the host; their ranks are processes without a GPU.
@@ -54,7 +54,7 @@ class Verdicts:
     def __init__(self, host: Container[tuple[str, str]]) -> None:
         self._host = host
         self._rows: dict[Cell, Row] = {}
-        self._given: set[tuple[Cell, int]] = set()
+        self._reported: set[tuple[Cell, int]] = set()
 
     @property
     def rows(self) -> list[Row]:
@@ -62,9 +62,9 @@ class Verdicts:
         return list(self._rows.values())
 
     def add(self, row: Row, gpus: int, process: int = 0) -> None:
-        """Add a row of `results` that `gpus` ranks found in one of the run's processes."""
+        """Add a row of `results` that `gpus` ranks reported in one of the run's processes."""
         cell = Cell.of(row)
-        self._given.add((cell, gpus))
+        self._reported.add((cell, gpus))
         where = "processes" if (cell.workload, cell.variant) in self._host else "GPUs"
         if gpus > 1:
             row = {**row, "detail": f"on {gpus} {where}: {row['detail']}"}
@@ -77,11 +77,11 @@ class Verdicts:
             self._rows[cell] = _together(before, row) if row["status"] == "ok" else row
 
     def has(self, cell: Cell, gpus: int) -> bool:
-        """Whether this number of ranks gave a verdict for the cell."""
-        return (cell, gpus) in self._given
+        """Whether this number of ranks reported a status of the cell."""
+        return (cell, gpus) in self._reported
 
     def is_lost(self, cell: Cell) -> bool:
-        """Whether the cell is not ok. Its verdict is then final."""
+        """Whether the cell is not ok. Its status is then final."""
         return cell in self._rows and self._rows[cell]["status"] != "ok"
 
 
