@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from warpladder.collectors.core.verdicts import result_row
 
 from tests.synthetic import made_runs
+from warpladder.collectors.core.cells import result_row
 from warpladder.collectors.programs.names import Names
 from warpladder.collectors.programs.tables import case_rows, cells_of, variant_rows
 from warpladder.collectors.programs.words import parse
