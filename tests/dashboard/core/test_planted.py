@@ -25,7 +25,7 @@ def test_planted_differences_are_found_and_identical_code_is_unchanged(a: str, b
 
 
 def test_the_page_that_documents_compare_states_these_counts() -> None:
-    """docs/compare.md, "How well it tells"."""
+    """docs/compare.md, "How well it detects changes"."""
     assert called(run("a"), run("b")) == {"unchanged": 130}
     assert called(run("a"), run("b"), "base", "plus_1", most_ns=20_000)["slower"] == 0
     assert called(run("a"), run("b"), "base", "plus_1", least_ns=20_000)["slower"] == 14
