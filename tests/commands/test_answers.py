@@ -127,7 +127,7 @@ def test_the_first_line_on_a_machine_without_a_gpu_reads_as_no_error() -> None:
 
 
 def test_the_time_left_is_no_longer_than_a_recording_may_take() -> None:
-    left = progress._Left()
+    left = progress._TimeLeft()
     bar = Progress(left)
     bar.add_task("", total=64)
     (task,) = bar.tasks
