@@ -123,7 +123,7 @@ _CELL_KEY = ("workload", "variant", "config", "case")
 
 
 def _of_ours(column: Column) -> Column:
-    return Column(column.name, column.type, column.meaning + "; null where the range is not one of ours", nullable=True)
+    return Column(column.name, column.type, column.meaning + "; null where Warpladder did not open the range", nullable=True)
 
 
 _START = time("start_ns", "start on the trace's clock")
@@ -135,8 +135,8 @@ _CORRELATION = integer(
 _RANGE = identifier("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
 _TIME_RANGE = identifier(
     "time_range_id",
-    "where `range_id` is null, attribution by time: innermost NVTX range open at the launch on the one other thread of the process that "
-    "had one open; null where no other thread had, or several, and in runs that are older than the column",
+    "attribution by time, where `range_id` is null: the innermost NVTX range open at the launch on another thread of the process; null if no "
+    "other thread or several other threads had an open range, and in runs that are older than the column",
     nullable=True,
     later=True,
 )
@@ -150,7 +150,7 @@ RUN = Table(
         text("run_id", "name of the run's folder", not_empty=True),
         integer("schema_version", "version of this contract that wrote the run", bits=32),
         text("label", "the user's name for the run; empty where none was given"),
-        text("kind", "recorded here, or imported from a profiler's report", values=RUN_KINDS),
+        text("kind", "recorded by Warpladder, or imported from a profiler's report", values=RUN_KINDS),
         Column("started_at", pa.timestamp("us", tz="UTC"), "when the run started", "UTC"),
         text("collector", "collector that measured it, e.g. `cuda_events`"),
         text("collector_version", "version of that collector's tool"),
@@ -176,7 +176,7 @@ RUN = Table(
 
 CEILINGS = Table(
     "ceilings",
-    "What this device was measured to do, in the same run.",
+    "Rates and times that this device reached, measured in the same run.",
     (
         text("name", "what was measured, e.g. `device_copy`"),
         text("device", "`cpu`, `cuda:0`, or `2 GPUs` for what they do together"),
@@ -202,16 +202,16 @@ VARIANTS = Table(
         text("bottleneck", "what limits it"),
         text("next", "what the next rung changes"),
         text("source", "where the idea comes from"),
-        text("source_path", "file within the project; empty where it is not of the project"),
+        text("source_path", "file within the project; empty for code outside the project"),
         text("source_text", "source code as measured"),
         text("source_sha256", "SHA-256 of `source_text`"),
-        integer("registers", "registers a thread, the most of its kernels", bits=32, nullable=True),
-        integer("shared_bytes", "static and dynamic shared memory a block, the most of its kernels", "B", nullable=True),
-        integer("spill_bytes", "register spill stores a thread, the most of its kernels", "B", nullable=True),
+        integer("registers", "registers a thread, the maximum over its kernels", bits=32, nullable=True),
+        integer("shared_bytes", "static and dynamic shared memory a block, the maximum over its kernels", "B", nullable=True),
+        integer("spill_bytes", "register spill stores a thread, the maximum over its kernels", "B", nullable=True),
         text("min_compute_capability", "least device it runs on, e.g. `7.5`; empty off the GPU"),
         text(
             "transfer",
-            "how the scope `end_to_end` copies to the device and back; null where it does not, or where the run does not tell",
+            "how the scope `end_to_end` copies to the device and back; null where it does not copy, or where the run does not record it",
             nullable=True,
             values=TRANSFERS,
             later=True,
@@ -222,27 +222,27 @@ VARIANTS = Table(
 
 CASES = Table(
     "cases",
-    "Every case of the run, with the work it is counted as.",
+    "Every case of the run, with its operations and bytes.",
     (
         _WORKLOAD,
         _CASE,
         integer(
             "size_rank",
-            "order of the case on a size axis; null for a case that is verified, not charted",
+            "order of the case on a size axis; null for a case that is verified and not charted",
             nullable=True,
         ),
         text("params", "JSON object: the workload's own axes", not_empty=True, json_object=True),
         integer("flops", "floating-point operations, a multiply-add counted as two", "FLOP", least=0),
         work("min_bytes", "each input read once and each output written once", "B"),
         work("h2d_bytes", "bytes copied to the device for one end-to-end operation", "B"),
-        work("d2h_bytes", "bytes copied back from it", "B"),
+        work("d2h_bytes", "bytes copied back from the device", "B"),
     ),
     ("workload", "case"),
 )
 
 RESULTS = Table(
     "results",
-    "One status a cell. A cell that failed or was skipped is a row with its reason.",
+    "One row a cell, with its status. A cell that failed or was skipped has the reason in its row.",
     (
         *_CELL,
         text("status", "how the cell ended", values=STATUSES),
@@ -263,20 +263,25 @@ SAMPLES = Table(
         integer(
             "gpus", "GPUs, or processes on the host, that worked together; 0 for one process on the host", bits=16, least=0
         ),
-        integer("rank", "which of them took the sample; the whole took as long as the slowest of its round", bits=16, least=0),
+        integer(
+            "rank",
+            "number of the GPU or process that took the sample; the time of the whole is the time of the slowest rank in the round",
+            bits=16,
+            least=0,
+        ),
         text(
             "cache",
-            "L2 flushed before the sample, or not; of the phases of a first use: no compiled code was cached on disk, or it was",
+            "L2 flushed before the sample, or not; for the phases of a first use: compiled code was not cached on disk, or was cached",
             values=CACHES,
         ),
         text(
             "scope",
-            "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` is of one more execution beside the operation",
+            "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` comes from one more execution beside the operation",
         ),
         integer("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1),
         integer(
             "process",
-            "which of the run's measuring processes took the sample, one after another from 0; 0 in runs of schema version 1",
+            "number of the measuring process that took the sample, in their order, from 0; 0 in runs of schema version 1",
             bits=16,
             later=True,
             default=0,
@@ -298,7 +303,7 @@ RANGES = Table(
     "NVTX ranges of a trace.",
     (
         identifier("range_id", "identifies the range within the run"),
-        identifier("parent_id", "range that encloses it on the same thread", nullable=True),
+        identifier("parent_id", "range that encloses this range on the same thread", nullable=True),
         integer("depth", "how many ranges enclose it", bits=32, least=0),
         _PROCESS,
         identifier("thread", "thread id in the trace"),
@@ -311,7 +316,7 @@ RANGES = Table(
         time("gpu_end_ns", "end of the last device work launched inside it", nullable=True),
         integer(
             "gpu_busy_ns",
-            "time within those in which device work launched inside it was running",
+            "time between these two in which device work launched inside it was running",
             "ns",
             nullable=True,
             least=0,
@@ -320,7 +325,7 @@ RANGES = Table(
         *(
             integer(
                 f"time_{name}",
-                f"as `{name}`, with the work attributed to it, or to a range inside it, by time; null where there is none such",
+                f"like `{name}`, but also with the work attributed by time to this range or to a range inside it; null without such work",
                 "ns",
                 nullable=True,
                 later=True,
@@ -330,8 +335,8 @@ RANGES = Table(
             for name, least in (("gpu_start_ns", -FAR), ("gpu_end_ns", -FAR), ("gpu_busy_ns", 0))
         ),
         *(_of_ours(column) for column in _CELL),
-        text("scope", "as in `samples`; null where the range is not one of ours", nullable=True),
-        integer("round", "as in `samples`; null where the range is not one of ours", bits=32, nullable=True, least=0),
+        text("scope", "as in `samples`; null where Warpladder did not open the range", nullable=True),
+        integer("round", "as in `samples`; null where Warpladder did not open the range", bits=32, nullable=True, least=0),
     ),
     ("range_id",),
     (("start_ns", "end_ns"), ("gpu_start_ns", "gpu_end_ns"), ("time_gpu_start_ns", "time_gpu_end_ns")),
@@ -360,7 +365,7 @@ KERNELS = Table(
         _TIME_RANGE,
         time("launch_start_ns", "start of the API call that launched it", nullable=True),
         time("launch_end_ns", "end of that call", nullable=True),
-        integer("graph_id", "CUDA graph that it ran in", nullable=True),
+        integer("graph_id", "CUDA graph in which it ran", nullable=True),
     ),
     spans=(("start_ns", "end_ns"), ("launch_start_ns", "launch_end_ns")),
 )
@@ -394,7 +399,7 @@ API_CALLS = Table(
         _START,
         _END,
         identifier("thread", "calling thread"),
-        text("name", "function, without a version of four digits, as `nsys stats` names it"),
+        text("name", "function, without a version of four digits, as in `nsys stats`"),
         _RANGE,
     ),
     spans=(("start_ns", "end_ns"),),
@@ -416,12 +421,15 @@ COUNTERS = Table(
 
 DIAGNOSTICS = Table(
     "diagnostics",
-    "What the collector lost, could not attribute or distrusts.",
+    "Data that the collector lost, could not attribute or distrusts.",
     (
         text("severity", "how much it matters", values=SEVERITIES),
-        text("source", "check that found it, e.g. `throttling`"),
-        text("text", "what was found and what it means"),
-        *(Column(c.name, c.type, c.meaning + "; null where the finding is not about one", nullable=True) for c in _CELL),
+        text("source", "check that reported it, e.g. `throttling`"),
+        text("text", "the finding and its meaning"),
+        *(
+            Column(c.name, c.type, c.meaning + "; null where the finding is not about a single one", nullable=True)
+            for c in _CELL
+        ),
     ),
 )
 
@@ -458,7 +466,7 @@ def dictionary() -> str:
         "[docs/architecture.md](../docs/architecture.md#words) explains the words.",
         "",
         "- `recorded/`: runs that ship with the project.",
-        "- `published/`: figures of the five reports that the workloads come from, as CSV with their table and unit.",
+        "- `published/`: figures of the five student reports on which the workloads are based, as CSV with their table and unit.",
         "- `local/`: runs of this machine, ignored by git.",
     ]
     for table in TABLES.values():
