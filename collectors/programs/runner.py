@@ -28,9 +28,9 @@ HAS_SUBREAPERS: Final = sys.platform == "linux"
 _SET_CHILD_SUBREAPER: Final = 36
 #: Seconds between two looks at the deadline and at the files that a running program writes.
 _LOOK_S: Final = 0.1
-#: Milliseconds between two looks at a process group whose orphans another process reaps, and at processes that were leftovers.
+#: Milliseconds between two looks at a process group whose orphans another process reaps, and at processes that were killed.
 _SOON_MS: Final = 1
-#: Seconds in which leftovers processes have to be gone, and after which a wait for what a program left is told.
+#: Seconds in which killed processes have to end, and after which a wait for leftover processes is reported.
 _KILL_S, _PATIENCE_S = 5.0, 5.0
 #: Largest output that is kept for a comparison; longest stderr that is kept.
 MOST_OUTPUT: Final = 1 << 30
@@ -54,7 +54,7 @@ class Launch:
     Attributes:
         path: the program's file.
         words: the program's name and its arguments.
-        timeout_s: seconds after which it is leftovers, with all that it started.
+        timeout_s: seconds after which it is killed, with all that it started.
         stdin: file that it reads.
         stdout: file that receives its output; empty to drop the output.
         stderr: file that its messages replace; of very many, the last ones.
@@ -81,7 +81,7 @@ class Ended:
         code: exit code; negative for the number of a signal.
         problem: `timeout`, `output` (more than `MOST_OUTPUT`), `start`, `keep` (its output cannot be written), or empty.
         detail: with `start` and `keep`, the system's reason.
-        leftovers: names of processes that it left at its exit, and that had to be leftovers.
+        leftovers: names of processes that still ran after its exit, and that had to be killed.
     """
 
     duration_ns: int = 0
@@ -245,7 +245,7 @@ class _Tree:
         whole: whether orphans become children of this process; otherwise the process group stands for all.
 
     Attributes:
-        status: the program's wait status; that of a leftovers process until it has exited.
+        status: the program's wait status; the status of a killed process until it has exited.
         exited_ns: when the program itself had exited, by `time.perf_counter_ns`; 0 before.
         cpu_ns: processor time of what was reaped, in ns.
     """
@@ -268,7 +268,7 @@ class _Tree:
                 self.status, self.exited_ns = status, now_ns
 
     def kill(self) -> None:
-        """Kill what is there now. Children of what is leftovers become children of this process, and are leftovers by the next call."""
+        """Kill what is there now. Children of killed processes become children of this process, and the next call kills them."""
         with suppress(ProcessLookupError, PermissionError):
             if not self.exited_ns or not self.whole_tree:  # otherwise the number may be that of another group
                 os.killpg(self._pid, signal.SIGKILL)
@@ -288,7 +288,7 @@ class _Tree:
 
 
 def _children() -> list[int]:
-    """Return the ids of the children of this process; their own children follow when they have been leftovers."""
+    """Return the ids of the children of this process; their own children follow when they have been killed."""
     children: list[int] = []
     for file in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
