@@ -105,7 +105,7 @@ def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
         *(ctypes.c_void_p(weights.data.ptr), _Pair(SIZE, SIZE), _Pair(RADIUS, RADIUS), ctypes.c_int(_REPLICATE), context),
     )
 
-    def operation(references: object = weights) -> None:
+    def operation(kept: object = weights) -> None:
         status = call(*arguments)
         if status:
             raise RuntimeError(f"NPP: status {status}")

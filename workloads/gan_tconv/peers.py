@@ -81,31 +81,31 @@ def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -
     from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
-    tensors = {name: torch_bridge.as_tensor(array) for name, array in inputs.items()}
+    given = {name: torch_bridge.as_tensor(array) for name, array in inputs.items()}
     images = torch_bridge.as_tensor(outputs["images"]).permute(0, 3, 1, 2)
     first = (-1, side_of(case), side_of(case), channels_of(case))
     network = layers(case)
-    weights, repack = _repacked(tensors, network, torch.channels_last)
+    weights, repack = _repacked(given, network, torch.channels_last)
 
     def generate() -> None:
-        x = _normalised(tensors, (tensors["z"] @ tensors["w0"].T).view(first).permute(0, 3, 1, 2), 0)
+        x = _normalised(given, (given["z"] @ given["w0"].T).view(first).permute(0, 3, 1, 2), 0)
         for layer, weight in zip(network, weights, strict=True):
-            enlarged = functional.conv_transpose2d(x, weight, stride=2, padding=1)
-            x = enlarged[:, :, :-1, :-1]  # of 2 side + 1 rows and columns
+            whole = functional.conv_transpose2d(x, weight, stride=2, padding=1)
+            x = whole[:, :, :-1, :-1]  # of 2 side + 1 rows and columns
             if layer.last:
-                images.copy_(torch.tanh(x + tensors["b4"][:, None, None]))
+                images.copy_(torch.tanh(x + given["b4"][:, None, None]))
             else:
-                x = _normalised(tensors, x, layer.number)
+                x = _normalised(given, x, layer.number)
 
     return Repacked(torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32), repack)
 
 
-def _repacked(tensors: Mapping[str, Any], network: Sequence[Layer], memory_format: Any) -> tuple[list[Any], Callable[[], None]]:
+def _repacked(given: Mapping[str, Any], network: Sequence[Layer], memory_format: Any) -> tuple[list[Any], Callable[[], None]]:
     """The weights in PyTorch's layout: input channels, output channels, rows, columns; and what copies them there.
 
     They are copied when the inputs change, as a model's weights are when it is loaded.
     """
-    own = [tensors[f"w{layer.number}"].permute(3, 2, 0, 1) for layer in network]
+    own = [given[f"w{layer.number}"].permute(3, 2, 0, 1) for layer in network]
     weights = [each.contiguous(memory_format=memory_format) for each in own]
 
     def repack() -> None:
@@ -115,12 +115,12 @@ def _repacked(tensors: Mapping[str, Any], network: Sequence[Layer], memory_forma
     return weights, repack
 
 
-def _normalised(tensors: Mapping[str, Any], x: Any, number: int) -> Any:
+def _normalised(given: Mapping[str, Any], x: Any, number: int) -> Any:
     """Batch normalisation and ReLU behind layer `number`, whose bias goes into the mean: that spares a pass over all pixels."""
     from torch.nn import functional
 
-    gamma, beta, mean, variance = tensors[f"bn{number}"]
-    mean = mean - tensors[f"b{number}"] if number else mean
+    gamma, beta, mean, variance = given[f"bn{number}"]
+    mean = mean - given[f"b{number}"] if number else mean
     return functional.batch_norm(x, mean, variance, gamma, beta, training=False, eps=EPSILON).relu_()
 
 
@@ -132,20 +132,20 @@ def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, 
     torch_bridge.use_current_stream()
     torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
-    tensors = {name: torch_bridge.as_tensor(array) for name, array in inputs.items()}
+    given = {name: torch_bridge.as_tensor(array) for name, array in inputs.items()}
     images = torch_bridge.as_tensor(outputs["images"]).permute(0, 3, 1, 2)
     first = (-1, side_of(case), side_of(case), channels_of(case))
     network = layers(case)
-    weights, repack = _repacked(tensors, network, memory_format)
+    weights, repack = _repacked(given, network, memory_format)
     matmul = torch.backends.cuda.matmul
 
     def operation() -> None:
         before, matmul.allow_tf32 = matmul.allow_tf32, allow_tf32
         try:
-            x = (tensors["z"] @ tensors["w0"].T).view(first).permute(0, 3, 1, 2)
+            x = (given["z"] @ given["w0"].T).view(first).permute(0, 3, 1, 2)
         finally:
             matmul.allow_tf32 = before
-        x = _normalised(tensors, x.contiguous(memory_format=memory_format), 0)
+        x = _normalised(given, x.contiguous(memory_format=memory_format), 0)
         for layer, weight in zip(network, weights, strict=True):
             x = torch.ops.aten.cudnn_convolution_transpose(
                 x,
@@ -160,8 +160,8 @@ def _generator(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool, 
                 allow_tf32=allow_tf32,
             )[:, :, :-1, :-1]  # of its 2 side + 1 rows and columns
             if layer.last:
-                torch.tanh(x + tensors["b4"][:, None, None], out=images)
+                torch.tanh(x + given["b4"][:, None, None], out=images)
             else:
-                x = _normalised(tensors, x, layer.number).contiguous(memory_format=memory_format)
+                x = _normalised(given, x, layer.number).contiguous(memory_format=memory_format)
 
     return Repacked(operation, repack)

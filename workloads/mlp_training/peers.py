@@ -102,11 +102,11 @@ def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -
         a1 = torch.sigmoid(x @ w1 + b1)
         dz2 = (torch.softmax(a1 @ w2 + b2, 1) - y) / len(x)
         dz1 = (dz2 @ w2.t()) * a1 * (1.0 - a1)
-        updated = (
+        found = (
             *(keep * w1 - rate * (x.t() @ dz1), b1 - rate * dz1.sum(0)),
             *(keep * w2 - rate * (a1.t() @ dz2), b2 - rate * dz2.sum(0)),
         )
-        for target, value in zip(new, updated, strict=True):
+        for target, value in zip(new, found, strict=True):
             target.copy_(value)
 
     return torch_bridge.compile_for_graph(step, allow_tf32=allow_tf32)

@@ -62,7 +62,7 @@ class CudaBindings(Route):
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
         packed, grid, block = pointers.ctypes.data, self.grid, self.block
 
-        def once(references: object = (values, pointers)) -> None:
+        def once(kept: object = (values, pointers)) -> None:
             (status,) = launch(function, *grid, *block, 0, stream, packed, 0)
             if status != success:
                 raise RuntimeError(f"cuLaunchKernel: {status.name}")

@@ -51,7 +51,7 @@ class CudaCore(Route):
         arguments = (x.ptr, y.ptr, np.int32(self.height), np.int32(self.width))
         views = x, y  # they own what they look at
 
-        def once(references: object = views) -> None:
+        def once(kept: object = views) -> None:
             launch(stream, config, kernel, *arguments)
 
         return once

@@ -21,8 +21,8 @@ def nvcc() -> str:
         NotInstalled: there is none.
     """
     folders = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
-    candidates = [shutil.which("nvcc"), *(shutil.which("nvcc", path=str(Path(folder, "bin"))) for folder in folders if folder)]
-    for path in candidates:
+    found = [shutil.which("nvcc"), *(shutil.which("nvcc", path=str(Path(folder, "bin"))) for folder in folders if folder)]
+    for path in found:
         if path:
             return path
     raise NotInstalled("needs nvcc, which is neither on PATH nor in CUDA_HOME nor in /usr/local/cuda; install the CUDA toolkit")
@@ -30,9 +30,9 @@ def nvcc() -> str:
 
 def folder_for(*texts: str) -> Path:
     """A folder of the user's cache for what is built from these texts; made if it is not there."""
-    own_cache = os.environ.get(CACHE_VARIABLE)
+    named = os.environ.get(CACHE_VARIABLE)
     home = os.environ.get("XDG_CACHE_HOME")
-    cache = Path(own_cache) if own_cache else (Path(home) if home else Path.home() / ".cache") / "warpladder"
+    cache = Path(named) if named else (Path(home) if home else Path.home() / ".cache") / "warpladder"
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
     folder = cache.expanduser().absolute() / "extensions" / digest
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,10 +49,10 @@ def compute_capability() -> tuple[int, int]:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         raise NotInstalled(f"needs an NVIDIA driver ({error})") from error
-    device, value, capability = ctypes.c_int(), ctypes.c_int(), list[int]()
+    device, value, found = ctypes.c_int(), ctypes.c_int(), list[int]()
     if status := driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0):
         raise NotInstalled(f"needs a GPU: the driver gives status {status}")
     for attribute in (_MAJOR, _MINOR):
         driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
-        capability.append(value.value)
-    return capability[0], capability[1]
+        found.append(value.value)
+    return found[0], found[1]

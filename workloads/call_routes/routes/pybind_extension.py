@@ -58,16 +58,16 @@ class PybindExtension(Route):
         self._file = folder / f"{_MODULE}{suffix}"
         if self._file.exists():
             return
-        source, library = folder / f"{_MODULE}.cu", folder / f"made-{_MODULE}{suffix}"
+        source, made = folder / f"{_MODULE}.cu", folder / f"made-{_MODULE}{suffix}"
         source.write_text(text)
         includes = [f"-I{self._headers}", f"-I{sysconfig.get_paths()['include']}"]
         options = ["-O3", "-std=c++17", f"-arch={arch}", "-shared", "-Xcompiler", "-fPIC,-fvisibility=hidden"]
-        command = [self._compiler, *options, *includes, str(source), "-o", str(library)]
-        completed = subprocess.run(command, capture_output=True, text=True, check=False)
-        if completed.returncode:
-            first = next((line for line in completed.stderr.splitlines() if "error" in line), completed.stderr.strip()[-200:])
+        command = [self._compiler, *options, *includes, str(source), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
             raise RuntimeError(f"nvcc does not build the pybind11 extension: {first}")
-        library.replace(self._file)
+        made.replace(self._file)
 
     def load(self) -> None:
         spec = importlib.util.spec_from_file_location(_MODULE, self._file)
