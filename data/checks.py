@@ -93,8 +93,8 @@ class Checker:
         for name in ("variants", "cases") if table.name in ("results", "samples", "counters") else ():
             key = list(schema.TABLES[name].key)
             references = _distinct(rows, key)
-            there = set(_distinct(self._tables[name], key)) if name in self._tables else set()
-            if strangers := [values for values in references if values not in there]:
+            known_keys = set(_distinct(self._tables[name], key)) if name in self._tables else set()
+            if strangers := [values for values in references if values not in known_keys]:
                 what = " / ".join(map(str, strangers[0]))
                 return Problem(key[-1], references[strangers[0]], f"is {_quoted(what)}, and table {name} has no such row")
         return None

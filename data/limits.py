@@ -350,7 +350,7 @@ def most_from_l2(min_bytes: npt.ArrayLike, l2_bytes: float, gain: float) -> _Flo
         gain: `hot_gain`.
     """
     least = np.asarray(min_bytes, dtype=float)
-    held = np.divide(l2_bytes, least, out=np.ones_like(least), where=(least > l2_bytes) & (l2_bytes > 0))
+    held_share = np.divide(l2_bytes, least, out=np.ones_like(least), where=(least > l2_bytes) & (l2_bytes > 0))
     with np.errstate(divide="ignore"):
-        most: _Floats = np.minimum(HOT_MARGIN * gain, BEYOND_L2_MARGIN / (1 - held))
+        most: _Floats = np.minimum(HOT_MARGIN * gain, BEYOND_L2_MARGIN / (1 - held_share))
     return most

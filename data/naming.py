@@ -125,7 +125,7 @@ def find(expression: str, texts: Sequence[str]) -> list[dict[str, str] | None]:
 
     RE2 takes a time that grows with the texts, for every expression. Python's `re` can take minutes for some, and cannot be stopped.
     """
-    pattern = _UNNAMED.sub(lambda found: found[1] or "(?:", expression)
+    pattern = _UNNAMED.sub(lambda match: match[1] or "(?:", expression)
     matches: list[dict[str, str] | None] = pc.extract_regex(pa.array(texts, pa.string()), pattern=pattern).to_pylist()
     return matches
 
@@ -152,12 +152,12 @@ class LooseWork:
     def within(self, process: Int64s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
         """For each range, the total duration, in ns, of the work that its process launched while the range was open."""
         durations = np.zeros(len(process), np.int64)
-        for one in np.unique(process):
-            here = process == one
-            first, last = np.searchsorted(self._process, one), np.searchsorted(self._process, one, side="right")
+        for process_id in np.unique(process):
+            rows = process == process_id
+            first, last = np.searchsorted(self._process, process_id), np.searchsorted(self._process, process_id, side="right")
             launched = self._launched[first:last]
-            begin, stop = (first + np.searchsorted(launched, time[here]) for time in (start_ns, end_ns))
-            durations[here] = self._before[stop] - self._before[begin]
+            begin, stop = (first + np.searchsorted(launched, time[rows]) for time in (start_ns, end_ns))
+            durations[rows] = self._before[stop] - self._before[begin]
         return durations
 
 

@@ -52,8 +52,8 @@ class _Reader:
         self._once: set[Path] = set()
         self._open: list[Path] = []
 
-    def read(self, file: Path, shown: PurePosixPath) -> str:
-        """The text of a file that messages call `shown`."""
+    def read(self, file: Path, shown_path: PurePosixPath) -> str:
+        """The text of a file that messages call `shown_path`."""
         if not file.is_file():
             if self._lenient:
                 return ""
@@ -66,11 +66,11 @@ class _Reader:
         if _ONCE.search(text):
             self._once.add(same)
         self._open.append(same)
-        text = _INCLUDE.sub(lambda match: self._included(file, shown, text, match), text)
+        text = _INCLUDE.sub(lambda match: self._included(file, shown_path, text, match), text)
         self._open.pop()
         return text
 
-    def _included(self, file: Path, shown: PurePosixPath, text: str, match: re.Match[str]) -> str:
+    def _included(self, file: Path, shown_path: PurePosixPath, text: str, match: re.Match[str]) -> str:
         name = match[1]
         line = text.count("\n", 0, match.start()) + 1
         other = next((folder / name for folder in (file.parent, *self._folders) if (folder / name).is_file()), None)
@@ -78,12 +78,12 @@ class _Reader:
             if _OF_CUDA.match(name):
                 return match[0]
             if not self._lenient:
-                raise MissingInclude(f'{shown}:{line}: #include "{name}"')
+                raise MissingInclude(f'{shown_path}:{line}: #include "{name}"')
             other = file.parent / name
         inner = PurePosixPath(name) if ".." not in name else PurePosixPath(other.name)
         if other.parent.resolve().is_relative_to(file.parent.resolve()):
-            inner = shown.parent / inner
-        return f'#line 1 "{inner}"\n{_whole_lines(self.read(other, inner))}#line {line + 1} "{shown}"\n'
+            inner = shown_path.parent / inner
+        return f'#line 1 "{inner}"\n{_whole_lines(self.read(other, inner))}#line {line + 1} "{shown_path}"\n'
 
 
 def _whole_lines(text: str) -> str:

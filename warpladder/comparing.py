@@ -104,7 +104,7 @@ def compare_functions(
     neighbours.end_if_loading()
     if len(functions) < 2 or not all(map(callable, functions)):
         raise WorkloadError("compare_functions: give two functions or more, such as compare_functions(old, new, args=(x, y))")
-    chosen = _names(functions, names)
+    variant_names = _names(functions, names)
     is_empty = isinstance(args, tuple | list | Mapping) and not args
     compared = _without_arguments(functions, tolerance) if is_empty else _with_arguments(functions, args)
     bench = Benchmark(
@@ -116,7 +116,7 @@ def compare_functions(
     )
     bench.inputs(compared.inputs)
     bench.reference(compared.reference, outputs=compared.types)
-    for name, function, writes in zip(chosen, compared.calls, compared.writes, strict=True):
+    for name, function, writes in zip(variant_names, compared.calls, compared.writes, strict=True):
         bench.variant(function, name=name, writes_inputs=writes, role="rung")
     return Comparison(record(bench, **options)._run, compared.notes)
 
@@ -280,10 +280,10 @@ def _tried(
     return outputs, changed
 
 
-def _differ(one: Any, other: Any) -> bool:
-    if not arrays.library_of(one):
+def _differ(value: Any, other: Any) -> bool:
+    if not arrays.library_of(value):
         return False
-    first, second = arrays.on_host(one), arrays.on_host(other)
+    first, second = arrays.on_host(value), arrays.on_host(other)
     return not np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
 
 

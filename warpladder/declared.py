@@ -60,13 +60,13 @@ def record(declared: Sequence[Any], request: plan.Request, collector: str, label
         planned = recording.plan(_order(declared, request, collector, label, data_dir))
         with (
             Stop() as stop,
-            progress.progress(planned.headline) as shown,
+            progress.progress(planned.headline) as display,
             _printed() if planned.order.why_here else nullcontext(io.StringIO()) as printed,
         ):
-            run_id = recording.record(planned, stop, lambda _: nullcontext(shown), screen.say)
+            run_id = recording.record(planned, stop, lambda _: nullcontext(display), screen.say)
         run = store.open_run(data_dir / run_id)
         counts, *findings = summary.findings(run)
-    shown.end([f"run {run_id}: {counts}", *findings, *_outputs(printed.getvalue())])
+    display.end([f"run {run_id}: {counts}", *findings, *_outputs(printed.getvalue())])
     _leave(stop.number)
     return run.path
 
@@ -77,22 +77,22 @@ def _order(declared: Sequence[Any], request: plan.Request, collector: str, label
         raise CollectorError(
             f"{collector}: this tool starts the program that it looks at; run `warpladder record FILE --collector {collector}`"
         )
-    located = [each for one in declared for each in _locate(one)]
+    located = [each for source in declared for each in _locate(source)]
     if not located:
         raise plan.PlanError("nothing to record; give a workload, a benchmark, or the path of a Python file")
-    here = next((each.why_here for each in located if each.why_here), "")
-    if here:
+    reason = next((each.why_here for each in located if each.why_here), "")
+    if reason:
         located = [replace(each, ref=HeldWorkload(each.workload.name)) for each in located]
-        request = _in_one_process(request, here)
+        request = _in_one_process(request, reason)
     script = _script()
     return recording.Order(
         request,
         data_dir,
-        _again(request, located, here),
+        _again(request, located, reason),
         collector,
         label,
         declared=[(each.workload, each.ref) for each in located],
-        why_here=here,
+        why_here=reason,
         script_arguments=sys.argv if script and any(each.ref.file == script for each in located) else ("-c",),
     )
 
@@ -111,20 +111,20 @@ def _same_generators() -> Iterator[None]:
             torch.set_rng_state(before[2])
 
 
-def _locate(one: Any) -> Iterator[_Located]:
+def _locate(source: Any) -> Iterator[_Located]:
     """Raises WorkloadError."""
-    if isinstance(one, Path) or (isinstance(one, str) and one.endswith(".py")):
-        for workload in registry.load_all([], [Path(one)]):
-            yield _Located(workload, WorkloadRef(workload.name, Path(one).resolve()))
-    elif isinstance(one, str):
-        yield _Located(registry.load(one), WorkloadRef(one))
+    if isinstance(source, Path) or (isinstance(source, str) and source.endswith(".py")):
+        for workload in registry.load_all([], [Path(source)]):
+            yield _Located(workload, WorkloadRef(workload.name, Path(source).resolve()))
+    elif isinstance(source, str):
+        yield _Located(registry.load(source), WorkloadRef(source))
     else:
-        if not isinstance(one, Workload | Benchmark):
+        if not isinstance(source, Workload | Benchmark):
             raise WorkloadError(
-                f"{type(one).__name__} {str(one)[:60]}: not a workload; give a Benchmark, a Workload, a name or a path"
+                f"{type(source).__name__} {str(source)[:60]}: not a workload; give a Benchmark, a Workload, a name or a path"
             )
-        workload = one if isinstance(one, Workload) else one.workload
-        file_or_why = _file_of(one, workload)
+        workload = source if isinstance(source, Workload) else source.workload
+        file_or_why = _file_of(source, workload)
         if isinstance(file_or_why, Path):
             yield _Located(workload, WorkloadRef(workload.name, file_or_why))
         else:
@@ -193,9 +193,9 @@ def _in_one_process(request: plan.Request, why: str) -> plan.Request:
     return replace(request, processes=1)
 
 
-def _again(request: plan.Request, located: Sequence[_Located], here: str) -> Sequence[str] | str:
+def _again(request: plan.Request, located: Sequence[_Located], reason: str) -> Sequence[str] | str:
     """What records the same again: the arguments of the command, or a call where only this process has the workloads."""
-    if here:
+    if reason:
         options = {"cases": list(request.cases) or request.case_set, "variants": list(request.variants)}
         options |= {name: getattr(request, name) for name in ("seed", "max_rounds", "seconds")}
         arguments = [f"{name}={value!r}" for name, value in options.items() if value and value != plan.Request.case_set]

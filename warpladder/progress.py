@@ -58,11 +58,11 @@ class TerminalProgress(Progress):
         with suppress(OSError):
             self._bar.stop()
 
-    def compiling(self, done: int, jobs: int) -> None:
-        if done == 0:
+    def compiling(self, finished: int, jobs: int) -> None:
+        if finished == 0:
             self._begin()
-        self._bar.update(self._task, description=f"compiling {done} of {jobs}", completed=done, total=jobs)
-        if self._bar.disable and done == jobs:
+        self._bar.update(self._task, description=f"compiling {finished} of {jobs}", completed=finished, total=jobs)
+        if self._bar.disable and finished == jobs:
             _screen.print(f"compiled {jobs}: {time.monotonic() - self._since:.1f} s", markup=False)
 
     def start(self, jobs: int) -> None:
@@ -90,12 +90,12 @@ class TerminalProgress(Progress):
             took = f"{task.completed:.0f}/{task.total:.0f} {task.description}: {time.monotonic() - self._since:.1f} s"
             _screen.print(took, markup=False)
 
-    def step(self, text: str, done: int, steps: int | None) -> None:
+    def step(self, text: str, finished: int, steps: int | None) -> None:
         """Show what is done now: in a file a line for each text. `versus` calls this in place of `job` and `advance`."""
         if self._headline:  # not before: the data folder may prove unwritable
             self._begin()
         with suppress(OSError):
-            self._bar.update(self._task, description=one_line(text), completed=done, total=steps)
+            self._bar.update(self._task, description=one_line(text), completed=finished, total=steps)
             if self._bar.disable and text != self._last:
                 _screen.print(one_line(text), markup=False)
         self._last = text
@@ -131,8 +131,8 @@ class NotebookProgress(Progress):
     def __exit__(self, *_: Any) -> None:
         pass
 
-    def compiling(self, done: int, jobs: int) -> None:
-        self._text, self._finished, self._jobs = "compiling", done, jobs
+    def compiling(self, finished: int, jobs: int) -> None:
+        self._text, self._finished, self._jobs = "compiling", finished, jobs
         self._draw()
 
     def start(self, jobs: int) -> None:
@@ -157,9 +157,9 @@ class NotebookProgress(Progress):
     def _drawn(self) -> str:
         took = f"{time.monotonic() - self._since:.1f} s"
         if not self._text:
-            said = [*self._lines[:_MOST_LINES], *(["…"] if len(self._lines) > _MOST_LINES else [])]
+            lines = [*self._lines[:_MOST_LINES], *(["…"] if len(self._lines) > _MOST_LINES else [])]
             small = f'<small style="opacity:.7">{html.escape(f"{took}; {self._headline}")}</small>'
-            return "<br>".join([*map(html.escape, said), small])
+            return "<br>".join([*map(html.escape, lines), small])
         bar = f'<progress style="width:16em" value="{self._finished}" max="{max(self._jobs, 1)}"></progress>'
         words = f"{self._finished} of {self._jobs or '?'} · {took}{self._time_left()} · {self._text}"
         return f"{html.escape(self._headline)}<br>{bar} {html.escape(words)}"

@@ -86,8 +86,8 @@ class Planned:
     def headline(self) -> str:
         """The line that names the collector, and the reason for it."""
         skipped = "; variants for a GPU are skipped" if self.name == "host_clock" and self.why != "asked for" else ""
-        here = f"; in this process, because {self.order.why_here}" if self.order.why_here else ""
-        return f"collector {self.name}: {self.why}{skipped}{here}"
+        place = f"; in this process, because {self.order.why_here}" if self.order.why_here else ""
+        return f"collector {self.name}: {self.why}{skipped}{place}"
 
 
 def plan(order: Order) -> Planned:

@@ -48,11 +48,11 @@ def place_of(error: BaseException) -> Place | None:
 
     The cause of an exception is followed if the exception was raised outside of the user's code.
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     deepest: Place | None = None
     following: BaseException | None = error
-    while following is not None and id(following) not in seen:
-        seen.add(id(following))
+    while following is not None and id(following) not in visited:
+        visited.add(id(following))
         place, raised_there = _in_traceback(following)
         deepest = place or deepest
         if raised_there:
@@ -90,14 +90,14 @@ def _in_traceback(error: BaseException) -> tuple[Place | None, bool]:
     """The deepest line of the user's own code, and whether the exception was raised in it or in a library that it called."""
     if isinstance(error, SyntaxError) and error.filename and is_own(error.filename) and Path(error.filename).is_file():
         return Place(error.filename, error.lineno or 0), True
-    place, ours = None, False
+    place, is_in_project = None, False
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
         if is_own(file):
-            place, ours = Place(file, line or 0), False
+            place, is_in_project = Place(file, line or 0), False
         else:
-            ours = ours or _is_ours(file)
-    return place, place is not None and not ours
+            is_in_project = is_in_project or _is_ours(file)
+    return place, place is not None and not is_in_project
 
 
 @cache

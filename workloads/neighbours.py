@@ -89,10 +89,10 @@ def module_named(namespace: Mapping[str, Any], module: str, level: int) -> Modul
 
 def file_named(namespace: Mapping[str, Any], module: str, level: int) -> Path | None:
     """The file of the module beside that an import in this namespace would run; None if there is none, or for a package."""
-    here = Path(str(namespace.get("__file__", "")))
-    if not here.is_absolute() or not module:
+    importing_file = Path(str(namespace.get("__file__", "")))
+    if not importing_file.is_absolute() or not module:
         return None
-    file = here.parents[max(level - 1, 0)].joinpath(*module.split(".")).with_suffix(".py")
+    file = importing_file.parents[max(level - 1, 0)].joinpath(*module.split(".")).with_suffix(".py")
     return file if file.is_file() else None
 
 

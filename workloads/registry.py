@@ -57,14 +57,14 @@ def load_all(workload_names: Sequence[str], files: Sequence[Path]) -> list[Workl
 
 def load_with_files(workload_names: Sequence[str], files: Sequence[Path]) -> list[tuple[Workload, Path | None]]:
     """The workloads of `load_all`, each with the user's file that declares it; None for a workload of the project."""
-    chosen = list(workload_names) or ([] if files else list(names()))
-    loaded: list[tuple[Workload, Path | None]] = [(load(name), None) for name in chosen]
+    selected = list(workload_names) or ([] if files else list(names()))
+    loaded: list[tuple[Workload, Path | None]] = [(load(name), None) for name in selected]
     loaded += [(workload, file) for file in files for workload in load_file(file)]
-    seen: set[str] = set()
+    used_names: set[str] = set()
     for workload, file in loaded:
-        if workload.name in seen:
+        if workload.name in used_names:
             raise WorkloadError(f"{f'{file}: ' if file else ''}{workload.name}: two workloads of this name; rename one")
-        seen.add(workload.name)
+        used_names.add(workload.name)
     return loaded
 
 
@@ -99,8 +99,8 @@ def _what_failed(error: BaseException) -> str:
 def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
     workload = getattr(module, "WORKLOAD", None)
     if type(workload).__name__ == Workload.__name__ and not isinstance(workload, Workload):
-        theirs = type(workload).__module__
-        raise WorkloadError(f"{where}: imports {theirs}; import {Workload.__module__} in its place")
+        module_name = type(workload).__module__
+        raise WorkloadError(f"{where}: imports {module_name}; import {Workload.__module__} in its place")
     declared = [workload] if isinstance(workload, Workload) else []
     benchmarks = dict.fromkeys(value for value in vars(module).values() if isinstance(value, Benchmark))
     try:

@@ -94,8 +94,8 @@ def empty_like(array: Array) -> Array:
     import torch
 
     memory = torch.empty(max(array.nbytes, 1), dtype=torch.uint8, device="cuda")
-    held = cupy.cuda.UnownedMemory(memory.data_ptr(), memory.numel(), memory)
-    return cupy.ndarray(array.shape, array.dtype, cupy.cuda.MemoryPointer(held, 0))
+    owner = cupy.cuda.UnownedMemory(memory.data_ptr(), memory.numel(), memory)
+    return cupy.ndarray(array.shape, array.dtype, cupy.cuda.MemoryPointer(owner, 0))
 
 
 def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = False) -> Callable[[], None]:
@@ -133,9 +133,9 @@ def join_ranks(communicator: Communicator) -> None:
     if distributed.is_initialized():
         return
     rank, size = communicator.rank, communicator.size
-    here = distributed.TCPStore("0.0.0.0", 0, size, is_master=True, wait_for_workers=False) if rank == 0 else None
-    host, port = communicator.broadcast((socket.gethostname(), here.port) if here else None)
-    store = here or distributed.TCPStore(host, port, size, is_master=False)
+    own_store = distributed.TCPStore("0.0.0.0", 0, size, is_master=True, wait_for_workers=False) if rank == 0 else None
+    host, port = communicator.broadcast((socket.gethostname(), own_store.port) if own_store else None)
+    store = own_store or distributed.TCPStore(host, port, size, is_master=False)
     device = torch.device("cuda", cupy.cuda.Device().id)
     distributed.init_process_group("nccl", store=store, rank=rank, world_size=size, device_id=device)
 

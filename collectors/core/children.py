@@ -220,11 +220,11 @@ class ChildProcess(Child):
     """
 
     def __init__(self, collector: str, modules: Sequence[str] = (), *, argv: Sequence[str] = ("-c",)) -> None:
-        self.connection, theirs = multiprocessing.Pipe()
-        with theirs, tempfile.TemporaryFile() as shared:
+        self.connection, child_end = multiprocessing.Pipe()
+        with child_end, tempfile.TemporaryFile() as shared:
             self.progress = np.memmap(shared, np.int64, "w+", shape=(2,)).view(np.ndarray)
             self.progress[:] = -1, 0
-            fds = (theirs.fileno(), shared.fileno())
+            fds = (child_end.fileno(), shared.fileno())
             # The child finds the same modules as this process, in any folder. It ignores SIGINT: the parent handles it.
             code = (
                 "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "

@@ -139,8 +139,8 @@ def check_label(label: str) -> None:
     try:
         label.encode()
     except UnicodeEncodeError as error:
-        shown = label.encode(errors="replace").decode()
-        raise Error(f"--label {shown}: not valid UTF-8; write the label in UTF-8") from error
+        printable = label.encode(errors="replace").decode()
+        raise Error(f"--label {printable}: not valid UTF-8; write the label in UTF-8") from error
 
 
 def open_writer(data_dir: Path, started_at: datetime, label: str, compression_level: int = 9) -> RunWriter:

@@ -246,10 +246,10 @@ class Suspect:
     @property
     def text(self) -> str:
         """The finding."""
-        new, seen = (f"{float(f'{median(each) / 1e3:.3g}'):,g} us" for each in (self.new_ns, self.seen_ns))
+        new, usual = (f"{float(f'{median(each) / 1e3:.3g}'):,g} us" for each in (self.new_ns, self.seen_ns))
         scope, cache = self.how.scope, self.how.cache
         return (
-            f"{scope} {cache}: takes {new} for inputs that it has not seen, and {seen} for those that it has: it keeps results"
+            f"{scope} {cache}: takes {new} for inputs that it has not seen, and {usual} for those that it has: it keeps results"
         )
 
 

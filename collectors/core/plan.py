@@ -55,22 +55,22 @@ class HeldWorkload(WorkloadRef):
     """Identifies a workload that this process alone has, such as one of a notebook, while `held` lasts."""
 
     def load(self) -> Workload:
-        return _held[self.name]
+        return _registered[self.name]
 
 
-_held: Final[dict[str, Workload]] = {}
+_registered: Final[dict[str, Workload]] = {}
 
 
 @contextmanager
 def held(workloads: Iterable[Workload]) -> Iterator[None]:
     """Keep workloads for the threads that measure them."""
     by_name = {workload.name: workload for workload in workloads}
-    _held.update(by_name)
+    _registered.update(by_name)
     try:
         yield
     finally:
         for name in by_name:
-            _held.pop(name, None)
+            _registered.pop(name, None)
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,7 @@ def make_plan(request: Request, limits: Limits | None = None, loaded: Sequence[t
         for workload in workloads
         for case in workload.cases
         if (case.name in cases if cases else case_set in case.sets)
-        and (cells := cells_of(workload, case, _chosen(workload, variants)))
+        and (cells := cells_of(workload, case, _selected_variants(workload, variants)))
         for gpus in _counts(workload, case, request.gpus, notes)
     )
     _check_rows(workloads, jobs)
@@ -392,9 +392,9 @@ def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload]) -> tuple[
     cases = {(workload.name, case.name): case for workload in workloads for case in workload.cases}
     turns: list[tuple[int, Job]] = []
     for workload in workloads:
-        mine = [job for job in jobs if job.workload.name == workload.name]
-        mine.sort(key=lambda job: -(cases[job.workload.name, job.case].size_rank or 0))
-        turns += enumerate(mine)
+        own_jobs = [job for job in jobs if job.workload.name == workload.name]
+        own_jobs.sort(key=lambda job: -(cases[job.workload.name, job.case].size_rank or 0))
+        turns += enumerate(own_jobs)
     return tuple(job for _, job in sorted(turns, key=lambda turn: turn[0]))
 
 
@@ -406,7 +406,7 @@ def sweep_of(axes: Sequence[str]) -> list[str]:
         raise PlanError(f"--axis {error}; write for instance --axis n=1000,2000,4000") from error
 
 
-def _chosen(workload: Workload, names: Sequence[str]) -> list[Variant]:
+def _selected_variants(workload: Workload, names: Sequence[str]) -> list[Variant]:
     return [variant for variant in workload.variants if (variant.name in names if names else not variant.draft)]
 
 

@@ -55,11 +55,11 @@ class ThreadChild(Child):
     progress: Steps
 
     def __init__(self, collector: Collector, modules: Sequence[str] = ()) -> None:
-        self.connection, theirs = multiprocessing.Pipe()
+        self.connection, child_end = multiprocessing.Pipe()
         self.progress = Steps()
         self._failure: BaseException | None = None
         self._is_dismissed = False
-        self._thread = threading.Thread(target=self._run, args=(theirs, collector, modules), name="warpladder", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(child_end, collector, modules), name="warpladder", daemon=True)
         self._thread.start()
 
     def _run(self, connection: Connection, collector: Collector, modules: Sequence[str]) -> None:

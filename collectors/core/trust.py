@@ -109,12 +109,12 @@ def _repeats_skipped(device: pd.DataFrame, values: Mapping[str, float], l2_bytes
     They find their output already right, or their input in a state of their own. It takes times of memory by size.
     """
     gain = limits.hot_gain(values)
-    both = device[device["cache"] == "cold"].merge(
+    cells = device[device["cache"] == "cold"].merge(
         device.loc[device["cache"] == "hot", [*_CELL, "gpus", "median_ns"]], on=[*_CELL, "gpus"], suffixes=("", "_hot")
     )
-    both["most"] = limits.most_from_l2(both["min_bytes"], l2_bytes, gain)
-    skipped = both["median_ns"] - limits.COLD_START_NS > both["most"] * np.maximum(both["median_ns_hot"], 1)
-    for row in both[skipped].to_dict("records"):
+    cells["most"] = limits.most_from_l2(cells["min_bytes"], l2_bytes, gain)
+    skipped = cells["median_ns"] - limits.COLD_START_NS > cells["most"] * np.maximum(cells["median_ns_hot"], 1)
+    for row in cells[skipped].to_dict("records"):
         text = (
             f"{row['median_ns_hot']:,.0f} ns in a batch, and {row['median_ns']:,.0f} ns with a cold L2, where the L2 explains "
             f"{row['most']:.3g} times: executions after the first of a batch do less work"

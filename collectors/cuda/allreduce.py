@@ -125,9 +125,9 @@ def bound_steps(
     for step in steps:
         if isinstance(step, AllReduce):
             if communicator.size > 1:
-                one = BoundAllReduce(step, [_array(value, buffers) for value in step.buffers], communicator)
-                allreduces.append(one)
-                bound.append(BoundStep(rows_taken(step), one.enqueue, True, step.beside))
+                allreduce = BoundAllReduce(step, [_array(value, buffers) for value in step.buffers], communicator)
+                allreduces.append(allreduce)
+                bound.append(BoundStep(rows_taken(step), allreduce.enqueue, True, step.beside))
         else:
             bound.append(BoundStep(rows_taken(step), bind(step, loaded[step.kernel], buffers)))
     is_overlapped = any(step.beside for step in bound)
@@ -144,9 +144,9 @@ def _array(value: str | RowsOf, buffers: Buffers) -> Array:
 def allreduce_ns(device: Any, communicator: BenchCommunicator, nbytes: int) -> list[int]:
     """Time NCCL's in-place average of one array on this rank, in ns of the device. All ranks call it."""
     array = cupy.ones(nbytes // 4, cupy.float32)
-    one = BoundAllReduce(AllReduce(("array",)), [array], communicator)
+    average = BoundAllReduce(AllReduce(("array",)), [array], communicator)
     device.stream.synchronize()
-    enqueue = partial(one.enqueue, device.stream)
+    enqueue = partial(average.enqueue, device.stream)
     for _ in range(2):  # NCCL connects the GPUs at its first call
         enqueue()
     device.stream.synchronize()

@@ -83,16 +83,18 @@ def compiled(what: Compilation) -> CompiledModule:
         facts, cubin = entry
         kernels = {name: CompiledKernel(*resources) for name, resources in facts["kernels"].items()}
         return CompiledModule(cubin, kernels, facts["constants"])
-    module = compile_anew(what)
+    module = compile_uncached(what)
     facts = {"kernels": {name: astuple(kernel) for name, kernel in module.kernels.items()}, "constants": module.constants}
     write(key, facts, module.cubin)
     return module
 
 
-def compile_anew(what: Compilation) -> CompiledModule:
+def compile_uncached(what: Compilation) -> CompiledModule:
     """Compile without the cache. Raises CompileError."""
-    found = headers.headers_for(what.source)
-    names, texts = ([text.encode() for text in texts] for texts in (found.embedded.keys(), found.embedded.values()))
+    headers_used = headers.headers_for(what.source)
+    names, texts = (
+        [text.encode() for text in texts] for texts in (headers_used.embedded.keys(), headers_used.embedded.values())
+    )
     program = _checked(nvrtc.nvrtcCreateProgram(what.source.encode(), what.where.encode(), len(names), texts, names))
     try:
         addresses = {name: f"&{name}" for name in what.constants}
@@ -100,7 +102,7 @@ def compile_anew(what: Compilation) -> CompiledModule:
             _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
         # Without --no-cache, the second compilation of a source reports no resources.
         options = [f"--gpu-architecture={what.arch}", "--std=c++17", "--ptxas-options=-v", "--no-cache"]
-        options += [*what.options, *found.options]
+        options += [*what.options, *headers_used.options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
         _checked(nvrtc.nvrtcGetProgramLog(program, log))

@@ -108,14 +108,16 @@ class CudaDevice:
         return statistics.median(self.time_queued(enqueue)[0] for _ in range(REPETITIONS))
 
     def _measure_empty_kernels(self) -> "EmptyKernels":
-        def one() -> None:
+        def launch() -> None:
             self._timing["empty"]((1,), (32,), ())
 
         def many() -> None:
             for _ in range(EMPTY_KERNELS):
-                one()
+                launch()
 
-        return EmptyKernels(self.median_ns(one), self.median_ns(many) / EMPTY_KERNELS, self._in_graph_ns(one, EMPTY_KERNELS))
+        return EmptyKernels(
+            self.median_ns(launch), self.median_ns(many) / EMPTY_KERNELS, self._in_graph_ns(launch, EMPTY_KERNELS)
+        )
 
     def measure_event_overhead(self) -> None:
         """Measure what events add. Benches do so for each case, because on an H200 it moved by up to 0.6 us between two of them."""
@@ -125,8 +127,8 @@ class CudaDevice:
         """The time in ns between two events around each kernel of known length, less its length: that of a node of a CUDA graph."""
         for blocks in (1, self.sm_count):
             for ns in _KNOWN_NS:
-                one = partial(self._timing["wait_ns"], (blocks,), (32,), (np.uint64(ns),))
-                yield self.median_ns(one) - self._in_graph_ns(one, _KNOWN_KERNELS)
+                launch = partial(self._timing["wait_ns"], (blocks,), (32,), (np.uint64(ns),))
+                yield self.median_ns(launch) - self._in_graph_ns(launch, _KNOWN_KERNELS)
 
     def _in_graph_ns(self, enqueue: Callable[[], object], times: int) -> float:
         """Median device time in ns of the enqueued work, as one of many nodes of a CUDA graph."""

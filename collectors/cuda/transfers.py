@@ -131,9 +131,9 @@ def _together(inputs: Mapping[str, Buffer], most_bytes: int) -> dict[str, Buffer
     """
     small = [name for name, buffer in inputs.items() if buffer.nbytes <= most_bytes]
     uneven = [name for name in small if inputs[name].nbytes % _ALIGNMENT_BYTES]
-    chosen = [name for name in small if name not in uneven]
-    chosen += sorted(uneven, key=lambda name: inputs[name].nbytes)[-1:]
-    return {name: BufferRows(name, 0, inputs[name].shape[0]) for name in chosen} if len(chosen) > 1 else {}
+    names = [name for name in small if name not in uneven]
+    names += sorted(uneven, key=lambda name: inputs[name].nbytes)[-1:]
+    return {name: BufferRows(name, 0, inputs[name].shape[0]) for name in names} if len(names) > 1 else {}
 
 
 def _in_order(waits: Iterable[Sequence[Awaited]], new: Mapping[str, BufferRows]) -> tuple[BufferRows, ...]:

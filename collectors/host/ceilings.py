@@ -71,9 +71,9 @@ def _target_and_source(nbytes: int) -> tuple[np.ndarray, np.ndarray]:
     Within their pages, the target begins half a page behind the source. Where it begins within a cache line behind the source, x86
     processors take up to ten times as long for a copy of 128 or 256 KiB.
     """
-    both = np.ones(2 * nbytes + 2 * _PAGE, np.uint8)
+    memory = np.ones(2 * nbytes + 2 * _PAGE, np.uint8)
     first = (nbytes // _PAGE + 1) * _PAGE + _PAGE // 2
-    return both[first : first + nbytes], both[:nbytes]
+    return memory[first : first + nbytes], memory[:nbytes]
 
 
 def _best_rate(side: int, largest: int) -> tuple[float, int]:

@@ -62,23 +62,23 @@ class _Place:
     counts: bool
 
 
-def cells_of(launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming | None, notes: Notes) -> Placed:
+def cells_of(launches: Sequence[ProfiledLaunch], workload: str, naming: Naming | None, notes: Notes) -> Placed:
     """Assign the launches of a report to cells.
 
     Args:
         launches: launches in profiling order.
         workload: name of the workload if no range gives one.
-        chosen: finds the ranges that name a variant; None for this project's ranges.
+        naming: finds the ranges that name a variant; None for this project's ranges.
         notes: receives counts of launches that are left out.
 
     Raises:
         NamingError: the naming's pattern takes too long.
     """
-    if chosen is not None:
-        by_range = _cells_by_range(launches, workload, chosen, notes)
+    if naming is not None:
+        by_range = _cells_by_range(launches, workload, naming, notes)
         return Placed(cells=by_range or _by_kernel(launches, workload))
-    ours = _of_our_ranges(launches, notes)
-    return Placed(ours=True, cells=ours) if ours else Placed(cells=_by_kernel(launches, workload))
+    own_cells = _of_our_ranges(launches, notes)
+    return Placed(ours=True, cells=own_cells) if own_cells else Placed(cells=_by_kernel(launches, workload))
 
 
 def _of_our_ranges(launches: Sequence[ProfiledLaunch], notes: Notes) -> dict[CellName, list[ProfiledLaunch]]:
@@ -122,11 +122,11 @@ def _place(texts: Sequence[str]) -> _Place | None:
 
 
 def _cells_by_range(
-    launches: Sequence[ProfiledLaunch], workload: str, chosen: Naming, notes: Notes
+    launches: Sequence[ProfiledLaunch], workload: str, naming: Naming, notes: Notes
 ) -> dict[CellName, list[ProfiledLaunch]]:
     """Assign each launch to the innermost range, of any domain, that the pattern matches."""
     texts = list(dict.fromkeys(text for launch in launches for stack in launch.ranges.values() for text in stack))
-    names = dict(zip(texts, chosen.name(texts, workload), strict=True))
+    names = dict(zip(texts, naming.name(texts, workload), strict=True))
     cells: dict[CellName, list[ProfiledLaunch]] = {}
     for launch in launches:
         matches = [names[text] for stack in launch.ranges.values() for text in reversed(stack) if names[text] is not None]
@@ -137,7 +137,7 @@ def _cells_by_range(
         notes.add(
             "warning",
             Source.VARIANT_FROM,
-            f"no NVTX range around a launch matches {chosen.expression}, so each kernel is a variant; was it profiled with "
+            f"no NVTX range around a launch matches {naming.expression}, so each kernel is a variant; was it profiled with "
             "ncu --nvtx?",
         )
     else:

@@ -128,7 +128,7 @@ def counter_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[dic
 
 
 def import_report(
-    path: Path, data_dir: Path, label: str, chosen: Naming | None, arguments: Sequence[str], notes: Notes | None = None
+    path: Path, data_dir: Path, label: str, range_naming: Naming | None, arguments: Sequence[str], notes: Notes | None = None
 ) -> str:
     """Write a report as a run.
 
@@ -136,7 +136,7 @@ def import_report(
         path: the `.ncu-rep`.
         data_dir: folder that the run's folder is written to.
         label: the user's name for the run.
-        chosen: finds the NVTX ranges that name a variant; None for this project's ranges. Without ranges, each kernel is a
+        range_naming: finds the NVTX ranges that name a variant; None for this project's ranges. Without ranges, each kernel is a
             variant.
         arguments: command line, kept with the run.
         notes: receives the diagnostics, which are also stored in the run.
@@ -151,7 +151,7 @@ def import_report(
     """
     report = read_report(path)
     notes = Notes() if notes is None else notes
-    placed = cells_of(report.launches, path.stem, chosen, notes)
+    placed = cells_of(report.launches, path.stem, range_naming, notes)
     _note_what_is_missing(report, notes)
     notes.add(
         "info",

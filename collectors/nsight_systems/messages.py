@@ -74,12 +74,12 @@ def take_over_messages(report: Report, notes: Notes) -> None:
     """Add the remarks on the report, then the distinct messages of Nsight Systems in it, without paths."""
     for remark in report.remarks:
         notes.add(remark[0], Source.REPORT, remark[1])
-    seen: set[str] = set()
+    texts: set[str] = set()
     for row in report.rows("DIAGNOSTIC_EVENT", ["severity"], ["text"]):
         text = " ".join(_FOLDERS.sub("", row["text"]).split())[:_LENGTH]
         severity = _SEVERITIES.get(row["severity"])
-        if severity and text and text not in seen and len(seen) < _MOST:
-            seen.add(text)
+        if severity and text and text not in texts and len(texts) < _MOST:
+            texts.add(text)
             notes.add(severity, Source.NSYS, text)
 
 

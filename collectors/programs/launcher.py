@@ -33,12 +33,12 @@ class Launcher:
 
     def __init__(self, check: Callable[[], None] = _nothing, show: Callable[[Waiting], None] = _untold) -> None:
         self._check, self._show = check, show
-        self._connection, theirs = multiprocessing.Pipe()
-        code = f"import sys; sys.path[:] = {sys.path!r}; from {_RUNNER} import main; main({theirs.fileno()})"
+        self._connection, runner_end = multiprocessing.Pipe()
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {_RUNNER} import main; main({runner_end.fileno()})"
         try:
-            with theirs:
+            with runner_end:
                 command = [sys.executable, "-c", code]
-                self._process = Guarded(command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=_STDERR)
+                self._process = Guarded(command, pass_fds=(runner_end.fileno(),), stdin=subprocess.DEVNULL, stdout=_STDERR)
         except OSError as error:
             raise CollectorError(
                 f"the process that runs the programs cannot be started ({error.strerror}); try again"

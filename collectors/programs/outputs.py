@@ -140,7 +140,10 @@ def difference(first: Path, other: Path, name: str) -> str:
             if not expected_part:
                 return ""
     pairs = enumerate(zip(expected_part, actual_part, strict=False))
-    at = begin + next((place for place, (ours, theirs) in pairs if ours != theirs), min(len(expected_part), len(actual_part)))
+    at = begin + next(
+        (place for place, (expected_byte, actual_byte) in pairs if expected_byte != actual_byte),
+        min(len(expected_part), len(actual_part)),
+    )
     line, expected_line, found_line = _line_at(first, other, at)
     return f"its output differs from {name} at byte {at + 1:,}, line {line:,}: {found_line}, not {expected_line}"
 
@@ -155,10 +158,10 @@ def _line_at(first: Path, other: Path, at: int) -> tuple[int, str, str]:
             line_start = file.tell() - len(part) + newline + 1 if newline >= 0 else line_start
             lines += part.count(b"\n")
             remaining -= len(part)
-    return lines, _shown(first, line_start, at), _shown(other, line_start, at)
+    return lines, _line_around(first, line_start, at), _line_around(other, line_start, at)
 
 
-def _shown(path: Path, line_start: int, at: int) -> str:
+def _line_around(path: Path, line_start: int, at: int) -> str:
     """The line around a byte; `line_start` is the line's first byte."""
     begin = max(line_start, at - _MOST_OF_A_LINE // 2)
     with path.open("rb") as file:

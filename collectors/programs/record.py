@@ -325,7 +325,7 @@ class _Measurement:
     def _rounds(self) -> None:
         """Sample in rounds. A program that fails leaves, and the others go on; the first of them is then the baseline."""
         limits = self._request.limits
-        one = replace(limits, min_rounds=1, max_rounds=1)
+        one_round = replace(limits, min_rounds=1, max_rounds=1)
         aim = f" until each median is known to ±{limits.target:.1%}, for {limits.seconds:g} s at most"
         until = "" if self._request.runs else aim
         started, rounds = time.monotonic(), 0
@@ -333,7 +333,7 @@ class _Measurement:
             self._show(f"rounds{until}", rounds, self._request.runs)
             entries = [*map(Entry, self.ok), Entry(self.ok[0], twin=1)]
             try:
-                result = run_rounds(entries, HOW, self._take, Turn(0, rounds, one), self._rng, gpus=0)
+                result = run_rounds(entries, HOW, self._take, Turn(0, rounds, one_round), self._rng, gpus=0)
             except SampleFailed as failure:
                 if not isinstance(failure.__cause__, Failed):
                     assert failure.__cause__ is not None

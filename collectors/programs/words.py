@@ -69,8 +69,8 @@ def parse(text: str, *, shell: bool = False) -> Program:
         raise Error(f"{one_line(text)}: cannot be split into words ({error}); close its quotes") from error
     character = _for_a_shell(text)
     if character:
-        shown = "a line break" if character == "\n" else f"the character {character}"
-        raise Error(f"{one_line(text)}: {shown} has a meaning to a shell only; quote it, or give --shell to run a shell")
+        description = "a line break" if character == "\n" else f"the character {character}"
+        raise Error(f"{one_line(text)}: {description} has a meaning to a shell only; quote it, or give --shell to run a shell")
     if not words or not words[0]:
         raise Error(f"{one_line(text)}: names no program; write for example './solver 2048'")
     if _ASSIGNMENT.match(words[0]) and "/" not in words[0].partition("=")[0]:

@@ -137,9 +137,9 @@ class Launcher:
                 f"--launcher {self.name}: {LAUNCHERS[self.name]} is not on PATH; {how_to_install('mpi')}, "
                 "or load your cluster's MPI"
             )
-        if collector != "host_clock" and self.name == "local" and (there := gpus_here()) < ranks:
+        if collector != "host_clock" and self.name == "local" and (gpu_count := gpus_here()) < ranks:
             raise PlanError(
-                f"--gpus {ranks}: this host has {there}; ask for as many, or name more hosts with --launcher mpirun"
+                f"--gpus {ranks}: this host has {gpu_count}; ask for as many, or name more hosts with --launcher mpirun"
             )
 
 
@@ -173,9 +173,9 @@ def processors_of(rank: int, may_use: Sequence[set[int]]) -> int:
         rank: the rank's number on its host.
         may_use: for each rank on that host, the numbers of the processors that it may use.
     """
-    mine = may_use[rank]
-    sharing = sum(bool(mine & others) for others in may_use)
-    return max(1, len(mine) // sharing)
+    own_processors = may_use[rank]
+    sharing = sum(bool(own_processors & others) for others in may_use)
+    return max(1, len(own_processors) // sharing)
 
 
 class RankedChild(Child):

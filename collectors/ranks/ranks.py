@@ -153,9 +153,9 @@ def _limit_threads(count: int) -> None:
 def _place(comm: MPI.Comm, collector: str) -> Started:
     """Select this rank's GPU and processors by its number on its host."""
     started = Started(socket.gethostname(), os.getpid())
-    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    number = here.rank
-    _limit_threads(processors_of(number, here.allgather(os.sched_getaffinity(0))))
+    host_ranks = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    number = host_ranks.rank
+    _limit_threads(processors_of(number, host_ranks.allgather(os.sched_getaffinity(0))))
     if collector == "host_clock":
         return started
     try:

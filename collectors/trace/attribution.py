@@ -75,9 +75,9 @@ class ByTime:
     def __init__(self, thread: Int64s, start: Int64s, end: Int64s, innermost: Innermost) -> None:
         self._innermost, self._threads = innermost, distinct(thread)
         parts = [(np.empty(0, np.int64),) * 3]
-        for number, one in enumerate(self._threads.tolist()):
-            mine = slice(np.searchsorted(thread, one), np.searchsorted(thread, one, side="right"))
-            opened, closed = _joined(start[mine], end[mine])
+        for number, thread_id in enumerate(self._threads.tolist()):
+            own_ranges = slice(np.searchsorted(thread, thread_id), np.searchsorted(thread, thread_id, side="right"))
+            opened, closed = _joined(start[own_ranges], end[own_ranges])
             parts.append((opened, closed, np.full(len(opened), number)))
         opened, closed, owner = (np.concatenate(column) for column in zip(*parts, strict=True))
         time, owner = np.concatenate((opened, closed)), np.concatenate((owner, owner))
@@ -91,14 +91,14 @@ class ByTime:
     def at(self, process: Int64s, time: Int64s) -> Int64s:
         """Return the range for each process and time of a launch; `NONE` if none is open, `SEVERAL` if on several threads."""
         owners = np.full(len(time), NONE)
-        for one in distinct(process).tolist():
-            first, last = np.searchsorted(self._process, one), np.searchsorted(self._process, one, side="right")
-            here = np.flatnonzero(process == one)
-            place = first + np.searchsorted(self._time[first:last], time[here], side="right") - 1
-            here, place = here[place >= first], place[place >= first]
+        for process_id in distinct(process).tolist():
+            first, last = np.searchsorted(self._process, process_id), np.searchsorted(self._process, process_id, side="right")
+            rows = np.flatnonzero(process == process_id)
+            place = first + np.searchsorted(self._time[first:last], time[rows], side="right") - 1
+            rows, place = rows[place >= first], place[place >= first]
             alone = self._count[place] == 1
-            owners[here[self._count[place] > 1]] = SEVERAL
-            owners[here[alone]] = self._innermost.at(self._threads[self._number[place[alone]]], time[here[alone]])
+            owners[rows[self._count[place] > 1]] = SEVERAL
+            owners[rows[alone]] = self._innermost.at(self._threads[self._number[place[alone]]], time[rows[alone]])
         return owners
 
 
@@ -169,10 +169,10 @@ def depths(parent: Int64s) -> Int64s:
     return depth
 
 
-def around(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
+def around(parent: Int64s, is_chosen: npt.NDArray[np.bool_]) -> Int64s:
     """Return the nearest chosen range among each range and its enclosing ranges; `NONE` if none. Steps double in length too."""
-    at = np.where(chosen, np.arange(len(parent)), parent)
-    while (climbing := np.flatnonzero((at >= 0) & ~chosen[at])).size:
+    at = np.where(is_chosen, np.arange(len(parent)), parent)
+    while (climbing := np.flatnonzero((at >= 0) & ~is_chosen[at])).size:
         at[climbing] = at[at[climbing]]
     return at
 
@@ -199,9 +199,9 @@ def device_time(thread: Int64s, start: Int64s, end: Int64s, launches: LaunchedWo
     """Return start of the first, end of the last, and union length of the device intervals launched inside each range."""
     work = _by_launch(launches)
     first, last = np.zeros(len(thread), np.int64), np.zeros(len(thread), np.int64)
-    for one in distinct(thread).tolist():
-        ranges = slice(np.searchsorted(thread, one), np.searchsorted(thread, one, side="right"))
-        begin, stop = np.searchsorted(work.thread, one), np.searchsorted(work.thread, one, side="right")
+    for thread_id in distinct(thread).tolist():
+        ranges = slice(np.searchsorted(thread, thread_id), np.searchsorted(thread, thread_id, side="right"))
+        begin, stop = np.searchsorted(work.thread, thread_id), np.searchsorted(work.thread, thread_id, side="right")
         first[ranges] = begin + np.searchsorted(work.launched[begin:stop], start[ranges])
         last[ranges] = begin + np.searchsorted(work.launched[begin:stop], end[ranges])
     items = np.maximum(last - first, 0)

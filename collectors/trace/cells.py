@@ -40,13 +40,13 @@ class Cells:
         ranges = self._ranges
         if DOMAIN not in ranges.domains:
             return
-        ours = np.flatnonzero(np.array([name == DOMAIN for name in ranges.domains])[ranges.domain])
-        above = parents(ranges.thread[ours], ranges.end[ours])
+        own_ranges = np.flatnonzero(np.array([name == DOMAIN for name in ranges.domains])[ranges.domain])
+        above = parents(ranges.thread[own_ranges], ranges.end[own_ranges])
         depth = depths(above)
         for column, level in (("workload", 0), ("case", 1), ("variant", 2), ("config", 2), ("scope", 3), ("round", 3)):
             holder = around(above, depth == level)  # the range itself, or its enclosing range of this level
             inside = np.flatnonzero(holder >= 0)
-            self._fill(column, ours[inside], ranges.text[ours[holder[inside]]])
+            self._fill(column, own_ranges[inside], ranges.text[own_ranges[holder[inside]]])
 
     def _fill(self, column: str, at: Int64s, text: Int64s) -> None:
         used, place = np.unique(text, return_inverse=True)
@@ -63,7 +63,7 @@ class Cells:
         names[:] = list(numbers)
         self._codes[column][at] = np.array(codes, np.int64)[place]
 
-    def name(self, chosen: Naming, default_workload: str) -> int:
+    def name(self, naming: Naming, default_workload: str) -> int:
         """Set the cells of the ranges that the pattern matches.
 
         Returns:
@@ -72,7 +72,7 @@ class Cells:
         Raises:
             NamingError: the pattern takes too long.
         """
-        self._cells, of_text = distinct(chosen.name(self._ranges.texts, default_workload))
+        self._cells, of_text = distinct(naming.name(self._ranges.texts, default_workload))
         if not self._cells:
             return 0
         self._cell = of_text[self._ranges.text]

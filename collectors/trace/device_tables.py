@@ -262,10 +262,10 @@ class DeviceWork:
         alone = np.flatnonzero(has_call & (inside < 0))
         by_time = np.full(len(batch), NONE, np.int32)
         by_time[alone] = self._by_time.at(self._calls.thread[launch[alone]] >> 24, self._calls.start[launch[alone]])
-        own, other, unclear = (np.flatnonzero(chosen) for chosen in (inside >= 0, by_time >= 0, by_time == SEVERAL))
+        own, other, unclear = (np.flatnonzero(mask) for mask in (inside >= 0, by_time >= 0, by_time == SEVERAL))
         threads = self._calls.thread[launch[own]], self._threads[by_time[other]], self._calls.thread[launch[unclear]]
-        for parts, thread, chosen in zip(self._launched_work, threads, (own, other, unclear), strict=True):
-            self._keep(parts, batch, thread, launch[chosen], chosen)
+        for parts, thread, places in zip(self._launched_work, threads, (own, other, unclear), strict=True):
+            self._keep(parts, batch, thread, launch[places], places)
         self._notes.count("info", Source.ATTRIBUTION, BY_TIME, len(other))
         self._notes.count("warning", Source.ATTRIBUTION, UNCLEAR, len(unclear))
         launched = np.ones(len(batch), bool) if launched is None else launched
@@ -285,9 +285,9 @@ class DeviceWork:
             "time_range_id": _or_null(by_time),
         }
 
-    def _keep(self, parts: list[LaunchedWork], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, chosen: Int64s) -> None:
+    def _keep(self, parts: list[LaunchedWork], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, places: Int64s) -> None:
         if len(launch):
-            start, end = _numbers(batch, "start")[chosen], _numbers(batch, "end")[chosen]
+            start, end = _numbers(batch, "start")[places], _numbers(batch, "end")[places]
             parts.append(LaunchedWork(thread, self._calls.start[launch], start, end))
 
     def _launch_times(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:

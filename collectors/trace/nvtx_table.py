@@ -132,5 +132,5 @@ def _with_by_time(ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork) -> d
         return {name: pa.nulls(len(ranges), pa.int64()) for name in names}
     of = ranges.thread, ranges.start, ranges.end
     without = attribution.device_time(*of, by_time).items == 0
-    both = attribution.device_time(*of, LaunchedWork(*map(np.concatenate, zip(own, by_time, strict=True))))
-    return {name: pa.array(column, mask=without) for name, column in zip(names, both[1:], strict=True)}
+    times = attribution.device_time(*of, LaunchedWork(*map(np.concatenate, zip(own, by_time, strict=True))))
+    return {name: pa.array(column, mask=without) for name, column in zip(names, times[1:], strict=True)}

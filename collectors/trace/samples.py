@@ -94,9 +94,9 @@ def _lost_rows(lost: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _agreement_rows(both: pd.DataFrame) -> list[dict[str, Any]]:
+def _agreement_rows(timed: pd.DataFrame) -> list[dict[str, Any]]:
     """Make one diagnostic for the run: the difference between CUDA events and the trace for the same executions."""
-    cold = both[both["cache"] == "cold"]
+    cold = timed[timed["cache"] == "cold"]
     if cold.empty:
         return []
     cells = cold.groupby(_CELL)[["duration_ns", "duration_ns_traced"]].median()

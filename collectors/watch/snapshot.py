@@ -80,15 +80,15 @@ def take(files: Sequence[Path], workloads: Sequence[Workload]) -> Snapshot:
     kernels = {variant.source_text for variant in variants.values() if isinstance(variant, CudaVariant)}
     folders = {each.parent for each in files}
     reached = {key: _take(Reach(str(files[0]), folders), variant) for key, variant in variants.items()}
-    held = _nodes(reached.values())
+    nodes = _nodes(reached.values())
     others = [_take(Reach(str(files[0]), folders), workload) for workload in workloads]
     beside = {file for file in neighbours.loaded() if folders & set(file.parents)}
-    read = sorted({*python_files(files), *beside, *(Path(file.name) for file in {*held.values(), *_nodes(others).values()})})
-    others.append(_take_acting(Reach(str(files[0]), folders), read, held))
+    read = sorted({*python_files(files), *beside, *(Path(file.name) for file in {*nodes.values(), *_nodes(others).values()})})
+    others.append(_take_acting(Reach(str(files[0]), folders), read, nodes))
     return Snapshot(
         files_now([*read, *sorted(kernel_files(workloads))]),
         {key: digest(*_declared(variant), *_code(reached[key], kernels)) for key, variant in variants.items()},
-        {**_rest(read, files[0].parent, held, others, kernels), **_problems(workloads)},
+        {**_rest(read, files[0].parent, nodes, others, kernels), **_problems(workloads)},
         {workload.name: (workload.baseline, workload.host_baseline) for workload in workloads},
     )
 
@@ -126,12 +126,12 @@ def _nodes(reaches: Iterable[Reach]) -> dict[ast.AST, ParsedFile]:
     return {node: file for reach in reaches for node, file in reach.nodes.items()}
 
 
-def _take_acting(reach: Reach, files: Sequence[Path], held: Collection[ast.AST]) -> Reach:
+def _take_acting(reach: Reach, files: Sequence[Path], variant_nodes: Collection[ast.AST]) -> Reach:
     """Take the statements that do more than define something, and what they use, but for those that variants hold or declare."""
     for file in filter(None, map(parsed, map(str, files))):
         namespace = _namespace(file)
         for each in file.statements:
-            if _sets(each) or not (each in held or isinstance(each, _DEFINING) or _declares(file, each, namespace)):
+            if _sets(each) or not (each in variant_nodes or isinstance(each, _DEFINING) or _declares(file, each, namespace)):
                 reach.take_statement(file, each, namespace)
     return reach
 
@@ -139,7 +139,7 @@ def _take_acting(reach: Reach, files: Sequence[Path], held: Collection[ast.AST])
 def _rest(
     files: Sequence[Path],
     folder: Path,
-    held: Mapping[ast.AST, ParsedFile],
+    variant_nodes: Mapping[ast.AST, ParsedFile],
     others: Sequence[Reach],
     kernels: Collection[str],
 ) -> dict[str, str]:
@@ -147,12 +147,12 @@ def _rest(
 
     Args:
         folder: names of files are relative to it.
-        held: the nodes that variants reach.
+        variant_nodes: the nodes that variants reach.
         others: what the workloads and other statements reach.
         kernels: as for `of_python`.
     """
     shared = {each for node, file in _nodes(others).items() for each in file.within(node)}
-    alone = {node for node, file in held.items() if shared.isdisjoint(file.within(node))}
+    alone = {node for node, file in variant_nodes.items() if shared.isdisjoint(file.within(node))}
     rest = {}
     for path in files:
         file = parsed(str(path))

@@ -142,9 +142,9 @@ def _run_folders(folder: Path) -> list[Path]:
     with os.scandir(folder) as entries:
         names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and _may_be_run(entry)}
     known_folders = _listed.get(folder, {})
-    for gone in known_folders.keys() - names:
-        _cached_runs.pop(known_folders[gone], None)
-        _opened_before.pop(known_folders[gone], None)
+    for removed in known_folders.keys() - names:
+        _cached_runs.pop(known_folders[removed], None)
+        _opened_before.pop(known_folders[removed], None)
     # The same paths as before: with thousands of runs, to make them takes longer than to look at the folders.
     _listed[folder] = {name: known_folders.get(name) or folder / name for name in sorted(names)}
     return list(_listed[folder].values())

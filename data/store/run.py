@@ -82,8 +82,8 @@ class Run:
             StoreError: the file is damaged, or its columns are not those of the schema.
         """
         table = schema.TABLES[name]
-        chosen = list(columns) if columns is not None else [column.name for column in table.columns]
-        return as_frame(table, self._arrow(name, chosen, categories))
+        column_names = list(columns) if columns is not None else [column.name for column in table.columns]
+        return as_frame(table, self._arrow(name, column_names, categories))
 
     def arrow(self, name: str, columns: Sequence[str], of: Mapping[str, str] | None = None) -> pa.Table:
         """Columns of a table, without the copies that a data frame makes. The chunks of a text column share one dictionary.
@@ -128,8 +128,8 @@ class Run:
             return table.arrow.empty_table().select(columns)
         with opened(self._file(name), table) as parquet:
             check_columns(self._file(name), table, parquet.schema_arrow)
-            there = set(parquet.schema_arrow.names)
-            stored = [name for name in columns if name in there]
+            stored_names = set(parquet.schema_arrow.names)
+            stored = [name for name in columns if name in stored_names]
             # To start threads takes longer than to read a short table.
             rows = parquet.read(columns=stored, use_threads=parquet.metadata.num_rows > _SHORT).unify_dictionaries()
             if not categories:

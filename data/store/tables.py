@@ -99,11 +99,13 @@ def opened(file: Path, categories: Table | None = None) -> Iterator[pq.ParquetFi
             raise StoreError(f"{file}: {problem}; {cure(file)}")
         source = _source(file)
         metadata = pq.read_metadata(source)
-        there = set(metadata.schema.to_arrow_schema().names) if categories else ()
+        stored_names = set(metadata.schema.to_arrow_schema().names) if categories else ()
         table = schema.TABLES.get(file.stem)
         if table and (too_much := excess(table, metadata)):
             raise TooLarge(str(file), too_much)
-        texts = [c.name for c in categories.columns if pa.types.is_string(c.type) and c.name in there] if categories else []
+        texts = (
+            [c.name for c in categories.columns if pa.types.is_string(c.type) and c.name in stored_names] if categories else []
+        )
         parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
     except StoreError:
         raise

@@ -28,7 +28,7 @@ class ExitCode(IntEnum):
 
 
 #: Commands, options and values that are gone -> what took their place.
-GONE: Final = {
+REPLACED: Final = {
     "answer": "warpladder summary",
     "record --cases": "--set",
     "record --workload": "the file itself: warpladder record FILE.py",
@@ -40,7 +40,7 @@ GONE: Final = {
 
 def replaced(name: str) -> str:
     """The line that names what took the place of something that is gone; empty for any other name."""
-    return f"{name}: is gone; write {GONE[name]}" if name in GONE else ""
+    return f"{name}: is gone; write {REPLACED[name]}" if name in REPLACED else ""
 
 
 class Commands(click.Group):

@@ -74,16 +74,16 @@ def command(
     from warpladder.dashboard.ui import paper
     from warpladder.data.naming import Naming
 
-    if gone := next(filter(None, (replaced(f"--format {name}") for name in split(image_formats))), ""):
-        raise Error(gone)
-    chosen = export.parse_formats(",".join(image_formats)) if image_formats else formats.CHARTS
+    if message := next(filter(None, (replaced(f"--format {name}") for name in split(image_formats))), ""):
+        raise Error(message)
+    formats_to_write = export.parse_formats(",".join(image_formats)) if image_formats else formats.CHARTS
     about = export.parse_topics(",".join(topics)) if topics else export.TOPICS
     size = paper.parse(width, font_size, heading=not no_title)
     data = load(run, data_dirs)
     if variant_from:
         data = pick(data, Naming.parse(variant_from))
     data = select(data, split(workloads), split(variants))
-    problem = export.write(data, out, chosen, lambda line: print(line, file=sys.stderr), about, size)
+    problem = export.write(data, out, formats_to_write, lambda line: print(line, file=sys.stderr), about, size)
     if problem:
         print(f"No images: {problem}", file=sys.stderr)
         if image_formats:

@@ -81,15 +81,15 @@ class Process:
     """
 
     def __init__(self, task: Task) -> None:
-        self._connection, theirs = multiprocessing.Pipe()
-        with theirs:
+        self._connection, child_end = multiprocessing.Pipe()
+        with child_end:
             # Until it installs handlers, SIGINT ends it without a traceback.
             code = (
                 "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
-                f"sys.path[:] = {sys.path!r}; from {watched.__name__} import load_and_record; load_and_record({theirs.fileno()})"
+                f"sys.path[:] = {sys.path!r}; from {watched.__name__} import load_and_record; load_and_record({child_end.fileno()})"
             )
             command = [sys.executable, "-c", code]
-            self._process = Guarded(command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=_STDERR)
+            self._process = Guarded(command, pass_fds=(child_end.fileno(),), stdin=subprocess.DEVNULL, stdout=_STDERR)
         with suppress(ConnectionError):
             self._connection.send(task)
 
@@ -282,8 +282,8 @@ class _Watch:
             ending.report(path, sizes=True)
         else:
             variants = loaded.change.variants if loaded.recorded is not None else list(loaded.snapshot.variants)
-            asked = [Asked(*key, str(earlier[key].resolve()) if key in earlier else "") for key in variants]
-            ending.print_of(path, lambda data: verdicts(data, asked, Recordings([path.parent], data.info)))
+            variants_shown = [Asked(*key, str(earlier[key].resolve()) if key in earlier else "") for key in variants]
+            ending.print_of(path, lambda data: verdicts(data, variants_shown, Recordings([path.parent], data.info)))
         print_id(path.name)
         self._task = replace(self._task, last=loaded.snapshot, ceilings_of=self._task.ceilings_of or path)
         return False

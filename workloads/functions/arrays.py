@@ -307,8 +307,10 @@ def returned_array(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
     if library == "torch" and value.device.type not in ("cpu", "cuda"):
         raise WrongOutput(f"output {name} is on the device {value.device.type}; return it where the variant runs")
     if is_on_gpu(value, library) != on_gpu:
-        here, there = ("the host", "the GPU") if on_gpu else ("the GPU", "the host")
-        raise WrongOutput(f"output {name} is on {here}, and the variant runs on {there}; return an array that is there")
+        actual_place, right_place = ("the host", "the GPU") if on_gpu else ("the GPU", "the host")
+        raise WrongOutput(
+            f"output {name} is on {actual_place}, and the variant runs on {right_place}; return an array that is there"
+        )
     if library == "torch" and str(value.layout) != "torch.strided":
         raise WrongOutput(f"output {name} is a sparse tensor; return a dense one")
     return _on_device(value, library, dtype) if on_gpu else on_host(value)

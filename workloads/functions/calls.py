@@ -369,14 +369,14 @@ def _with_gradients(
     of_inputs = {gradient_of(name): None for name in differentiated}
     returns = {name: form for name, form in outputs.items() if name not in of_inputs}
     real = {name: form for name, form in returns.items() if form.is_real}
-    both, parts = forward_and_backward(run, leaves, upstream_of(real, leaves[0]))
+    both_passes, parts = forward_and_backward(run, leaves, upstream_of(real, leaves[0]))
 
     def take(returned: Any) -> Buffers:
         values, computed = returned
         named_arrays = named_outputs(values, returns) | dict(zip(of_inputs, computed, strict=True))
         return {name: arrays.returned_array(name, value, outputs[name], on_gpu) for name, value in named_arrays.items()}
 
-    return Call(both, take, parts, captures=False)
+    return Call(both_passes, take, parts, captures=False)
 
 
 def _partial(function: Callable[..., Any], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Callable[[], Any]:

@@ -70,9 +70,9 @@ def c_function(
     """
     folder = beside or Path.cwd()
     file = _file_of(str(library), folder)
-    shown = folder / source if source else None
-    if shown is not None and not shown.is_file():
-        raise WorkloadError(f"{shown}: no such file; give the path of the source of {symbol}, or leave it out")
+    source_file = folder / source if source else None
+    if source_file is not None and not source_file.is_file():
+        raise WorkloadError(f"{source_file}: no such file; give the path of the source of {symbol}, or leave it out")
     if returns not in ("int", "void"):
         raise WorkloadError(f"{symbol}: returns={returns!r}: choose one of int, void")
     names = [each for each in args if isinstance(each, str)]
@@ -86,7 +86,7 @@ def c_function(
     if unknown := [name for name in types or {} if name not in names]:
         raise WorkloadError(f"{symbol}: types names {unknown[0]!r}, and args has {', '.join(names) or 'no names'}")
     return CFunction(file, symbol, tuple(args), {name: _type_of(symbol, name, declared) for name, declared in (types or {}).items()},
-                     returns == "int", shown)  # fmt: skip
+                     returns == "int", source_file)  # fmt: skip
 
 
 class CFunction:

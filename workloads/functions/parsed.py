@@ -95,18 +95,18 @@ class ParsedFile:
 
     def at(self, line: int) -> ast.stmt | None:
         """The innermost of the statements that holds a line."""
-        there = [each for each in self.statements if self.span(each)[0] <= line <= (each.end_lineno or each.lineno)]
-        return there[-1] if there else None
+        enclosing = [each for each in self.statements if self.span(each)[0] <= line <= (each.end_lineno or each.lineno)]
+        return enclosing[-1] if enclosing else None
 
     def definition(self, code: CodeType) -> ast.AST | None:
         """The function or the lambda expression that was compiled to a code object; None if the file has it no more."""
         if code.co_name == "<lambda>":
             return self._lambda(code)
         definitions = [each for each in ast.walk(self.tree) if isinstance(each, _FUNCTIONS) and each.name == code.co_name]
-        there = [
+        at_line = [
             each for each in definitions if self.span(each)[0] == code.co_firstlineno or each.lineno == code.co_firstlineno
         ]
-        return there[0] if there else definitions[0] if len(definitions) == 1 else None
+        return at_line[0] if at_line else definitions[0] if len(definitions) == 1 else None
 
     def around(self, node: ast.AST) -> ast.AST:
         """The class at the top level that holds a method; the node itself for anything else."""
@@ -124,7 +124,7 @@ class ParsedFile:
         return getattr(self.definition(code), "lineno", code.co_firstlineno)
 
     def _lambda(self, code: CodeType) -> ast.AST | None:
-        there = [
+        candidates = [
             each
             for each in ast.walk(self.tree)
             if isinstance(each, ast.Lambda) and each.lineno <= code.co_firstlineno <= (each.end_lineno or each.lineno)
@@ -136,8 +136,8 @@ class ParsedFile:
             inside = sum((each.lineno, each.col_offset) <= place < last for place in places)
             return -inside, _size(each), each.col_offset
 
-        chosen = min(there, key=rank, default=None)
-        return chosen and next((each for each in _top_level(self.tree.body) if _is_assignment_of(each, chosen)), chosen)
+        best = min(candidates, key=rank, default=None)
+        return best and next((each for each in _top_level(self.tree.body) if _is_assignment_of(each, best)), best)
 
 
 @dataclass

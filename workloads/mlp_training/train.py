@@ -56,8 +56,8 @@ def train(step: Step, batch: int = BATCH, epochs: int = EPOCHS, seed: int = SEED
     steps = -(-len(labels) // batch)
     for _ in range(epochs):
         order = np.resize(rng.permutation(len(labels)), steps * batch)
-        for chosen in np.split(order, steps):
-            weights = step({"x": training.images[chosen], "y": labels[chosen], **weights})
+        for rows in np.split(order, steps):
+            weights = step({"x": training.images[rows], "y": labels[rows], **weights})
         yield precision(weights, dev)
 
 
@@ -130,8 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--batch", type=_positive, default=BATCH, help=f"samples a step; {BATCH} by default")
     parser.add_argument("--rate", type=float, default=RATE, help=f"learning rate; {RATE} by default")
-    chosen = parser.parse_args(arguments)
-    variant = WORKLOAD.variant(chosen.variant)
+    options = parser.parse_args(arguments)
+    variant = WORKLOAD.variant(options.variant)
     for module in ("cupy",) if isinstance(variant, CudaVariant) else getattr(variant, "requires", ()):
         if find_spec(module) is None:
             print(
@@ -139,13 +139,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
             )
             return 2
-    case = training_case(chosen.batch, chosen.rate)
+    case = training_case(options.batch, options.rate)
     if reason := variant.skip(case, variant.configs[0]):
         print(f"{variant.name}: {reason}; take a smaller --batch", file=sys.stderr)
         return 2
     training, dev = training_and_dev()
     print(f"{variant.name} on {len(training.labels)} digits, precision on {len(dev.labels)} others")
-    for epoch, reached in enumerate(train(make_step(variant, case), chosen.batch, chosen.epochs), start=1):
+    for epoch, reached in enumerate(train(make_step(variant, case), options.batch, options.epochs), start=1):
         print(f"epoch {epoch:3}  {reached:.4f}")
     return 0
 

@@ -24,8 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def again(monkeypatch: pytest.MonkeyPatch) -> tuple[compiler.CompiledModule, int]:
     """The module as another process takes it, and how often that compiled."""
     calls: list[object] = []
-    compile_anew = compiler.compile_anew
-    monkeypatch.setattr(compiler, "compile_anew", lambda what: calls.append(what) or compile_anew(what))
+    compile_uncached = compiler.compile_uncached
+    monkeypatch.setattr(compiler, "compile_uncached", lambda what: calls.append(what) or compile_uncached(what))
     compiler.compiled.cache_clear()
     return compiler.compiled(WHAT), len(calls)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from warpladder.collectors.cuda import headers
-from warpladder.collectors.cuda.compiler import CompileError, compilation_of, compile_anew
+from warpladder.collectors.cuda.compiler import CompileError, compilation_of, compile_uncached
 from warpladder.data import source_text
 from warpladder.workloads.api import CudaVariant, WorkloadError
 
@@ -21,7 +21,7 @@ def variant_of(source: Path | str, *options: str) -> CudaVariant:
 
 def compiled(source: Path | str, *options: str) -> int:
     """Registers of the kernel `f`."""
-    return compile_anew(compilation_of(variant_of(source, *options), ("f",), "sm_90")).kernels["f"].registers
+    return compile_uncached(compilation_of(variant_of(source, *options), ("f",), "sm_90")).kernels["f"].registers
 
 
 def refused(source: Path | str, *options: str) -> str:

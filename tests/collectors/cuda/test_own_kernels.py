@@ -7,7 +7,7 @@ import pytest
 
 import collectors
 from tests.emulator.emulator import needs_compiler, run
-from warpladder.collectors.cuda.compiler import compilation_of, compile_anew, compile_variant
+from warpladder.collectors.cuda.compiler import compilation_of, compile_uncached, compile_variant
 from warpladder.installation import ROOT
 from warpladder.workloads.api import CudaVariant, Launch, read_source
 
@@ -101,4 +101,4 @@ __global__ void product(float* out, int steps) {
 }""".replace("LEAVES", str(int(leaves)))
     whole = read_source(ROOT / "workloads" / "hopper.cuh") + source
     variant = CudaVariant("product", "", "rung", source=whole, only_architecture="sm_90a")
-    assert compile_anew(compilation_of(variant, ["product"], "sm_90")).kernels["product"].serialized == leaves
+    assert compile_uncached(compilation_of(variant, ["product"], "sm_90")).kernels["product"].serialized == leaves
