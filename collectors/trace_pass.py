@@ -24,7 +24,7 @@ TRACERS: Final = ("nsight_systems", "cupti")
 TIMED_BY: Final = "cuda_events"
 _ROUNDS: Final = 3
 _TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")
-#: What a tracer finds about its own trace. Findings about cells and samples are those of the pass whose times count.
+#: Sources of a tracer's findings about its own trace. Findings about cells and samples come from the pass whose times count.
 _OF_TRACE: Final = frozenset(
     {
         *(Source.AGREEMENT, Source.ATTRIBUTION, Source.DROPPED, Source.GRAPHS, Source.LAUNCHES, Source.NSYS, Source.NVTX),

@@ -59,8 +59,8 @@ def read(report: str, folder: Path = PUBLISHED) -> pd.DataFrame:
 
     Returns:
         Columns `COLUMNS`, all text but `value` (float64 in `unit`; NaN where the report gives a reason in `note` instead).
-        `our_variant`, `config` and `case` are ours where we have what the report measured, and `our_variant` is empty
-        where we have not. `scope` is ours too: what the report's clock covered.
+        `our_variant`, `config` and `case` name the cell of this project that corresponds to the figure; `our_variant` is empty
+        if there is none. `scope` is a scope of this project too: the one that covers the same time as the student report's clock.
 
     Raises:
         FiguresError: no such report, or a column, value or unit that does not fit.

@@ -49,7 +49,7 @@ def state_of(folder: Path) -> Hashable:
 
 
 def file_state(file: Path | os.DirEntry[str]) -> tuple[int, ...]:
-    """Size, time of change, inode and rights of a file; those of the link itself if it is broken.
+    """Size, time of change, inode and rights of a file; of the link itself if it is broken.
 
     Raises:
         OSError: it is not there.

@@ -97,7 +97,7 @@ class Curve:
     def time_ns(self, nbytes: npt.ArrayLike) -> _Floats:
         """The least time in ns for so many bytes.
 
-        Below the smallest size it is on the line from that of no bytes, and beyond the largest one `ns_per_byte` is added for each.
+        Below the smallest size it is on the line from the time of no bytes. Beyond the largest size, `ns_per_byte` is added for each byte.
         Between two sizes it is on the line through them, or on the continued line of the sizes before or after where that is lower: where
         the bytes begin to exceed a cache, the curve bends below the line.
         """
@@ -235,7 +235,7 @@ def _memory(ceilings: Mapping[str, float], mixes: Mapping[str, float]) -> Memory
 
 
 def _share(read: _Floats, written: _Floats) -> _Floats:
-    """The share of the bytes that is read; a half where there are none."""
+    """The share of the bytes that is read; a half if there are no bytes."""
     total = read + written
     return np.divide(read, total, out=np.where(np.isnan(total), np.nan, 0.5), where=total > 0)
 

@@ -30,14 +30,14 @@ class MissingInclude(Exception):
 
 
 def read(file: Path, *, lenient: bool = False, folders: Sequence[Path] = ()) -> str:
-    """The text of a source. `#line` keeps the places that a compiler names those of the files.
+    """The text of a source. With `#line`, the places in a compiler's messages are places in the files.
 
     A file with `#pragma once` counts once. A file that includes itself through others is left out there: its guard would do so.
 
     Args:
         file: a `.cu` or `.cuh` file.
         lenient: a file that is not there counts as empty, and bytes that are not UTF-8 are replaced.
-        folders: where an included file is looked for besides the folder of the file that includes it.
+        folders: further folders to search for an included file, after the folder of the file that includes it.
 
     Raises:
         MissingInclude: an included file is not there.

@@ -57,9 +57,9 @@ def record(
     processes: int | None = None,
     no_limit: bool = False,
 ) -> "Run":
-    """Verify and measure every variant, write the run, and open it. The defaults are those of `warpladder record`.
+    """Verify and measure every variant, write the run, and open it. The defaults are the same as for `warpladder record`.
 
-    What is declared at the top level of a file is measured in a process of its own, which loads the file. So a script may call this at
+    Benchmarks declared at the top level of a file are measured in a separate process, which loads the file. So a script may call this at
     its top level: the call ends the loading of the file there. What is declared in a notebook, at a prompt or within a function is
     measured in a thread of this process, which a variant that crashes ends.
 
@@ -70,10 +70,10 @@ def record(
         variants: names of the variants to take; all but drafts when empty.
         collector: `auto`, `cupti`, `cuda_events` or `host_clock`.
         label: your name for the run.
-        data_dir: folder for the run; None for that of this machine's runs.
+        data_dir: folder for the run; None for the folder of this machine's runs.
         seed: of the inputs and of the order of the rounds.
         max_rounds: most rounds of a scope; None for the limit of the case set.
-        seconds: time limit for the rounds of a scope; None for that of the case set.
+        seconds: time limit for the rounds of a scope; None for the limit of the case set.
         processes: most processes that take the rounds, one after another; None for 3 in a file and 1 in a notebook.
         no_limit: whether every case of `quick` is measured, however long it takes.
 

@@ -12,7 +12,7 @@ class Benchmark(benchmark.Benchmark):
     __doc__ = benchmark.Benchmark.__doc__
 
     def record(self, **options: Any) -> "Run":
-        """Verify and measure every variant, and open the run. Options and exceptions are those of `warpladder.record`."""
+        """Verify and measure every variant, and open the run. Options and exceptions are the same as for `warpladder.record`."""
         from warpladder.api import record
 
         return record(self, **options)

@@ -82,7 +82,7 @@ def compare_functions(
 ) -> Comparison:
     """Verify functions against the first one, and time all of them in the same rounds. It needs no `if __name__ == "__main__"`.
 
-    Outputs are what the functions return; those of a function that returns None are the arguments that it changes.
+    Outputs are the returned values. The outputs of a function that returns None are the arguments that it changes.
 
     Args:
         functions: two or more. The first is the reference and the baseline.
@@ -92,7 +92,7 @@ def compare_functions(
             if it has such a parameter. Without `args` the functions are called without arguments: outputs are compared once.
         names: of the functions; by default their own.
         tolerance: largest relative L2 error against the first, as for `Benchmark`.
-        device: `gpu` or `cpu`; by default that of the arguments or outputs.
+        device: `gpu` or `cpu`; by default the device of the arguments or outputs.
         options: as for `warpladder.record`.
 
     Raises:
@@ -126,7 +126,7 @@ class _Compared:
     """Functions as a benchmark declares them.
 
     Attributes:
-        calls: the functions; one that a benchmark would call in another way is called by a function of ours.
+        calls: the functions; a function that a benchmark would call in another way is wrapped.
         writes: which of them change their arguments.
         inputs, reference: the functions of these names.
         types: name of each output -> its type.
@@ -147,7 +147,7 @@ class _Compared:
 
 
 def _names(functions: Sequence[Callable[..., Any]], names: Sequence[str]) -> list[str]:
-    """The names that are given, or those of the functions; `function 2` for one without a name of its own."""
+    """The names of the argument `names`, or the names of the functions; `function 2` for a function without a name."""
     if names and len(names) != len(functions):
         raise WorkloadError(
             f"compare_functions: names has {len(names)} names for {len(functions)} functions; give one for each"
@@ -304,7 +304,7 @@ def _call(function: Callable[..., Any], keywords: Sequence[str], changed: Sequen
 
 
 def _standing_for(function: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of ours whose source is that of the user's. Its parameters are its own."""
+    """A wrapper with the source of the user's function and its own parameters."""
     own = inspect.signature(call)
     functools.update_wrapper(call, function)
     call.__signature__ = own  # type: ignore[attr-defined]

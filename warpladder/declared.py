@@ -1,4 +1,4 @@
-"""Records what Python code declares: finds the file that a process can load it from, or measures in this process where there is none."""
+"""Records benchmarks that Python code declares: finds the file from which a process can load them, or measures in this process if there is no file."""
 
 import io
 import random

@@ -127,11 +127,11 @@ class Variant(ABC):
         precision: arithmetic of the products.
         configs: the tunables to try, each a mapping such as `{"block": 16}`.
         skip: gives the reason why a case cannot run with a config, or None if it can.
-        reference: computes its right outputs, if they differ from the workload's, as those of the copy that serves as a
+        reference: computes its right outputs, if they differ from the workload's, as for the copy that serves as a
             ceiling.
         place: its rung, for a variant whose name has no number.
         of_case: gives the arithmetic at a case. A variant whose cases differ in it has the precision `mixed`.
-        declared_at: file and line of the statement that declares it, where that is a statement of its own.
+        declared_at: file and line of the statement that declares it, if it has its own statement.
         draft: it is measured only where it is named. A rung of the project is a draft until a shipped run has it: it is compiled and
             emulated, but nobody has measured it.
     """
@@ -193,7 +193,7 @@ class CudaVariant(Variant):
         source: the `.cu` file, or the code itself. In a file, `#include "name.cuh"` is replaced by the text of that file; the path
             is relative to the source, or to a folder of the options. Headers of CUDA and of C++ are found where they are installed.
         launches: the kernels of one operation, in order. If ranks share the operation, its `AllReduce`s stand among them.
-        scratch: device memory besides inputs and outputs, by name. It holds NaN before the first operation, or 0 if `zeroed`.
+        scratch: further device memory, by name. It holds NaN before the first operation, or 0 if `zeroed`.
         constants: `__constant__` symbol -> input that it holds. It is filled before the operation: outside the timed window of
             the scopes `device` and `operation`, inside that of `end_to_end`.
         min_compute_capability: least compute capability that it runs on, major and minor.
@@ -229,7 +229,7 @@ class CudaVariant(Variant):
 
 @dataclass(frozen=True)
 class Repacked:
-    """A call whose library wants an input in a layout of its own, such as a filter reversed.
+    """A call whose library needs an input in another layout, such as a reversed filter.
 
     Attributes:
         run: enqueues one operation, which writes the outputs.
@@ -293,7 +293,7 @@ class HostVariant(Variant):
     Attributes:
         run: called with the case, the inputs and the outputs (NumPy arrays). It writes the outputs, or returns them by name.
         requires: modules that must be importable.
-        communicates: `run` also takes a `Communicator`, `ALONE` by default. It is given that of the ranks that share the case.
+        communicates: `run` also takes a `Communicator`, `ALONE` by default. It receives the communicator of the ranks that share the case.
         writes_inputs: `run` changes its inputs. It gets its own copies, which are made before each execution, outside the timed
             window. For other variants inputs are read-only, and a variant that writes to one is wrong.
     """

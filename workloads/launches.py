@@ -28,7 +28,7 @@ class AllReduce:
         buffers: names of inputs, outputs or scratch, or rows of them. They have the same shapes on every rank.
         by: `nccl`: between the GPUs. `mpi`: through page-locked host memory; the buffers are copied to the host, averaged by
             MPI_Allreduce and copied back.
-        beside: it runs in a stream of its own, beside later launches that do not take its buffers. Launches that take them wait
+        beside: it runs in its own stream, beside later launches that do not use its buffers. Launches that use them wait
             for it, and so does the end of the operation.
     """
 

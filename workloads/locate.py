@@ -80,7 +80,7 @@ def is_own(file: str) -> bool:
 
 
 def is_cell(file: str) -> bool:
-    """Whether the name is that of a notebook's cell, or of what was typed at Python's prompt."""
+    """Whether the name belongs to a notebook's cell, or to code that was typed at Python's prompt."""
     if file == "<stdin>" or file.startswith(("<ipython-input-", "<python-input-")):
         return True
     return Path(file).parent.name.startswith("ipykernel_") and not Path(file).exists()

@@ -1,7 +1,7 @@
 """Host variants written as plain loops, which Numba compiles at the first call.
 
 Numba is imported at the first call, so that importing a workload takes no longer than importing NumPy. The source text of the
-variant is that of the loops.
+variant is the source of the loops.
 """
 
 from collections.abc import Callable

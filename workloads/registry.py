@@ -51,7 +51,7 @@ def load_file(path: Path) -> tuple[Workload, ...]:
 
 
 def load_all(workload_names: Sequence[str], files: Sequence[Path]) -> list[Workload]:
-    """The named workloads, or all that ship when neither names nor files are given, then those of the files."""
+    """The named workloads, or all that ship when neither names nor files are given, then the workloads of the files."""
     return [workload for workload, _ in load_with_files(workload_names, files)]
 
 
@@ -84,7 +84,7 @@ def _located_message(path: Path, error: BaseException) -> str:
 
 
 def _what_failed(error: BaseException) -> str:
-    """What an exception of a user's file says, and what to do, in one line. An error of ours says both itself."""
+    """The message of an exception of a user's file, and what to do, in one line. An error of this project has both in its message."""
     message = neighbours.as_written(locate.text_of(error))
     if type(error).__module__.partition(".")[0] == WorkloadError.__module__.partition(".")[0]:
         return message

@@ -28,11 +28,11 @@ _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
 def read_source(file: Path, options: Sequence[str] = ()) -> str:
     """The text of a CUDA source, each `#include "name"` in it replaced by the text of that file.
 
-    This one text is compiled, recorded and hashed. `#line` keeps the places that a compiler names those of the files.
+    This one text is compiled, recorded and hashed. With `#line`, the places in a compiler's messages are places in the files.
 
     Args:
         file: the source.
-        options: those of the compiler; `-I` names folders to look for included files in.
+        options: options of the compiler; `-I` names folders to search for included files.
 
     Raises:
         WorkloadError: an included file is not there, or a folder.
@@ -68,7 +68,7 @@ def include_folders(options: Sequence[str], file: Path | None) -> tuple[str, ...
 
 
 def with_full_paths(options: Sequence[str], file: Path | None) -> tuple[str, ...]:
-    """The options with the full paths of the folders to include from. Arguments and errors are those of `include_folders`."""
+    """The options with the full paths of the folders to include from. Arguments and errors are the same as for `include_folders`."""
     others = [option for option, folder in _folders_in(options) if not folder]
     return (*others, *(f"-I{folder}" for folder in include_folders(options, file)))
 
@@ -111,14 +111,14 @@ class Constants:
 
     Attributes:
         file: the `.cu` or `.cuh` file; constants of the files that it includes count as its own.
-        function: the kernel or struct whose constants are meant besides; by default only those outside of all functions.
+        function: a kernel or struct whose constants are included; by default only the constants outside of all functions.
     """
 
     file: Path
     function: str = ""
 
     def within(self, function: str) -> "Constants":
-        """The constants of the same file, with those of one of its kernels or structs."""
+        """The constants of the same file, including the constants of one of its kernels or structs."""
         return Constants(self.file, function)
 
     def __getitem__(self, name: str) -> int:

@@ -80,7 +80,7 @@ class Stepwise(ABC):
 
     @property
     def loads(self) -> bool:
-        """Whether loading is a step of its own."""
+        """Whether loading is a separate step."""
         return type(self).load is not Stepwise.load
 
     def take(self, inputs: Buffers, outputs: Buffers) -> None:

@@ -62,7 +62,7 @@ class Reading:
 
 
 def of_all(ranks: Sequence[Reading]) -> Reading:
-    """Combine the readings of all ranks, which start at one barrier. Its duration is that of the slowest rank."""
+    """Combine the readings of all ranks, which start at one barrier. Its duration is the duration of the slowest rank."""
     return Reading(
         max(each.duration_ns for each in ranks),
         throttled=any(each.throttled for each in ranks),
@@ -226,7 +226,7 @@ class Bench(Protocol):
         ...
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Fill the input buffers from inputs that are none of the sets."""
+        """Fill the input buffers from inputs that do not belong to the sets."""
         ...
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
@@ -281,8 +281,8 @@ class Bench(Protocol):
 def next_inputs(count: int, loaded: int | None, last: int | None, chance: Random) -> int:
     """Choose the input set of the next execution at random.
 
-    It is neither the one that the buffers hold, which the execution before left right outputs for, nor that of the operation's own
-    last execution, as far as there are others.
+    It is neither the set in the buffers, whose right outputs the previous execution left, nor the set of the operation's own
+    last execution, as far as there are other sets.
 
     Args:
         count: number of sets.

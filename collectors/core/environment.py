@@ -77,7 +77,7 @@ def measure_all(arguments: Sequence[str] | str, *, folders: bool = False) -> str
     """Return the command line or the call that measures every case of a recording, however long it takes.
 
     Args:
-        arguments: those of the recording, as in `host_facts`.
+        arguments: the arguments of the recording, as in `host_facts`.
         folders: whether paths are whole.
     """
     if isinstance(arguments, str):

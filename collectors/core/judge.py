@@ -33,7 +33,7 @@ Reference = Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 #: Input sets that variants are verified with, and those that timed executions choose from: two sets could only alternate.
 VERIFIED: Final = 2
 SETS: Final = 3
-#: Sets that only timed executions use have references if those of the first set took at most so many seconds.
+#: Sets that only timed executions use have references if the references of the first set took at most so many seconds.
 _QUICK_S: Final = 1.0
 #: Above so many bytes of inputs, timed executions use the referenced sets alone, and references are copied for each comparison.
 _LARGE_BYTES: Final = 1 << 30

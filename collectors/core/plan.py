@@ -295,7 +295,7 @@ class Request:
         variants: names of the variants to measure; if empty, all but drafts.
         seed: seed of the inputs and of the order of the rounds.
         max_rounds: most rounds of one scope and cache; None for the limit of the case set.
-        seconds: time limit for the rounds of one scope and cache; None for that of the case set.
+        seconds: time limit for the rounds of one scope and cache; None for the limit of the case set.
         processes: number of processes that take the rounds, one after another; None for `PROCESSES`.
         gpus: numbers of ranks. Each number measures the workloads that can be shared; one process measures the others.
         on_gpus: whether each rank has a GPU; without, ranks are processes of the host.

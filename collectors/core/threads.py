@@ -1,7 +1,7 @@
-"""Measures in a thread of this process, for workloads that no other process can load, such as those of a notebook.
+"""Measures in a thread of this process, for workloads that no other process can load, such as the workloads of a notebook.
 
 Nothing protects the process here: a variant that crashes ends it, and a call that hangs in a library keeps running. Everything else is as
-in a process of its own.
+in a separate process.
 """
 
 import ctypes

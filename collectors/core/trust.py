@@ -106,7 +106,7 @@ def _not_growing(medians: pd.DataFrame, memories: Memories) -> Iterable[dict[str
 def _repeats_skipped(device: pd.DataFrame, values: Mapping[str, float], l2_bytes: int) -> Iterable[dict[str, Any]]:
     """Find kernels that are faster in a hot batch than a hot L2 can explain: executions after the first do less work.
 
-    They find their output already right, or their input in a state of their own. It takes times of memory by size.
+    They find their output already right, or their input in a state that they left. This check needs times of memory by size.
     """
     gain = limits.hot_gain(values)
     cells = device[device["cache"] == "cold"].merge(

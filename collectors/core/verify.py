@@ -15,7 +15,7 @@ from warpladder.workloads.cases import STORAGE, widened
 _HOST_CHUNK: Final = 1 << 16
 _DEVICE_CHUNK: Final = 1 << 24
 #: Elements of a tile: neighbours in the order of the output. Chunks are whole tiles. The root mean square of so many independent rounding
-#: errors is within a tenth of that of all, and one that is the same for a whole row is at most a few times that.
+#: errors is within a tenth of the error of all, and an error that is the same for a whole row is at most a few times as large.
 TILE: Final = 1024
 #: How many times the tolerance the error of a tile may be, and the largest error over the largest element. Of all shipped results
 #: the latter was at most 3.3 times the tolerance.
@@ -218,7 +218,7 @@ def _distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _is_narrow(array: np.ndarray, buffer: Buffer) -> bool:
-    """Whether a reference of real or complex numbers has the precision of the output that it verifies, and not that of float64."""
+    """Whether a reference of real or complex numbers has only the precision of the output that it verifies, and not the precision of float64."""
     if array.dtype.kind not in "fc" or array.dtype.itemsize >= (8 if array.dtype.kind == "f" else 16):
         return False
     if buffer.dtype in STORAGE:  # whose values are given in float32, with the lower half of the bits 0

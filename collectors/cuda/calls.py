@@ -87,7 +87,7 @@ def prepare_function(
     outputs: Mapping[str, Array],
     check_stream: bool,
 ) -> CudaOperation:
-    """Prepare a user's function, and call it once. The arguments and exceptions are those of `prepare_library`."""
+    """Prepare a user's function, and call it once. The arguments and exceptions are the same as for `prepare_library`."""
     check_importable(variant.requires)
     own = {name: cupy.empty_like(array) for name, array in inputs.items()} if variant.writes_inputs else {}
     call = _installed(
@@ -144,7 +144,7 @@ def _check_stream(
 
 
 def _refresh_when_done(device: CallDevice, refresh: Callable[[], object]) -> None:
-    """Take over the inputs once the timed stream has filled them, for a library that reads them in a stream of its own."""
+    """Take over the inputs once the timed stream has filled them, for a library that reads them in its own stream."""
     device.wait()
     refresh()
 

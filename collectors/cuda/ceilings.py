@@ -67,7 +67,7 @@ def _rates(device: CudaDevice, kernels: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _wgmma_rate(device: CudaDevice) -> dict[str, Any]:
-    """Measure the tensor rate by `wgmma`, which is higher than that of `mma.sync` on Hopper."""
+    """Measure the tensor rate of `wgmma`, which is higher than the rate of `mma.sync` on Hopper."""
     rows, columns, depth = (_OF_WGMMA[name] for name in ("kRows", "kColumns", "kDepth"))
     threads = 2 * WARPGROUP_THREADS
     variant = CudaVariant("wgmma", "wgmma", "ceiling", source=_KERNELS / "wgmma_ceiling.cu", only_architecture="sm_90a")

@@ -44,7 +44,7 @@ _RUN_ONCE: Final = "run once"
 
 @dataclass(frozen=True)
 class Kernels:
-    """Compile kernels. The attributes are those of `warpladder.collectors.cuda.compiler.Compilation`."""
+    """Compile kernels. The attributes are the same as for `warpladder.collectors.cuda.compiler.Compilation`."""
 
     source: str
     where: str

@@ -67,7 +67,7 @@ def compilation_of(variant: CudaVariant, kernels: Sequence[str], arch: str) -> C
 
 
 def compile_variant(variant: CudaVariant, kernels: Sequence[str], arch: str) -> CompiledModule:
-    """Compile the named kernels of a variant, or load them from the cache. The arguments are those of `compilation_of`.
+    """Compile the named kernels of a variant, or load them from the cache. The arguments are the same as for `compilation_of`.
 
     Raises:
         CompileError: NVRTC rejects the source or the options.

@@ -124,7 +124,7 @@ class CudaDevice:
         self.event_overhead = EventOverhead.of([*self._added_by_events()])
 
     def _added_by_events(self) -> Iterator[float]:
-        """The time in ns between two events around each kernel of known length, less its length: that of a node of a CUDA graph."""
+        """The time in ns between two events around each kernel of known length, less its length, which is its time as a node of a CUDA graph."""
         for blocks in (1, self.sm_count):
             for ns in _KNOWN_NS:
                 launch = partial(self._timing["wait_ns"], (blocks,), (32,), (np.uint64(ns),))
@@ -257,7 +257,7 @@ class CudaDevice:
     ) -> tuple[float, bool]:
         """Mean device time in ns of executions that are timed one by one, with the work of `between` before each.
 
-        The events' overhead is taken off. The other arguments, and what is returned besides, are those of `time_queued`.
+        The events' overhead is subtracted. The other arguments and returned values are the same as for `time_queued`.
         """
         total_ns, all_held = 0, True
         for _ in range(executions):

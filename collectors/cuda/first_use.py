@@ -58,7 +58,7 @@ def first_uses(workload: str, variant: str, case: str, caches: tuple[str, ...]) 
         for cache in ("cold", "hot"):
             started = time.monotonic()
             for number in range(MOST_PROCESSES):
-                if cache == "cold":  # with empty folders of its own; the hot ones share those of the last cold one
+                if cache == "cold":  # with its own empty folders; the hot processes share the folders of the last cold process
                     place = Path(folder, str(number))
                 yield FirstUse(number, cache, _in_a_process(command, place, (*caches, _DRIVER_CACHE)))
                 if time.monotonic() - started > _ENOUGH_S:

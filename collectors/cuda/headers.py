@@ -1,4 +1,4 @@
-"""The headers that a CUDA source includes besides its own files: CUDA's, from where they are installed, and C++'s, from CUDA's.
+"""The headers that a CUDA source includes in addition to its own files: CUDA's, from where they are installed, and C++'s, from CUDA's.
 
 NVRTC has no headers. Those of CUDA are looked for as NVIDIA's `cuda.pathfinder` does: in the packages `nvidia-cuda-runtime`,
 `nvidia-cuda-crt` and `nvidia-cuda-cccl`, in conda, in CUDA_PATH or CUDA_HOME, and where toolkits are usually installed. A header of
@@ -23,7 +23,7 @@ _PARTS: Final[Mapping[str, str]] = {
     "curand.h": "curand",
     "crt/host_defines.h": "nvcc",
 }
-#: Files that state the version of a part, and change when it is installed anew.
+#: Files that state the version of a part, and change when it is reinstalled.
 _MARKS: Final = ("cuda_runtime_api.h", "cuda/std/__cccl/version.h", "cuda/version", "curand.h", "crt/host_defines.h")
 _CUPY_S: Final = ("libcudacxx", "cub", "thrust")
 #: C++ headers that CUDA has in `cuda/std`, some of them under another name in some versions.
@@ -94,7 +94,7 @@ def headers_for(source: str) -> Headers:
 
 
 def state_of(source: str, options: Sequence[str]) -> tuple[str, ...]:
-    """What machine code depends on besides a source and its options: versions of the toolkit's headers, and digests of the files that
+    """What machine code depends on in addition to a source and its options: versions of the toolkit's headers, and digests of the files that
     the source includes from the folders of its options. Empty if the source includes nothing.
     """
     if not _INCLUDE.search(source):

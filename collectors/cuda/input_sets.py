@@ -67,7 +67,7 @@ class InputSets:
         self._copy_from(number)
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Fill the buffers from inputs that are none of the sets."""
+        """Fill the buffers from inputs that do not belong to the sets."""
         self._set(inputs)
         self.loaded, self.on_host, self._loaded_prints = None, inputs, self._fingerprints()
 

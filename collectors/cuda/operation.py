@@ -41,7 +41,7 @@ class CudaOperation(Operation):
         captures: a CUDA graph can hold it.
         has_constants: it copies inputs into constants of its kernels, or into a layout of its library. All executions of a sample
             then read one input set.
-        own_inputs: its own copies of the inputs, which it changes; empty if it reads those of the bench.
+        own_inputs: its own copies of the inputs, which it changes; empty if it reads the inputs of the bench.
         before: enqueues what restores them. It is called before each execution, outside of the time.
     """
 

@@ -57,7 +57,7 @@ def copies_of(
     Args:
         parts: the plan.
         pinned: inputs and outputs in page-locked memory.
-        inputs, outputs: the bench's, on the device. Inputs that one copy brings get memory of their own.
+        inputs, outputs: the bench's, on the device. Inputs that are copied together get their own memory.
         gathered: inputs that ranks gather from one another.
         communicator: of the ranks that share the case.
     """

@@ -17,7 +17,7 @@ def pinned_like(array: np.ndarray) -> np.ndarray:
 
 
 class Together:
-    """Inputs side by side in page-locked memory, and in the same order in memory of the device of their own.
+    """Inputs side by side in page-locked memory, and in the same order in their own memory on the device.
 
     Args:
         inputs: arrays on the host. All but the last have bytes that keep the next one aligned.

@@ -119,7 +119,7 @@ def look(
 
     Returns:
         fingerprints by name of an output. Empty if the call cannot be checked: it waits for the device, does not change an
-        output, or returns something other than contiguous arrays of its own.
+        output, or returns something other than its own contiguous arrays.
     """
     # Allocated first: an allocation during the hold might wait for the stream.
     poisoned, ordinary, held, at_end, when_done = [device.new_prints(len(outputs)) for _ in range(5)]

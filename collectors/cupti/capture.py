@@ -1,4 +1,4 @@
-"""Captures CUPTI's activity records of this process, as columns named like those of a report of Nsight Systems.
+"""Captures CUPTI's activity records of this process, as columns with the names of a report of Nsight Systems.
 
 A captured batch is a dictionary, table -> columns. It holds texts as strings; `warpladder.collectors.cupti.report` numbers
 them.

@@ -141,7 +141,7 @@ class HostBench:
         return operation
 
     def _inputs_of(self, variant: HostVariant | FunctionVariant, operation: HostOperation) -> Mapping[str, Array]:
-        """The inputs for a variant: the common ones, or copies of its own that the operation makes anew before each execution."""
+        """The inputs for a variant: the common inputs, or its own copies, which the operation refreshes before each execution."""
         if not variant.writes_inputs:
             return self.inputs
         copies = {name: array.copy() for name, array in self.inputs.items()}

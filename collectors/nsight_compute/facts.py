@@ -13,7 +13,7 @@ from warpladder.collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, 
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.data.store import to_json
 
-#: Values for a report that lacks these facts; those of this machine would be wrong.
+#: Values for a report that lacks these facts; the values of this machine would be wrong.
 _UNKNOWN: Final = dict.fromkeys(("cpu_name", "os", "driver_version", "cuda_version", "collector_version"), "")
 
 

@@ -168,7 +168,7 @@ def _made_by(head: bytes) -> str:
 
 
 def _of_nsys(name: str, columns: Columns) -> Columns:
-    """Return the columns unchanged if they are those of Nsight Systems; else raise ReportError."""
+    """Return the columns unchanged if they are the columns of Nsight Systems; else raise ReportError."""
     if "StringIds" in columns and columns.keys() & _MARKS:
         return columns
     if "StringTable" in columns and any(table.startswith("CUPTI_ACTIVITY") for table in columns):

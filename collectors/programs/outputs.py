@@ -28,7 +28,7 @@ class Failure:
 
 
 class Outputs:
-    """Judges outputs against that of the first program that ran.
+    """Compares outputs with the output of the first program that ran.
 
     Args:
         same: whether outputs have to be equal, byte for byte.

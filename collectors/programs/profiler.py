@@ -49,5 +49,5 @@ class Profiler(Protocol):
         ...
 
     def add_trace(self, writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Write the trace tables. Returns the samples with those of the trace, and rows of `diagnostics`."""
+        """Write the trace tables. Returns the samples, including the samples of the trace, and rows of `diagnostics`."""
         ...

@@ -1,4 +1,4 @@
-"""Runs one program at a time and times it, in a process of its own that imports only the standard library.
+"""Runs one program at a time and times it, in a separate process that imports only the standard library.
 
 A program gets its own session. Its input is a file or `/dev/null`. Its output is a pipe, which this process reads while the program
 runs, in every run alike, whether the output is kept or not. Its messages go to a file.
@@ -106,7 +106,7 @@ def run(launch: Launch, *, whole_tree: bool = True, tell: Callable[[Waiting], No
     Args:
         launch: the program.
         whole_tree: wait for all descendants; every child of this process must then be the program's. Otherwise only the program's
-            process group is waited for: other processes may be those of a profiler.
+            process group is waited for: other processes may belong to a profiler.
         tell: called once if what the program left still runs some seconds after its exit.
     """
     environment = dict(os.environ)
@@ -150,7 +150,7 @@ def _woken() -> Iterator[int]:
 
 @contextmanager
 def _opened(launch: Launch) -> Iterator[tuple[int, int]]:
-    """The file that a program reads, and that of its messages."""
+    """The file that a program reads, and the file for its messages."""
     stdin = os.open(launch.stdin, os.O_RDONLY)
     stderr = os.open(launch.stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
     try:
@@ -270,7 +270,7 @@ class _Tree:
     def kill(self) -> None:
         """Kill what is there now. Children of killed processes become children of this process, and the next call kills them."""
         with suppress(ProcessLookupError, PermissionError):
-            if not self.exited_ns or not self.whole_tree:  # otherwise the number may be that of another group
+            if not self.exited_ns or not self.whole_tree:  # otherwise the number may belong to another group
                 os.killpg(self._pid, signal.SIGKILL)
         for pid in _children() if self.whole_tree else ():
             with suppress(ProcessLookupError, PermissionError):

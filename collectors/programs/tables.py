@@ -75,7 +75,7 @@ def source_text(program: Program, path: str | None) -> str:
 
 
 def _digest(name: str) -> str:
-    """SHA-256 of a file; empty if it is none, or cannot be read, or is very large."""
+    """SHA-256 of a file; empty if the path is not a file, or if it cannot be read or is very large."""
     try:
         file = Path(name)
         if not file.is_file() or file.stat().st_size > _MOST_BYTES:

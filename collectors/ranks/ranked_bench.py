@@ -259,7 +259,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Load:
-    """Fill the share's input buffers from inputs that are none of its sets."""
+    """Fill the share's input buffers from inputs that do not belong to its sets."""
 
     inputs: Buffers
 

@@ -21,7 +21,7 @@ KEY: Final = [*_CELL, "cache", "twin", "round"]
 def traced_samples(ranges: Sequence[pa.Table]) -> pd.DataFrame:
     """Compute the device time of each of this project's samples.
 
-    Work attributed by time counts too, such as that of PyTorch's backward pass, which runs on its own thread.
+    Work attributed by time counts too, such as the work of PyTorch's backward pass, which is launched on its own thread.
 
     A cold sample is the time from the start of an execution's first device work to the end of its last. A hot sample is the
     time in which work of the batch was running, because tracing widens the gaps between nodes of a graph. Both are divided by
@@ -66,7 +66,7 @@ def _matching(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
 
 
 def retimed(samples: pd.DataFrame, traced: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Replace the device times of samples by those of the trace.
+    """Replace the device times of samples with the times of the trace.
 
     Args:
         samples: table `samples` of the recording, with device times by CUDA events.

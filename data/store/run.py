@@ -79,7 +79,7 @@ class Run:
             categories: text columns as pandas categories, which a long table is grouped by many times faster.
 
         Raises:
-            StoreError: the file is damaged, or its columns are not those of the schema.
+            StoreError: the file is damaged, or its columns do not match the schema.
         """
         table = schema.TABLES[name]
         column_names = list(columns) if columns is not None else [column.name for column in table.columns]

@@ -216,7 +216,7 @@ def _encodable(rows: "pd.DataFrame | Sequence[Mapping[str, Any]]") -> Rows:
 
 
 def frame(name: str, rows: Rows) -> "pd.DataFrame":
-    """Rows as a data frame like that of `Run.table`.
+    """Rows as a data frame, as `Run.table` returns it.
 
     Raises:
         StoreError: as of `conform`.

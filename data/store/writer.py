@@ -28,7 +28,7 @@ class RunWriter:
         data_dir: where the run's folder goes.
         run_id: name of the folder.
         compression_level: of zstd. Low for a trace of millions of rows, where level 9 takes longer than all the rest.
-        staging: of a dead writer, adopted, to be written anew; a new one when None.
+        staging: the folder of a dead writer, to be written again; None for a new folder.
 
     Raises:
         StoreError: the folder cannot be written, the run exists, or rows do not fit the schema.
@@ -59,7 +59,7 @@ class RunWriter:
         return self._data_dir / self.run_id
 
     def append(self, table: str, rows: Rows) -> None:
-        """Add rows to a table, whose columns must be exactly those of the schema."""
+        """Add rows to a table, whose columns must be exactly the columns of the schema."""
         arrow = conform(table, rows)
         if arrow.num_rows == 0:
             return

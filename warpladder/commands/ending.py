@@ -24,7 +24,7 @@ def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes
         path: the run's folder.
         typed: the arguments of the recording. The run has them without folders.
         sizes: whether the form `table` starts with the time of every variant at every size.
-        every: whether each finding has a line of its own, and no row is left out.
+        every: whether each finding has its own line, and no row is left out.
     """
     for line in summary.findings(store.open_run(path), every=every):
         say(line.replace(measure_all(typed), measure_all(typed, folders=True)))

@@ -70,10 +70,10 @@ def texts(name: str, kind: str, arrays: str, folder: bool) -> dict[Path, str]:
         name: of the file and of the workload; a Python identifier.
         kind: variants as functions, or a function and a kernel of CUDA C++.
         arrays: library of the arrays, one of ARRAYS.
-        folder: whether the files get a folder of that name; those of kind `cuda` always do.
+        folder: whether the files get a folder of that name; files of kind `cuda` always do.
 
     Raises:
-        Error: the name, the kind or the library is none that there is, or they do not go together.
+        Error: the name, the kind or the library is not valid, or they cannot be combined.
     """
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
         raise Error(f"{name}: not a name in Python; write letters, digits and _, such as my_kernel")

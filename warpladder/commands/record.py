@@ -147,7 +147,7 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool) -> None
 
     Args:
         summary: False where another recording started this one and reads only the run's id.
-        verbose: whether each finding has a line of its own.
+        verbose: whether each finding has its own line.
 
     Raises:
         Error: the order cannot be carried out.

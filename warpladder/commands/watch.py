@@ -1,6 +1,6 @@
 """`warpladder record FILE --watch`: records once, then again what changed whenever the file is saved.
 
-A save is loaded and recorded in a process of its own, so that no definition of an earlier save is left in it. This process only
+A save is loaded and recorded in a new process, so that it has no definition of an earlier save. This process only
 waits for saves, and prints.
 """
 

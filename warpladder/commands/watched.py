@@ -115,7 +115,7 @@ def _carry_out(task: Task, pipe: Connection) -> None:
 
 
 def _machine_facts(path: Path | None) -> MachineFacts | None:
-    """The device and its ceilings as an earlier run of the watch has them; None where there is none that has."""
+    """The device and its ceilings from an earlier run of the watch; None if there is no run with ceilings."""
     if path is None:
         return None
     try:
@@ -147,7 +147,7 @@ def to_record(change: Change, requested: Sequence[str], baselines: Sequence[str]
 
     Args:
         requested: names of the variants that the user asked for; empty for all.
-        baselines: those of the workloads with a changed variant.
+        baselines: the baselines of the workloads with a changed variant.
 
     Returns:
         None for all; an empty tuple where nothing that was asked for changed.

@@ -98,7 +98,7 @@ class Axes:
 
 
 def joined_axes(axes: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The axes of `Benchmark`: those of its argument `axes`, then those that are keyword arguments. Raises WorkloadError."""
+    """The axes of `Benchmark`: first the axes in its argument `axes`, then the keyword arguments. Raises WorkloadError."""
     if axes is not None and not isinstance(axes, Mapping):
         raise WorkloadError(f"axes is {shortened(axes)}; give a dict of values by axis, such as axes={{'n': [1024, 4096]}}")
     if twice := [name for name in axes or {} if name in keywords]:
@@ -202,7 +202,7 @@ _PRECISIONS: Final[Mapping[str, Precision]] = {
 
 
 def precision_of(inputs: Iterable[Form]) -> Precision:
-    """The precision of a variant that declares none: that of the first input of real numbers."""
+    """The precision of a variant that does not declare one: the precision of the first input of real numbers."""
     return next((_PRECISIONS.get(form.dtype, "fp32") for form in inputs if form.is_real), "int")
 
 
@@ -223,7 +223,7 @@ def skip_reason(function: Callable[..., str | None], case: Case, config: Params)
 
 
 def checked_name(what: str, name: Any) -> str:
-    """The name itself. Raises WorkloadError where it is none that a page and a command line can show."""
+    """The name itself. Raises WorkloadError if a page or a command line cannot show it."""
     if not isinstance(name, str):
         raise WorkloadError(f"{what} is {shortened(name)}; give a name as a text")
     if not name.strip() or name != name.strip() or not name.isprintable() or "," in name or len(name) > _LONGEST:
@@ -241,7 +241,7 @@ def checked_title(what: str, title: Any) -> str:
 
 
 def check_role(where: str, role: Any, unknown: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise WorkloadError if a role is none, or for arguments that a variant does not have, such as the flags of earlier versions."""
+    """Raise WorkloadError if a role is not valid, or for arguments that a variant does not have, such as the flags of earlier versions."""
     for name in unknown:
         if name in ROLES:
             raise WorkloadError(f"{where}: {name}= has gone; give role={name!r}")
@@ -330,7 +330,7 @@ def checked_requires(where: str, requires: Any) -> tuple[str, ...]:
 
 
 def checked_function(function: Any, what: str) -> Any:
-    """The function itself. Raises WorkloadError where it is none, or one that gives no arrays when it is called."""
+    """The function itself. Raises WorkloadError if it is not a function, or does not return arrays when it is called."""
     if isinstance(function, str):
         raise WorkloadError(
             f"{what} is the text {shortened(function)}; decorate a function, and name it by name={shortened(function)}"

@@ -17,7 +17,7 @@ from warpladder.workloads.cases import STORAGE, widened
 
 #: Integers of PyTorch and NumPy alike that have the bits of a type that NumPy lacks.
 _SIGNED: Final = {"uint8": "int8", "uint16": "int16"}
-#: Libraries whose name a message puts before that of a class.
+#: Libraries whose name a message puts before the name of a class.
 _PREFIXED_LIBRARIES: Final = (
     "torch",
     "cupy",

@@ -53,7 +53,7 @@ class Benchmark:
         axes: the axes by name, each with its values; every combination is a case. An axis may also be a keyword argument of its own,
             `n=[1024, 4096]`, unless it has the name of another argument.
         title: a few words for pages; the name by default.
-        arrays: library whose arrays the variants take: `numpy`, `torch`, `cupy`, `numba` or `jax`. By default it is that of the arrays
+        arrays: library whose arrays the variants take: `numpy`, `torch`, `cupy`, `numba` or `jax`. By default it is the library of the arrays
             that `inputs` gives.
         device: `gpu` or `cpu`; by default the GPU where there is one. NumPy's arrays are always on the host.
         flops: floating-point operations of a case, a multiply-add counted as two: a number, or a function of axes.
@@ -121,8 +121,8 @@ class Benchmark:
 
         Args:
             function: the function; without it this is a decorator.
-            outputs: type of the variants' outputs, or of each by name. By default it is that of the first input of real numbers, and
-                for outputs of whole numbers that of the reference's own.
+            outputs: type of the variants' outputs, or of each output by name. By default it is the type of the first input of real numbers;
+                outputs of whole numbers have the type of the reference's output.
         """
         self._outputs = checked_outputs(outputs)
         return self._declare_reference if function is None else self._declare_reference(function)
@@ -159,14 +159,14 @@ class Benchmark:
 
         Args:
             function: the function; without it this is a decorator.
-            name: by default that of the function.
+            name: by default the name of the function.
             title: a few words for charts; the name by default.
             baseline: speedups are counted from it; by default from the first variant.
             role: what it is compared as: a `rung`, a library's `peer`, a `ceiling` (the least that anyone must do), a `specimen` (a
                 known pitfall), or `host` beside the ladder. By default it is a rung, and `host` for NumPy's arrays beside a GPU's.
-            precision: arithmetic of the products, such as `tf32`; by default that of the first input of real numbers.
+            precision: arithmetic of the products, such as `tf32`; by default the precision of the first input of real numbers.
             configs: the values of its parameters to try; the best of them stands for the variant.
-            arrays: library whose arrays it takes; by default that of the benchmark.
+            arrays: library whose arrays it takes; by default the library of the benchmark.
             writes_inputs: it changes its inputs. They are restored before each execution, outside of the time. If it returns None, the
                 first input is its output.
             requires: modules that must be importable.
@@ -220,7 +220,7 @@ class Benchmark:
             options: further options of NVRTC.
             name: by default the name of the kernel without its arguments.
 
-        The other arguments are those of `variant`.
+        The other arguments are the same as for `variant`.
 
         Raises:
             WorkloadError: an argument is wrong.
@@ -299,7 +299,7 @@ class Benchmark:
         self._forget()
 
     def _forget(self) -> None:
-        """Make the workload anew when it is next asked for."""
+        """Make the workload again when it is next needed."""
         self.__dict__.pop("workload", None)
 
     def __repr__(self) -> str:

@@ -78,7 +78,7 @@ def raised_by(function: Callable[..., Any], what: str, error: BaseException) -> 
     Args:
         function: the user's.
         what: its part in the benchmark, such as `inputs`.
-        error: the exception; one of ours already says where and what.
+        error: the exception; an error of this project already has the place and the cause in its message.
     """
     if isinstance(error, WorkloadError):
         return error
@@ -217,7 +217,7 @@ def backward(returned: Any, leaves: Sequence[Any], upstream: Sequence[Any]) -> t
     """The gradients of what a function returned with respect to its inputs.
 
     Args:
-        returned: an output or several; those of real numbers are differentiated.
+        returned: one or several outputs; outputs of real numbers are differentiated.
         leaves: the inputs.
         upstream: the gradient of each of these outputs, of its shape and type.
     """

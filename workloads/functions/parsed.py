@@ -61,7 +61,7 @@ class ParsedFile:
 
     @cached_property
     def imports(self) -> Mapping[str, Sequence[Imported]]:
-        """Name -> the imports at the top level that bind it; `*` -> those of all names of a module."""
+        """Name -> the imports at the top level that bind it; `*` -> the imports of all names of a module."""
         return imports_in(_top_level(self.tree.body))
 
     def assigns(self, name: str) -> bool:
@@ -70,7 +70,7 @@ class ParsedFile:
         return any(not isinstance(statement, heads) for statement in self.bindings.get(name, ()))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """First and last line of a statement; of a loop, an `if` or a `with` block, those of its head."""
+        """First and last line of a statement, or of the head of a loop, an `if` or a `with` block."""
         if isinstance(node, ast.Module):
             return 1, len(self.lines)
         first = min([getattr(node, "lineno", 1), *(each.lineno for each in getattr(node, "decorator_list", ()))])
@@ -85,7 +85,7 @@ class ParsedFile:
         return dict.fromkeys(_top_level([each for each in self.tree.body if not _is_idle(each)]))
 
     def within(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The statements and expressions of a node, and itself; of an `if` or a loop at the top level, those of its head."""
+        """The node, and its statements and expressions; for an `if` or a loop at the top level, only the expressions of its head."""
         todo = [node]
         while todo:
             each = todo.pop()

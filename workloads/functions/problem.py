@@ -24,7 +24,7 @@ NUMBERS: Final = (bool, int, float, complex, str, type(None))
 
 
 class Problem:
-    """What a benchmark's functions `inputs` and `reference` gave, by case. The forms of a case are those of its first arrays.
+    """The values that a benchmark's functions `inputs` and `reference` returned, by case. The forms of a case are the forms of its first arrays.
 
     Args:
         inputs, reference: the user's functions.
@@ -85,7 +85,7 @@ class Problem:
         return stored
 
     def _by_name(self, returned: Any, where: str) -> dict[str, Any]:
-        """The values that `inputs` returned, by name: that of the reference's parameters unless it returned a dict."""
+        """The values that `inputs` returned, by the names of the reference's parameters unless it returned a dict."""
         if issubclass(type(returned), Mapping):
             for name in returned:
                 if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
@@ -189,7 +189,7 @@ class Problem:
         return np.ascontiguousarray(widened(array, arrays.dtype_of(value))).reshape(tuple(value.shape))
 
     def _output_type(self, name: str, array: np.ndarray, inputs: list[Form]) -> str:
-        """The type that variants give an output in: the declared one, or that of the first input of real (or complex) numbers, or
+        """The type of an output of variants: the declared type, or the type of the first input of real (or complex) numbers, or
         the reference's own for whole numbers."""
         if declared := self._types if isinstance(self._types, str) else self._types.get(name, ""):
             return declared

@@ -1,4 +1,4 @@
-"""The text that stands for a function variant: its own source, and that of everything of the user's that it reaches.
+"""The text that stands for a function variant: its own source, and the source of all user code that it reaches.
 
 A hash of whole files in its place was tried on the 50 edits of tests/collectors/watch/test_changes.py. It measures 127 variants again that
 did not change, of 165, and after any edit no cell of the file has equal code, of which a comparison of two runs needs eight. The source
@@ -74,7 +74,7 @@ def _file_of(function: object) -> str:
 
 
 def _file_of_class(kind: type) -> str:
-    """The file of a class. A notebook's class has none but that of its methods."""
+    """The file of a class. A notebook's class has only the file of its methods."""
     for each in vars(kind).values():
         each = wrapped.layers(each.__func__ if isinstance(each, staticmethod | classmethod) else each)[-1]
         if (
@@ -138,7 +138,7 @@ class Reach:
         return "\n\n".join(parts) + "\n" if parts else ""
 
     def other_text(self) -> list[str]:
-        """What was taken besides statements: values of closures and the like, kernels that a file makes, and compiled libraries."""
+        """The text other than statements: values of closures and the like, kernels that a file makes, and compiled libraries."""
         pieces = [self._pieces[name] for name in sorted(self._pieces, key=self._place)]
         return [
             *(note for each in pieces for _, notes in sorted(each.notes.items()) for note in notes),

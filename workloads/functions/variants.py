@@ -40,7 +40,7 @@ class FunctionVariant(Variant):
         library: whose arrays it takes: `numpy`, `torch`, `cupy`, `numba` or `jax`.
         bind: gives it the arrays of a bench: inputs and outputs by name. A bench calls it once for each case.
         requires: modules that must be importable.
-        writes_inputs: it changes its inputs. It gets its own copies, which are made anew before each execution.
+        writes_inputs: it changes its inputs. It receives its own copies, which are refreshed before each execution.
     """
 
     function: Callable[..., Any] = field(default=lambda: None)
@@ -195,7 +195,7 @@ class Maker:
     Args:
         problem: its inputs and reference.
         axes: its axes.
-        library: the one whose arrays the variants take; empty for that of the inputs.
+        library: the library whose arrays the variants take; empty for the library of the inputs.
         device: `gpu`, `cpu`, or empty for the GPU where there is one.
         has_kernels: it has kernels of CUDA C++.
     """

@@ -146,7 +146,7 @@ def defaults_of(function: FunctionType, node: ast.AST) -> Iterator[tuple[str, st
 
 
 def digest_of(file: Path) -> str:
-    """Name and SHA-256 of a file, so that a file that was built anew counts as a change."""
+    """Name and SHA-256 of a file, so that a rebuilt file counts as a change."""
     try:
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as error:
