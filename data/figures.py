@@ -1,6 +1,6 @@
-"""Published figures: what the reports behind the workloads printed, as CSV with table, unit and hardware.
+"""Published figures: the figures of the student reports on which the workloads are based, as CSV with table, unit and hardware.
 
-`published/README.md` says where each report comes from and how it counts.
+`published/README.md` describes the source of each student report and how it counts operations and bytes.
 """
 
 from pathlib import Path
@@ -50,20 +50,21 @@ class FiguresError(Error):
 
 
 def reports(folder: Path = PUBLISHED) -> tuple[str, ...]:
-    """Names of the reports whose figures are there, one CSV each."""
+    """Names of the student reports with figures, one CSV each."""
     return tuple(sorted(file.stem for file in folder.glob("*.csv")))
 
 
 def read(report: str, folder: Path = PUBLISHED) -> pd.DataFrame:
-    """The figures of one report, a row a printed number.
+    """The figures of one student report, a row for each printed number.
 
     Returns:
-        Columns `COLUMNS`, all text but `value` (float64 in `unit`; NaN where the report gives a reason in `note` instead).
-        `our_variant`, `config` and `case` name the cell of this project that corresponds to the figure; `our_variant` is empty
-        if there is none. `scope` is a scope of this project too: the one that covers the same time as the student report's clock.
+        Columns `COLUMNS`, all text but `value` (float64 in `unit`; NaN where the student report gives a reason in `note`
+        instead). `our_variant`, `config` and `case` name the cell of this project that corresponds to the figure; `our_variant`
+        is empty if there is none. `scope` is a scope of this project too: the one that covers the same time as the student
+        report's clock.
 
     Raises:
-        FiguresError: no such report, or a column, value or unit that does not fit.
+        FiguresError: there is no such student report, or a column, value or unit that does not fit.
     """
     file = folder / f"{report}.csv"
     if not file.is_file():

@@ -97,9 +97,9 @@ class Curve:
     def time_ns(self, nbytes: npt.ArrayLike) -> _Floats:
         """The least time in ns for so many bytes.
 
-        Below the smallest size it is on the line from the time of no bytes. Beyond the largest size, `ns_per_byte` is added for each byte.
-        Between two sizes it is on the line through them, or on the continued line of the sizes before or after where that is lower: where
-        the bytes begin to exceed a cache, the curve bends below the line.
+        Below the smallest size it is on the line from the time of no bytes. Beyond the largest size, `ns_per_byte` is added for
+        each byte. Between two sizes it is on the line through them, or on the continued line of the sizes before or after where
+        that is lower: where the bytes begin to exceed a cache, the curve bends below the line.
         """
         sizes, nbytes = np.asarray(self.sizes), np.asarray(nbytes, float)
         # Fewer bytes take no longer than more.

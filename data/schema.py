@@ -135,8 +135,8 @@ _CORRELATION = integer(
 _RANGE = identifier("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
 _TIME_RANGE = identifier(
     "time_range_id",
-    "attribution by time, where `range_id` is null: the innermost NVTX range open at the launch on another thread of the process; null if no "
-    "other thread or several other threads had an open range, and in runs that are older than the column",
+    "attribution by time, where `range_id` is null: the innermost NVTX range open at the launch on another thread of the process; "
+    "null if no other thread or several other threads had an open range, and in runs that are older than the column",
     nullable=True,
     later=True,
 )
@@ -211,7 +211,8 @@ VARIANTS = Table(
         text("min_compute_capability", "least device it runs on, e.g. `7.5`; empty off the GPU"),
         text(
             "transfer",
-            "how the scope `end_to_end` copies to the device and back; null where it does not copy, or where the run does not record it",
+            "how the scope `end_to_end` copies to the device and back; null where it does not copy, or where the run does not "
+            "record it",
             nullable=True,
             values=TRANSFERS,
             later=True,
@@ -265,18 +266,21 @@ SAMPLES = Table(
         ),
         integer(
             "rank",
-            "number of the GPU or process that took the sample; the time of the whole is the time of the slowest rank in the round",
+            "number of the GPU or process that took the sample; the time of the whole is the time of the slowest rank in the "
+            "round",
             bits=16,
             least=0,
         ),
         text(
             "cache",
-            "L2 flushed before the sample, or not; for the phases of a first use: compiled code was not cached on disk, or was cached",
+            "L2 flushed before the sample, or not; for the phases of a first use: compiled code was not cached on disk, or was "
+            "cached",
             values=CACHES,
         ),
         text(
             "scope",
-            "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` comes from one more execution beside the operation",
+            "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` comes from one more execution beside the "
+            "operation",
         ),
         integer("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1),
         integer(
@@ -325,7 +329,8 @@ RANGES = Table(
         *(
             integer(
                 f"time_{name}",
-                f"like `{name}`, but also with the work attributed by time to this range or to a range inside it; null without such work",
+                f"like `{name}`, but also with the work attributed by time to this range or to a range inside it; null without "
+                "such work",
                 "ns",
                 nullable=True,
                 later=True,

@@ -1,4 +1,5 @@
-"""Records benchmarks that Python code declares: finds the file from which a process can load them, or measures in this process if there is no file."""
+"""Records benchmarks that Python code declares: finds the file from which a process can load them, or measures in this process if
+there is no file."""
 
 import io
 import random

@@ -293,7 +293,8 @@ class HostVariant(Variant):
     Attributes:
         run: called with the case, the inputs and the outputs (NumPy arrays). It writes the outputs, or returns them by name.
         requires: modules that must be importable.
-        communicates: `run` also takes a `Communicator`, `ALONE` by default. It receives the communicator of the ranks that share the case.
+        communicates: `run` also takes a `Communicator`, `ALONE` by default. It receives the communicator of the ranks that share
+            the case.
         writes_inputs: `run` changes its inputs. It gets its own copies, which are made before each execution, outside the timed
             window. For other variants inputs are read-only, and a variant that writes to one is wrong.
     """

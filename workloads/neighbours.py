@@ -5,9 +5,9 @@ in that package first, then in the usual places. So two folders may both have a 
 does not hide ours. The importing module decides where an import looks, so an import inside a function works too, long after the
 file was loaded.
 
-`sys.path` with `importlib` alone was tried. A module that a function imports when it runs then comes from the folder that was loaded last:
-of two files with a `helpers.py` each, one calls the other's without a word. A `queue.py` beside the file would also take the place of
-Python's own in the whole process.
+`sys.path` with `importlib` alone was tried. A module that a function imports when it runs then comes from the folder that was
+loaded last: of two files with a `helpers.py` each, one calls the other's without a word. A `queue.py` beside the file would also
+take the place of Python's own in the whole process.
 """
 
 import builtins

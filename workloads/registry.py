@@ -84,7 +84,8 @@ def _located_message(path: Path, error: BaseException) -> str:
 
 
 def _what_failed(error: BaseException) -> str:
-    """The message of an exception of a user's file, and what to do, in one line. An error of this project has both in its message."""
+    """The message of an exception of a user's file, and what to do, in one line. An error of this project has both in its
+    message."""
     message = neighbours.as_written(locate.text_of(error))
     if type(error).__module__.partition(".")[0] == WorkloadError.__module__.partition(".")[0]:
         return message

@@ -68,7 +68,8 @@ def include_folders(options: Sequence[str], file: Path | None) -> tuple[str, ...
 
 
 def with_full_paths(options: Sequence[str], file: Path | None) -> tuple[str, ...]:
-    """The options with the full paths of the folders to include from. Arguments and errors are the same as for `include_folders`."""
+    """The options with the full paths of the folders to include from. Arguments and errors are the same as for
+    `include_folders`."""
     others = [option for option, folder in _folders_in(options) if not folder]
     return (*others, *(f"-I{folder}" for folder in include_folders(options, file)))
 

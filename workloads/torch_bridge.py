@@ -75,8 +75,8 @@ def free_memory() -> None:
 def forget_compiled() -> None:
     """Forget what torch.compile has compiled, so that each case is compiled as if it were the only one.
 
-    A user's file is loaded again for each case. A compiled function of a library stays: its code for a second size takes any size and can
-    be slower, and it runs uncompiled after eight sizes if each is compiled for itself (PyTorch's `recompile_limit`).
+    A user's file is loaded again for each case. A compiled function of a library stays: its code for a second size takes any size
+    and can be slower, and it runs uncompiled after eight sizes if each is compiled for itself (PyTorch's `recompile_limit`).
     """
     if dynamo := sys.modules.get("torch._dynamo"):
         dynamo.reset()

@@ -309,7 +309,8 @@ class Judge:
         self._bench, self._workload, self._case, self._problems = bench, workload, case, problems
 
     def all_sets(self, variant: Variant, operation: Operation, settle: Callable[[], object]) -> Agreement:
-        """Compare outputs of every way of running with two sets. Returns the first failure, else the agreement of the plain run with the first set.
+        """Compare outputs of every way of running with two sets. Returns the first failure, else the agreement of the plain run
+        with the first set.
 
         `every_way` has the arguments.
         """

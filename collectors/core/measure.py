@@ -1,8 +1,9 @@
 """Measures one case: verify every cell, sample in rounds, verify again. Runs in the child process, on any bench.
 
 The references of two input sets are computed before any variant runs, each from its own inputs. An execution never reads the
-same input set as the execution before it. A variant is wrong if its outputs for one of the sets are wrong before the rounds, after the
-rounds, or in a timed sample that is chosen at random, or if it changes an input. Each process of a run makes its own inputs.
+same input set as the execution before it. A variant is wrong if its outputs for one of the sets are wrong before the rounds,
+after the rounds, or in a timed sample that is chosen at random, or if it changes an input. Each process of a run makes its own
+inputs.
 """
 
 import zlib

@@ -25,8 +25,8 @@ _ASIDE: Final = 200
 
 
 class ProcessState:
-    """The settings of the process at the time of creation, the settings of PyTorch when it is first seen, and the arithmetic of a new
-    process, which a library can change when it is imported."""
+    """The settings of the process at the time of creation, the settings of PyTorch when it is first seen, and the arithmetic of a
+    new process, which a library can change when it is imported."""
 
     def __init__(self) -> None:
         for _, get, write in _of_arithmetic():

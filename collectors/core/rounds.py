@@ -138,7 +138,8 @@ class RoundsResult:
             text = f"{where}: samples taken under throttling, and taken again: {self.discarded}"
             yield "info", Source.THROTTLING, text, None
         if throttled := self.kept_throttled.total():
-            text = f"{where}: samples that stayed throttled, and were kept: {throttled} of {self.sample_counts.total()}; see throttle_reasons"
+            of_all = self.sample_counts.total()
+            text = f"{where}: samples that stayed throttled, and were kept: {throttled} of {of_all}; see throttle_reasons"
             yield "warning", Source.THROTTLING, text, None
         for cell in self._mostly(self.kept_throttled):
             shares = f"{self.kept_throttled[cell]} of {self.sample_counts[cell]} samples"
@@ -148,7 +149,8 @@ class RoundsResult:
             text = f"the {how.scope} clock was stopped while the device was still at work: the call was never synchronised"
             yield "warning", Source.NEVER_SYNCHRONIZED, text, cell
         if late := self.not_held.total():
-            text = f"{where}: samples that include time of the host, for their work was queued late: {late} of {self.sample_counts.total()}"
+            of_all = self.sample_counts.total()
+            text = f"{where}: samples that include time of the host, for their work was queued late: {late} of {of_all}"
             yield "info", Source.WAITS_INSIDE, text, None
         for cell in self._mostly(self.not_held):
             text = f"the call waits for the device inside, so its {how.scope} {how.cache} time includes time of the host"

@@ -218,7 +218,8 @@ def _distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _is_narrow(array: np.ndarray, buffer: Buffer) -> bool:
-    """Whether a reference of real or complex numbers has only the precision of the output that it verifies, and not the precision of float64."""
+    """Whether a reference of real or complex numbers has only the precision of the output that it verifies, and not the precision
+    of float64."""
     if array.dtype.kind not in "fc" or array.dtype.itemsize >= (8 if array.dtype.kind == "f" else 16):
         return False
     if buffer.dtype in STORAGE:  # whose values are given in float32, with the lower half of the bits 0

@@ -124,7 +124,8 @@ class CudaDevice:
         self.event_overhead = EventOverhead.of([*self._added_by_events()])
 
     def _added_by_events(self) -> Iterator[float]:
-        """The time in ns between two events around each kernel of known length, less its length, which is its time as a node of a CUDA graph."""
+        """The time in ns between two events around each kernel of known length, less its length, which is its time as a node of a
+        CUDA graph."""
         for blocks in (1, self.sm_count):
             for ns in _KNOWN_NS:
                 launch = partial(self._timing["wait_ns"], (blocks,), (32,), (np.uint64(ns),))

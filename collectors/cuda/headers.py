@@ -1,4 +1,5 @@
-"""The headers that a CUDA source includes in addition to its own files: CUDA's, from where they are installed, and C++'s, from CUDA's.
+"""The headers that a CUDA source includes in addition to its own files: CUDA's, from where they are installed, and C++'s, from
+CUDA's.
 
 NVRTC has no headers. Those of CUDA are looked for as NVIDIA's `cuda.pathfinder` does: in the packages `nvidia-cuda-runtime`,
 `nvidia-cuda-crt` and `nvidia-cuda-cccl`, in conda, in CUDA_PATH or CUDA_HOME, and where toolkits are usually installed. A header of
@@ -94,8 +95,8 @@ def headers_for(source: str) -> Headers:
 
 
 def state_of(source: str, options: Sequence[str]) -> tuple[str, ...]:
-    """What machine code depends on in addition to a source and its options: versions of the toolkit's headers, and digests of the files that
-    the source includes from the folders of its options. Empty if the source includes nothing.
+    """What machine code depends on in addition to a source and its options: versions of the toolkit's headers, and digests of the
+    files that the source includes from the folders of its options. Empty if the source includes nothing.
     """
     if not _INCLUDE.search(source):
         return ()

@@ -27,8 +27,9 @@ _LONG_NS: Final = 15e6  # of a product: the next takes eight times as long, and 
 def host_ceilings() -> list[dict[str, Any]]:
     """Rows of `ceilings` for the processor: GB/s, TFLOP/s, and microseconds by size.
 
-    Threads of Python take long to start, compared with a copy within the caches. So the time by size is the time of one thread with its
-    share of the bytes, so that no number of threads can be faster. At the size of the rate it is the time of all threads.
+    Threads of Python take long to start, compared with a copy within the caches. So the time by size is the time of one thread
+    with its share of the bytes, so that no number of threads can be faster. At the size of the rate it is the time of all
+    threads.
     """
     threads = len(os.sched_getaffinity(0))
     small = bool(os.environ.get(SMALL_VARIABLE))

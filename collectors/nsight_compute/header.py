@@ -1,5 +1,5 @@
-"""Reads the header of a `.ncu-rep` report, which describes the machine and the capture, without NVIDIA's reader. Checks that no block is
-truncated.
+"""Reads the header of a `.ncu-rep` report, which describes the machine and the capture, without NVIDIA's reader. Checks that no
+block is truncated.
 
 The `.proto` files that Nsight Compute installs in `extras/FileFormat` define the format: a magic number, a header, and blocks
 up to the file's end. A block is a header with the payload's size, and the payload. Host, user and program names and paths are

@@ -115,7 +115,8 @@ def why(ended: Ended, timeout_s: float, stderr: Path) -> str:
     if ended.problem == "timeout":
         reason = f"did not end within {timeout_s:g} s, and was killed with all that it started"
         if ended.leftovers:
-            reason = f"exited with {ended.code}, but left {', '.join(ended.leftovers)} running, killed after {timeout_s:g} s; it has to end"
+            names = ", ".join(ended.leftovers)
+            reason = f"exited with {ended.code}, but left {names} running, killed after {timeout_s:g} s; it has to end"
     elif ended.code == -9:
         reason = "was killed (signal 9), as the system does when memory runs out"
     else:

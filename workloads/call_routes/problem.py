@@ -10,10 +10,10 @@ from warpladder.workloads.cases import Axis
 
 Pair = tuple[int, int]
 
-SIZES: Final = (64, 1024, 4096)  # of square matrices; the report has 1024 and 16384
+SIZES: Final = (64, 1024, 4096)  # of square matrices; the student report has 1024 and 16384
 CALLS: Final = ("1", "10", "100")  # words, and so no size: the work of one call stays the same
 ODD_SHAPE: Final = "1001x517"  # no multiple of a tile
-#: The case at which the steps of a first use are timed: the report's matrix.
+#: The case at which the steps of a first use are timed: the student report's matrix.
 FIRST_USE: Final[Params] = {"n": 1024, "calls": "1"}
 
 _BYTES_PER_ELEMENT: Final = 8  # a float read, a float written

@@ -1,1 +1,2 @@
-"""Forward convolution layers of a network over Fashion-MNIST, out of the "ECE 408 Final Project Report" (Urbana-Champaign)."""
+"""Forward convolution layers of a network over Fashion-MNIST, based on the student report "ECE 408 Final Project Report"
+(Urbana-Champaign)."""

@@ -1,6 +1,6 @@
 """What is computed: y[b, m, h, w] = sum over c, p, q of x[b, c, h + p, w + q] * k[m, c, p, q], valid, stride 1, 7x7.
 
-The two layers are the report's: one channel of 86x86 into 4 maps of 80x80, and 4 channels of 40x40 into 16 maps of 34x34.
+The two layers are the student report's: one channel of 86x86 into 4 maps of 80x80, and 4 channels of 40x40 into 16 maps of 34x34.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from warpladder.workloads.cases import Axis, AxisError
 
 SIZE: Final = 7  # of the filters, along both sides
 ODD_SHAPE: Final = "3x37x41"  # batch, height and width: no multiple of any tile
-BATCHES: Final = (10, 100, 1000, 10_000)  # the report has the last three
+BATCHES: Final = (10, 100, 1000, 10_000)  # the student report has the last three
 
 _LAYERS: Final = {1: (1, 4, 86), 2: (4, 16, 40)}  # input channels, output maps, side of the image
 _SETS: Final[Mapping[int, tuple[CaseSet, ...]]] = {10: ("quick",)}

@@ -39,7 +39,7 @@ def _block_an_image(case: Case, kernel: str, buffers: Sequence[str], side: int) 
 
 
 def _thread_an_output(case: Case, kernel: str, buffers: Sequence[str], tile: int) -> Sequence[Launch]:
-    """Images, maps and tiles of the output are the grid's dimensions, in the report's order."""
+    """Images, maps and tiles of the output are the grid's dimensions, in the student report's order."""
     shape = shape_of(case)
     tiles = ceil_div(shape.out_height, tile) * ceil_div(shape.out_width, tile)
     return [Launch(kernel, (shape.batch, shape.maps, tiles), (tile, tile, 1), (*buffers, *_sizes(shape)))]

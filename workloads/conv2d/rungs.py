@@ -31,7 +31,7 @@ def _copy(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _naive(case: Case, config: Params) -> Sequence[Launch]:
-    """Blocks run down the rows of the image, as the report's do."""
+    """Blocks run down the rows of the image, as the student report's do."""
     block = config["block"]
     height, width = image_shape(case)
     grid = (ceil_div(height, block), ceil_div(width, block), 1)

@@ -241,7 +241,8 @@ def checked_title(what: str, title: Any) -> str:
 
 
 def check_role(where: str, role: Any, unknown: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise WorkloadError if a role is not valid, or for arguments that a variant does not have, such as the flags of earlier versions."""
+    """Raise WorkloadError if a role is not valid, or for arguments that a variant does not have, such as the flags of earlier
+    versions."""
     for name in unknown:
         if name in ROLES:
             raise WorkloadError(f"{where}: {name}= has gone; give role={name!r}")

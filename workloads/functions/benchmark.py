@@ -53,8 +53,8 @@ class Benchmark:
         axes: the axes by name, each with its values; every combination is a case. An axis may also be a keyword argument of its own,
             `n=[1024, 4096]`, unless it has the name of another argument.
         title: a few words for pages; the name by default.
-        arrays: library whose arrays the variants take: `numpy`, `torch`, `cupy`, `numba` or `jax`. By default it is the library of the arrays
-            that `inputs` gives.
+        arrays: library whose arrays the variants take: `numpy`, `torch`, `cupy`, `numba` or `jax`. By default it is the library
+            of the arrays that `inputs` gives.
         device: `gpu` or `cpu`; by default the GPU where there is one. NumPy's arrays are always on the host.
         flops: floating-point operations of a case, a multiply-add counted as two: a number, or a function of axes.
         tolerance: largest relative L2 error that passes: one for all, or by precision. The default is `TOLERANCE` of
@@ -121,8 +121,8 @@ class Benchmark:
 
         Args:
             function: the function; without it this is a decorator.
-            outputs: type of the variants' outputs, or of each output by name. By default it is the type of the first input of real numbers;
-                outputs of whole numbers have the type of the reference's output.
+            outputs: type of the variants' outputs, or of each output by name. By default it is the type of the first input of
+                real numbers; outputs of whole numbers have the type of the reference's output.
         """
         self._outputs = checked_outputs(outputs)
         return self._declare_reference if function is None else self._declare_reference(function)

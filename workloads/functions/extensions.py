@@ -1,8 +1,8 @@
 """Functions of shared libraries with a C interface as variants: the arrays reach them as pointers.
 
 A library that nvcc built is called so: `extern "C" int softmax(const float* x, float* out, int n, cudaStream_t stream)` is
-`c_function("libsoftmax.so", "softmax", ("x", "out", "n", "stream"))`. Extensions that Python can import, such as extensions made with pybind11 and
-nanobind, need nothing of this: their functions are variants as they are.
+`c_function("libsoftmax.so", "softmax", ("x", "out", "n", "stream"))`. Extensions that Python can import, such as extensions made
+with pybind11 and nanobind, need nothing of this: their functions are variants as they are.
 """
 
 import ctypes

@@ -85,7 +85,8 @@ class ParsedFile:
         return dict.fromkeys(_top_level([each for each in self.tree.body if not _is_idle(each)]))
 
     def within(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The node, and its statements and expressions; for an `if` or a loop at the top level, only the expressions of its head."""
+        """The node, and its statements and expressions; for an `if` or a loop at the top level, only the expressions of its
+        head."""
         todo = [node]
         while todo:
             each = todo.pop()

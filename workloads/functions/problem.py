@@ -24,7 +24,8 @@ NUMBERS: Final = (bool, int, float, complex, str, type(None))
 
 
 class Problem:
-    """The values that a benchmark's functions `inputs` and `reference` returned, by case. The forms of a case are the forms of its first arrays.
+    """The values that a benchmark's functions `inputs` and `reference` returned, by case. The forms of a case are the forms of
+    its first arrays.
 
     Args:
         inputs, reference: the user's functions.

@@ -1,8 +1,8 @@
 """The generator: its layers, its cases, its buffers and its random weights.
 
 z (100) x dense -> 4x4 pixels of `channels` channels; four transposed convolutions, each doubling both sides: channels -> /2 -> /4
--> /8 -> 3. Batch normalisation and ReLU follow all but the last, tanh the last. Pixels are stored as the report's: rows, columns,
-channels (NHWC); weights of a transposed convolution as its W[r, s, k, c], k being the output channel.
+-> /8 -> 3. Batch normalisation and ReLU follow all but the last, tanh the last. Pixels are stored as the student report's: rows,
+columns, channels (NHWC); weights of a transposed convolution as its W[r, s, k, c], k being the output channel.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,12 +55,13 @@ def images_of(case: Case) -> int:
 
 
 def channels_of(case: Case) -> int:
-    """Channels of the first 4x4 pixels: the report's 512, or those of a smaller network."""
+    """Channels of the first 4x4 pixels: the student report's 512, or those of a smaller network."""
     return int(case.params.get("channels", REPORT_CHANNELS))
 
 
 def side_of(case: Case) -> int:
-    """Rows and columns of the first pixels: the report's 4, or those of a smaller network. Images have 16 times as many."""
+    """Rows and columns of the first pixels: the student report's 4, or those of a smaller network. Images have 16 times as
+    many."""
     return int(case.params.get("side", REPORT_SIDE))
 
 
@@ -114,7 +115,7 @@ def shares(case: Case, ranks: int) -> Sequence[Part]:
 
 
 def cases() -> tuple[Case, ...]:
-    """Two small networks for a quick look, the report's eight numbers of images, and an odd one."""
+    """Two small networks for a quick look, the student report's eight numbers of images, and an odd one."""
     small = tuple(make_case({"images": n, "channels": 64}, ("quick",), rank) for rank, n in enumerate((4, 16)))
     full = tuple(
         make_case({"images": images}, ("report", "full"), rank) for rank, images in enumerate(_REPORT_IMAGES, start=len(small))

@@ -32,9 +32,9 @@ _PART: Final = 512  # images whose kernels overlap the copies of others: whole t
 _TOGETHER_BYTES: Final = 512 * 1024
 _MANY: Final = 2_000  # images, from which on the quickest rungs have time for larger parts
 _MOST_ALONE: Final = 100  # images, one after another
-_MOST_BATCHED: Final = 1_000  # by the report's kernels, but for its last rung, with which it has generated more
+_MOST_BATCHED: Final = 1_000  # by the student report's kernels, but for its last rung, with which it has generated more
 _TAPS: Final = KERNEL_SIZE**2
-_THREADS: Final = 128  # the report's BLOCK_SIZE
+_THREADS: Final = 128  # the student report's BLOCK_SIZE
 _MATRIX_PRODUCT: Final = Constants(_KERNELS / "v03_matrix_product.cu")
 _GRID_BLOCK: Final = (4, 4, 2)
 
@@ -97,7 +97,8 @@ def _product(layer: Layer, images: int) -> list[Launch]:
 
 
 def _report(case: Case, batch: int, products: int) -> Sequence[Launch]:
-    """The report's kernels, `batch` images a launch: `products` layers by matrix product, the others by one thread an output."""
+    """The student report's kernels, `batch` images a launch: `products` layers by matrix product, the others by one thread an
+    output."""
     channels = channels_of(case)
     first_outputs = side_of(case) ** 2 * channels
     launches = _flipped(case, products)

@@ -39,8 +39,8 @@ _ONE_IMAGE: Final = problem.make_case({"images": 1})
 
 
 def _whole_images(case: Case) -> float:
-    """The number of images of the report's network with the same number of operations. A network with fewer channels counts as
-    fewer images."""
+    """The number of images of the student report's network with the same number of operations. A network with fewer channels
+    counts as fewer images."""
     return case.flops / _ONE_IMAGE.flops
 
 

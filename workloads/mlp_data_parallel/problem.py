@@ -7,7 +7,7 @@ Then the new weights of all ranks are averaged:
     (1 / R) sum over r of (w - rate R N_r / N (g_r + regularization w))  =  w - rate (g + regularization w)
 
 Here g_r is the mean gradient of the rank's rows and g that of the batch. If the batch splits evenly, each rank's step is
-exactly that of `mlp_training` on its rows. The all-reduce moves 3,180,040 bytes for the report's network, the size of the
+exactly that of `mlp_training` on its rows. The all-reduce moves 3,180,040 bytes for the student report's network, the size of the
 gradient.
 """
 
@@ -17,8 +17,8 @@ from typing import Final
 from warpladder.workloads.api import TOLERANCE, Case, CaseSet, Part, split_evenly
 from warpladder.workloads.mlp_training.problem import ODD_BATCH, make_case, rate_of, size_of
 
-#: The report has a batch of 800 for any number of processes (figure 3), and 400 for each of 1, 2 and 4 processes (figure 4,
-#: table 3). With 8,192 for each process, communication takes a small share of the time.
+#: The student report has a batch of 800 for any number of processes (figure 3), and 400 for each of 1, 2 and 4 processes (figure
+#: 4, table 3). With 8,192 for each process, communication takes a small share of the time.
 BATCHES: Final = (100, 400, 800, 1600, 8192, 16384, 32768)
 _LARGE: Final = 8192
 

@@ -1,1 +1,1 @@
-"""Element-wise steps of a perceptron, out of the "CME213 Final Project Report" (M. L. Wong)."""
+"""Element-wise steps of a perceptron, based on the student report "CME213 Final Project Report" (M. L. Wong)."""

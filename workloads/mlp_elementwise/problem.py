@@ -65,7 +65,7 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
 
 
 def cases() -> tuple[Case, ...]:
-    """The report's size and a large one of every operation, and an odd shape that is verified but not charted.
+    """The student report's size and a large one of every operation, and an odd shape that is verified but not charted.
 
     `quick` has only the softmax, which has a reduction and element-wise steps, at two sizes.
     """

@@ -1,1 +1,1 @@
-"""The matrix product of a two-layer perceptron, out of the report "CME213 Final Project Report" by Man Long Wong."""
+"""The matrix product of a two-layer perceptron, based on the student report "CME213 Final Project Report" by Man Long Wong."""

@@ -49,8 +49,8 @@ def _size(params: Params) -> Size:
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case with its operations and bytes: A, B and C read, D written.
 
-    Operations are the 2 m n k of the product. The 3 m n of scaling and adding C are left out, as in the GFLOP/s that the report
-    and the libraries state.
+    Operations are the 2 m n k of the product. The 3 m n of scaling and adding C are left out, as in the GFLOP/s that the student
+    report and the libraries state.
     """
     size = _size(params)
     inputs, outputs = _buffers(size)
@@ -64,7 +64,7 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
 
 
 def cases() -> tuple[Case, ...]:
-    """Squares of 64 to 8192 by powers of two, and the report's two products of odd sizes."""
+    """Squares of 64 to 8192 by powers of two, and the student report's two products of odd sizes."""
     quick: CaseSet = "quick"
     report: CaseSet = "report"
     full: CaseSet = "full"

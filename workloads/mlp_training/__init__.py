@@ -1,1 +1,1 @@
-"""Training of a two-layer perceptron, out of the "CME213 Final Project Report" (M. L. Wong)."""
+"""Training of a two-layer perceptron, based on the student report "CME213 Final Project Report" (M. L. Wong)."""

@@ -1,15 +1,15 @@
 """One step of training: forward pass of a batch, backward pass of its gradient, update of the weights.
 
-The network is the report's, 784-1000-10: a hidden layer with sigmoid, an output layer with softmax, cross-entropy averaged over
-the batch, L2 regularisation of the weights (not of the biases), plain gradient descent. With N samples, one a row:
+The network is the student report's, 784-1000-10: a hidden layer with sigmoid, an output layer with softmax, cross-entropy
+averaged over the batch, L2 regularisation of the weights (not of the biases), plain gradient descent. With N samples, one a row:
 
     a1 = sigmoid(x w1 + b1)                    dz2 = (p - y) / N
     p  = softmax(a1 w2 + b2)                   dz1 = (dz2 w2^T) * a1 * (1 - a1)
     w2 -= rate (a1^T dz2 + regularization w2)  b2 -= rate (sum of the rows of dz2)
     w1 -= rate (x^T dz1 + regularization w1)   b1 -= rate (sum of the rows of dz1)
 
-Row-major arrays of samples by features are the report's column-major matrices of features by samples. The new weights go into
-buffers of their own, so that a step can be repeated and compared with the reference.
+Row-major arrays of samples by features are the student report's column-major matrices of features by samples. The new weights go
+into buffers of their own, so that a step can be repeated and compared with the reference.
 """
 
 from collections.abc import Mapping
@@ -24,21 +24,22 @@ from warpladder.workloads.mlp_training.digits import CLASSES, PIXELS, one_hot, t
 HIDDEN: Final = 1000
 REGULARIZATION: Final = 1e-4
 
-#: The learning rate of the step that is measured and verified. It costs what the report's 0.05 costs, but moves the weights by about
-#: their own size, so that an error of the gradient shows in the weights. Training has a rate of its own (train.py).
+#: The learning rate of the step that is measured and verified. It costs what the student report's 0.05 costs, but moves the
+#: weights by about their own size, so that an error of the gradient shows in the weights. Training has a rate of its own
+#: (train.py).
 RATE: Final = 32.0
 
 #: Standard deviation of the weights and biases before the step. Training starts with weights of this size.
 SPREAD: Final = 0.05
 
-BATCHES: Final = (100, 400, 800, 8192)  # the report has 400 and 800
+BATCHES: Final = (100, 400, 800, 8192)  # the student report has 400 and 800
 ODD_BATCH: Final = 37
 
 #: Relative L2 error of each output that passes; the update is as large as the weights. A gradient is a sum over the batch: added up one
-#: after another in float32 it is off by about 0.42 * 2^-24 * sqrt(8192 / 2) = 1.6e-6 at the largest batch, and by 5e-7 at the report's 800;
-#: other orders of adding have less. Tensor cores cut their sums off instead of rounding them, which 3xTF32 feels. Operands
-#: of TF32 are off by 2^-11 at most: 1.2e-4 to 2.2e-4 in `new_w1`, as they fall, and up to 4.6e-4 in the smaller outputs, at a batch of 37.
-#: One sample of 8192 left out is 1e-4 and more.
+#: after another in float32 it is off by about 0.42 * 2^-24 * sqrt(8192 / 2) = 1.6e-6 at the largest batch, and by 5e-7 at the
+#: student report's 800; other orders of adding have less. Tensor cores cut their sums off instead of rounding them, which 3xTF32
+#: feels. Operands of TF32 are off by 2^-11 at most: 1.2e-4 to 2.2e-4 in `new_w1`, as they fall, and up to 4.6e-4 in the smaller
+#: outputs, at a batch of 37. One sample of 8192 left out is 1e-4 and more.
 TOLERANCES: Final = {**TOLERANCE, "fp32": 2e-6, "3xtf32": 3e-6, "tf32": 7e-4}
 
 INPUTS: Final = ("w1", "b1", "w2", "b2")
@@ -59,7 +60,7 @@ class Size:
 
 
 def size_of(case: Case) -> Size:
-    """The size of a case: `batch=800` of the report's network, or with `inputs` and `hidden` of a smaller one."""
+    """The size of a case: `batch=800` of the student report's network, or with `inputs` and `hidden` of a smaller one."""
     return _size(case.params)
 
 
@@ -77,7 +78,7 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
 
     Operations are those of the five matrix products: two of inputs by hidden, and three of hidden by classes. The others are
         below
-    1 % at the report's size.
+    1 % at the student report's size.
     """
     size = _size(params)
     inputs, outputs = _buffers(size)
@@ -91,7 +92,7 @@ def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | N
 
 
 def cases() -> tuple[Case, ...]:
-    """The report's batches, one below and one above, and an odd one that is verified but not charted."""
+    """The student report's batches, one below and one above, and an odd one that is verified but not charted."""
     sets: Mapping[int, tuple[CaseSet, ...]] = {100: ("quick", "report", "full"), 8192: ("full",)}
     charted = [make_case({"batch": batch}, sets.get(batch, ("report", "full")), rank) for rank, batch in enumerate(BATCHES)]
     return (*charted, make_case({"batch": ODD_BATCH}, ("report", "full")))

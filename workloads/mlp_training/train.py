@@ -21,7 +21,8 @@ from warpladder.workloads.mlp_training.digits import Digits, one_hot, training_a
 from warpladder.workloads.mlp_training.host import forward
 from warpladder.workloads.mlp_training.problem import INPUTS
 
-#: Smaller batches and a larger rate than the report's: it had 60,000 digits; 1,497 in batches of 800 are two steps an epoch.
+#: Smaller batches and a larger rate than the student report's: it had 60,000 digits; 1,497 in batches of 800 are two steps an
+#: epoch.
 BATCH: Final = 50
 RATE: Final = 0.2
 EPOCHS: Final = 20
@@ -68,7 +69,7 @@ def precision(weights: Arrays, digits: Digits) -> float:
 
 
 def training_case(batch: int, rate: float = RATE) -> Case:
-    """The report's network with this batch and learning rate."""
+    """The student report's network with this batch and learning rate."""
     return problem.make_case({"batch": batch, "rate": rate})
 
 

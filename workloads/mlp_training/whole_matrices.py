@@ -1,4 +1,4 @@
-"""The report's step as operations on whole matrices, one launch each, for the rungs that differ only in the product."""
+"""The student report's step as operations on whole matrices, one launch each, for the rungs that differ only in the product."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,8 @@ def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
 
 
 def matrices(size: Size) -> dict[str, Matrix]:
-    """Every matrix of the step, as the report has them: features by samples, weights of a layer by its outputs and inputs."""
+    """Every matrix of the step, as the student report has them: features by samples, weights of a layer by its outputs and
+    inputs."""
     columns = {
         "x": (size.inputs, size.batch), "y": (size.classes, size.batch), "w1": (size.hidden, size.inputs),
         "w2": (size.classes, size.hidden), "a1": (size.hidden, size.batch), "dz1": (size.hidden, size.batch),

@@ -11,9 +11,9 @@ from warpladder.workloads.tensor_transpose.problem import Triple
 
 BANKS: Final = 32
 WARP: Final = 32
-TILE: Final = 8  # the report's kernels work on cubes of 8x8x8
+TILE: Final = 8  # the student report's kernels work on cubes of 8x8x8
 
-#: Rows and columns of the array, by permutation: those of the report's table 2 ...
+#: Rows and columns of the array, by permutation: those of the student report's table 2 ...
 REPORT_PADDING: Final = {"012": (8, 8), "021": (8, 12), "102": (9, 8), "120": (10, 10), "201": (8, 9), "210": (12, 9)}
 #: ... and the smallest with the fewest passes in all, by the count below.
 FEWEST_PADDING: Final = {"012": (8, 8), "021": (8, 8), "102": (9, 8), "120": (8, 9), "201": (9, 8), "210": (12, 9)}

@@ -1,6 +1,6 @@
 """What is computed: y = permute(x, perm) of a three-dimensional tensor, as `numpy.transpose` defines it.
 
-`y[j0, j1, j2]` has `y.shape[k] == x.shape[perm[k]]`, and axis k of y is axis perm[k] of x. In the report's notation with
+`y[j0, j1, j2]` has `y.shape[k] == x.shape[perm[k]]`, and axis k of y is axis perm[k] of x. In the student report's notation with
 x[z][y][x], permutation 210 is Output[x][y][z] = Input[z][y][x].
 """
 
@@ -16,7 +16,7 @@ from warpladder.workloads.cases import Axis
 Triple = tuple[int, int, int]
 
 PERMUTATIONS: Final = tuple("".join(axes) for axes in itertools.permutations("012"))
-SIZES: Final = (64, 128, 256, 512)  # of cubes; the report has 64
+SIZES: Final = (64, 128, 256, 512)  # of cubes; the student report has 64
 ODD_SHAPE: Final = "65x127x33"  # no multiple of any tile
 
 _BYTES_PER_ELEMENT: Final = 8  # a float read, a float written
