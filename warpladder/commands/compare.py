@@ -42,7 +42,7 @@ class _Percent(click.ParamType[float]):
 )
 @click.option("--without-shift", is_flag=True, help="Judge ratios after the common shift of their case is taken out.")
 @click.option("--any-device", is_flag=True, help="Compare although the GPUs differ.")
-@click.option("--partial", is_flag=True, help="B recorded a part of A: what it has no verdict about is not lost.")
+@click.option("--partial", is_flag=True, help="B recorded a part of A: a cell without a row in its results is not lost.")
 @format_option("comparison", formats.COMPARISONS)
 @data_dirs_option
 def command(
