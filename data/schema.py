@@ -135,8 +135,8 @@ _CORRELATION = integer(
 _RANGE = identifier("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
 _TIME_RANGE = identifier(
     "time_range_id",
-    "attribution by time, where `range_id` is null: the innermost NVTX range open at the launch on another thread of the process; "
-    "null if no other thread or several other threads had an open range, and in runs that are older than the column",
+    "attribution by time, where `range_id` is null: the innermost NVTX range open at the launch on another thread of the "
+    "process; null if no other thread or several other threads had an open range, and in runs that are older than the column",
     nullable=True,
     later=True,
 )

@@ -85,7 +85,8 @@ def c_function(
         raise WorkloadError(f"{symbol}: args names the outputs {', '.join(outputs)}; name one `out`, or out0, out1 and so on")
     if unknown := [name for name in types or {} if name not in names]:
         raise WorkloadError(f"{symbol}: types names {unknown[0]!r}, and args has {', '.join(names) or 'no names'}")
-    return CFunction(file, symbol, tuple(args), {name: _type_of(symbol, name, declared) for name, declared in (types or {}).items()},
+    declared_types = {name: _type_of(symbol, name, declared) for name, declared in (types or {}).items()}
+    return CFunction(file, symbol, tuple(args), declared_types,
                      returns == "int", source_file)  # fmt: skip
 
 
