@@ -17,7 +17,7 @@ from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import speedups
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.session.run import Run
+from warpladder.dashboard.run.run import Run
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.text.verdict import Asked, verdicts
 from warpladder.dashboard.ui.template import look

@@ -9,7 +9,7 @@ from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.session.table import RunError, chosen
+from warpladder.dashboard.run.table import RunError, chosen
 from warpladder.dashboard.ui.paper import Paper, figure
 from warpladder.dashboard.ui.template import Chart, Theme, look
 from warpladder.dashboard.ui.view import OfWorkload

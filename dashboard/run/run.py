@@ -1,4 +1,4 @@
-"""A recorded or imported run, for notebooks, scripts and interactive sessions."""
+"""A recorded or imported run, for notebooks, scripts and interactive Python."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,15 @@ import pandas as pd
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.changes import Match, Options
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.session import table as tables
-from warpladder.dashboard.session.table import chosen, html_table
+from warpladder.dashboard.run import table as tables
+from warpladder.dashboard.run.table import chosen, html_table
 from warpladder.dashboard.text import summary
 from warpladder.data import store
 from warpladder.installation import ROOT
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.session.comparison import RunComparison
-    from warpladder.dashboard.session.plot import Plot
+    from warpladder.dashboard.run.comparison import RunComparison
+    from warpladder.dashboard.run.plot import Plot
 
 #: The most lines about failed cells and doubts.
 _MOST_LINES: Final = 12
@@ -106,7 +106,7 @@ class Run:
     @property
     def plot(self) -> "Plot":
         """The charts of the run, such as `run.plot.ladder()`."""
-        from warpladder.dashboard.session.plot import Plot
+        from warpladder.dashboard.run.plot import Plot
 
         return Plot(self._data, self._name)
 
@@ -138,7 +138,7 @@ class Run:
             StoreError: there is no such run.
         """
         from warpladder.dashboard.core.between_runs import Recordings
-        from warpladder.dashboard.session.comparison import RunComparison
+        from warpladder.dashboard.run.comparison import RunComparison
 
         other = after if isinstance(after, Run) else open_run(after, self.path.parent)
         asked = Options(scope, match, smallest, without_shift, any_device, partial)

@@ -12,8 +12,8 @@ from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
 from warpladder.dashboard.core.numbers import format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.session.plot import Figure, of
-from warpladder.dashboard.session.table import RunError, html_table
+from warpladder.dashboard.run.plot import Figure, of
+from warpladder.dashboard.run.table import RunError, html_table
 from warpladder.dashboard.text.compare import alone, noise_text
 from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.dashboard.views.compare import chart
