@@ -30,10 +30,10 @@ from warpladder.dashboard.core.history import ratio as ratio_of
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
 
-Verdict = Literal["slower", "faster", "unchanged", "drifted", "unknown"]
-VERDICTS: Final[tuple[Verdict, ...]] = ("slower", "unchanged", "faster", "drifted", "unknown")
+Verdict = Literal["slower", "faster", "tied", "drifted", "unknown"]
+VERDICTS: Final[tuple[Verdict, ...]] = ("slower", "tied", "faster", "drifted", "unknown")
 
-#: A difference smaller than this is `unchanged`, however narrow its interval is.
+#: A difference smaller than this is `tied`, however narrow its interval is.
 SMALLEST_EFFECT: Final = 0.01
 #: The fewest distances, of cells or of pairs of runs, that tell a noise or a common shift.
 FEWEST: Final = 3
@@ -266,12 +266,12 @@ def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool
     Args:
         ratio: of the second run over the first.
         noise: a factor of at least 1; NaN where nothing tells it.
-        smallest: smaller differences are unchanged, a fraction.
+        smallest: smaller differences are tied, a fraction.
         n: samples of the smaller side.
         equal: whether the code is known to be equal on both sides, so that no change of it can be the reason.
 
     Returns:
-        `unknown` below six samples, and where the noise or the interval is not known. `unchanged` unless the whole interval is beyond
+        `unknown` below six samples, and where the noise or the interval is not known. `tied` unless the whole interval is beyond
         the smallest effect, and the ratio beyond the noise. Then `drifted` for equal code, else `slower` or `faster`.
     """
     if not ratio.known or math.isnan(noise) or n < MIN_SAMPLES:
@@ -279,7 +279,7 @@ def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool
     slower = ratio.low > 1 + smallest and ratio.value > noise
     faster = ratio.high < 1 / (1 + smallest) and ratio.value < 1 / noise
     if not slower and not faster:
-        return "unchanged"
+        return "tied"
     if equal:
         return "drifted"
     return "slower" if slower else "faster"

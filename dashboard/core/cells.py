@@ -11,7 +11,7 @@ import pandas as pd
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Baseline, Timing
 from warpladder.dashboard.core.intervals import error_ns, grouped_median_intervals, interval_kind, is_single, widened
-from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.dashboard.core.trusted import doubt, fastest_trusted
 from warpladder.data import limits
 from warpladder.data.limits import (
@@ -133,7 +133,7 @@ def cells(data: RunData) -> pd.DataFrame:
         - `floor_ns`, `floor_bound`, `floor_ceiling`: see `floors.add_floors`;
         - `percent_of_floor`: the floor over the median, in percent;
         - `_low` and `_high` of `gb_per_s`, `gflop_per_s` and `percent_of_floor`: the ends of their intervals;
-        - `status`, `detail`, `rel_l2_error`: the verdict, and the error against float64; null where it was not verified;
+        - `status`, `detail`, `rel_l2_error`: how the cell ended, and the error against float64; null where it was not verified;
         - `flags`: a tuple with the sources of the warnings and errors about the cell, and `above_ceiling` where a time of it is below
           a floor by more than the margin of `data.limits`.
 
@@ -153,7 +153,7 @@ def _cells(data: RunData) -> pd.DataFrame:
     low, high = widened(timed["low_ns"].to_numpy(), timed["high_ns"].to_numpy(), error, np.array(single, dtype=bool))
     timed = timed.assign(low_ns=low, high_ns=high)
     timed = timed[(timed["twin"] == 0) & ~_hidden(timed, data)].drop(columns="twin")
-    frame = timed.merge(data.results[[*VERDICT_CELL, "status", "detail", "rel_l2_error"]], on=VERDICT_CELL, how="outer")
+    frame = timed.merge(data.results[[*STATUS_KEY, "status", "detail", "rel_l2_error"]], on=STATUS_KEY, how="outer")
     frame["status"] = frame["status"].fillna("ok")
     frame["detail"] = frame["detail"].fillna("")
     frame["rel_l2_error"] = frame["rel_l2_error"].astype(float)
@@ -235,7 +235,7 @@ def _flags(frame: pd.DataFrame, data: RunData) -> list[tuple[str, ...]]:
     serious = diagnostics[diagnostics["severity"].isin(["warning", "error"])]
     for finding in serious[serious["variant"].notna() | serious["case"].notna()].to_dict("records"):
         about = np.ones(len(frame), dtype=bool)
-        for column in VERDICT_CELL:
+        for column in STATUS_KEY:
             if pd.notna(finding[column]):
                 about &= (frame[column] == finding[column]).to_numpy()
         for row in np.flatnonzero(about):
@@ -243,8 +243,8 @@ def _flags(frame: pd.DataFrame, data: RunData) -> list[tuple[str, ...]]:
                 flags[row].append(str(finding["source"]))
     beyond = np.any(list(limits.beyond(frame, measured(data), data.info["l2_bytes"] or 0).values()), axis=0)
     if beyond.any():
-        cells_beyond = pd.MultiIndex.from_frame(frame.loc[beyond, VERDICT_CELL])
-        for row in np.flatnonzero(pd.MultiIndex.from_frame(frame[VERDICT_CELL]).isin(cells_beyond)):
+        cells_beyond = pd.MultiIndex.from_frame(frame.loc[beyond, STATUS_KEY])
+        for row in np.flatnonzero(pd.MultiIndex.from_frame(frame[STATUS_KEY]).isin(cells_beyond)):
             if Source.ABOVE_CEILING not in flags[row]:
                 flags[row].append(Source.ABOVE_CEILING)
     return [tuple(sources) for sources in flags]

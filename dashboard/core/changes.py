@@ -90,9 +90,9 @@ def said(value: Any) -> str:
     return "" if value is None or pd.isna(value) else str(value)
 
 
-#: What became of a cell that B has no verdict about.
+#: The status of a cell that B has no result of.
 LOST = "lost"
-#: That of a cell whose times in B cannot be true.
+#: The status of a cell whose times in B cannot be true.
 DISTRUSTED = "distrusted"
 _SKIPPED = "skipped"
 _MOST_NAMED = 3
@@ -105,7 +105,7 @@ class Lost:
     Attributes:
         variant, config: of A.
         a_ns: median of A with its interval.
-        status: of B, such as `wrong_result`; `lost` where B has no verdict, and `distrusted` where its work was not done.
+        status: of B, such as `wrong_result`; `lost` where B has no result, and `distrusted` where its work was not done.
         detail: why.
         fails: whether a gate fails on it.
     """
@@ -123,7 +123,7 @@ class Lost:
 
     @property
     def judged(self) -> bool:
-        """Whether B has a verdict about the cell."""
+        """Whether B has a result of the cell."""
         return self.status != LOST
 
     @property
@@ -147,13 +147,13 @@ def not_done(cell: Timed, sources: Iterable[str]) -> Lost:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdicts:
-    """What B tells about cells that it has no times of.
+class Statuses:
+    """How the cells ended that B has no times of.
 
     Attributes:
         results: workload, variant, case -> config -> status and detail.
         data: of B.
-        partial: B recorded a part of A, so that a cell without a verdict is not lost.
+        partial: B recorded a part of A, so that a cell without a result is not lost.
     """
 
     results: Mapping[tuple[str, str, str], Mapping[str, tuple[str, str]]]
@@ -161,7 +161,7 @@ class Verdicts:
     partial: bool
 
     @classmethod
-    def of(cls, data: RunData, *, partial: bool) -> "Verdicts":
+    def of(cls, data: RunData, *, partial: bool) -> "Statuses":
         found: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
         columns = ["workload", "variant", "case", "config", "status", "detail"]
         for workload, variant, case, config, status, detail in (
@@ -181,9 +181,9 @@ class Verdicts:
         workload, case, scope, cache, _, _, gpus = cell.key
         variant = of_b or cell.variant
         every = self.results.get((workload, variant, case), {})
-        asked = [verdict for config, verdict in every.items() if any_config or config == cell.config]
-        bad = next(((status, detail) for status, detail in asked if status != "ok"), None)
-        status, detail = bad or (LOST, self._why(workload, variant, case, Timing(scope, cache), timed=bool(asked)))
+        results = [result for config, result in every.items() if any_config or config == cell.config]
+        bad = next(((status, detail) for status, detail in results if status != "ok"), None)
+        status, detail = bad or (LOST, self._why(workload, variant, case, Timing(scope, cache), timed=bool(results)))
         fails = status not in (LOST, _SKIPPED) or not (other_variant or (self.partial and status == LOST))
         return Lost(
             workload, case, Timing(scope, cache), cell.variant, cell.config, gpus, cell.median_ns, status, detail, fails
@@ -249,10 +249,10 @@ class Options:
         scope: compares this scope, with every state of the caches, or `all`; empty for the first timing that both sides have of a
             workload.
         match: `config` compares equal configs; `best` compares the fastest config of each side.
-        smallest: smallest effect of interest, a fraction: smaller differences are `unchanged`.
+        smallest: smallest effect of interest, a fraction: smaller differences are `tied`.
         without_shift: judge ratios after the common shift of their case is taken out.
         any_device: compare although the GPUs differ.
-        partial: B recorded a part of A: what it has no verdict about is not lost.
+        partial: B recorded a part of A: a cell without a result is not lost.
     """
 
     scope: str = ""
@@ -273,7 +273,7 @@ class Change:
         a_ns, b_ns: medians with 95 % intervals, in nanoseconds.
         ratio: the median of B over that of A; above 1, B is slower.
         shift: median ratio of the variants of the case whose source is equal in both runs; NaN where they are too few.
-        noise: a factor of at least 1; ratios from 1/noise to noise are `unchanged`. Of two runs it is the noise between them, see
+        noise: a factor of at least 1; ratios from 1/noise to noise are `tied`. Of two runs it is the noise between them, see
             `between_runs`, and NaN where nothing tells it. Of one run it is the noise floor.
         same_source: whether the source text is equal on both sides.
         equal_code: whether the source text is known and equal, and variant and config are equal.
@@ -323,7 +323,7 @@ class Comparison:
     Attributes:
         facts: the differences between the recordings, warnings first.
         changed_sources: workload and variant of B for each source text that differs.
-        changes: every matched cell: those slower in B first, then the unchanged ones, then the faster ones, each by the ratio.
+        changes: every matched cell: those slower in B first, then the tied ones, then the faster ones, each by the ratio.
         lost: cells that A has and B does not, those that fail first.
         new: cells that B alone has: workload, case, name and timing.
     """
@@ -381,7 +381,7 @@ def _became_undone(before: Reading, after: Reading, of_a: Timed, of_b: Timed) ->
 
 
 def _lost(a: Side, b: Side, cells_of_a: Iterable[Timed], options: Options) -> tuple[Lost, ...]:
-    of_b = Verdicts.of(b.data, partial=options.partial)
+    of_b = Statuses.of(b.data, partial=options.partial)
     roles = {(workload, variant): role for workload, variant, role in _roles(a.data)}
     variants = a.variant != b.variant
     found = [
@@ -405,7 +405,7 @@ def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
 
 
 def sentence(changes: Sequence[Change], lost: Sequence[Lost] = ()) -> str:
-    """`1 wrong or lost, 3 slower, 61 unchanged; the worst: conv2d n=512 v03_tile, 1.04x; less than 1 to 3 % could not be told`.
+    """`1 wrong or lost, 3 slower, 61 tied; the worst: conv2d n=512 v03_tile, 1.04x; less than 1 to 3 % could not be told`.
 
     Args:
         changes: with the slowest first.
@@ -418,7 +418,7 @@ def sentence(changes: Sequence[Change], lost: Sequence[Lost] = ()) -> str:
     worst = next((change for change in changes if change.verdict == "slower"), None)
     if worst is not None:
         parts.append(f"the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x")
-    effects = sorted(change.least_effect for change in changes if change.verdict == "unchanged")
+    effects = sorted(change.least_effect for change in changes if change.verdict == "tied")
     if effects:
         ends = dict.fromkeys(f"{float(f'{100 * effect:.2g}'):g}" for effect in (effects[0], effects[-1]))
         parts.append(f"less than {' to '.join(ends)} % could not be told")

@@ -210,7 +210,7 @@ class Judged(NamedTuple):
 
 
 def judged(rounds: Mapping[Entry, "pd.Series[float]"], noise: Noise, entry: Entry, reference: Entry) -> Judged:
-    """Compare two entries of a case. `faster` means that the entry is faster than the reference; see `noise.verdict`."""
+    """Compare two entries of a case. `faster` means that the entry is faster than the reference; see `compare.verdict`."""
     ratio = paired_ratio(rounds[reference], rounds[entry])
     band = noise.between(reference.variant, entry.variant)
     return Judged(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))

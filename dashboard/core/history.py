@@ -228,9 +228,9 @@ def medians(run: store.Run, workload: str) -> Medians:
     if any(samples.column(name).null_count for name in (*_KEY, *_NUMBERS)):
         raise store.StoreError(f"{run.path}: table samples has nulls where none may be; record or import the run again")
     cells, of_cells, figures = _medians(samples)
-    verdicts = _rows(run.arrow("results", ["case", "variant", "config", "status"], of))
-    found = {(case, variant, config): status for case, variant, config, status in verdicts}
-    bad = {cell: status for cell, status in found.items() if status != "ok"}
+    results = _rows(run.arrow("results", ["case", "variant", "config", "status"], of))
+    statuses = {(case, variant, config): status for case, variant, config, status in results}
+    bad = {cell: status for cell, status in statuses.items() if status != "ok"}
     well = [
         place for place, cell in enumerate(cells) if (cell.case, cell.variant, cell.config) not in bad and figures[place, 1] > 0
     ]
@@ -248,7 +248,7 @@ def medians(run: store.Run, workload: str) -> Medians:
         {case: (rank, params) for case, (rank, params) in cases.items() if rank is not None and _is_object(params)},
         float(np.median(clocks)) if len(clocks) else float("nan"),
         {cell: status for cell, status in bad.items() if status != "skipped"}
-        | dict.fromkeys(_not_done(run, workload, found), "distrusted"),
+        | dict.fromkeys(_not_done(run, workload, statuses), "distrusted"),
     )
 
 

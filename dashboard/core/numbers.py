@@ -52,7 +52,7 @@ def format_over(ratio: float, of: str, reference: str, verdict: str) -> str:
     Args:
         of: the variant that the ratio belongs to, by its fastest config.
         reference: the baseline, which has its fastest config too.
-        verdict: of the ratio, by `noise.verdict`.
+        verdict: of the ratio, by `compare.verdict`.
     """
     if of == reference:
         return ITSELF

@@ -150,7 +150,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         - `best`, `best_ns`, `percent_of_floor` and what depends on them are null where no rung may be called best;
         - `tied_with`: the next rung, where it is not known to be slower; else null;
         - `best_ns`, `percent_of_floor`: estimates of the best rung's time and percent of floor;
-        - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it (`noise.verdict`);
+        - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it (`compare.verdict`);
         - `peer_percent_of_floor`: percent of the best rung's floor;
         - `over_peer`, `over_peer_verdict`: estimate of the peer's time over the best rung's, and the word for it;
         - `n`: least number of samples of the cells used;
@@ -358,10 +358,10 @@ def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFra
     """The reasons to distrust a workload's figures. Specimens do not count, because the checks must catch them."""
     every = cells(data)
     every = every[(every["workload"] == workload) & (every["role"] != "specimen")]
-    verdicts = every.drop_duplicates(["variant", "config", "case"])
-    flagged = verdicts[verdicts["flags"].map(len) > 0]
-    wrong = int((verdicts["status"] == "wrong_result").sum())
-    broken = int(verdicts["status"].isin(_BROKEN).sum())
+    results = every.drop_duplicates(["variant", "config", "case"])
+    flagged = results[results["flags"].map(len) > 0]
+    wrong = int((results["status"] == "wrong_result").sum())
+    broken = int(results["status"].isin(_BROKEN).sum())
     own_noise = noise[noise["workload"] == workload]
     off = int((~own_noise["holds_one"].astype(bool)).sum())
     badges = []

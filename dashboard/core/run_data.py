@@ -17,7 +17,8 @@ from warpladder.errors import Error
 
 #: The columns that identify the cell and timing of a group of samples.
 CELL: Final = ["workload", "variant", "config", "case", "gpus", "cache", "scope"]
-VERDICT_CELL: Final = ["workload", "variant", "config", "case"]
+#: The columns that identify a row of table `results`, which holds the status of a cell.
+STATUS_KEY: Final = ["workload", "variant", "config", "case"]
 NO_COUNTERS: Final = pd.DataFrame(columns=schema.COUNTERS.arrow.names)
 NO_SAMPLES: Final = pd.DataFrame(columns=schema.SAMPLES.arrow.names)
 

@@ -74,7 +74,7 @@ class Coverage:
     """What a run has of a workload.
 
     Attributes:
-        cases: charted cases with a correct result; those without a verdict count as correct.
+        cases: charted cases with a correct result; cases without a status count as correct.
         cells: pairs of such a case and a variant.
     """
 

@@ -26,7 +26,7 @@ class Winner:
         compared_in: the precision; see `precision.precisions`.
         runner_up: the next variant; empty where there is none.
         margin: the runner-up's time over the winner's.
-        verdict: of the margin, see `noise.verdict`; empty where there is no runner-up.
+        verdict: of the margin, see `compare.verdict`; empty where there is no runner-up.
         passed: a faster cell that may not be called best; None where there is none.
     """
 

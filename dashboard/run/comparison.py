@@ -49,7 +49,7 @@ class RunComparison:
 
     @property
     def sentence(self) -> str:
-        """`1 wrong or lost, 3 slower, 61 unchanged; the worst: …; less than 1 to 3 % could not be told`."""
+        """`1 wrong or lost, 3 slower, 61 tied; the worst: …; less than 1 to 3 % could not be told`."""
         return changes.sentence(self.found.changes, self.found.lost)
 
     def table(self) -> pd.DataFrame:
@@ -57,7 +57,7 @@ class RunComparison:
 
         Returns:
             A frame with `workload`, `case`, `scope`, `cache`, `variant`, `config`, `gpus`, the medians `a_ns` and `b_ns`, `ratio` (B over A)
-            with the ends of its 95 % interval, `noise`, `same_source`, `n`, `verdict` (`slower`, `unchanged`, `faster`, `drifted` or
+            with the ends of its 95 % interval, `noise`, `same_source`, `n`, `verdict` (`slower`, `tied`, `faster`, `drifted` or
             `unknown`), and `least_effect`, the smallest slowdown that would have been called, a fraction.
         """
         return chart.frame_of(self.found.changes)

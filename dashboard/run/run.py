@@ -128,7 +128,7 @@ class Run:
             after: a run, or its id, label or folder.
             scope: one scope, or `all`; empty for the first timing that both have.
             match: `config` for equal configs, `best` for the fastest config of each run.
-            smallest: smaller differences, as a fraction, are `unchanged`.
+            smallest: smaller differences, as a fraction, are `tied`.
             without_shift: judge ratios after the common shift of their case is taken out.
             any_device: compare although the GPUs differ.
             partial: B recorded a part of A: what it has no verdict about is not lost.

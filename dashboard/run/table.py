@@ -22,7 +22,7 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data.names import Source
 from warpladder.errors import Error
 
@@ -192,10 +192,10 @@ def _with_speedups(data: RunData, taken: pd.DataFrame) -> pd.DataFrame:
 
 def _not_timed(every: pd.DataFrame, taken: pd.DataFrame) -> pd.DataFrame:
     """One row without figures for each cell that has none in the timings that were asked for, with the reason in `detail`."""
-    known = set(taken[VERDICT_CELL].itertuples(index=False, name=None))
-    left = every[[key not in known for key in every[VERDICT_CELL].itertuples(index=False, name=None)]]
+    known = set(taken[STATUS_KEY].itertuples(index=False, name=None))
+    left = every[[key not in known for key in every[STATUS_KEY].itertuples(index=False, name=None)]]
     rows = []
-    for _, of_cell in left.groupby(VERDICT_CELL, sort=False):
+    for _, of_cell in left.groupby(STATUS_KEY, sort=False):
         row = of_cell.iloc[0].to_dict()
         if row["n"]:
             timed = dict.fromkeys(f"{scope} {cache}" for scope, cache in zip(of_cell["scope"], of_cell["cache"], strict=True))

@@ -75,7 +75,7 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
 
 
 def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> dict[tuple[_Who, str], _Text]:
-    """The text of each variant in each case, where there is a verdict other than `skipped`."""
+    """The text of each variant in each case in which its status is not `skipped`."""
     times = best_config(every[(every["scope"] == timing.scope) & (every["cache"] == timing.cache)])
     found = {}
     marks = _marks(data, str(every["workload"].iloc[0]), timing)

@@ -218,7 +218,7 @@ _MOST_REASONS: Final = 3
 
 
 def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
-    """The verdicts and diagnostics of a run, line by line.
+    """The statuses and diagnostics of a run, line by line.
 
     Findings of one kind take one line, with their count and the first of them. So do all specimens, which are variants that the checks
     have to catch.

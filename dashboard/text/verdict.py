@@ -38,7 +38,7 @@ _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", 
 #: The ratio of two times scatters by so many times more than one of them.
 _OF_A_RATIO: Final = math.sqrt(2)
 #: Verdicts in the order in which they are told.
-_FIRST: Final = ("slower", "faster", "unchanged", "drifted", "new", "unknown")
+_FIRST: Final = ("slower", "faster", "tied", "drifted", "new", "unknown")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def verdicts(
     Args:
         data: the run of now.
         history: see `changes.compare`.
-        smallest: smaller differences are unchanged, a fraction.
+        smallest: smaller differences are tied, a fraction.
     """
     several = len({each.workload for each in asked}) > 1
     rows: list[tuple[str, ...]] = []

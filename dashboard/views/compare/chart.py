@@ -92,7 +92,7 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
     at = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 4}
     figure.add_annotation(text="   ".join(words), showarrow=False, font={"size": 12}, **at)
     note = look.note(
-        "ratios of medians with 95 % intervals. Grey: the noise, within which a ratio is unchanged. "
+        "ratios of medians with 95 % intervals. Grey: the noise, within which a ratio is tied. "
         + ("The common shift of each case is taken out. " if without_shift else "")
         + (
             f"{len(shown)} of {len(found.changes)} cells are drawn, the slowest and the fastest."
@@ -107,7 +107,7 @@ def _tones(look: Look) -> dict[str, str]:
     tones = look.tones
     return {
         "slower": tones.bad,
-        "unchanged": tones.muted,
+        "tied": tones.muted,
         "faster": tones.good,
         "drifted": _DRIFTED[look.theme],
         "unknown": tones.muted,

@@ -78,7 +78,7 @@ class Compared(Scaled):
 
     Attributes:
         over_best: time over that of the best number of ranks at the case.
-        place: `best`, `tied` (see `noise.verdict`), `slower`, or `unknown` for what may not be called best and where nothing may.
+        place: `best`, `tied` (see `compare.verdict`), `slower`, or `unknown` for what may not be called best and where nothing may.
     """
 
     over_best: Estimate

@@ -224,7 +224,7 @@ def _page_for(each: Listed) -> str:
 
 
 def _without_variants(run: store.Run) -> None:
-    """What there is to see of a run that compares nothing: a trace, or the reasons of its verdicts."""
+    """What there is to see of a run that compares nothing: a trace, or the reasons of its statuses."""
     if {"kernels", "api_calls", "ranges"} & set(run.tables):
         pages = {"calls": "API & kernels →", "transfers": "Transfers →"}
         if "ranges" in run.tables:

@@ -10,7 +10,7 @@ from warpladder.dashboard.core import counters
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing
 from warpladder.dashboard.core.cells import HOST, best_config, cells, measured, memory_of
-from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data.limits import BY_SIZE, COMPUTE, DEVICE_MIXES, HOST_MIXES, compute_ceiling, reads_and_writes
 from warpladder.data.names import Ceiling
 
@@ -169,7 +169,7 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
         frame = frame.assign(flop=frame["flops"].astype(float), bytes=frame["min_bytes"].astype(float))
     else:
         sources = data.variants[["workload", "variant", "source_sha256"]]
-        frame = frame.merge(sources, on=["workload", "variant"]).merge(counted, on=[*VERDICT_CELL[1:], "source_sha256"])
+        frame = frame.merge(sources, on=["workload", "variant"]).merge(counted, on=[*STATUS_KEY[1:], "source_sha256"])
         frame = frame.rename(columns={"executed_flop": "flop", "dram_bytes": "bytes"})
         read = frame["dram_read_bytes"].to_numpy(dtype=float)
         moved = read, frame["bytes"].to_numpy(dtype=float) - read

@@ -199,7 +199,7 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
     """Rank the variants at every charted case. Only what may be called best is ranked; see `core.trusted`.
 
     Ties are groups with a leader. The fastest variant of a case leads the first group. A variant belongs to it if the
-    interval of their ratio holds 1 or lies within the noise floor of the case (`noise.verdict`). The fastest of the others
+    interval of their ratio holds 1 or lies within the noise floor of the case (`compare.verdict`). The fastest of the others
     leads the next group, and so on. So members are tied with their leader, and not always with each other.
 
     Args:
@@ -278,7 +278,7 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
 
 
 def _reasons(data: RunData, workload: str, missing: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """The verdict of each missing cell; `not timed` where it has none."""
+    """The status of each missing cell; `not timed` for a cell without a status."""
     every = cells(data)
     of_workload = every[(every["workload"] == workload) & (every["status"] != "ok")]
     told: dict[Any, str] = {}

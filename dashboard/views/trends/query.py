@@ -124,7 +124,7 @@ class Series:
         noise: the noise between two runs, a factor of at least 1: 95 % of the pairs of runs without a change differ by less; NaN
             where nothing tells it.
         since_first: the last time over the first one, with the noise between runs in its interval.
-        failed: the runs with a verdict that is not right, each its place in `Trends.runs` with the status.
+        failed: the runs in which the cell has a status other than `ok`: each its place in `Trends.runs` with the status.
     """
 
     variant: str
@@ -253,8 +253,8 @@ class _Judge:
 
 def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series | None:
     """The variant over the runs at which it is right and its work was done; None where there is no such run."""
-    verdict = (cell.case, cell.variant, cell.config)
-    failed = tuple((place, run.medians.failed[verdict]) for place, run in enumerate(runs) if verdict in run.medians.failed)
+    key = (cell.case, cell.variant, cell.config)
+    failed = tuple((place, run.medians.failed[key]) for place, run in enumerate(runs) if key in run.medians.failed)
     points, logs = [], []
     for place, (run, rows) in enumerate(zip(runs, judge.rows, strict=True)):
         if cell in rows and place not in dict(failed):

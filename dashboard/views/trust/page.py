@@ -40,7 +40,7 @@ def page() -> None:
     _heading()
     topics = {
         "findings": "Findings",
-        "verdicts": "Verdicts",
+        "verdicts": "Statuses",
         "noise": "A/A noise",
         "samples": "Samples of a cell",
         "collectors": "Collectors",
@@ -51,7 +51,7 @@ def page() -> None:
     topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented", labelled=False)
     sections = {
         "findings": _findings,
-        "verdicts": _verdicts,
+        "verdicts": _statuses,
         "noise": _noise,
         "samples": _samples,
         "collectors": _collectors,
@@ -120,8 +120,8 @@ def _list_findings(found: pd.DataFrame) -> None:
             st.markdown("  \n".join(f":small[{plain(line)}]" for line in row["text"].splitlines()))
 
 
-def _verdicts(run: store.Run) -> None:
-    widgets.table(runs.ask(run, trust.verdicts))
+def _statuses(run: store.Run) -> None:
+    widgets.table(runs.ask(run, trust.statuses))
     errors = runs.ask(run, trust.errors)
     if len(errors):
         st.markdown("## Largest measured errors against float64, by precision")

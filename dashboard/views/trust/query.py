@@ -1,4 +1,4 @@
-"""The findings, verdicts and errors of a run; the agreement of collectors; copies over the memory's rate."""
+"""The findings, statuses and errors of a run; the agreement of collectors; copies over the memory's rate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.intervals import grouped_median_intervals
-from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.dashboard.core.traces import NONE, Int64s, lookup
 from warpladder.dashboard.trace.ranges import nearest
 from warpladder.data import metrics
@@ -49,7 +49,7 @@ def findings(data: RunData) -> pd.DataFrame:
     return grouped.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
 
 
-def verdicts(data: RunData) -> pd.DataFrame:
+def statuses(data: RunData) -> pd.DataFrame:
     """One row for each workload: `workload`, a count for each status that occurs, with `ok` first, and `total`."""
     counts = pd.crosstab(data.results["workload"], data.results["status"])
     counts = counts[[status for status in _STATUS_ORDER if status in counts]]
@@ -60,7 +60,7 @@ def verdicts(data: RunData) -> pd.DataFrame:
 
 def failures(data: RunData) -> pd.DataFrame:
     """Results that are not ok: `workload`, `variant`, `config`, `case`, `status`, `detail`, `rel_l2_error`, `tolerance`."""
-    columns = [*VERDICT_CELL, "status", "detail", "rel_l2_error", "tolerance"]
+    columns = [*STATUS_KEY, "status", "detail", "rel_l2_error", "tolerance"]
     return data.results.loc[data.results["status"] != "ok", columns].reset_index(drop=True)
 
 
@@ -112,7 +112,7 @@ def errors(data: RunData) -> pd.DataFrame:
 
 
 COLLECTORS: Final = ("cuda_events", "cupti", "nsight_systems", "nsight_compute")
-_KEY: Final = [*VERDICT_CELL, "cache", "gpus"]
+_KEY: Final = [*STATUS_KEY, "cache", "gpus"]
 _NS: Final = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
 _TIMES: Final = ["n", "median_ns", "low_ns", "high_ns"]
 
@@ -132,9 +132,7 @@ def device_times(data: RunData) -> pd.DataFrame:
     timed = timed[(timed["scope"] == "device") & (timed["twin"] == 0) & (timed["gpus"] > 0)]
     counted = data.counters[data.counters["metric"] == metrics.TIME]
     value = counted["value"].astype(float) * counted["unit"].map(_NS).astype(float)
-    sums = (
-        value.groupby([counted[name] for name in VERDICT_CELL], sort=False).sum(min_count=1).rename("median_ns").reset_index()
-    )
+    sums = value.groupby([counted[name] for name in STATUS_KEY], sort=False).sum(min_count=1).rename("median_ns").reset_index()
     sums = sums.assign(cache="cold", gpus=1, n=1, low_ns=sums["median_ns"], high_ns=sums["median_ns"])
     columns = [*_KEY, *_TIMES]
     found = pd.concat([frame[columns] for frame in (timed, sums) if len(frame)] or [timed[columns]], ignore_index=True)
@@ -299,7 +297,7 @@ def rounds(data: RunData) -> pd.DataFrame:
         `workload`, `variant`, `config`, `case`, `range` (its text), `h2d_bytes` and `d2h_bytes` (copied), `case_h2d_bytes`,
         `case_d2h_bytes` and `equal`. There are no rows where the trace has no such range or no copies.
     """
-    columns = [*VERDICT_CELL, "range", "h2d_bytes", "d2h_bytes", "case_h2d_bytes", "case_d2h_bytes", "equal"]
+    columns = [*STATUS_KEY, "range", "h2d_bytes", "d2h_bytes", "case_h2d_bytes", "case_d2h_bytes", "equal"]
     traces = data.traces
     if not {"ranges", "memory_ops"} <= set(traces.tables):
         return pd.DataFrame(columns=columns)
@@ -315,7 +313,7 @@ def rounds(data: RunData) -> pd.DataFrame:
     kind, moved = traces.texts("memory_ops", "kind"), traces.numbers("memory_ops", "bytes")
     found: dict[str, Any] = {}
     chosen = np.flatnonzero(outermost)
-    for column in VERDICT_CELL:
+    for column in STATUS_KEY:
         names = traces.texts("ranges", column)
         found[column] = np.asarray(names)[chosen]
     found["range"] = np.asarray(traces.texts("ranges", "text"))[chosen]
