@@ -21,10 +21,10 @@ from warpladder.dashboard.core.history import (
     Level,
     Medians,
     TimedCell,
-    alike,
     medians,
     several_processes,
     student,
+    timing_group,
 )
 from warpladder.dashboard.core.history import ratio as ratio_of
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
@@ -54,16 +54,16 @@ MOST_RUNS: Final = 30
 Floats = npt.NDArray[np.float64]
 
 
-def noise_of(apart: Floats) -> float:
+def noise_of(distances: Floats) -> float:
     """The factor of at least 1 that 95 % of further distances stay within.
 
     Args:
-        apart: distances of logarithms, without their signs.
+        distances: distances of logarithms, without their signs.
     """
-    n = len(apart)
+    n = len(distances)
     if n >= _FOR_ORDER:
-        return math.exp(float(np.sort(apart)[math.ceil(_WITHIN * (n + 1)) - 1]))
-    return math.exp(min(_HEAVY_TAILS * student(n) * math.sqrt(float(np.mean(apart**2))), _MOST_LOG))
+        return math.exp(float(np.sort(distances)[math.ceil(_WITHIN * (n + 1)) - 1]))
+    return math.exp(min(_HEAVY_TAILS * student(n) * math.sqrt(float(np.mean(distances**2))), _MOST_LOG))
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class EqualCode:
         for cell, place in self.places.items():
             if cell.variant == variant:
                 of_variant.setdefault(cell.case, []).append(float(self.moved[place]))
-        left = {cell: place for cell, place in self.places.items() if cell.variant != variant and cell.case in of_variant}
-        rows = list(left.values())
-        moved = self.moved[rows] - [float(np.median(of_variant[cell.case])) for cell in left]
-        return EqualCode({cell: place for place, cell in enumerate(left)}, self.logs[rows], moved)
+        places = {cell: place for cell, place in self.places.items() if cell.variant != variant and cell.case in of_variant}
+        rows = list(places.values())
+        moved = self.moved[rows] - [float(np.median(of_variant[cell.case])) for cell in places]
+        return EqualCode({cell: place for place, cell in enumerate(places)}, self.logs[rows], moved)
 
     def like(self, log: float, without: TimedCell | None = None) -> Floats:
         """How far the cells of like times are apart, from a third to three times a time; all cells if fewer than eight are alike.
@@ -119,7 +119,7 @@ class EqualCode:
 
 def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int) -> EqualCode:
     """The cells of equal code of two runs of a workload, in one timing and number of GPUs. Those too short for the clock are left out."""
-    of_before = {cell: row for row, cell in enumerate(before.cells) if alike(cell) == (timing, gpus)}
+    of_before = {cell: row for row, cell in enumerate(before.cells) if timing_group(cell) == (timing, gpus)}
     places: dict[TimedCell, int] = {}
     logs, moved = [], []
     for cell, log in zip(after.cells, after.levels.log, strict=True):
@@ -148,7 +148,7 @@ class Machine:
         ]
         self._known: dict[float, list[tuple[frozenset[str], float]]] = {}
 
-    def apart(self, log: float, without: frozenset[str]) -> Floats:
+    def distances(self, log: float, without: frozenset[str]) -> Floats:
         """The root mean square of the distances of each pair of runs, of the cells of like times.
 
         A pair of runs counts once, however many cells it has, because all cells of a run may shift alike.
@@ -160,8 +160,10 @@ class Machine:
         about = round(log, 1)
         if about not in self._known:
             of_pairs = [(runs, equal.like(about)) for runs, equal in self._pairs]
-            self._known[about] = [(runs, math.sqrt(float(np.mean(apart**2)))) for runs, apart in of_pairs if len(apart)]
-        return np.array([apart for runs, apart in self._known[about] if runs != without])
+            self._known[about] = [
+                (runs, math.sqrt(float(np.mean(distances**2)))) for runs, distances in of_pairs if len(distances)
+            ]
+        return np.array([distances for runs, distances in self._known[about] if runs != without])
 
 
 def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, equal: bool) -> float:
@@ -175,24 +177,24 @@ def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, 
 
     Args:
         own: distances of the other cells of equal code of the two runs; see `EqualCode.like`.
-        shown: see `Machine.apart`.
+        shown: see `Machine.distances`.
         several_processes: whether the interval of the ratio holds the noise from one process to the next.
         equal: whether the code of the cell itself is equal.
     """
-    if equal and len(apart := shown()) >= FEWEST:
-        return noise_of(apart)
+    if equal and len(distances := shown()) >= FEWEST:
+        return noise_of(distances)
     if len(own) >= ENOUGH_ALIKE:
         return noise_of(own)
     least = math.exp(float(own.max(initial=0.0)))
     if several_processes:
         return least
-    apart = own if len(own) >= FEWEST else shown()
-    if len(apart) < FEWEST:
+    distances = own if len(own) >= FEWEST else shown()
+    if len(distances) < FEWEST:
         if not len(own):
             return math.nan
         # A small distance of one or two cells may be luck, or a coarse clock.
         return min(noise_of(np.maximum(own, math.log1p(SMALLEST_EFFECT))), max(_LARGE, least**2))
-    return max(noise_of(apart), least)
+    return max(noise_of(distances), least)
 
 
 def ratio_and_noise(
@@ -240,9 +242,9 @@ class Pair:
         *,
         without_shift: bool = False,
     ) -> None:
-        found = equal_code(before, after, timing, gpus)
-        self.shifts: Final = found.shifts()
-        self._equal = found.without(self.shifts) if without_shift else found
+        equal = equal_code(before, after, timing, gpus)
+        self.shifts: Final = equal.shifts()
+        self._equal = equal.without(self.shifts) if without_shift else equal
         self._machine, self._runs, self._without_shift = machine, frozenset((before.run_id, after.run_id)), without_shift
 
     def judge(self, before: Level, after: Level, cell: TimedCell, smallest: float, *, equal: bool) -> Judged:
@@ -255,9 +257,11 @@ class Pair:
             equal: see `judge`.
         """
         own = self._equal.like(before.log, cell)
-        ratio, around = ratio_and_noise(before, after, own, lambda: self._machine().apart(before.log, self._runs), equal=equal)
-        asked = ratio.times(math.exp(-self.shifts.get(cell.case, 0.0))) if self._without_shift else ratio
-        return Judged(ratio, around, judge(asked, around, smallest, n=min(before.n, after.n), equal=equal))
+        ratio, around = ratio_and_noise(
+            before, after, own, lambda: self._machine().distances(before.log, self._runs), equal=equal
+        )
+        estimate = ratio.times(math.exp(-self.shifts.get(cell.case, 0.0))) if self._without_shift else ratio
+        return Judged(ratio, around, judge(estimate, around, smallest, n=min(before.n, after.n), equal=equal))
 
 
 def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool) -> Verdict:
@@ -297,16 +301,16 @@ def same_machine(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 
 def runs_of(every: Sequence[store.Run], info: Mapping[str, Any], workload: str) -> list[store.Run]:
     """The newest runs with samples of a workload on the machine of a run, the oldest first. Of copies of a run one counts."""
-    found: dict[str, store.Run] = {}
+    by_id: dict[str, store.Run] = {}
     for run in sorted(every, key=lambda run: (run.info["started_at"], run.run_id), reverse=True):
-        if len(found) == MOST_RUNS:
+        if len(by_id) == MOST_RUNS:
             break
         try:
-            if run.run_id not in found and same_machine(run.info, info) and "samples" in run.tables and workload in run.timed:
-                found[run.run_id] = run
+            if run.run_id not in by_id and same_machine(run.info, info) and "samples" in run.tables and workload in run.timed:
+                by_id[run.run_id] = run
         except store.StoreError:
             continue
-    return list(found.values())[::-1]
+    return list(by_id.values())[::-1]
 
 
 class Recordings:
@@ -326,7 +330,7 @@ class Recordings:
         if workload not in self._known:
             every, _ = store.list_runs(self._folders)
             self._known[workload] = [
-                found for run in runs_of(every, self._info, workload) if (found := _read(run, workload)) is not None
+                medians for run in runs_of(every, self._info, workload) if (medians := _read(run, workload)) is not None
             ]
         return self._known[workload]
 

@@ -34,21 +34,21 @@ _Times = tuple[np.ndarray, np.ndarray]
 def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
     """The value of a ceiling in its unit, on the first GPU that was measured; NaN where it was not measured."""
     table = data.ceilings
-    found = table[(table["name"] == name) & ((table["device"] != HOST) == on_gpu)].sort_values("device")
-    return float(found["value"].iloc[0]) if len(found) else float("nan")
+    rows = table[(table["name"] == name) & ((table["device"] != HOST) == on_gpu)].sort_values("device")
+    return float(rows["value"].iloc[0]) if len(rows) else float("nan")
 
 
 def measured(data: RunData) -> dict[str, float]:
     """The values of all ceilings by name in their units, each of the first device that has it."""
-    found = data.ceilings.sort_values("device").drop_duplicates("name")
-    return dict(zip(found["name"], found["value"], strict=True))
+    rows = data.ceilings.sort_values("device").drop_duplicates("name")
+    return dict(zip(rows["name"], rows["value"], strict=True))
 
 
 def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
     """The GPU's memory or the processor's, as it was measured; `cache` is that of `bandwidths.device_memory`."""
     table = data.ceilings
-    found = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
-    values = dict(zip(found["name"], found["value"], strict=True))
+    rows = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
+    values = dict(zip(rows["name"], rows["value"], strict=True))
     return device_memory(values, cache) if on_gpu else host_memory(values)
 
 
@@ -84,11 +84,11 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     timed = frame["scope"].isin(["device", "operation", "end_to_end"]).to_numpy()
     longest = np.where(np.isnan(times), -1.0, times).argmax(axis=0)
     rows = np.arange(len(frame))
-    known = timed & (times[longest, rows] > 0)
+    has_floor = timed & (times[longest, rows] > 0)
     columns = {
-        "floor_ns": np.where(known, times[longest, rows], np.nan),
-        "floor_bound": np.where(known, np.array(list(bounds), dtype=object)[longest], None),
-        "floor_ceiling": np.where(known, names[longest, rows], None),
+        "floor_ns": np.where(has_floor, times[longest, rows], np.nan),
+        "floor_bound": np.where(has_floor, np.array(list(bounds), dtype=object)[longest], None),
+        "floor_ceiling": np.where(has_floor, names[longest, rows], None),
     }
     return frame.assign(**{name: pd.Series(values, index=frame.index) for name, values in columns.items()})
 
@@ -256,11 +256,11 @@ def baselines(data: RunData, workload: str, timing: Timing, cases: Iterable[str]
     The config is the one of `cells.best_config`, so that every speedup is over the cell that the ladder shows. A case without a right
     time of the variant has none.
     """
-    wanted = set(cases)
+    case_names = set(cases)
     data = data.selected_from or data
-    variant = baseline_variant(data, workload, timing, cases=wanted)
+    variant = baseline_variant(data, workload, timing, cases=case_names)
     every = cells(data)
-    chosen = (every["workload"] == workload) & (every["variant"] == variant) & every["case"].isin(wanted)
+    chosen = (every["workload"] == workload) & (every["variant"] == variant) & every["case"].isin(case_names)
     chosen &= (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     # Where a variant ran on several numbers of GPUs, the fewest are the baseline.
     rows = best_config(every[chosen]).sort_values("gpus", kind="stable").drop_duplicates("case")
@@ -301,15 +301,15 @@ def baseline_variant(
     if copies.empty:
         return ""
     # A case whose baseline failed has a second copy of another variant. The baseline has one in the most cases.
-    found = copies.groupby(["variant", "config", "gpus"], as_index=False, sort=False)["twin"].sum()
+    candidates = copies.groupby(["variant", "config", "gpus"], as_index=False, sort=False)["twin"].sum()
     variants = data.variants[data.variants["workload"] == workload].reset_index(names="place")
-    found = found.merge(variants[["variant", "role", "rung", "place"]], on="variant", how="left")
-    order = found.assign(
-        single=found["twin"] == 0,
-        off_gpu=found["gpus"] == 0,
-        twins=-found["twin"],
-        rung=found["rung"].astype(float).where(found["role"] == "rung"),
-        not_preferred=found["variant"] != preferred,
+    candidates = candidates.merge(variants[["variant", "role", "rung", "place"]], on="variant", how="left")
+    order = candidates.assign(
+        single=candidates["twin"] == 0,
+        off_gpu=candidates["gpus"] == 0,
+        twins=-candidates["twin"],
+        rung=candidates["rung"].astype(float).where(candidates["role"] == "rung"),
+        not_preferred=candidates["variant"] != preferred,
     )
     keys = ["single", "off_gpu", "twins", "rung", "not_preferred", "place"]
     first = order.sort_values(keys, na_position="last", kind="stable").iloc[0]

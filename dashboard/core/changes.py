@@ -59,11 +59,11 @@ def facts(a: RunData, b: RunData) -> Iterator[Fact]:
 def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:
     """The differences between the rows of table `run` of two runs, then those of their packages."""
     for column, (what, warning) in _OF_RUN.items():
-        before, after = said(a[column]), said(b[column])
+        before, after = value_text(a[column]), value_text(b[column])
         if before != after:
             like = column == "collector" and not intervals.differ(a[column], b[column])
             yield Fact(what, before, after, "" if like else warning)
-    of_a, of_b = (json.loads(said(info["packages"]) or "{}") for info in (a, b))
+    of_a, of_b = (json.loads(value_text(info["packages"]) or "{}") for info in (a, b))
     for name in sorted(of_a.keys() | of_b.keys()):
         if of_a.get(name) != of_b.get(name):
             yield Fact(name, of_a.get(name, "not installed"), of_b.get(name, "not installed"))
@@ -85,7 +85,7 @@ def of_clocks(a_mhz: float, b_mhz: float) -> Iterator[Fact]:
         yield Fact("SM clock, median", f"{a_mhz:.0f} MHz", f"{b_mhz:.0f} MHz", "the GPU ran at different clocks")
 
 
-def said(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value of table `run` as text; empty for a null."""
     return "" if value is None or pd.isna(value) else str(value)
 
@@ -162,13 +162,13 @@ class Statuses:
 
     @classmethod
     def of(cls, data: RunData, *, partial: bool) -> "Statuses":
-        found: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
+        results: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
         columns = ["workload", "variant", "case", "config", "status", "detail"]
         for workload, variant, case, config, status, detail in (
             data.results[columns].fillna("").itertuples(index=False, name=None)
         ):
-            found.setdefault((workload, variant, case), {})[config] = status, detail
-        return cls(found, data, partial)
+            results.setdefault((workload, variant, case), {})[config] = status, detail
+        return cls(results, data, partial)
 
     def about(self, cell: Timed, of_b: str, *, any_config: bool, other_variant: bool) -> Lost:
         """What became of a cell of A.
@@ -197,14 +197,14 @@ class Statuses:
         variants = self.data.variants
         if variant not in set(variants.loc[variants["workload"] == workload, "variant"]):
             return "B has no such variant"
-        told = self.data.diagnostics
-        unreached = told.loc[told["source"] == Source.NOT_REACHED, "text"]
+        diagnostics = self.data.diagnostics
+        unreached = diagnostics.loc[diagnostics["source"] == Source.NOT_REACHED, "text"]
         if len(unreached) and not any((workload, case) == (of, at) for of, _, at in self.results):
             return str(unreached.iloc[0])
         return "not recorded in B"
 
 
-def told(lost: Iterable[Lost]) -> list[tuple[bool, str]]:
+def loss_lines(lost: Iterable[Lost]) -> list[tuple[bool, str]]:
     """A line for each reason in each workload, with its first cells; and whether a gate fails on it.
 
     `conv2d n=512 v03_tile, n=1024 v03_tile and 4 more: wrong_result: relative error 0.3`
@@ -356,23 +356,23 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     before, after = reading(a.data), reading(b.data)
     of_a, of_b = ({each.key: each for each in _timed(*sides, options)} for sides in ((a, b), (b, a)))
     both = [key for key in of_b if key in of_a]
-    left = [cell for key, cell in of_a.items() if key not in of_b]
+    missing = [cell for key, cell in of_a.items() if key not in of_b]
     undone = {key: of_b[key].not_done for key in both if _became_undone(before, after, of_a[key], of_b[key])}
     shared = [key for key in both if key not in undone]
-    lost = (*_lost(a, b, left, options), *(not_done(of_a[key], sources) for key, sources in undone.items()))
+    lost = (*_lost(a, b, missing, options), *(not_done(of_a[key], sources) for key, sources in undone.items()))
     if not shared and not any(each.judged for each in lost):
         raise NotComparable(
             f"{_title(a)} and {_title(b)} have no cell in common; `warpladder summary RUN` shows the workloads and cases of a run"
         )
     judged = _slowest_first(_judge(before, after, [(of_a[key], of_b[key]) for key in shared], options, history))
-    told = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
+    differences = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     new = tuple(
         (key[0], key[1], name_on(cell.variant, cell.config, key[-1]), cell.cell.timing)
         for key, cell in of_b.items()
         if key not in of_a
     )
-    return Comparison(tuple(told), tuple(sources), tuple(judged), lost, new)
+    return Comparison(tuple(differences), tuple(sources), tuple(judged), lost, new)
 
 
 def _became_undone(before: Reading, after: Reading, of_a: Timed, of_b: Timed) -> bool:
@@ -384,12 +384,12 @@ def _lost(a: Side, b: Side, cells_of_a: Iterable[Timed], options: Options) -> tu
     of_b = Statuses.of(b.data, partial=options.partial)
     roles = {(workload, variant): role for workload, variant, role in _roles(a.data)}
     variants = a.variant != b.variant
-    found = [
+    losses = [
         of_b.about(cell, b.variant, any_config=options.match == "best", other_variant=variants)
         for cell in cells_of_a
         if roles.get((cell.key[0], cell.variant)) != "specimen"
     ]
-    return tuple(sorted(found, key=lambda each: not each.fails))
+    return tuple(sorted(losses, key=lambda each: not each.fails))
 
 
 def _roles(data: RunData) -> Iterable[tuple[str, str, str]]:
@@ -458,13 +458,13 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
         return pd.Series(True, every.index)
     if scope:
         return every["scope"] == scope
-    found = pd.Series(False, every.index)
+    mask = pd.Series(False, every.index)
     for workload in data.workloads:
         own, theirs = axes.timings(data, workload), axes.timings(other, workload)
         for timing in ([each for each in own if each in theirs] or own)[:1]:
             same = (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
-            found |= (every["workload"] == workload) & same
-    return found
+            mask |= (every["workload"] == workload) & same
+    return mask
 
 
 def _judge(
@@ -498,7 +498,7 @@ def _change(
     shift: float = math.nan,
 ) -> Change:
     workload, case, scope, cache, _, _, gpus = of_b.key
-    made = Change(
+    change = Change(
         workload,
         case,
         Timing(scope, cache),
@@ -517,8 +517,8 @@ def _change(
         verdict=judged.verdict,
         least_effect=math.nan,
     )
-    asked = made.without_shift if options.without_shift else made.ratio
-    return replace(made, least_effect=between_runs.least_effect(asked, judged.noise, options.smallest))
+    ratio = change.without_shift if options.without_shift else change.ratio
+    return replace(change, least_effect=between_runs.least_effect(ratio, judged.noise, options.smallest))
 
 
 class _Between:
@@ -559,7 +559,7 @@ def _slowest_first(changes: Iterable[Change]) -> list[Change]:
 
 
 def _title(side: Side) -> str:
-    return said(side.data.info["label"]) or label_from(side.data.info, side.data.workloads)
+    return value_text(side.data.info["label"]) or label_from(side.data.info, side.data.workloads)
 
 
 def against_variant(a: Side, b: Side, options: Options = Options(), history: History | None = None) -> tuple[Change, ...]:

@@ -79,7 +79,7 @@ class Levels(NamedTuple):
         return Level(log, down, up, error, freedom, int(self.processes[place]), int(self.n[place]))
 
 
-def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], alike: Sequence[Hashable]) -> Levels:
+def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], groups: Sequence[Hashable]) -> Levels:
     """The levels of cells.
 
     Three processes tell their variance badly. So it is averaged with the mean variance of at least eight other cells of like times,
@@ -89,7 +89,7 @@ def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], a
         durations: in nanoseconds, the samples of the first cell, then those of the second, and so on.
         n: samples of each cell, at least 1.
         processes: the process of each sample.
-        alike: the cells with equal values here are timed alike.
+        groups: the cells with equal values here are timed alike.
     """
     ends = grouped_median_intervals(durations, n)
     cell = np.repeat(np.arange(len(n)), n)
@@ -105,19 +105,19 @@ def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], a
         mean = np.bincount(of_cell, logs, minlength=len(n)) / count
         variance = np.bincount(of_cell, (logs - mean[of_cell]) ** 2, minlength=len(n)) / (count - 1)
         down, up = np.log(ends["median"] / ends["low"]), np.log(ends["high"] / ends["median"])
-    typical = _typical(mean, np.where(count >= FEWEST_PROCESSES, variance, np.nan), alike)
-    known = np.isfinite(typical)
-    shared = np.where(known, (variance + typical) / 2, variance)
-    freedom = ((count - 1) * np.where(known, 2, 1)).astype(np.float64)
+    typical = _typical(mean, np.where(count >= FEWEST_PROCESSES, variance, np.nan), groups)
+    has_typical = np.isfinite(typical)
+    shared = np.where(has_typical, (variance + typical) / 2, variance)
+    freedom = ((count - 1) * np.where(has_typical, 2, 1)).astype(np.float64)
     return Levels(mean, down, up, np.sqrt(shared / count), freedom, count, n)
 
 
-def _typical(logs: Floats, variances: Floats, alike: Sequence[Hashable]) -> Floats:
+def _typical(logs: Floats, variances: Floats, groups: Sequence[Hashable]) -> Floats:
     """The mean variance of the other cells of like times of each cell; NaN where fewer than eight are known."""
-    found = np.full(len(logs), np.nan)
+    typical = np.full(len(logs), np.nan)
     places: dict[Hashable, list[int]] = {}
     for place in np.flatnonzero(np.isfinite(variances) & np.isfinite(logs)).tolist():
-        places.setdefault(alike[place], []).append(place)
+        places.setdefault(groups[place], []).append(place)
     for group in places.values():
         ordered = np.array(group)[np.argsort(logs[group], kind="stable")]
         times, sums = logs[ordered], np.concatenate([[0.0], np.cumsum(variances[ordered])])
@@ -126,8 +126,8 @@ def _typical(logs: Floats, variances: Floats, alike: Sequence[Hashable]) -> Floa
         others = high - low - 1
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = (sums[high] - sums[low] - variances[ordered]) / others
-        found[ordered] = np.where(others >= ENOUGH_ALIKE, np.maximum(mean, 0.0), np.nan)
-    return found
+        typical[ordered] = np.where(others >= ENOUGH_ALIKE, np.maximum(mean, 0.0), np.nan)
+    return typical
 
 
 def several_processes(before: Level, after: Level) -> bool:
@@ -163,8 +163,8 @@ def _welch(before: Level, after: Level) -> float:
 
 def student(freedom: float) -> float:
     """The 97.5 % quantile of Student's t; between two entries of the table it is linear in the inverse of the degrees of freedom."""
-    known = [math.inf, *range(len(_T), 0, -1)]
-    return float(np.interp(1 / freedom, [1 / each for each in known], [_NORMAL, *reversed(_T)]))
+    degrees = [math.inf, *range(len(_T), 0, -1)]
+    return float(np.interp(1 / freedom, [1 / each for each in degrees], [_NORMAL, *reversed(_T)]))
 
 
 _KEY: Final = ("case", "scope", "cache", "variant", "config")
@@ -186,7 +186,7 @@ class TimedCell(NamedTuple):
         return Timing(self.scope, self.cache)
 
 
-def alike(cell: TimedCell) -> tuple[Timing, int]:
+def timing_group(cell: TimedCell) -> tuple[Timing, int]:
     """What cells have in common that are timed alike: the timing and the number of GPUs, at least one."""
     return cell.timing, max(cell.gpus, 1)
 
@@ -252,13 +252,13 @@ def medians(run: store.Run, workload: str) -> Medians:
     )
 
 
-def _not_done(run: store.Run, workload: str, known: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+def _not_done(run: store.Run, workload: str, cells: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
     """The cells whose work was not done; see `names.NOT_DONE`. A null in a diagnostic stands for any value."""
     columns = ["case", "variant", "config", "source", "severity"]
-    found = _rows(run.arrow("diagnostics", columns, {"workload": workload}))
-    about = [each for *each, source, severity in found if source in NOT_DONE and severity != "info"]
-    for cell in known if about else ():
-        if any(all(wanted in (None, of) for wanted, of in zip(each, cell, strict=True)) for each in about):
+    rows = _rows(run.arrow("diagnostics", columns, {"workload": workload}))
+    about = [each for *each, source, severity in rows if source in NOT_DONE and severity != "info"]
+    for cell in cells if about else ():
+        if any(all(name in (None, of) for name, of in zip(each, cell, strict=True)) for each in about):
             yield cell
 
 
@@ -296,7 +296,7 @@ def _medians(samples: pa.Table) -> tuple[list[TimedCell], Levels, npt.NDArray[np
     cells = list(map(TimedCell._make, zip(*parts, gpus[rows].tolist(), strict=True)))
     return (
         cells,
-        levels(durations, n, processes, [alike(cell) for cell in cells]),
+        levels(durations, n, processes, [timing_group(cell) for cell in cells]),
         np.column_stack([ends["median"], ends["low"], ends["high"]]),
     )
 
@@ -369,8 +369,8 @@ class Reading:
 
     def _of(self, workload: str) -> tuple[Medians, dict[TimedCell, int]]:
         if workload not in self._medians:
-            found = _medians_of(self.data, workload)
-            self._medians[workload] = found, {cell: place for place, cell in enumerate(found.cells)}
+            medians = _medians_of(self.data, workload)
+            self._medians[workload] = medians, {cell: place for place, cell in enumerate(medians.cells)}
         return self._medians[workload]
 
 
@@ -383,13 +383,13 @@ def _medians_of(data: RunData, workload: str) -> Medians:
     rows = [places[key] for key in every[CELL].itertuples(index=False, name=None)]
     n = grouped.keys["n"].to_numpy()[rows]
     first = np.repeat(grouped.first[rows] - np.cumsum(n) + n, n)
-    taken = first + np.arange(len(first))
+    positions = first + np.arange(len(first))
     variants = data.variants[data.variants["workload"] == workload]
     of_run = tuple(map(TimedCell._make, every[list(TimedCell._fields)].itertuples(index=False, name=None)))
     return Medians(
         str(data.info["run_id"]),
         of_run,
-        levels(grouped.durations[taken], n, grouped.processes[taken], [alike(cell) for cell in of_run]),
+        levels(grouped.durations[positions], n, grouped.processes[positions], [timing_group(cell) for cell in of_run]),
         every[["median_ns", "low_ns", "high_ns"]].to_numpy(dtype=float),
         dict(zip(variants["variant"], variants["source_sha256"].fillna(""), strict=True)),
         {},
@@ -402,6 +402,6 @@ def reading(data: RunData) -> Reading:
     """The reading of a run, made once."""
     if len(data.together):
         samples = pd.concat([data.samples, data.together], ignore_index=True)
-        whole = data.selected_from and reading(data.selected_from).data
-        data = replace(data, samples=samples, together=data.together.iloc[:0], selected_from=whole)
+        full = data.selected_from and reading(data.selected_from).data
+        data = replace(data, samples=samples, together=data.together.iloc[:0], selected_from=full)
     return Reading(data)

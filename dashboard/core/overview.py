@@ -93,17 +93,17 @@ class Line:
 
 def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
     """A line for each workload and precision of `overview`, in its order."""
-    found = overview(data, root)
-    badges = found.groupby("workload", sort=False)["badges"].sum().to_dict()
-    made = []
-    for (workload, precision), rows in found.groupby(["workload", "precision"], sort=False):
+    frame = overview(data, root)
+    badges = frame.groupby("workload", sort=False)["badges"].sum().to_dict()
+    result = []
+    for (workload, precision), rows in frame.groupby(["workload", "precision"], sort=False):
         (summary,) = records(Summary, rows.tail(1))
         best = _in_precision(data, str(workload), Timing(summary.scope, summary.cache), str(precision))
         last = (_largest(best) or [_of_largest_size(best)])[-1].iloc[-1]
         params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
         sizes = _by_size(best[is_trusted(best)])
-        made.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
-    return tuple(made)
+        result.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
+    return tuple(result)
 
 
 def _in_precision(data: RunData, workload: str, timing: Timing, precision: str) -> pd.DataFrame:
@@ -170,18 +170,18 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
 
 def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
     """The rows of one workload; none where it has no rung and no host variant with samples."""
-    found = timings(data, workload)
-    if not found:
+    known_timings = timings(data, workload)
+    if not known_timings:
         return []
-    every = best_of_charted(data, workload, found[0])[list(_USED)]
+    every = best_of_charted(data, workload, known_timings[0])[list(_USED)]
     candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
     rows = []
     for precision in precisions(candidates):
         of_precision = candidates[candidates["precision"] == precision]
         largest = _largest(of_precision)
-        rows += [_row(data, found[0], every, each, precision) for each in largest]
+        rows += [_row(data, known_timings[0], every, each, precision) for each in largest]
         if not largest:
-            rows.append(_undecided(found[0], _of_largest_size(of_precision), precision))
+            rows.append(_undecided(known_timings[0], _of_largest_size(of_precision), precision))
     return rows
 
 
@@ -258,8 +258,8 @@ def _tied_with(data: RunData, timing: Timing, best: pd.DataFrame, candidates: pd
     second = _fastest(others) if len(others) else others
     if len(second) < len(best):
         return None
-    _, told = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(second)})
-    return None if told in ("", "faster") else str(second["variant"].iloc[0])
+    _, word = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(second)})
+    return None if word in ("", "faster") else str(second["variant"].iloc[0])
 
 
 def _in_all(names: pd.Series) -> str:
@@ -279,18 +279,18 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tupl
     rows = by_cell.loc[keys].reset_index()
     if rows.empty:
         return {}, ""
-    found = {
+    columns = {
         "baseline": rows["variant"].iloc[0],
         "baseline_config": _configs(rows),
         "baseline_precision": rows["precision"].iloc[0],
     }
     if len(rows) < len(best):
-        return found, ""
-    found |= {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
+        return columns, ""
+    columns |= {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
     if why := next(filter(None, (each.no_speedup for each in references.values())), ""):
-        return found | {"speedup_verdict": "unknown"}, why
-    over, told = _ratio(data, timing, best, {case: (each.variant, each.config) for case, each in references.items()})
-    return found | {**over.columns("speedup"), "speedup_verdict": told}, ""
+        return columns | {"speedup_verdict": "unknown"}, why
+    over, word = _ratio(data, timing, best, {case: (each.variant, each.config) for case, each in references.items()})
+    return columns | {**over.columns("speedup"), "speedup_verdict": word}, ""
 
 
 def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
@@ -300,8 +300,8 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
     if len(peer) < len(best):
         return {}
     floors = peer["case"].map(best.set_index("case")["floor_ns"])
-    over, told = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
-    if not told:
+    over, word = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
+    if not word:
         return {}
     return {
         "peer": peer["variant"].iloc[0],
@@ -311,7 +311,7 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
         "peer_error": peer["rel_l2_error"].max(),
         "peer_percent_of_floor": _mean(100 * floors / peer["median_ns"]),
         **over.columns("over_peer"),
-        "over_peer_verdict": told,
+        "over_peer_verdict": word,
     }
 
 
@@ -327,17 +327,17 @@ def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[st
     """The geometric mean, over the cases, of the other's time over the best's, and the verdict on it, whose noise floor is the mean of
     those of the cases. Nothing is known, and the verdict is empty, where the other lacks a time.
     """
-    workload, found = best["workload"].iloc[0], []
+    workload, comparisons = best["workload"].iloc[0], []
     for case, variant, config in _names(best):
         rounds = data.rounds(workload, case, timing.scope, timing.cache)
         other = find_entry(rounds, *others[case])
         if other is None:
             return Estimate.unknown(), ""
         gpus = best.loc[best["case"] == case, "gpus"].iloc[0]
-        found.append(judged(rounds, noise_of(rounds, data.hosts(workload)), Entry(variant, config, int(gpus), 0), other))
-    over = Estimate(*(_mean([each.ratio[end] for each in found]) for end in range(3)))
-    told = verdict(over.low, over.high, min(each.ratio.n for each in found), _mean([each.noise for each in found]))
-    return (Estimate.unknown() if told == "unknown" else over), told
+        comparisons.append(judged(rounds, noise_of(rounds, data.hosts(workload)), Entry(variant, config, int(gpus), 0), other))
+    over = Estimate(*(_mean([each.ratio[end] for each in comparisons]) for end in range(3)))
+    word = verdict(over.low, over.high, min(each.ratio.n for each in comparisons), _mean([each.noise for each in comparisons]))
+    return (Estimate.unknown() if word == "unknown" else over), word
 
 
 def _names(frame: pd.DataFrame) -> list[tuple[str, str, str]]:

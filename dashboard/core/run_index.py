@@ -48,7 +48,7 @@ RULE: Final = (
     "workload on this device has."
 )
 _Further = ParamSpec("_Further")
-_Found = TypeVar("_Found")
+_Value = TypeVar("_Value")
 _MOST_NAMES: Final = 3  # of workloads in the title of a run
 _TRACE: Final = ("ranges", "kernels", "memory_ops", "api_calls")
 
@@ -109,8 +109,8 @@ class Facts:
         """Whether the run has what a page needs."""
         if need is Need.GPUS:
             return self.gpus > 1 and self.timed
-        wanted = _TABLES.get(need)
-        return wanted is None or not self.tables.isdisjoint(wanted)
+        tables = _TABLES.get(need)
+        return tables is None or not self.tables.isdisjoint(tables)
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -163,11 +163,11 @@ def _workloads(run: store.Run) -> dict[str, Coverage]:
     cases = list(_rows(run, "cases", "workload", "case", "size_rank"))
     charted = {(workload, case) for workload, case, rank in cases if rank is not None}
     cells = _measured(run) or {(workload, case, "") for workload, case, _ in cases}
-    found = {}
+    coverage = {}
     for name in dict.fromkeys(workload for workload, _, _ in cases):
         mine = {(case, variant) for workload, case, variant in cells if workload == name and (workload, case) in charted}
-        found[str(name)] = Coverage(len({case for case, _ in mine}), len(mine))
-    return found
+        coverage[str(name)] = Coverage(len({case for case, _ in mine}), len(mine))
+    return coverage
 
 
 def _measured(run: store.Run) -> set[tuple[str, str, str]]:
@@ -207,10 +207,12 @@ class Listed:
     def title(self) -> str:
         """Label, date, device, workloads and marks, as in `conv2d · 2026-11-22 16:02 · NVIDIA H200 · conv2d · trace`."""
         if not self.run.info["label"] and self.facts.workloads:
-            made = (label_from(self.run.info, list(self.facts.workloads)), ", ".join(self.facts.marks))
-            return " · ".join(part for part in made if part)
-        named = list(self.facts.workloads)
-        shown = ", ".join(named[:_MOST_NAMES]) + (f" and {len(named) - _MOST_NAMES} more" if len(named) > _MOST_NAMES else "")
+            labels = (label_from(self.run.info, list(self.facts.workloads)), ", ".join(self.facts.marks))
+            return " · ".join(part for part in labels if part)
+        workloads = list(self.facts.workloads)
+        shown = ", ".join(workloads[:_MOST_NAMES]) + (
+            f" and {len(workloads) - _MOST_NAMES} more" if len(workloads) > _MOST_NAMES else ""
+        )
         date = f"{self.facts.started_at:%Y-%m-%d %H:%M}"
         parts = (str(self.run.info["label"] or self.name), date, self.facts.device, shown, ", ".join(self.facts.marks))
         return files.one_line(" · ".join(part for part in parts if part))
@@ -223,25 +225,25 @@ class Runs(tuple[Listed, ...]):
     """
 
     def __init__(self, _: Iterable[Listed] = ()) -> None:
-        self.found: dict[Hashable, Any] = {}
+        self.results: dict[Hashable, Any] = {}
 
 
 def _once(
-    find: Callable[Concatenate[Iterable[Listed], _Further], _Found],
-) -> Callable[Concatenate[Iterable[Listed], _Further], _Found]:
+    find: Callable[Concatenate[Iterable[Listed], _Further], _Value],
+) -> Callable[Concatenate[Iterable[Listed], _Further], _Value]:
     """A function of runs that is computed once for the same `Runs` and the same further arguments."""
 
     @wraps(find)
-    def found(every: Iterable[Listed], /, *args: _Further.args, **named: _Further.kwargs) -> _Found:
+    def once(every: Iterable[Listed], /, *args: _Further.args, **options: _Further.kwargs) -> _Value:
         if not isinstance(every, Runs):
-            return find(every, *args, **named)
-        key = (find, args, tuple(named.items()))
-        if key not in every.found:
-            every.found[key] = find(every, *args, **named)
-        answer: _Found = every.found[key]
+            return find(every, *args, **options)
+        key = (find, args, tuple(options.items()))
+        if key not in every.results:
+            every.results[key] = find(every, *args, **options)
+        answer: _Value = every.results[key]
         return answer
 
-    return found
+    return once
 
 
 @_once
@@ -289,20 +291,20 @@ def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = N
     imports. For a page of several GPUs, the runs with the most GPUs come first. The runs that are only a small part of the
     fullest one follow the others.
     """
-    found = [each for each in every if each.facts.device == device and each.facts.has(need)]
-    found = [each for each in _newest(found) if _coverage(each, workload).cells]
-    if len(found) < _least_runs(need):
+    candidates = [each for each in every if each.facts.device == device and each.facts.has(need)]
+    candidates = [each for each in _newest(candidates) if _coverage(each, workload).cells]
+    if len(candidates) < _least_runs(need):
         return ()
-    first = min(_place(each, need) for each in found)
-    whole = [each for each in found if _place(each, need) == first]
-    cases = max((_coverage(each, workload).cases for each in whole), default=0)
-    cells = max((_coverage(each, workload).cells for each in whole), default=0)
+    first = min(_place(each, need) for each in candidates)
+    leading = [each for each in candidates if _place(each, need) == first]
+    cases = max((_coverage(each, workload).cases for each in leading), default=0)
+    cells = max((_coverage(each, workload).cells for each in leading), default=0)
 
     def order(each: Listed) -> tuple[int, bool]:
         has = _coverage(each, workload)
         return _place(each, need), has.cases < LEAST_PART * cases or has.cells < LEAST_PART * cells
 
-    return tuple(sorted(found, key=order))
+    return tuple(sorted(candidates, key=order))
 
 
 def _coverage(each: Listed, workload: str) -> Coverage:
@@ -329,10 +331,10 @@ def having(every: Iterable[Listed], need: Need, device: str, workload: str = "")
     Among equals the order is that of `suitable`, and then the newest first.
     """
     every = list(every)
-    found = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]
-    first = suitable(found, device, workload, need)
+    fitting = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]
+    first = suitable(fitting, device, workload, need)
     names = {each.name for each in first}
-    rest = sorted((each for each in found if each.name not in names), key=lambda each: each.facts.device != device)
+    rest = sorted((each for each in fitting if each.name not in names), key=lambda each: each.facts.device != device)
     return (*first, *rest)
 
 

@@ -93,13 +93,13 @@ def undecided(data: RunData, workload: str, timing: Timing, roles: tuple[str, ..
 def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...]) -> tuple[Winner | Undecided, ...]:
     best = best_of_charted(data, workload, timing)
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
-    found = {
+    contests = {
         (str(case), place): _decided(data, timing, precision, rows)
         for place, precision in enumerate(precisions(best))
         for case, rows in compared(best, precision).groupby("case", sort=False)
     }
     order = charted_cases(data, workload)["case"].tolist()
-    return tuple(found[key] for key in sorted(found, key=lambda key: (order.index(key[0]), key[1])))
+    return tuple(contests[key] for key in sorted(contests, key=lambda key: (order.index(key[0]), key[1])))
 
 
 def _decided(data: RunData, timing: Timing, precision: str, rows: pd.DataFrame) -> Winner | Undecided:
@@ -114,12 +114,12 @@ def _decided(data: RunData, timing: Timing, precision: str, rows: pd.DataFrame) 
         assert passed is not None
         return Undecided(str(rows["case"].iloc[0]), precision, passed)
     first, *others = records(Contender, good.head(2))
-    runner_up, margin, told = "", Estimate.unknown(), ""
+    runner_up, margin, word = "", Estimate.unknown(), ""
     for second in others:
         rounds = data.rounds(first.workload, first.case, timing.scope, timing.cache)
-        found = judged(rounds, noise_of(rounds, data.hosts(first.workload)), _entry(first), _entry(second))
-        runner_up, margin, told = second.variant, found.ratio.estimate, found.verdict
-    return Winner(first, precision, runner_up, margin, told, passed)
+        comparison = judged(rounds, noise_of(rounds, data.hosts(first.workload)), _entry(first), _entry(second))
+        runner_up, margin, word = second.variant, comparison.ratio.estimate, comparison.verdict
+    return Winner(first, precision, runner_up, margin, word, passed)
 
 
 def _entry(cell: Cell) -> Entry:

@@ -48,7 +48,6 @@ from warpladder.dashboard.ui.template import (
     BESIDE,
     Chart,
     Look,
-    apart,
     blank,
     error_bars,
     hatch,
@@ -57,6 +56,7 @@ from warpladder.dashboard.ui.template import (
     patterns,
     samples,
     slug,
+    spaced,
     stack_shares,
     text,
     ticks,
@@ -134,7 +134,7 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
             x=line["images"],
             y=line["median_ns"],
             mode="lines+markers",
-            name=text(look.named(WORKLOAD, str(variant))),
+            name=text(look.variant_name(WORKLOAD, str(variant))),
             line={"color": style.color, "width": 1.6},
             marker={"symbol": style.symbol, "size": 7, "color": style.color},
             error_y=error_bars(Estimate.of(row, "median_ns") for row in line.to_dict("records")),
@@ -157,7 +157,7 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
         )
     counts = sorted({*frame["images"], *published["images"]})
     figure.update_xaxes(
-        type="log", tickmode="array", tickvals=apart(counts), ticktext=[f"{n:,}" for n in apart(counts)], title_text="images"
+        type="log", tickmode="array", tickvals=spaced(counts), ticktext=[f"{n:,}" for n in spaced(counts)], title_text="images"
     )
     times = [*frame["median_ns"], *(1e9 * published["seconds"])]
     figure.update_yaxes(type="log", title_text="end to end", **ticks(min(times), max(times), format_duration, logarithmic=True))
@@ -171,7 +171,7 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
         most = same[same["images"] == same["images"].max()]
         theirs = f"the report's fastest took {format_duration(1e9 * float(most['seconds'].min()))} on other hardware"
         best = most[is_trusted(most)].nsmallest(1, "median_ns").to_dict("records")
-        ours = [f"take {format_duration(row['median_ns'])} by {look.named(WORKLOAD, row['variant'])}" for row in best]
+        ours = [f"take {format_duration(row['median_ns'])} by {look.variant_name(WORKLOAD, row['variant'])}" for row in best]
         title = f"{most['images'].iloc[0]:,} images {ours[0] if ours else 'have no fastest generation here'}; {theirs}"
     note = (
         f"{look.device}, one GPU; end-to-end time, medians with {' and '.join(dict.fromkeys(frame['interval_kind']))}; "
@@ -184,7 +184,8 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
 def _parts_title(frame: pd.DataFrame, case: str, look: Look) -> str:
     best = frame[is_trusted(frame)].nsmallest(1, "median_ns").to_dict("records")
     told = [
-        f"{look.named(WORKLOAD, row['variant'])} is fastest end to end with {format_duration(row['median_ns'])}" for row in best
+        f"{look.variant_name(WORKLOAD, row['variant'])} is fastest end to end with {format_duration(row['median_ns'])}"
+        for row in best
     ]
     title = f"At {case}, {told[0] if told else 'no generation may be called fastest'}"
     known = frame[frame["ratio"].notna()]
@@ -196,7 +197,7 @@ def _parts_title(frame: pd.DataFrame, case: str, look: Look) -> str:
 
 def _label(row: dict[Any, Any], look: Look) -> str:
     ratio = f", {format_ratio(row['ratio'])}" if pd.notna(row["ratio"]) else ""
-    name = f"{look.named(WORKLOAD, row['variant'])}{_MARK.get(row['transfer'], '')}"
+    name = f"{look.variant_name(WORKLOAD, row['variant'])}{_MARK.get(row['transfer'], '')}"
     return f"{text(name)}  {text(format_duration(row['median_ns']))}{ratio}"
 
 

@@ -143,7 +143,7 @@ def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     case = str(frame["case"].iloc[0])
     keys = frame.drop_duplicates("variant")
     labels = {
-        row["variant"]: f"{text(look.named(workload, row['variant']))}  {text(format_duration(row['total_ns']))}"
+        row["variant"]: f"{text(look.variant_name(workload, row['variant']))}  {text(format_duration(row['total_ns']))}"
         for row in keys.to_dict("records")
     }
     figure = blank(look.theme, 30 * len(labels) + 90)

@@ -113,7 +113,7 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
         frame: `query.timed` of `query.routes`, not empty.
     """
     rows = frame.to_dict("records")
-    names = [text(look.named(WORKLOAD, row["variant"])) for row in rows]
+    names = [text(look.variant_name(WORKLOAD, row["variant"])) for row in rows]
     figure = blank(look.theme, 46 * len(rows) + 90)
     colors = [look.style(WORKLOAD, row["variant"]).color for row in rows]
     for kind, (words, pattern) in _KINDS.items():
@@ -132,9 +132,9 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_xaxes(title_text="host time of a call, µs", rangemode="tozero")
     figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
     first, last = rows[0], rows[-1]
-    title = f"In a row, a call takes {format_duration(first['in_a_row'])} by {look.named(WORKLOAD, first['variant'])}"
+    title = f"In a row, a call takes {format_duration(first['in_a_row'])} by {look.variant_name(WORKLOAD, first['variant'])}"
     if len(rows) > 1:
-        title += f" and {format_duration(last['in_a_row'])} by {look.named(WORKLOAD, last['variant'])}"
+        title += f" and {format_duration(last['in_a_row'])} by {look.variant_name(WORKLOAD, last['variant'])}"
     note = look.note(
         "operation time on 64x64, from the launch until the host has waited for the device, hot L2; medians with 95 % interval; "
         f"{samples(frame['n'])}."

@@ -34,7 +34,7 @@ class RunComparison:
 
     a: str
     b: str
-    found: Comparison
+    comparison: Comparison
     look: Callable[[Theme], Look]
     without_shift: bool
 
@@ -50,7 +50,7 @@ class RunComparison:
     @property
     def sentence(self) -> str:
         """`1 wrong or lost, 3 slower, 61 tied; the worst: …; less than 1 to 3 % could not be told`."""
-        return changes.sentence(self.found.changes, self.found.lost)
+        return changes.sentence(self.comparison.changes, self.comparison.lost)
 
     def table(self) -> pd.DataFrame:
         """Every cell of both runs, the slowest of B first.
@@ -60,7 +60,7 @@ class RunComparison:
             with the ends of its 95 % interval, `noise`, `same_source`, `n`, `verdict` (`slower`, `tied`, `faster`, `drifted` or
             `unknown`), and `least_effect`, the smallest slowdown that would have been called, a fraction.
         """
-        return chart.frame_of(self.found.changes)
+        return chart.frame_of(self.comparison.changes)
 
     def lost(self) -> pd.DataFrame:
         """The cells that A has and B lost, those that fail first.
@@ -69,15 +69,15 @@ class RunComparison:
             A frame with `workload`, `case`, `scope`, `cache`, `variant`, `config`, `gpus`, the median `a_ns`, `status` of B, such as
             `wrong_result` or `lost`, `detail`, and `fails`: whether a gate fails on it.
         """
-        return chart.lost_of(self.found)
+        return chart.lost_of(self.comparison)
 
     def facts(self) -> pd.DataFrame:
         """The differences between the recordings: `what`, `a`, `b`, and `warning` where one matters."""
-        return chart.facts_of(self.found)
+        return chart.facts_of(self.comparison)
 
     def figure(self, *, theme: Theme = "light") -> Figure:
         """The ratio of each cell with its 95 % interval, and the noise as a band around 1."""
-        return of(chart.forest(self.found, self.look(theme), without_shift=self.without_shift))
+        return of(chart.forest(self.comparison, self.look(theme), without_shift=self.without_shift))
 
     def __repr__(self) -> str:
         return f"<RunComparison of {self.b} with {self.a}: {self.sentence}>"
@@ -103,15 +103,15 @@ class RunComparison:
         lines = [
             f"{'warning: ' if fact.warning else ''}{fact.what}: {fact.a or '–'} → {fact.b or '–'}"
             + (f" ({fact.warning})" if fact.warning else "")
-            for fact in self.found.facts
+            for fact in self.comparison.facts
         ]
-        if self.found.changed_sources:
-            lines.append(f"sources that differ: {', '.join(' '.join(each) for each in self.found.changed_sources)}")
-        return [*lines, *alone(self.found)]
+        if self.comparison.changed_sources:
+            lines.append(f"sources that differ: {', '.join(' '.join(each) for each in self.comparison.changed_sources)}")
+        return [*lines, *alone(self.comparison)]
 
     def _rows(self) -> pd.DataFrame:
         """The cells that changed, in words."""
-        changed = self.found.of("slower", "faster", "drifted")
+        changed = self.comparison.of("slower", "faster", "drifted")
         half = _MOST_ROWS // 2
         return pd.DataFrame(map(_row, changed if len(changed) <= _MOST_ROWS else (*changed[:half], *changed[-half:])))
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cell import Cell, Contender, Timing, name_on, records
 from warpladder.dashboard.core.cells import best_config, best_of_charted, cells
-from warpladder.dashboard.core.compare import compared, judged, named, noise_of
+from warpladder.dashboard.core.compare import compared, judged, noise_of, with_precision
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import doubt, is_trusted
@@ -141,7 +141,7 @@ def _names(variants: Sequence[_Who], texts: dict[tuple[_Who, str], _Text], every
         configs = {cell.config for (each, _), cell in texts.items() if each == who and cell.config}
         name = name_on(who[0], next(iter(configs)) if len(configs) == 1 else "", who[1])
         precision = precisions[who[0]]
-        found[who] = named(name, precision) if several and precision != "fp32" else name
+        found[who] = with_precision(name, precision) if several and precision != "fp32" else name
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.changes import Change, Comparison, Fact, Lost, sentence, told
+from warpladder.dashboard.core.changes import Change, Comparison, Fact, Lost, loss_lines, sentence
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form
@@ -188,7 +188,7 @@ def _left_out(found: Comparison) -> list[str]:
 
 def alone(found: Comparison) -> list[str]:
     """A line for each reason for which B lacks cells of A, and one that names the new cells of B."""
-    lines = [f"{'FAILED' if fails else 'not compared'}: {line}" for fails, line in told(found.lost)]
+    lines = [f"{'FAILED' if fails else 'not compared'}: {line}" for fails, line in loss_lines(found.lost)]
     if found.new:
         names = [" ".join(each[:3]) for each in found.new[:_MOST_NAMED]]
         more = f" and {len(found.new) - _MOST_NAMED} more" if len(found.new) > _MOST_NAMED else ""

@@ -42,7 +42,7 @@ _FIRST: Final = ("slower", "faster", "tied", "drifted", "new", "unknown")
 
 
 @dataclass(frozen=True)
-class Asked:
+class JudgedVariant:
     """A variant to judge.
 
     Attributes:
@@ -67,7 +67,7 @@ class _Cell:
 
 
 def verdicts(
-    data: RunData, asked: Sequence[Asked], history: History | None = None, smallest: float = Options().smallest
+    data: RunData, asked: Sequence[JudgedVariant], history: History | None = None, smallest: float = Options().smallest
 ) -> str:
     """The verdicts as text that ends with a line feed: a table with a line for each variant that has times, then the failures.
 
@@ -87,7 +87,7 @@ def verdicts(
     return plain_lines((*plain_table(_HEADINGS, rows), *failed))
 
 
-def _cells(data: RunData, asked: Asked, history: History | None, smallest: float) -> list[_Cell]:
+def _cells(data: RunData, asked: JudgedVariant, history: History | None, smallest: float) -> list[_Cell]:
     """The cells of a variant, in the order of the cases."""
     known = axes.timings(data, asked.workload)
     if not known:
@@ -156,7 +156,7 @@ def _judged(
 
     def shown() -> between_runs.Floats:
         machine = Machine(history(change.workload) if history else [], change.timing, gpus)
-        return _OF_A_RATIO * machine.apart(log, frozenset(run.run_id for run in runs))
+        return _OF_A_RATIO * machine.distances(log, frozenset(run.run_id for run in runs))
 
     own = equal.over(base.variant).like(log, cell)
     if len(own) < between_runs.FEWEST and not several_processes(before, after):
@@ -199,7 +199,7 @@ def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
     return verdict, ratio, cell.case, format_duration(cell.last_ns), format_duration(cell.now_ns), cell.over_baseline
 
 
-def _failures(data: RunData, asked: Asked) -> list[str]:
+def _failures(data: RunData, asked: JudgedVariant) -> list[str]:
     """A text for each way in which cells of a variant failed or were skipped."""
     results = data.results
     mine = results[(results["workload"] == asked.workload) & (results["variant"] == asked.variant)]

@@ -300,7 +300,7 @@ _CORRELATION_BITS: Final = 38
 _UNNAMED: Final = re.compile(r"domain \d+")
 
 
-class Named(NamedTuple):
+class RangeNames(NamedTuple):
     """Ranges by name and style: the number of each range, and the name and style of each number, sorted by both."""
 
     code: Int64s
@@ -313,7 +313,7 @@ def nvtx_sum(data: RunData) -> pd.DataFrame:
 
     A range that was never closed lasts to the end of the last one.
     """
-    of = named(data.traces)
+    of = range_names(data.traces)
     keys = {"Style": of.styles, "Range": of.names}
     return times(of.code, range_ns(data.traces), "Instances", keys, ["Range", "Style"])
 
@@ -325,7 +325,7 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     counts launches, and not the several kernels of one graph launch.
     """
     traces = data.traces
-    of = named(traces)
+    of = range_names(traces)
     simple = not has_graphs(traces) and only_nested(traces)
     projected = _by_parents(traces) if simple else _by_times(traces)
     kept = np.flatnonzero((projected.launches > 0) & (of.names != "")[of.code])
@@ -372,7 +372,7 @@ def labels(traces: Traces) -> "pd.Categorical[Any]":
     return pd.Categorical.from_codes(code[pair], categories=pd.Index(unique))
 
 
-def named(traces: Traces) -> Named:
+def range_names(traces: Traces) -> RangeNames:
     """The ranges by label and style."""
     traces.read("ranges", "domain", "text", "style")
     label, style = labels(traces), traces.texts("ranges", "style")
@@ -381,7 +381,7 @@ def named(traces: Traces) -> Named:
     ways = np.array([STYLES[each] for each in style.categories], dtype=object)
     # The words stay objects, because an array of fixed width would take the longest word's size for each.
     order = np.lexsort((_ranks(ways)[styles], _ranks(words)[names]))
-    return Named(_inverse(order)[code], words[names][order], ways[styles][order])
+    return RangeNames(_inverse(order)[code], words[names][order], ways[styles][order])
 
 
 def _ranks(words: npt.NDArray[Any]) -> Int64s:

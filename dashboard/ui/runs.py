@@ -272,23 +272,23 @@ def is_recorded(run: store.Run) -> bool:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedRun:
     """A run with the variants of a naming, or with its own variants where that is None."""
 
     run: store.Run
     naming: Naming | None
 
 
-def as_recorded(run: store.Run) -> Named:
+def as_recorded(run: store.Run) -> NamedRun:
     """The run with its own variants, whatever this session picked."""
-    return Named(run, None)
+    return NamedRun(run, None)
 
 
-def _named(run: store.Run | Named) -> Named:
-    return run if isinstance(run, Named) else Named(run, picked(run))
+def _named_run(run: store.Run | NamedRun) -> NamedRun:
+    return run if isinstance(run, NamedRun) else NamedRun(run, picked(run))
 
 
-def load(run: store.Run | Named) -> RunData:
+def load(run: store.Run | NamedRun) -> RunData:
     """The run's tables, read once. They are shared between sessions: never change a frame of them.
 
     Args:
@@ -298,7 +298,7 @@ def load(run: store.Run | Named) -> RunData:
         StoreError: the run does not pass its check.
         NamingError: the pattern by which variants were picked gives none.
     """
-    named = _named(run)
+    named = _named_run(run)
     data: RunData = _load(named.run, *_key(named.run))
     if named.naming is None:
         return data
@@ -309,7 +309,7 @@ def load(run: store.Run | Named) -> RunData:
 
 
 def ask(
-    run: store.Run | Named,
+    run: store.Run | NamedRun,
     query: Callable[Concatenate[RunData, _Further], _Answer],
     *args: _Further.args,
     **named: _Further.kwargs,
@@ -321,13 +321,13 @@ def ask(
         query: a function of a module `query` whose first parameter is the `RunData`.
         args: its further arguments.
     """
-    about = _named(run)
+    about = _named_run(run)
     answer: _Answer = _asked(query, about, _name_of(query), about.naming, *_key(about.run), args, named)
     return answer
 
 
 def share(
-    run: store.Run | Named,
+    run: store.Run | NamedRun,
     make: Callable[Concatenate[Traces, _Further], _Answer],
     *args: _Further.args,
     **named: _Further.kwargs,
@@ -338,7 +338,7 @@ def share(
         run: see `load`.
         make: a function whose first parameter is the `Traces` of the run.
     """
-    about = _named(run)
+    about = _named_run(run)
     made: _Answer = _shared(make, about, _name_of(make), about.naming, *_key(about.run), args, named)
     return made
 
@@ -422,7 +422,7 @@ def _pick(_data: RunData, naming: Naming, path: bytes, state: Hashable) -> RunDa
 @st.cache_data(show_spinner="Comparing …", max_entries=512)
 def _asked(
     _query: Callable[..., Any],
-    _run: Named,
+    _run: NamedRun,
     name: str,
     naming: Naming | None,
     path: bytes,
@@ -436,7 +436,7 @@ def _asked(
 @st.cache_resource(show_spinner="Reading the trace …", max_entries=6, hash_funcs={Lanes: id})
 def _shared(
     _make: Callable[..., Any],
-    _run: Named,
+    _run: NamedRun,
     name: str,
     naming: Naming | None,
     path: bytes,

@@ -196,7 +196,9 @@ def _resolved(text: str) -> Pinned | None:
     return Pinned(every[name], variant) if variant in known else None
 
 
-def _against(data: RunData, pinned: runs.Named, variant: str, scope: str, names: tuple[str, ...]) -> tuple[Change, ...] | str:
+def _against(
+    data: RunData, pinned: runs.NamedRun, variant: str, scope: str, names: tuple[str, ...]
+) -> tuple[Change, ...] | str:
     """The changes of a run against the pinned one, or why there are none.
 
     Args:

@@ -30,11 +30,11 @@ _MEMORY: Final = "url choices"
 _NOTES: Final = "url notes"
 _TOUCHED: Final = "url keys of this page"
 _TEXTS: Final = "url texts"
-_KEPT: Final = "url choices by what they belong to"
+_CHOICES: Final = "url choices by what they belong to"
 _WRITTEN: Final = "url as last written"
 _PAGE: Final = "url page"
 _ARRIVED: Final = "url from outside"
-_TOLD: Final = "url choices in words"
+_CHOICE_WORDS: Final = "url choices in words"
 _SHOWN_RUN: Final = "url run of this page"
 
 
@@ -50,12 +50,12 @@ class _Arrived:
     """A URL from outside, such as of a link or of the button Back, until the page has read it.
 
     Attributes:
-        whole: a key that it does not name is at its default.
+        complete: a key that it does not name is at its default.
         read: the keys that were read, which the session's choices hold for from then on.
     """
 
     choices: dict[str, tuple[str, ...]]
-    whole: bool
+    complete: bool
     read: set[str] = field(default_factory=set)
 
 
@@ -67,13 +67,13 @@ def begin(page: str) -> None:
     """
     st.session_state[_NOTES] = []
     st.session_state[_TOUCHED] = set()
-    st.session_state[_TOLD] = {}
+    st.session_state[_CHOICE_WORDS] = {}
     memory: dict[str, _Last] = st.session_state.setdefault(_MEMORY, {})
     # A rerun for a widget may carry a URL from before the last change. Then the widgets are right.
     picked = any(_shown(key) not in (None, last.values) for key, last in memory.items())
     query = _query()
     if not picked and (query, page) != (st.session_state.get(_WRITTEN), st.session_state.get(_PAGE)):
-        st.session_state[_ARRIVED] = _Arrived(query, whole=RUN in query)
+        st.session_state[_ARRIVED] = _Arrived(query, complete=RUN in query)
     st.session_state[_WRITTEN], st.session_state[_PAGE] = query, page
 
 
@@ -104,7 +104,7 @@ def choose(
         always: the URL names the default too. For a default that may be another one tomorrow, such as the newest run.
     """
     fallback = (default if default is not None and default in options else options[0],)
-    wanted = _wanted(key, label, options, fallback, owner)
+    wanted = _values(key, label, options, fallback, owner)
     widget = _widget_key(key)
     # Set even if equal, because after a page switch Streamlit does not give the value to the new page's widget.
     st.session_state[widget] = wanted[0]
@@ -127,7 +127,7 @@ def choose(
         )
     chosen = (picked or fallback[0],)
     _keep(key, _Last(chosen, owner), chosen, () if chosen == fallback and not always else chosen)
-    st.session_state[_TOLD][key] = (text(chosen[0]), chosen != fallback and not always)
+    st.session_state[_CHOICE_WORDS][key] = (text(chosen[0]), chosen != fallback and not always)
     return chosen[0]
 
 
@@ -151,7 +151,7 @@ def choose_many(
     Args:
         owner: see `choose`.
     """
-    wanted = _wanted(key, label, options, tuple(default), owner)
+    wanted = _values(key, label, options, tuple(default), owner)
     widget = _widget_key(key)
     st.session_state[widget] = list(wanted)
     picked = st.pills(
@@ -171,7 +171,7 @@ def text_of(key: str, owner: str, *, written: bool = True) -> str:
     """
     st.session_state[_TOUCHED].add(key)
     texts: dict[tuple[str, str], str] = st.session_state.setdefault(_TEXTS, {})
-    asked = _asked(key)
+    asked = _arrived_once(key)
     if asked is not None:
         texts[key, owner] = asked[-1] if asked else ""
     value = texts.get((key, owner), "")
@@ -212,9 +212,9 @@ def notes() -> list[str]:
     return list(st.session_state[_NOTES])
 
 
-def told() -> list[str]:
+def choice_words() -> list[str]:
     """The choices of this page in words: the workload with its case, then each other choice that is not the default."""
-    every: dict[str, tuple[str, bool]] = st.session_state[_TOLD]
+    every: dict[str, tuple[str, bool]] = st.session_state[_CHOICE_WORDS]
     place = [every[key][0] for key in ("workload", "case") if key in every]
     place += [f"{key.removeprefix('case.')}={text}" for key, (text, _) in every.items() if key.startswith("case.")]
     others = [
@@ -244,7 +244,9 @@ def coming(key: str) -> str:
     if last is None:
         return ""
     shown = _shown(key)
-    values = shown if shown not in (None, last.values) else st.session_state.get(_KEPT, {}).get((key, last.owner), last.values)
+    values = (
+        shown if shown not in (None, last.values) else st.session_state.get(_CHOICES, {}).get((key, last.owner), last.values)
+    )
     return values[0] if values else ""
 
 
@@ -257,14 +259,14 @@ def changed(key: str) -> bool:
 def forget(key: str) -> None:
     """Make `choose` take its default next, whatever was chosen before."""
     last: _Last | None = st.session_state[_MEMORY].pop(key, None)
-    st.session_state.get(_KEPT, {}).pop((key, last.owner if last else ""), None)
+    st.session_state.get(_CHOICES, {}).pop((key, last.owner if last else ""), None)
     st.session_state.pop(_widget_key(key), None)
     if (arrived := st.session_state.get(_ARRIVED)) is not None:
         arrived.read.add(key)
     _write(key, ())
 
 
-def _asked(key: str) -> tuple[str, ...] | None:
+def _arrived_once(key: str) -> tuple[str, ...] | None:
     """As `_arriving`, once: from then on, the session's choice holds."""
     values = _arriving(key)
     if values is not None:
@@ -278,13 +280,13 @@ def _arriving(key: str) -> tuple[str, ...] | None:
     if arrived is None or key in arrived.read:
         return None
     values = tuple(value for value in arrived.choices.get(key, ()) if value)
-    return values if values or arrived.whole else None
+    return values if values or arrived.complete else None
 
 
-def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
+def _values(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
     """The values to show: those of a URL from outside, else of the widget, else the owner's last choice."""
     st.session_state[_TOUCHED].add(key)
-    if (asked := _asked(key)) is not None:
+    if (asked := _arrived_once(key)) is not None:
         known = tuple(dict.fromkeys(value for value in asked if value in options))
         unknown = [value for value in asked if value not in options]
         if unknown:
@@ -294,7 +296,7 @@ def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, .
     last: _Last | None = st.session_state[_MEMORY].get(key)
     shown = _shown(key)
     by_hand = last is not None and last.owner == owner and shown not in (None, last.values)
-    kept: dict[tuple[str, str], tuple[str, ...]] = st.session_state.setdefault(_KEPT, {})
+    kept: dict[tuple[str, str], tuple[str, ...]] = st.session_state.setdefault(_CHOICES, {})
     values = (shown if by_hand else None) or kept.get((key, owner), ())
     return tuple(value for value in values if value in options) or fallback
 
@@ -308,7 +310,7 @@ def _shown(key: str) -> tuple[str, ...] | None:
 def _keep(key: str, last: _Last, kept: tuple[str, ...], written: tuple[str, ...]) -> None:
     """Keep what the widget shows, what holds for its owner on other pages, and what the URL names."""
     st.session_state[_MEMORY][key] = last
-    st.session_state.setdefault(_KEPT, {})[key, last.owner] = kept
+    st.session_state.setdefault(_CHOICES, {})[key, last.owner] = kept
     _write(key, written)
 
 

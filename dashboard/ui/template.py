@@ -15,13 +15,13 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing
-from warpladder.dashboard.core.compare import is_mixed, named, word
+from warpladder.dashboard.core.compare import is_mixed, with_precision, word
 from warpladder.dashboard.core.numbers import format_error, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.text import plain_line
 
 #: Lightnesses (CIELAB, 0 to 100) that differ by less look alike in print.
-APART: Final = 10.0
+LIGHTNESS_STEP: Final = 10.0
 _HATCHES: Final = ("", "/", "x", ".", "-", "\\")
 
 
@@ -45,13 +45,13 @@ def patterns(colors: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for color in colors:
-        used = [pattern for pattern, other in zip(found, colors, strict=False) if _alike(color, other)]
+        used = [pattern for pattern, other in zip(found, colors, strict=False) if _same_lightness(color, other)]
         found.append(min(_HATCHES, key=used.count))
     return found
 
 
-def _alike(one: str, other: str) -> bool:
-    return abs(lightness(one) - lightness(other)) < APART
+def _same_lightness(one: str, other: str) -> bool:
+    return abs(lightness(one) - lightness(other)) < LIGHTNESS_STEP
 
 
 def _linear(channel: float) -> float:
@@ -77,7 +77,7 @@ def ticks(
     return {"tickmode": "array", "tickvals": values, "ticktext": [_short(write(value)) if value else "0" for value in values]}
 
 
-def apart(values: Iterable[float]) -> list[float]:
+def spaced(values: Iterable[float]) -> list[float]:
     """The positive values, from the smallest on, whose labels have room on a logarithmic axis."""
     shown: list[float] = []
     ordered = sorted(set(values))
@@ -309,9 +309,9 @@ class Look:
         known = self.styles.get((workload, variant))
         return known or Style(_color(variant, self.theme), _symbols(variant, "rung")[0], "solid", "")
 
-    def named(self, workload: str, variant: str) -> str:
+    def variant_name(self, workload: str, variant: str) -> str:
         """A variant's name, with its precision where its workload has several."""
-        return named(variant, self.style(workload, variant).precision)
+        return with_precision(variant, self.style(workload, variant).precision)
 
     def note(self, words: str) -> str:
         """A chart's note: the device and the words; the words alone where a report does not name its device."""

@@ -190,7 +190,7 @@ def end_page() -> None:
     """Show the values of the URL that the page could not use, and drop the parameters that it does not read."""
     for note in state.notes():
         st.caption(plain(note))
-    _entitle(*state.told())
+    _entitle(*state.choice_words())
     state.end()
 
 

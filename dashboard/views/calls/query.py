@@ -13,7 +13,15 @@ from warpladder.dashboard.trace import ranges as trace_nesting
 from warpladder.dashboard.trace import ranges as trace_windows
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.describe import Tally, describe, rounded, statistics, tally, times
-from warpladder.dashboard.trace.ranges import distinct, has_graphs, named, nvtx_gpu_proj_sum, nvtx_sum, parents, without_graphs
+from warpladder.dashboard.trace.ranges import (
+    distinct,
+    has_graphs,
+    nvtx_gpu_proj_sum,
+    nvtx_sum,
+    parents,
+    range_names,
+    without_graphs,
+)
 from warpladder.dashboard.trace.samples import Extent
 
 #: Below this number of groups a table of counters is faster than sorting or hashing.
@@ -75,7 +83,7 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     out.
     """
     traces = data.traces
-    of, names = named(traces), traces.texts("kernels", "full_name")
+    of, names = range_names(traces), traces.texts("kernels", "full_name")
     traces.read("ranges", "process", "thread", "range_id")
     process, thread = traces.numbers("ranges", "process"), traces.numbers("ranges", "thread")
     number, (label, *where) = codes_of(of.code, process, thread)

@@ -193,7 +193,7 @@ def _comparable(run: store.Run) -> dict[str, store.Run]:
 
 def _show_lost(found: Comparison) -> None:
     """What A has and B lost, with the reasons."""
-    lines = changes.told(found.lost)
+    lines = changes.loss_lines(found.lost)
     for fails, severity in ((True, st.error), (False, st.info)):
         told = [f"- {plain(line)}" for failed, line in lines if failed is fails]
         if told:
@@ -203,7 +203,7 @@ def _show_lost(found: Comparison) -> None:
 
 
 def _compared(
-    data: RunData, other: runs.Named, of_a: str, of_b: str, options: changes.Options, names: tuple[str, ...]
+    data: RunData, other: runs.NamedRun, of_a: str, of_b: str, options: changes.Options, names: tuple[str, ...]
 ) -> Comparison | str:
     """The comparison, or why there is none.
 

@@ -96,7 +96,7 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     title = "Achieved against theoretical occupancy"
     if low:
         title = (
-            f"{look.named(workload, low[0]['variant'])} has the largest gap: {format_percent(low[0]['occupancy_percent'])} achieved "
+            f"{look.variant_name(workload, low[0]['variant'])} has the largest gap: {format_percent(low[0]['occupancy_percent'])} achieved "
             f"of {format_percent(low[0]['theoretical_percent'])} theoretical occupancy"
         )
     note = (
@@ -128,7 +128,7 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
     title = "Bytes moved to and from device memory"
     if most and relative:
         title = (
-            f"{look.named(workload, most[0]['variant'])} moves the most DRAM bytes: {format_ratio(most[0]['dram_over_min'])} the "
+            f"{look.variant_name(workload, most[0]['variant'])} moves the most DRAM bytes: {format_ratio(most[0]['dram_over_min'])} the "
             "least bytes of the case"
         )
     note = (
@@ -176,7 +176,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
         first = waits[0]
         title = (
             f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of "
-            f"{look.named(workload, first['variant'])} {first['meaning']}"
+            f"{look.variant_name(workload, first['variant'])} {first['meaning']}"
         )
     note = f"{look.device}, {case}; {how} Mean number of warps in each state for each issued instruction; grey: not waiting."
     return Chart(slug("warp-stalls", workload, case), title, figure, stalls, note)
@@ -215,7 +215,7 @@ def _bars(
 
 def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
     configs = [f" [{_cut(row['config'])}]" if row["config"] else "" for row in rows]
-    names = [text(f"{look.named(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
+    names = [text(f"{look.variant_name(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
     figure.update_yaxes(
         range=[len(rows) - 0.45, -0.55],
         tickvals=list(range(len(rows))),

@@ -102,12 +102,12 @@ def strong(frame: pd.DataFrame, look: Look) -> Chart:
         most = [row for row in known if row.ranks == count]
         fastest = min(most, key=lambda row: row.median_ns.value)
         title = (
-            f"{first.workload}, {first.case}: {_who(fastest)} take {look.named(first.workload, fastest.variant)} to "
+            f"{first.workload}, {first.case}: {_who(fastest)} take {look.variant_name(first.workload, fastest.variant)} to "
             f"{format_estimate(fastest.speedup, format_ratio)}, {format_percent(fastest.efficiency.value)} of ideal"
         )
         top = max(most, key=lambda row: row.speedup.value)
         if top.variant != fastest.variant:
-            title += f"; {look.named(first.workload, top.variant)} gains most, {format_ratio(top.speedup.value)}"
+            title += f"; {look.variant_name(first.workload, top.variant)} gains most, {format_ratio(top.speedup.value)}"
     name = slug("gpus", first.workload, first.case, first.scope, first.cache, "speedup")
     return Chart(name, title, figure, frame, _note(rows, look, "Each variant with its fastest config at each number.", _APART))
 
@@ -126,9 +126,9 @@ def weak(frame: pd.DataFrame, look: Look) -> Chart:
     most = [row for row in most if not doubt(row.n, row.flags)] or most
     top, least = (pick(most, key=lambda row: row.weak_efficiency.value) for pick in (max, min))
     keeps = format_percent(top.weak_efficiency.value)
-    title = f"{first.workload}, {each}: {look.named(first.workload, top.variant)} keeps {keeps} on {_who(top)}"
+    title = f"{first.workload}, {each}: {look.variant_name(first.workload, top.variant)} keeps {keeps} on {_who(top)}"
     if top.variant != least.variant:
-        title += f", {look.named(first.workload, least.variant)} {format_percent(least.weak_efficiency.value)}"
+        title += f", {look.variant_name(first.workload, least.variant)} {format_percent(least.weak_efficiency.value)}"
     name = slug("gpus", first.workload, "weak", f"{first.per_rank:.0f}", first.scope, first.cache)
     how = f"Weak scaling: {each} at every number. Efficiency: time of one rank over that of these, in percent."
     return Chart(name, title, _panels(rows, look, _TIME, _WEAK), frame, _note(rows, look, how, _APART))
@@ -145,7 +145,7 @@ def skew(frame: pd.DataFrame, look: Look) -> Chart:
     first, worst = rows[0], max(rows, key=lambda row: row.skew.value)
     title = (
         f"{first.workload}, {first.case}: the ranks of a round are up to {format_percent(worst.skew.value)} apart in the "
-        f"median, {look.named(first.workload, worst.variant)} on {_who(worst)}"
+        f"median, {look.variant_name(first.workload, worst.variant)} on {_who(worst)}"
     )
     how = (
         "Skew: in each round the largest time of a rank less the smallest, in percent of the largest; median over rounds.",
@@ -199,7 +199,7 @@ def _shares_title(rows: list[Share], look: Look) -> str:
     parts = list(dict.fromkeys(row.part for row in last))
     what = parts[0] if len(parts) == 1 else "communication and copies" if "communication" in parts else "copies"
     verb = "is" if what == "communication" else "are"
-    return f"{look.named(last[0].workload, last[0].variant)}, {last[0].case}: {what} {verb} {', '.join(told)}"
+    return f"{look.variant_name(last[0].workload, last[0].variant)}, {last[0].case}: {what} {verb} {', '.join(told)}"
 
 
 def _beside_nccl(row: Share) -> list[tuple[str, str]]:
@@ -275,7 +275,7 @@ def _draw_line(figure: go.Figure, line: list[Scaled], look: Look, panel: _Panel,
         x=[row.ranks + aside for row in line],
         y=[panel.of(row).value for row in line],
         mode="markers" if panel.dodged else "lines+markers",
-        name=text(look.named(workload, variant)),
+        name=text(look.variant_name(workload, variant)),
         legendgroup=variant,
         line={"color": style.color, "dash": style.dash, "width": 1.8},
         marker={"symbol": style.symbol, "size": 8, "color": style.color},
@@ -475,7 +475,7 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
     which nothing may be called best is left out.
     """
     first = frame.iloc[0]
-    named = f"{first['workload']}, {look.named(first['workload'], first['variant'])}"
+    named = f"{first['workload']}, {look.variant_name(first['workload'], first['variant'])}"
     frame = frame[frame.groupby("case")["place"].transform(lambda places: (places == "best").any())]
     if frame.empty:
         return f"{named}: no number is best; each time is {doubt(int(first['n']), first['flags'])}"

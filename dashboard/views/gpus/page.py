@@ -94,7 +94,7 @@ def _choose_timing(run: store.Run, workload: str) -> Timing:
 def _choose_variant(frame: pd.DataFrame, look: Look) -> str:
     workload, names = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
     default = queries.variant_to_show(frame)
-    return state.choose("variant", "Variant", names, default=default, text=lambda name: look.named(workload, name))
+    return state.choose("variant", "Variant", names, default=default, text=lambda name: look.variant_name(workload, name))
 
 
 def _of_one() -> None:

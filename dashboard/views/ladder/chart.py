@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.core.cell import records
 from warpladder.dashboard.core.changes import Change
-from warpladder.dashboard.core.compare import PEERS_OF, compared, named, precisions, word
+from warpladder.dashboard.core.compare import PEERS_OF, compared, precisions, with_precision, word
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_error,
@@ -140,7 +140,7 @@ def _on_comparisons(known: list[_Row], look: Look, mixed: bool) -> tuple[str, ..
     first = known[0]
     crossed = "; *: over the last rung of another precision before it" if any(row.crosses for row in known) else ""
     config = f" [{first.baseline_config}]" if first.baseline_config else ""
-    over = f"Speedups are over {look.named(first.workload, first.baseline)}{config}." if first.baseline else ""
+    over = f"Speedups are over {look.variant_name(first.workload, first.baseline)}{config}." if first.baseline else ""
     return (
         "Each variant with its fastest config.",
         f"Gain: over the rung before{' in the same precision' if mixed else ''}, paired by round{crossed}.",
@@ -286,7 +286,7 @@ def _groups(rows: list[_Row], look: Look) -> tuple[_Items, _Items]:
 
 def _labels(rows: list[_Row], look: Look) -> list[str]:
     """The names, with their configs where all labels are short enough to leave room for the bars."""
-    names = [look.named(row.workload, row.variant) for row in rows]
+    names = [look.variant_name(row.workload, row.variant) for row in rows]
     told = max(len(name) + len(row.config) for name, row in zip(names, rows, strict=True)) <= _LABEL_LENGTH
     return [
         text(name) + (f" <i>{text(row.config)}</i>" if row.config and told else "") + (" ⚠" if row.flags else "")
@@ -326,12 +326,12 @@ def _title(known: list[_Row], look: Look, timed: pd.DataFrame) -> str:
     reaches = f"reaches {format_percent(best.percent_of_floor.value)} of the {best.floor_bound} floor"
     floor = reaches if best.percent_of_floor.known else f"takes {format_duration(_median(best))}"
     over = format_over(best.speedup.value, best.variant, best.baseline, best.verdict) if best.speedup.known else ""
-    further = "".join(f"; {look.named(row.workload, row.variant)} is {_beside(best, row)}" for row in others)
+    further = "".join(f"; {look.variant_name(row.workload, row.variant)} is {_beside(best, row)}" for row in others)
     alone = [row for row in fastest if not _replaced(row, fastest)]
     faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(known, row, look) for row in alone))))
     peers = f"; faster peers: {faster}" if faster else ""
     parts = f"{floor}{over and f', {over}'}{_tied_with(known, best, look)}{further}{peers}"
-    return f"{where}: {look.named(best.workload, best.variant)} {parts}"
+    return f"{where}: {look.variant_name(best.workload, best.variant)} {parts}"
 
 
 def _passed(timed: pd.DataFrame) -> str:
@@ -351,7 +351,7 @@ def _tied_with(known: list[_Row], best: _Row, look: Look) -> str:
     if second is None or (second.variant == best.baseline and best.verdict == "tied"):
         return ""
     joined = " and" if best.verdict == "tied" and best.variant != best.baseline else ", tied with"
-    return f"{joined} {look.named(second.workload, second.variant)}"
+    return f"{joined} {look.variant_name(second.workload, second.variant)}"
 
 
 def _beside(best: _Row, row: _Row) -> str:
@@ -376,7 +376,7 @@ def _faster_peer(known: list[_Row], rung: _Row, look: Look) -> str:
     peer = min(faster, key=_median, default=None)
     if rung.role != "rung" or peer is None:
         return ""
-    return f"{look.named(peer.workload, peer.variant)} {format_ratio(_median(rung) / _median(peer))}"
+    return f"{look.variant_name(peer.workload, peer.variant)} {format_ratio(_median(rung) / _median(peer))}"
 
 
 _ERROR_HEIGHT: Final = 410
@@ -471,7 +471,7 @@ def _draw_point(figure: go.Figure, point: _Drawn, look: Look) -> None:
         x=[point.median_ns.value],
         y=[point.shown],
         mode="markers",
-        name=text(named(point.variant, point.precision)),
+        name=text(with_precision(point.variant, point.precision)),
         marker={"symbol": style.symbol, "size": 10, "color": style.color},
         error_x=error_bars([point.median_ns]),
         hoverinfo="text",
@@ -489,7 +489,7 @@ def _name_front(figure: go.Figure, front: list[_Drawn], reach: tuple[float, ...]
         if any(abs(place[0] - other[0]) < _NAME_WIDE and abs(place[1] - other[1]) < _NAME_HIGH for other in written):
             continue
         written.append(place)
-        words = f"<b>{text(named(point.variant, point.precision))}</b>  {text(format_error(point.rel_l2_error))}"
+        words = f"<b>{text(with_precision(point.variant, point.precision))}</b>  {text(format_error(point.rel_l2_error))}"
         font = {"size": 12, "color": look.tones.text}
         side = {"xanchor": "right", "yanchor": "top", "xshift": -6, "yshift": -2}
         figure.add_annotation(x=x, y=y, text=words, showarrow=False, font=font, **side)
@@ -498,12 +498,12 @@ def _name_front(figure: go.Figure, front: list[_Drawn], reach: tuple[float, ...]
 def _error_title(front: list[_Drawn]) -> str:
     fastest, exact = front[0], front[-1]
     where = f"{fastest.workload}, {fastest.case}"
-    name = named(fastest.variant, fastest.precision)
+    name = with_precision(fastest.variant, fastest.precision)
     error = format_error(fastest.rel_l2_error)
     if len(front) == 1:
         return f"{where}: {name} is the fastest and the most exact, with a relative error of {error}"
     ratio = format_ratio(exact.median_ns.value / fastest.median_ns.value)
     return (
-        f"{where}: {name} is the fastest, with a relative error of {error}; {named(exact.variant, exact.precision)} takes "
+        f"{where}: {name} is the fastest, with a relative error of {error}; {with_precision(exact.variant, exact.precision)} takes "
         f"{ratio} its time, with {format_error(exact.rel_l2_error)}"
     )

@@ -75,7 +75,7 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     )
     figure.update_layout(showlegend=False)
     best = frame.sort_values("percent_of_floor", ascending=False).iloc[0]
-    title = f"{look.named(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
+    title = f"{look.variant_name(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
     timings = " and ".join(
         dict.fromkeys(Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
     )
@@ -123,7 +123,7 @@ def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
                     "low": row["percent_of_floor_low"] if who == "best" else percent,
                     "high": row["percent_of_floor_high"] if who == "best" else percent,
                     "hover": _hover(row, who, label, percent, look),
-                    "label": f"{label}: {look.named(row['workload'], row[who])}" + (f" [{config}]" if config else ""),
+                    "label": f"{label}: {look.variant_name(row['workload'], row[who])}" + (f" [{config}]" if config else ""),
                 }
             )
             y += 1

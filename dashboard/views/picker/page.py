@@ -98,7 +98,7 @@ def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:
         return None
     try:
         naming = Naming.parse(f"nvtx:{query.written(typed)}")
-        runs.load(runs.Named(run, naming))
+        runs.load(runs.NamedRun(run, naming))
     except NamingError as error:
         return error
     return naming
@@ -153,7 +153,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
     if isinstance(naming, NamingError):
         st.error(plain(str(naming).removeprefix("--variant-from ")))
         return
-    frame = runs.ask(runs.Named(run, naming), query.preview)
+    frame = runs.ask(runs.NamedRun(run, naming), query.preview)
     variants = len(frame[["workload", "variant"]].drop_duplicates())
     cases = len(frame[["workload", "case"]].drop_duplicates())
     compared = "compared on all pages" if naming == runs.picked(run) else "not compared yet"
@@ -170,7 +170,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
             "operation_ns": st.column_config.NumberColumn("Median host, µs", format=_TIME),
         },
     )
-    left_out = runs.ask(runs.Named(run, naming), query.not_ranked)
+    left_out = runs.ask(runs.NamedRun(run, naming), query.not_ranked)
     for row in left_out.head(_MOST_LEFT_OUT).to_dict("records"):
         st.warning(plain(f"{row['variant']}, {row['case']}: {row['detail']}"))
     st.caption("The same by the command line:")

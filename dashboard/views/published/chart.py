@@ -46,7 +46,7 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
                 legendgroup=variant,
                 showlegend=column == 1,
                 hoverinfo="text",
-                hovertext=[_hover(row, name, look.named(workload, str(ours))) for row in rows.to_dict("records")],
+                hovertext=[_hover(row, name, look.variant_name(workload, str(ours))) for row in rows.to_dict("records")],
                 marker={**marks[str(variant)], "size": 9},
                 error_y=error_bars((Estimate.of(row, "ours") for row in rows.to_dict("records")), visible=name == "ours"),
             )

@@ -47,7 +47,7 @@ def page() -> None:
     if frame["published"].notna().any():
         widgets.show_chart(charts.beside_ours(frame, sources[slug], report, look))
     frame = frame.assign(
-        our_variant=[look.named(report, name) for name in frame["our_variant"]],
+        our_variant=[look.variant_name(report, name) for name in frame["our_variant"]],
         point=[" ".join(filter(None, pair)) for pair in zip(frame["case"], frame["config"], strict=True)],
         spread=[
             format_half_width(*figures) if n else "" for *figures, n in frame[["ours", "ours_low", "ours_high", "n"]].to_numpy()

@@ -47,11 +47,11 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
     rungs = sorted((point for point in points if point.role == "rung"), key=lambda point: point.rung)
     _draw_path(figure, rungs, "the ladder, rung by rung", look)
     for point in sorted(points, key=lambda point: -point.gflop_per_s.value):
-        _draw_point(figure, point, look, f"{look.named(point.workload, point.variant)}, {_percent(point)}", counted_in)
+        _draw_point(figure, point, look, f"{look.variant_name(point.workload, point.variant)}, {_percent(point)}", counted_in)
     best = _nearest(points)
     first, title = points[0], f"{points[0].workload}, {points[0].case}: no variant may be called nearest to its roof"
     if best:
-        who = look.named(best.workload, best.variant)
+        who = look.variant_name(best.workload, best.variant)
         _name_point(figure, best, best.variant, ends, _flats(frame, roofs, look), look)
         title = f"{best.workload}, {best.case}: {who} is nearest to its roof, {_share(best, roofs)}"
     name = slug("roofline", first.workload, first.case, first.cache, "counted" if counted_in else "")
@@ -68,7 +68,7 @@ def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_i
     for point, marker in sorted(zip(points, sizes, strict=True), key=lambda pair: -pair[0].gflop_per_s.value):
         _draw_point(figure, point, look, f"{point.size}, {_percent(point)}", counted_in, marker)
     best, first = _nearest(points), points[0]
-    who = f"{look.named(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
+    who = f"{look.variant_name(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
     title = f"{who}: no size may be called nearest to its roof"
     if best:
         _name_point(figure, best, best.size, ends, _flats(frame, roofs, look), look)

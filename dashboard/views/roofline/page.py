@@ -81,7 +81,9 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
     largest = largest[is_trusted(largest)] if is_trusted(largest).any() else largest
     nearest = str(largest.sort_values("percent_of_roof", ascending=False)["variant"].iloc[0])
     workload, variants = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
-    name = state.choose("variant", "Variant", variants, default=nearest, text=lambda variant: look.named(workload, variant))
+    name = state.choose(
+        "variant", "Variant", variants, default=nearest, text=lambda variant: look.variant_name(workload, variant)
+    )
     frame = frame[frame["variant"] == name]
     series = list(dict.fromkeys(frame["series"]))
     chosen = state.choose("series", "Series", series, default=series[-1]) if len(series) > 1 else series[0]

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_estimate, format_percent, significant
-from warpladder.dashboard.ui.template import BESIDE, Chart, Look, apart, blank, error_bars, samples, slug, text, ticks
+from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, samples, slug, spaced, text, ticks
 from warpladder.dashboard.views.ship.code import doubts, title
 from warpladder.dashboard.views.ship.dispatch import axis_of
 from warpladder.dashboard.views.ship.query import ALL, Contest, Place, Shipment, standings
@@ -94,7 +94,7 @@ def _draw(
         x=[at[place.case] for place in line],
         y=[place.loss.value for place in line],
         mode="lines+markers" if along else "markers",
-        name=f"<b>{text(look.named(workload, name))}</b>" if bold else text(look.named(workload, name)),
+        name=f"<b>{text(look.variant_name(workload, name))}</b>" if bold else text(look.variant_name(workload, name)),
         line={"color": style.color, "dash": style.dash, "width": 3 if bold else 1.2},
         marker={"symbol": style.symbol, "size": 9 if bold else 7, "color": style.color},
         opacity=1 if bold else 0.7,
@@ -109,7 +109,7 @@ def _size_axis(figure: go.Figure, found: Contest, at: dict[str, float], along: b
         labels = [text(case.name) for case in found.cases]
         figure.update_xaxes(tickmode="array", tickvals=list(at.values()), ticktext=labels, range=[-0.5, len(at) - 0.5])
         return
-    shown = apart(at.values())
+    shown = spaced(at.values())
     cases = [case for case in found.cases if case.size_value in shown]
     step = (max(at.values()) / min(at.values())) ** 0.03
     ends = [math.log10(min(at.values()) / step), math.log10(max(at.values()) * step)]

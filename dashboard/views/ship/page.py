@@ -26,7 +26,7 @@ _AMONG_HELP: Final = "Rungs are the variants of the ladder, yours too. Peers are
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Choices:
     """What the controls ask for."""
 
     workload: str
@@ -41,7 +41,7 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    asked = _asked(run)
+    asked = _choices(run)
     found, offers = runs.ask(run, _ranked, asked)
     if not offers and found.doubts:
         widgets.nothing(f"Nothing to ship. {'; '.join(code.doubts(found))}.", "Choose another case, scope or cache.")
@@ -86,7 +86,7 @@ def page() -> None:
     widgets.end_page()
 
 
-def _asked(run: store.Run) -> _Asked:
+def _choices(run: store.Run) -> _Choices:
     with widgets.controls():
         workload = widgets.choose_workload(run)
         timing = widgets.choose_timing(run, workload)
@@ -111,20 +111,20 @@ def _asked(run: store.Run) -> _Asked:
                 ),
             )
         judge = state.choose("judge_by", "Least", list(code.JUDGED), text=lambda each: code.JUDGED[cast("query.Judge", each)])
-    return _Asked(workload, timing, picked, among, one, cast("query.Judge", judge))
+    return _Choices(workload, timing, picked, among, one, cast("query.Judge", judge))
 
 
-def _contest(data: RunData, asked: _Asked) -> query.Contest:
+def _contest(data: RunData, asked: _Choices) -> query.Contest:
     return query.contest(data, asked.workload, asked.timing, asked.precision, asked.among, asked.series)
 
 
-def _ranked(data: RunData, asked: _Asked) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
+def _ranked(data: RunData, asked: _Choices) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
     found = _contest(data, asked)
     return found, query.shipments(found, asked.judge)
 
 
 def _dispatched(
-    data: RunData, asked: _Asked, variants: tuple[str, ...], tolerance: float
+    data: RunData, asked: _Choices, variants: tuple[str, ...], tolerance: float
 ) -> tuple[dispatch.Dispatch, tuple[dispatch.Crossover, ...]]:
     found = _contest(data, asked)
     return dispatch.dispatch(data, found, variants, tolerance), dispatch.crossovers(data, found, variants)
@@ -161,7 +161,7 @@ def _percent(loss: Estimate) -> str:
 
 def _code(
     run: store.Run,
-    asked: _Asked,
+    asked: _Choices,
     of: query.Contest,
     shipped: query.Shipment,
     tolerance: float,

@@ -28,7 +28,6 @@ from warpladder.dashboard.ui.template import (
     Chart,
     Look,
     above_ceiling,
-    apart,
     blank,
     error_bars,
     hover,
@@ -36,6 +35,7 @@ from warpladder.dashboard.ui.template import (
     measured,
     samples,
     slug,
+    spaced,
     text,
     ticks,
 )
@@ -103,7 +103,7 @@ def over_size(
         _draw_line(figure, records(Point, line), look, metric, axis)
     _draw_floor(figure, known, look, metric)
     sizes = regions.sort_values("size_value")
-    labelled = sizes[sizes["size_value"].isin(apart(sizes["size_value"]))]
+    labelled = sizes[sizes["size_value"].isin(spaced(sizes["size_value"]))]
     figure.update_xaxes(
         type="log",
         tickmode="array",
@@ -161,7 +161,7 @@ def best_strip(
         at = rows.index(row), sizes.index(winner.cell.size)
         number[at] = names.index(variant)
         own = look.style(workload, variant).precision
-        name = variant if own == winner.compared_in else look.named(workload, variant)
+        name = variant if own == winner.compared_in else look.variant_name(workload, variant)
         lines = [f"<b>{text(line)}</b>" for line in _lines(name, _STRIP_CHARACTERS // len(sizes))]
         room = _STRIP_CHARACTERS // len(sizes)
         margin = _margin(winner)
@@ -205,7 +205,7 @@ def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
         most = won["variant"].value_counts()
         of = f" of {word(str(precision))}" if frame["compared_in"].nunique() > 1 else ""
         first.append(
-            f"{look.named(workload, str(most.index[0]))} in {most.iloc[0]} of {len(cases)} cases"
+            f"{look.variant_name(workload, str(most.index[0]))} in {most.iloc[0]} of {len(cases)} cases"
             if len(won)
             else f"no variant alone in {len(cases)} case{'' if len(cases) == 1 else 's'}{of}"
         )
@@ -229,7 +229,7 @@ def _draw_line(figure: go.Figure, line: list[Point], look: Look, metric: Metric,
         x=[point.size_value for point in line],
         y=[axis.of(point).value for point in line],
         mode="lines+markers",
-        name=text(look.named(first.workload, first.variant)),
+        name=text(look.variant_name(first.workload, first.variant)),
         line={"color": style.color, "dash": style.dash, "width": 2.2 if first.role == "rung" else 1.6},
         marker={"symbol": style.symbol, "size": 8, "color": style.color},
         error_y=error_bars(map(axis.of, line)),
@@ -345,8 +345,8 @@ def _title(known: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric,
             figure = f", {over}" if over else ""
         # An fp32 peer can be ahead of every rung in 3xTF32.
         ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
-        tied = f", tied with {look.named(best.workload, best.tied_with)}," if best.tied_with else ""
-        told.append(f"{look.named(best.workload, best.variant)}{ahead}{tied}{figure}".replace(",,", ","))
+        tied = f", tied with {look.variant_name(best.workload, best.tied_with)}," if best.tied_with else ""
+        told.append(f"{look.variant_name(best.workload, best.variant)}{ahead}{tied}{figure}".replace(",,", ","))
     left_out = set(_ranked(every)["variant"]) - set(known["variant"])
     first = f"first of the {known['variant'].nunique()} shown" if left_out else "first"
     return f"{where}: at {largest['size'].iloc[0]}, {first} {'are' if len(told) > 1 else 'is'} {'; '.join(told)}"

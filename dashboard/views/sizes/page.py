@@ -48,7 +48,7 @@ def page() -> None:
         "Variants",
         variants,
         default=on_gpu,
-        text=lambda name: look.named(workload, name),
+        text=lambda name: look.variant_name(workload, name),
         owner=f"{run.path} {workload}",
     )
     if len(shown) < len(variants):

@@ -19,7 +19,7 @@ from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.component import Act, payload, timeline
-from warpladder.dashboard.views.timeline.selection import Chosen, Found, Hits, PatternError, Wanted
+from warpladder.dashboard.views.timeline.selection import Chosen, Hits, PatternError, Search, SearchHits
 from warpladder.dashboard.views.timeline.visible import Visible, answer, gpu_table, kernel_table, visible
 from warpladder.data import store
 
@@ -140,13 +140,13 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     shown = timeline_selection.with_chosen(traces, lanes, shown, chosen)
     window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))
     scene = queries.scene(traces, lanes, shown, window, coloring, lit)
-    wanted = _wanted(run, shown)
-    found = _found(run, lanes, wanted, window, chosen)
+    wanted = _search(run, shown)
+    found = _search_hits(run, lanes, wanted, window, chosen)
 
     def act(what: Act) -> None:
         _follow(run, lanes, what)
         if what.step and what.search and what.search[0]:
-            _step(run, lanes, Wanted(*what.search, wanted.kinds), chosen, what)
+            _step(run, lanes, Search(*what.search, wanted.kinds), chosen, what)
 
     data = chart.contents(scene, window, traces, lanes, coloring, look)
     span = timeline_selection.span_of(traces, lanes, shown, chosen)
@@ -174,16 +174,16 @@ def _read_ahead(traces: Traces) -> None:
             traces.read("api_calls", "range_id")
 
 
-def _wanted(run: store.Run, shown: Sequence[Lane]) -> Wanted:
+def _search(run: store.Run, shown: Sequence[Lane]) -> Search:
     """The search of the URL, among the kinds of lanes that are shown."""
     text, regex = state.text_of("search", run.run_id), state.text_of("regex", run.run_id)
     if regex not in ("", _ON):
         st.caption(plain(f"The link asks for regex {short(regex)}, which is not {_ON}; searching for a plain text."))
     kinds = tuple(kind for kind in _KINDS if any(lane.kind == kind for lane in shown))
-    return Wanted(text[: selection.MOST_CHARACTERS], regex == _ON, kinds)
+    return Search(text[: selection.MOST_CHARACTERS], regex == _ON, kinds)
 
 
-def _hits(run: store.Run, lanes: Lanes, wanted: Wanted) -> Hits:
+def _hits(run: store.Run, lanes: Lanes, wanted: Search) -> Hits:
     """The hits of a search, which are kept while a user steps through them.
 
     Raises:
@@ -193,9 +193,11 @@ def _hits(run: store.Run, lanes: Lanes, wanted: Wanted) -> Hits:
     return found
 
 
-def _found(run: store.Run, lanes: Lanes, wanted: Wanted, window: timeline_detail.Window, chosen: Chosen | None) -> Found:
+def _search_hits(
+    run: store.Run, lanes: Lanes, wanted: Search, window: timeline_detail.Window, chosen: Chosen | None
+) -> SearchHits:
     """The hits of a search for the canvas."""
-    found = Found(text=wanted.text, regex=wanted.regex, total=0, place=-1, marks=[], error="")
+    found = SearchHits(text=wanted.text, regex=wanted.regex, total=0, place=-1, marks=[], error="")
     if not wanted.text:
         return found
     try:
@@ -259,7 +261,7 @@ def _keep_window(run: store.Run, lanes: Lanes, begin: int, end: int) -> None:
     state.set_text("window", run.run_id, "" if whole else f"{begin}-{end}")
 
 
-def _step(run: store.Run, lanes: Lanes, wanted: Wanted, chosen: Chosen | None, act: Act) -> None:
+def _step(run: store.Run, lanes: Lanes, wanted: Search, chosen: Chosen | None, act: Act) -> None:
     """Choose a hit of the search, and move the window to it."""
     traces, (begin, end) = runs.load(run).traces, (lanes.begin_ns + time for time in act.window)
     if begin >= end:

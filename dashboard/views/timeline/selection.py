@@ -300,7 +300,7 @@ class PatternError(Error):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Search:
     """What to search for.
 
     Attributes:
@@ -336,7 +336,7 @@ class Hits:
         return np.flatnonzero(np.diff(np.searchsorted(self.start, edges, side="left")))
 
 
-class Found(TypedDict):
+class SearchHits(TypedDict):
     """The hits of a search, for the search box and the ruler.
 
     Attributes:
@@ -356,7 +356,7 @@ class Found(TypedDict):
     error: str
 
 
-def hits(traces: Traces, lanes: Lanes, wanted: Wanted) -> Hits:
+def hits(traces: Traces, lanes: Lanes, wanted: Search) -> Hits:
     """The events that have a lane and whose name is wanted. Kernels are found by their full names.
 
     The names are compared once each. The time for the events themselves is that of one look-up each.
@@ -433,7 +433,7 @@ def window_on(lanes: Lanes, window: tuple[int, int], start: int, end: int) -> tu
     return begin, begin + length
 
 
-def _masks(traces: Traces, wanted: Wanted) -> dict[str, Bools]:
+def _masks(traces: Traces, wanted: Search) -> dict[str, Bools]:
     """For each table with names, which of its distinct names are wanted; the last place is for a missing name."""
     found = {}
     for table, column in (("kernels", "full_name"), ("memory_ops", "kind"), ("ranges", "text"), ("api_calls", "name")):
@@ -446,7 +446,7 @@ def _masks(traces: Traces, wanted: Wanted) -> dict[str, Bools]:
     return found
 
 
-def _match(names: pa.Array, wanted: Wanted) -> Bools:
+def _match(names: pa.Array, wanted: Search) -> Bools:
     match = pc.match_substring_regex if wanted.regex else pc.match_substring
     try:
         matched = match(names, wanted.text, ignore_case=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core.changes import said
+from warpladder.dashboard.core.changes import value_text
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -256,8 +256,8 @@ def _lanes(found: Trends, series: Series) -> dict[str, list[str]]:
     sources = {point.run: short_hash(point.source) for point in series.points}
     every = {
         "source": [sources.get(place, "") for place in range(len(found.runs))],
-        "driver": [said(run.info["driver_version"]) for run in found.runs],
-        "CUDA": [said(run.info["cuda_version"]) for run in found.runs],
+        "driver": [value_text(run.info["driver_version"]) for run in found.runs],
+        "CUDA": [value_text(run.info["cuda_version"]) for run in found.runs],
     }
     return {name: values for name, values in every.items() if name == "source" or len(set(values)) > 1}
 
@@ -351,7 +351,7 @@ def _rows(found: Trends, series: Series) -> list[dict[str, Any]]:
                 "run": run.info["run_id"],
                 "started_at": run.started_at,
                 "commit": run.commit,
-                "driver": said(run.info["driver_version"]),
+                "driver": value_text(run.info["driver_version"]),
                 "source": short_hash(point.source),
                 **point.time_ns.columns("median_ns"),
                 "n": point.n,

@@ -17,7 +17,7 @@ from warpladder.dashboard.core import changes, steps
 from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Judged, Machine, Pair, Verdict
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
 from warpladder.dashboard.core.changes import Fact
-from warpladder.dashboard.core.history import Medians, TimedCell, alike
+from warpladder.dashboard.core.history import Medians, TimedCell, timing_group
 from warpladder.data import store
 
 Floats = npt.NDArray[np.float64]
@@ -241,7 +241,7 @@ class _Judge:
     def of(self, before: int, after: int, cell: TimedCell) -> Judged:
         """The verdict about a cell in two runs, by their places."""
         a, b = self._runs[before].medians, self._runs[after].medians
-        _, gpus = alike(cell)
+        _, gpus = timing_group(cell)
         key = (before, after, gpus)
         if key not in self._pairs:
             self._pairs[key] = Pair(a, b, self._timing, gpus, functools.partial(self._machine, gpus))

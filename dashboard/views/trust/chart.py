@@ -67,7 +67,7 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     figure.update_xaxes(title_text="samples", row=1, col=2, nticks=4)
     figure.update_yaxes(showgrid=True, row=1, col=2)
     figure.update_layout(barmode="overlay", legend=ABOVE, margin={"t": 34}, bargap=0.05)
-    who = look.named(first["workload"], first["variant"]) + (f" [{first['config']}]" if first["config"] else "")
+    who = look.variant_name(first["workload"], first["variant"]) + (f" [{first['config']}]" if first["config"] else "")
     title = f"{who}, {first['case']}: median {format_duration(median)}, half-width {significant(50 * (high - low) / median)} %"
     note = (
         f"{look.device}; {timing(first['scope'], first['cache'], first['gpus'])}; n = {len(own)}; line and band: median and "

@@ -10,7 +10,7 @@ from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from warpladder.dashboard.core.history import reading
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import verdict
-from warpladder.dashboard.text.verdict import Asked, verdicts
+from warpladder.dashboard.text.verdict import JudgedVariant, verdicts
 
 NEAR = (1000, 1001, 999, 1000, 1002, 998, 1000, 1001)
 BASE, MINE = "v01_base", "v02_mine"
@@ -39,7 +39,7 @@ def run(
 def told(monkeypatch: pytest.MonkeyPatch, last: RunData | None, now: RunData, *names: str) -> list[list[str]]:
     """The lines without the headings, each in its columns."""
     monkeypatch.setattr(verdict, "_load", lambda path: last)
-    text = verdicts(now, [Asked("w", name, "runs/last" if last else "") for name in names])
+    text = verdicts(now, [JudgedVariant("w", name, "runs/last" if last else "") for name in names])
     return [[part.strip() for part in line.split("  ") if part.strip()] for line in text.splitlines()][1:]
 
 
@@ -102,7 +102,7 @@ def test_one_process_is_judged_once_other_recordings_show_the_noise(monkeypatch:
         reading(run(f"h{place}", {**cells, (BASE, "n=1"): by})).medians("w") for place, by in enumerate((1, 1.02, 1, 1.02))
     ]
     for history, word in ((known[:3], "tied"), (known, "faster")):
-        text = verdicts(now, [Asked("w", MINE, "runs/last")], lambda _, runs=history: runs)
+        text = verdicts(now, [JudgedVariant("w", MINE, "runs/last")], lambda _, runs=history: runs)
         assert text.splitlines()[1].split()[:3] == [MINE, word, "0.850×"]
 
 
@@ -134,4 +134,7 @@ def test_a_wrong_variant_is_told_with_the_first_case_and_the_reason(monkeypatch:
     now = run("b", {(BASE, "n=1"): 1, (BASE, "n=2"): 1}, results=failed)
     last = run("a", {(BASE, "n=1"): 1, (MINE, "n=1"): 1})
     monkeypatch.setattr(verdict, "_load", lambda path: last)
-    assert verdicts(now, [Asked("w", MINE, "runs/last")]) == f"{MINE}: wrong_result at n=1 with block=8 and 1 more: off by 1\n"
+    assert (
+        verdicts(now, [JudgedVariant("w", MINE, "runs/last")])
+        == f"{MINE}: wrong_result at n=1 with block=8 and 1 more: off by 1\n"
+    )
