@@ -86,8 +86,8 @@ class Guard:
 
     def _refusal(self, headers: Headers) -> str:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        named = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-        if named is None or named[1].lower() not in self._names:
+        match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+        if match is None or match[1].lower() not in self._names:
             return f"This dashboard answers to {', '.join(sorted(self._names))}. For another name start it with --address."
         if any(origin not in (f"http://{hosts[0]}", f"https://{hosts[0]}") for origin in origins):
             return "This dashboard answers its own pages only, not those of another site."

@@ -28,9 +28,9 @@ def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
         Rows of `cells` with `block` (N of the config), and `relative`, `relative_low` and `relative_high`: time over that of
         the fastest block, paired by round.
     """
-    found = timings(data, workload)
+    known_timings = timings(data, workload)
     every = cells(data)
-    timing = found[0] if found else Timing("", "")
+    timing = known_timings[0] if known_timings else Timing("", "")
     timed = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     timed &= (every["n"] > 0) & every["size_rank"].notna()
     rows = every[timed & every["config"].str.fullmatch(_BLOCK_CONFIG.pattern)]

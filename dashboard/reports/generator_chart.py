@@ -183,16 +183,16 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
 
 def _parts_title(frame: pd.DataFrame, case: str, look: Look) -> str:
     best = frame[is_trusted(frame)].nsmallest(1, "median_ns").to_dict("records")
-    told = [
+    fastest = [
         f"{look.variant_name(WORKLOAD, row['variant'])} is fastest end to end with {format_duration(row['median_ns'])}"
         for row in best
     ]
-    title = f"At {case}, {told[0] if told else 'no generation may be called fastest'}"
-    known = frame[frame["ratio"].notna()]
-    if known.empty:
+    title = f"At {case}, {fastest[0] if fastest else 'no generation may be called fastest'}"
+    with_ratio = frame[frame["ratio"].notna()]
+    if with_ratio.empty:
         return title
-    within = int((known["ratio"] <= AIM).sum())
-    return f"{title}; {within} of {len(known)} overlapped take at most {AIM}× their longest part"
+    within = int((with_ratio["ratio"] <= AIM).sum())
+    return f"{title}; {within} of {len(with_ratio)} overlapped take at most {AIM}× their longest part"
 
 
 def _label(row: dict[Any, Any], look: Look) -> str:
@@ -203,17 +203,17 @@ def _label(row: dict[Any, Any], look: Look) -> str:
 
 def _share(row: dict[Any, Any], part: str) -> float:
     """The share of a part in the variant's bar; 0 for a part that the variant does not have."""
-    whole = float(row["median_ns"])
+    total = float(row["median_ns"])
     if row["transfer"] != OVERLAPPED:
         # Each phase and the whole have their own medians, so the phases can add up to slightly more than the whole.
-        return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(whole, sum(_known(row)))
+        return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(total, sum(_known_parts(row)))
     if pd.isna(row["ratio"]):
         return float(part == _NOT_KNOWN)
-    longest = min(1.0, float(row["longest_ns"]) / whole)
+    longest = min(1.0, float(row["longest_ns"]) / total)
     return longest if part == row["longest"] else 1.0 - longest if part == REST else 0.0
 
 
-def _known(row: dict[Any, Any]) -> list[float]:
+def _known_parts(row: dict[Any, Any]) -> list[float]:
     return [float(row[part]) for part in PARTS if pd.notna(row[part])]
 
 

@@ -72,7 +72,7 @@ def _route(rows: pd.DataFrame) -> dict[str, Any]:
     device = _estimate(rows, ROW_CASE, "device", "hot")
     steps = {name: _estimate(rows, REPORT_CASE, scope, "cold").value for scope, name in STEPS.items()}
     details = rows.loc[rows["n"] > 0, "detail"]
-    handed = next((found for detail in details if (found := hand_over.of_detail(detail))), None)
+    handed = next((hand_over_result for detail in details if (hand_over_result := hand_over.of_detail(detail))), None)
     failed = rows[(rows["n"] == 0) & (rows["status"] != "ok")]
     first = rows.iloc[0]
     return {
@@ -92,14 +92,14 @@ def _route(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _cell(rows: pd.DataFrame, case: str, scope: str, cache: str) -> pd.DataFrame:
-    found = rows[(rows["case"] == case) & (rows["scope"] == scope) & (rows["cache"] == cache)]
-    return found[(found["n"] > 0) & (found["status"] == "ok")]
+    cell = rows[(rows["case"] == case) & (rows["scope"] == scope) & (rows["cache"] == cache)]
+    return cell[(cell["n"] > 0) & (cell["status"] == "ok")]
 
 
 def _estimate(rows: pd.DataFrame, case: str, scope: str, cache: str) -> Estimate:
     """The median of a cell with its interval; unknown where it has no samples."""
-    found = _cell(rows, case, scope, cache)
-    return Estimate.of(found.iloc[0], "median_ns") if len(found) else Estimate.unknown()
+    cell = _cell(rows, case, scope, cache)
+    return Estimate.of(cell.iloc[0], "median_ns") if len(cell) else Estimate.unknown()
 
 
 #: Column -> its words and the pattern of its bars.

@@ -42,10 +42,10 @@ class RunComparison:
     def of(cls, a: tuple[str, RunData], b: tuple[str, RunData], options: Options, history: changes.History) -> "RunComparison":
         """Compare two runs, each with its title. Raises RunError."""
         try:
-            found = changes.compare(Side(a[1]), Side(b[1]), options, history)
+            comparison = changes.compare(Side(a[1]), Side(b[1]), options, history)
         except NotComparable as reason:
             raise RunError(str(reason).replace("add --any-device", "give any_device=True")) from None
-        return cls(a[0], b[0], found, partial(look, b[1]), options.without_shift)
+        return cls(a[0], b[0], comparison, partial(look, b[1]), options.without_shift)
 
     @property
     def sentence(self) -> str:

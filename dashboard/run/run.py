@@ -83,8 +83,8 @@ class Run:
         Raises:
             RunError: there is no such workload, or nothing was timed so.
         """
-        named = self.workloads if workload is None else (self._workload(workload),)
-        return tables.table(self._data, named, scope, cache)
+        workloads = self.workloads if workload is None else (self._workload(workload),)
+        return tables.table(self._data, workloads, scope, cache)
 
     def answer(self) -> pd.DataFrame:
         """One row for each workload and precision: the best variant against baseline, floor and best peer.
@@ -141,10 +141,10 @@ class Run:
         from warpladder.dashboard.run.comparison import RunComparison
 
         other = after if isinstance(after, Run) else open_run(after, self.path.parent)
-        asked = Options(scope, match, smallest, without_shift, any_device, partial)
+        options = Options(scope, match, smallest, without_shift, any_device, partial)
         folders = dict.fromkeys((other.path.parent, self.path.parent, store.LOCAL, store.RECORDED))
         history = Recordings(list(folders), other._data.info)
-        return RunComparison.of((self._run.title, self._data), (other._run.title, other._data), asked, history)
+        return RunComparison.of((self._run.title, self._data), (other._run.title, other._data), options, history)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -154,26 +154,26 @@ class Run:
     def __str__(self) -> str:
         """The answer as a table, then the verdicts, as `warpladder record` prints them."""
         rows = self.answer()
-        return "\n".join([self._run.title, *filter(None, [summary.render(rows, "table").rstrip()]), *self._verdicts()])
+        return "\n".join([self._run.title, *filter(None, [summary.render(rows, "table").rstrip()]), *self._lines()])
 
     def _repr_html_(self) -> str:
         rows = summary.texts(self.answer())
-        taken = [place for place, _ in enumerate(summary.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
-        texts = [[row[place] for place in taken] for row in rows]
-        table = html_table([summary.HEADINGS[place] for place in taken], texts) if rows else ""
-        said = "<br>".join(map(html.escape, self._verdicts()))
-        return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{said}</div>"
+        columns = [place for place, _ in enumerate(summary.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
+        texts = [[row[place] for place in columns] for row in rows]
+        table = html_table([summary.HEADINGS[place] for place in columns], texts) if rows else ""
+        lines = "<br>".join(map(html.escape, self._lines()))
+        return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{lines}</div>"
 
-    def _verdicts(self) -> list[str]:
+    def _lines(self) -> list[str]:
         """`5 ok, 1 wrong_result`, then the cells that failed, and what makes the run doubtful."""
         lines = list(tables.lines(self._data))
-        left = len(lines) - _MOST_LINES
-        return lines if left <= 0 else [*lines[:_MOST_LINES], f"and {left} more; table() has every cell"]
+        hidden = len(lines) - _MOST_LINES
+        return lines if hidden <= 0 else [*lines[:_MOST_LINES], f"and {hidden} more; table() has every cell"]
 
     # -- what was asked for ----------------------------------------------------------------------------------------
 
-    def _workload(self, asked: str | None) -> str:
-        return chosen(asked, self.workloads, self._name, "workload")
+    def _workload(self, workload: str | None) -> str:
+        return chosen(workload, self.workloads, self._name, "workload")
 
     @property
     def _name(self) -> str:

@@ -42,11 +42,11 @@ def lines(data: RunData, width: int = 0) -> list[str]:
     Args:
         width: columns of the terminal, to which a wider table is divided; 0 where the lines may have any length.
     """
-    found: list[str] = []
+    result: list[str] = []
     for workload in data.workloads:
         for timing in timings(data, workload)[:1]:
-            found += [*([""] if found else []), *_of_workload(data, workload, timing, width)]
-    return found
+            result += [*([""] if result else []), *_of_workload(data, workload, timing, width)]
+    return result
 
 
 def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> list[str]:
@@ -77,16 +77,16 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
 def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> dict[tuple[_Who, str], _Text]:
     """The text of each variant in each case in which its status is not `skipped`."""
     times = best_config(every[(every["scope"] == timing.scope) & (every["cache"] == timing.cache)])
-    found = {}
+    texts = {}
     marks = _marks(data, str(every["workload"].iloc[0]), timing)
     for cell in records(Cell, times):
         mark = _DOUBTED if doubt(cell.n, cell.flags) else marks.get((_who(cell), cell.case), " ")
-        found[_who(cell), cell.case] = _Text(f"{format_duration(cell.median_ns.value)} {mark}", cell.config)
-    timed = {(variant, case) for (variant, _), case in found}
+        texts[_who(cell), cell.case] = _Text(f"{format_duration(cell.median_ns.value)} {mark}", cell.config)
+    timed = {(variant, case) for (variant, _), case in texts}
     for cell in records(Cell, every[~every["status"].isin(["ok", "skipped"])]):
         if (cell.variant, cell.case) not in timed:
-            found.setdefault((_who(cell), cell.case), _Text(f"{cell.status}  "))
-    return found
+            texts.setdefault((_who(cell), cell.case), _Text(f"{cell.status}  "))
+    return texts
 
 
 def _who(cell: Cell) -> _Who:
@@ -97,10 +97,10 @@ def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_Who, str
     """The mark of the fastest of each case and precision, and of those that it is not known to be faster than."""
     every = best_of_charted(data, workload, timing)
     every = every[is_trusted(every)].sort_values("median_ns", kind="stable")
-    found: dict[tuple[_Who, str], str] = {}
+    marks: dict[tuple[_Who, str], str] = {}
     for winner in best_per_size(data, workload, timing):
         first = winner.cell
-        found[_who(first), first.case] = _FASTEST
+        marks[_who(first), first.case] = _FASTEST
         rounds = data.rounds(workload, first.case, timing.scope, timing.cache)
         noise = noise_of(rounds, data.hosts(workload))
         rivals = compared(
@@ -111,8 +111,8 @@ def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_Who, str
                 continue
             if judged(rounds, noise, _entry(first), _entry(cell)).verdict == "faster":
                 break  # the others are slower still
-            found.setdefault((_who(cell), first.case), _TIED)
-    return found
+            marks.setdefault((_who(cell), first.case), _TIED)
+    return marks
 
 
 def _entry(cell: Cell) -> Entry:
@@ -136,13 +136,13 @@ def _names(variants: Sequence[_Who], texts: dict[tuple[_Who, str], _Text], every
     """The name of each variant, with its precision where there are several, and with its config where it is the same in all cases."""
     precisions = every.drop_duplicates("variant").set_index("variant")["precision"]
     several = precisions[[variant for variant, _ in variants]].nunique() > 1
-    found = {}
+    names = {}
     for who in variants:
         configs = {cell.config for (each, _), cell in texts.items() if each == who and cell.config}
         name = name_on(who[0], next(iter(configs)) if len(configs) == 1 else "", who[1])
         precision = precisions[who[0]]
-        found[who] = with_precision(name, precision) if several and precision != "fp32" else name
-    return found
+        names[who] = with_precision(name, precision) if several and precision != "fp32" else name
+    return names
 
 
 def _shown(texts: dict[tuple[_Who, str], _Text], names: dict[_Who, str], one: object, other: object, *, configs: bool) -> str:

@@ -67,7 +67,7 @@ class _Cell:
 
 
 def verdicts(
-    data: RunData, asked: Sequence[JudgedVariant], history: History | None = None, smallest: float = Options().smallest
+    data: RunData, variants: Sequence[JudgedVariant], history: History | None = None, smallest: float = Options().smallest
 ) -> str:
     """The verdicts as text that ends with a line feed: a table with a line for each variant that has times, then the failures.
 
@@ -76,60 +76,60 @@ def verdicts(
         history: see `changes.compare`.
         smallest: smaller differences are tied, a fraction.
     """
-    several = len({each.workload for each in asked}) > 1
+    several = len({each.workload for each in variants}) > 1
     rows: list[tuple[str, ...]] = []
     failed: list[str] = []
-    for each in asked:
+    for each in variants:
         name = f"{each.workload} {each.variant}" if several else each.variant
-        if found := _cells(data, each, history, smallest):
-            rows.append((name, *_line(found)))
+        if cells := _cells(data, each, history, smallest):
+            rows.append((name, *_line(cells)))
         failed += [f"{name}: {failure}" for failure in _failures(data, each)]
     return plain_lines((*plain_table(_HEADINGS, rows), *failed))
 
 
-def _cells(data: RunData, asked: JudgedVariant, history: History | None, smallest: float) -> list[_Cell]:
+def _cells(data: RunData, judged: JudgedVariant, history: History | None, smallest: float) -> list[_Cell]:
     """The cells of a variant, in the order of the cases."""
-    known = axes.timings(data, asked.workload)
-    if not known:
+    timings = axes.timings(data, judged.workload)
+    if not timings:
         return []
-    changes = _changes(data, asked.last, history) if asked.last else {}
-    timing = next((change.timing for key, change in changes.items() if key[0] == asked.workload), known[0])
+    changes = _changes(data, judged.last, history) if judged.last else {}
+    timing = next((change.timing for key, change in changes.items() if key[0] == judged.workload), timings[0])
     times = best_config(cells(data))
-    times = times[(times["workload"] == asked.workload) & (times["scope"] == timing.scope) & (times["cache"] == timing.cache)]
+    times = times[(times["workload"] == judged.workload) & (times["scope"] == timing.scope) & (times["cache"] == timing.cache)]
     now = {(row["variant"], row["case"]): row for row in times.drop_duplicates(["variant", "case"]).to_dict("records")}
-    base = baseline_variant(data, asked.workload, timing)
-    references = baselines(data, asked.workload, timing, times["case"])
-    found = []
-    for case in data.cases.loc[data.cases["workload"] == asked.workload, "case"]:
-        if (asked.variant, case) not in now:
+    base = baseline_variant(data, judged.workload, timing)
+    references = baselines(data, judged.workload, timing, times["case"])
+    result = []
+    for case in data.cases.loc[data.cases["workload"] == judged.workload, "case"]:
+        if (judged.variant, case) not in now:
             continue
-        now_ns = float(now[asked.variant, case]["median_ns"])
+        now_ns = float(now[judged.variant, case]["median_ns"])
         over = NOTHING
-        if asked.variant == base:
+        if judged.variant == base:
             over = ITSELF
         elif case in references and references[case].doubt:
             over = "unknown"
         elif (base, case) in now:
             over = f"{format_ratio(float(now[base, case]['median_ns']) / now_ns)} {base}"
-        change = changes.get((asked.workload, asked.variant, case))
+        change = changes.get((judged.workload, judged.variant, case))
         if change is None:
-            found.append(_Cell(case, "new", Estimate.unknown(), math.nan, now_ns, over))
+            result.append(_Cell(case, "new", Estimate.unknown(), math.nan, now_ns, over))
         else:
-            of_base = changes.get((asked.workload, base, case))
+            of_base = changes.get((judged.workload, base, case))
             verdict, ratio = change.verdict, change.ratio
             if of_base is not None and _tells(of_base, change):
-                verdict, ratio = _judged(_load(asked.last), data, change, of_base, history, smallest)
-            found.append(_Cell(case, verdict, ratio, change.a_ns.value, now_ns, over))
-    return found
+                verdict, ratio = _judged(_load(judged.last), data, change, of_base, history, smallest)
+            result.append(_Cell(case, verdict, ratio, change.a_ns.value, now_ns, over))
+    return result
 
 
 def _changes(data: RunData, last: str, history: History | None) -> dict[tuple[str, str, str], Change]:
     """The cells of now against those of the last run, by workload, variant and case; empty where they cannot be compared."""
     try:
-        found = compare(Side(_load(last)), Side(data), Options(match="best"), history)
+        comparison = compare(Side(_load(last)), Side(data), Options(match="best"), history)
     except (NotComparable, store.StoreError):
         return {}
-    return {(change.workload, change.variant, change.case): change for change in reversed(found.changes)}
+    return {(change.workload, change.variant, change.case): change for change in reversed(comparison.changes)}
 
 
 @lru_cache(maxsize=8)
@@ -179,19 +179,19 @@ def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[
     return Level(float(np.mean(logs)), down, up, error, count - 1, count, sum(map(len, of_cell)))
 
 
-def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
+def _line(cells: Sequence[_Cell]) -> tuple[str, ...]:
     """The texts under `_HEADINGS`, but for the first: of several cases the ends of their intervals, and the largest change."""
-    counts = Counter(cell.verdict for cell in found)
+    counts = Counter(cell.verdict for cell in cells)
     main = next(verdict for verdict in _FIRST if counts[verdict])
-    judged = [cell for cell in found if cell.verdict == main]
+    judged = [cell for cell in cells if cell.verdict == main]
     ratios = [cell.ratio.value for cell in judged]
-    told = {"slower": max, "faster": min}.get(main)
-    cell = judged[ratios.index(told(ratios))] if told else judged[-1]
+    extreme = {"slower": max, "faster": min}.get(main)
+    cell = judged[ratios.index(extreme(ratios))] if extreme else judged[-1]
     words = ", ".join(f"{verdict} in {counts[verdict]}" for verdict in _FIRST if counts[verdict])
-    verdict = f"{words} of {len(found)} cases" if len(counts) > 1 else f"{main} in {len(found)} cases"
+    verdict = f"{words} of {len(cells)} cases" if len(counts) > 1 else f"{main} in {len(cells)} cases"
     ends = [end for cell in judged for end in (cell.ratio.low, cell.ratio.high)]
     ratio = format_interval(format_ratio(min(ends)), format_ratio(max(ends)))
-    if len(found) == 1:
+    if len(cells) == 1:
         verdict = str(main)
     if len(judged) == 1:
         ratio = format_estimate(cell.ratio, format_ratio)
@@ -199,15 +199,15 @@ def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
     return verdict, ratio, cell.case, format_duration(cell.last_ns), format_duration(cell.now_ns), cell.over_baseline
 
 
-def _failures(data: RunData, asked: JudgedVariant) -> list[str]:
+def _failures(data: RunData, judged: JudgedVariant) -> list[str]:
     """A text for each way in which cells of a variant failed or were skipped."""
     results = data.results
-    mine = results[(results["workload"] == asked.workload) & (results["variant"] == asked.variant)]
+    mine = results[(results["workload"] == judged.workload) & (results["variant"] == judged.variant)]
     failed = mine[mine["status"] != "ok"]
-    found = []
+    failures = []
     for status, rows in failed.groupby("status", sort=False):
         first = rows.iloc[0]
         where = f"{first['case']} with {first['config']}" if first["config"] else first["case"]
         more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-        found.append(f"{status} at {where}{more}: {first['detail']}")
-    return found
+        failures.append(f"{status} at {where}{more}: {first['detail']}")
+    return failures

@@ -30,16 +30,16 @@ def layers(start: Int64s, end: Int64s) -> Int64s:
     if at_once > _MOST_PASSES:
         return _first_free(start, end)
     layer = np.zeros(len(start), dtype=np.int64)
-    left = np.arange(len(start))
+    pending = np.arange(len(start))
     begins, ends = start, end
     for level in range(max(at_once, 1)):
-        clear = np.ones(len(left), dtype=bool)
+        clear = np.ones(len(pending), dtype=bool)
         np.greater_equal(begins[1:], np.maximum.accumulate(ends)[:-1], out=clear[1:])
-        layer[left[clear]] = level
-        left = left[~clear]
-        if not len(left):
+        layer[pending[clear]] = level
+        pending = pending[~clear]
+        if not len(pending):
             return layer
-        begins, ends = start[left], end[left]
+        begins, ends = start[pending], end[pending]
     return _first_free(start, end)
 
 
@@ -301,10 +301,10 @@ def _layered(
 
 
 def _gathered(events: _Events, rows: Int64s) -> _Events:
-    found = _Events(events.start[rows], np.empty(len(rows) + 1, dtype=np.int64), ())
+    gathered = _Events(events.start[rows], np.empty(len(rows) + 1, dtype=np.int64), ())
     # The mode avoids a copy of the output. Rows are never out of bounds.
-    np.take(events.end, rows, out=found.end, mode="clip")
-    return found
+    np.take(events.end, rows, out=gathered.end, mode="clip")
+    return gathered
 
 
 def _lane(kind: Kind, owner: tuple[int, ...], label: str, events: _Events, row: Int32s, level: int) -> Lane:

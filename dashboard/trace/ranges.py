@@ -30,13 +30,13 @@ class Windows(NamedTuple):
 def least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
     """The least value of each window `values[first:last]`, none empty, from two blocks whose length is a power of two."""
     power_of = np.frexp((last - first).astype(np.float64))[1] - 1
-    found = np.empty(len(first), dtype=np.int64)
+    result = np.empty(len(first), dtype=np.int64)
     for power in range(int(power_of.max(initial=NONE)) + 1):
         block = 1 << power
         rows = np.flatnonzero(power_of == power)
-        found[rows] = np.minimum(values[first[rows]], values[last[rows] - block])
+        result[rows] = np.minimum(values[first[rows]], values[last[rows] - block])
         values = np.minimum(values[:-block], values[block:])
-    return found
+    return result
 
 
 def statistics(values: Int64s, windows: Windows) -> pd.DataFrame:
@@ -108,7 +108,7 @@ def _of_rank(values: Int64s, windows: Windows, heads: Int64s, rank: Int64s) -> I
     distinct, code = np.unique(values, return_inverse=True)
     _, first, last, times = windows
     group = np.repeat(np.arange(len(heads)), np.diff(np.append(heads, len(first))))
-    rank, found = rank.copy(), np.zeros(len(heads), dtype=np.int64)
+    rank, place = rank.copy(), np.zeros(len(heads), dtype=np.int64)
     for bit in reversed(range((len(distinct) - 1).bit_length())):
         low = (code >> bit & 1) == 0
         before = _before(low)
@@ -116,12 +116,12 @@ def _of_rank(values: Int64s, windows: Windows, heads: Int64s, rank: Int64s) -> I
         lower = np.add.reduceat((right - left) * times, heads)
         up = rank >= lower
         rank -= np.where(up, lower, 0)
-        found |= up.astype(np.int64) << bit
+        place |= up.astype(np.int64) << bit
         moved = up[group]
         first = np.where(moved, before[-1] + first - left, left)
         last = np.where(moved, before[-1] + last - right, right)
         code = np.concatenate((code[low], code[~low]))
-    return np.asarray(distinct[found], dtype=np.int64)
+    return np.asarray(distinct[place], dtype=np.int64)
 
 
 class RangeSpans(NamedTuple):
@@ -239,8 +239,8 @@ def shortest_around(ranges: RangeSpans) -> Int64s:
         best[order] = np.where(later, np.minimum(best[order], offered), best[order])
         order = _halved(order, later, level)
     parent = np.full(count, NONE)
-    found = np.flatnonzero(best < count)
-    parent[rows[found]] = rows[by_length[best[found]]]
+    rows_inside = np.flatnonzero(best < count)
+    parent[rows[rows_inside]] = rows[by_length[best[rows_inside]]]
     return parent
 
 
@@ -255,9 +255,9 @@ def _halved(order: Int64s, later: Int64s, level: int) -> Int64s:
     # The blocks before are full, so half of their places are later ones.
     later_before = np.cumsum(later) - later - begin // 2
     place = np.where(later, begin + (1 << level) + later_before, np.arange(len(order)) - later_before)
-    found = np.empty_like(order)
-    found[place] = order
-    return found
+    halved = np.empty_like(order)
+    halved[place] = order
+    return halved
 
 
 def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
@@ -328,34 +328,34 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     of = range_names(traces)
     simple = not has_graphs(traces) and only_nested(traces)
     projected = _by_parents(traces) if simple else _by_times(traces)
-    kept = np.flatnonzero((projected.launches > 0) & (of.names != "")[of.code])
-    codes = of.code[kept]
-    found = describe(codes, (projected.end - projected.start)[kept], len(of.names))
+    rows = np.flatnonzero((projected.launches > 0) & (of.names != "")[of.code])
+    codes = of.code[rows]
+    described = describe(codes, (projected.end - projected.start)[rows], len(of.names))
 
     def summed(values: Int64s) -> Int64s:
         sums = np.zeros(len(of.names), dtype=np.int64)
-        np.add.at(sums, codes, values[kept])
-        return sums[found.index]
+        np.add.at(sums, codes, values[rows])
+        return sums[described.index]
 
     above = projected.parent[projected.launches > 0]
     children = summed(np.bincount(above[above >= 0], minlength=len(projected.parent)))
     operations, levels = summed(projected.launches), summed(projected.depth)
     frame = pd.DataFrame(
         {
-            "Range": of.names[found.index],
-            "Style": of.styles[found.index],
-            "Total Proj Time (ns)": found["total"],
+            "Range": of.names[described.index],
+            "Style": of.styles[described.index],
+            "Total Proj Time (ns)": described["total"],
             "Total Range Time (ns)": summed(range_ns(traces)),
-            "Range Instances": found["n"],
-            "Proj Avg (ns)": rounded(found["mean"]),
-            "Proj Med (ns)": rounded(found["median"]),
-            "Proj Min (ns)": found["min"],
-            "Proj Max (ns)": found["max"],
-            "Proj StdDev (ns)": rounded(found["stddev"]),
+            "Range Instances": described["n"],
+            "Proj Avg (ns)": rounded(described["mean"]),
+            "Proj Med (ns)": rounded(described["median"]),
+            "Proj Min (ns)": described["min"],
+            "Proj Max (ns)": described["max"],
+            "Proj StdDev (ns)": rounded(described["stddev"]),
             "Total GPU Ops": operations,
-            "Avg GPU Ops": rounded(operations / found["n"]),
-            "Avg Range Lvl": rounded(levels / found["n"]),
-            "Avg Num Child": rounded(children / found["n"]),
+            "Avg GPU Ops": rounded(operations / described["n"]),
+            "Avg Range Lvl": rounded(levels / described["n"]),
+            "Avg Num Child": rounded(children / described["n"]),
         }
     )
     order = ["Total Proj Time (ns)", "Range", "Style"]
@@ -509,12 +509,12 @@ def _by_times(traces: Traces) -> _Projected:
         joined = LaunchCalls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         start, end, process, correlation = (np.concatenate(column) for column in zip(*columns, strict=True))
         call, _ = codes_of(process, correlation)
-        found = held(ranges, joined, call)
-        some = np.flatnonzero(found.first < found.last)
-        windows = found.first[some], found.last[some]
-        first[some] = least(start[found.launch], *windows)
-        last[some] = -least(-end[found.launch], *windows)
+        nested = held(ranges, joined, call)
+        some = np.flatnonzero(nested.first < nested.last)
+        windows = nested.first[some], nested.last[some]
+        first[some] = least(start[nested.launch], *windows)
+        last[some] = -least(-end[nested.launch], *windows)
         # The work of one call is consecutive.
-        begins = np.cumsum(np.diff(call[found.launch], prepend=NONE) != 0)
+        begins = np.cumsum(np.diff(call[nested.launch], prepend=NONE) != 0)
         launches[some] = begins[windows[1] - 1] - begins[windows[0]] + 1
     return _Projected(launches, first, last, parent, depths(parent))

@@ -40,15 +40,15 @@ def sampled(traces: Traces) -> npt.NDArray[np.bool_]:
     no sample. Ranges of a library belong to the range that they are in.
     """
     around, launches = _around(traces)
-    found: npt.NDArray[np.bool_] = (around == _HOST) | (around == _DEVICE) & launches
-    return found
+    mask: npt.NDArray[np.bool_] = (around == _HOST) | (around == _DEVICE) & launches
+    return mask
 
 
 def of_the_measurement(traces: Traces) -> npt.NDArray[np.bool_]:
     """Whether the launches in each range, without those in inner ranges, only prepare a sample, as the flush of L2 does."""
     around, launches = _around(traces)
-    found: npt.NDArray[np.bool_] = np.isin(around, (_DEVICE, _DEVICE_WARM_UP)) & ~launches
-    return found
+    mask: npt.NDArray[np.bool_] = np.isin(around, (_DEVICE, _DEVICE_WARM_UP)) & ~launches
+    return mask
 
 
 def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -65,13 +65,13 @@ def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_
 
 def rows(traces: Traces, table: str) -> Int64s:
     """Places of the rows of `kernels`, `memory_ops` or `api_calls` that are a variant's own work in a sample."""
-    wanted, places = sampled(traces), IdIndex(traces.numbers("ranges", "range_id"))
-    found, first = [np.empty(0, dtype=np.int64)], 0
+    mask, places = sampled(traces), IdIndex(traces.numbers("ranges", "range_id"))
+    parts, first = [np.empty(0, dtype=np.int64)], 0
     for (range_id,) in traces.scan(table, "range_id"):
         at = places.of(range_id)
-        found.append(first + np.flatnonzero((at >= 0) & wanted[at]))
+        parts.append(first + np.flatnonzero((at >= 0) & mask[at]))
         first += len(range_id)
-    return np.concatenate(found)
+    return np.concatenate(parts)
 
 
 def is_of_measurement(text: str) -> bool:

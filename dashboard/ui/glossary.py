@@ -88,11 +88,11 @@ def linked(text: str) -> str:
     """Text as `plain` gives it, in which the first of each word is a link to its meaning on the page Glossary."""
     seen = set[str]()
 
-    def link(found: re.Match[str]) -> str:
-        word = _NAMES[str(found.lastgroup)]
+    def link(match: re.Match[str]) -> str:
+        word = _NAMES[str(match.lastgroup)]
         if word in seen:
-            return found[0]
+            return match[0]
         seen.add(word)
-        return f"[{found[0]}](glossary#{word.replace(' ', '-')})"
+        return f"[{match[0]}](glossary#{word.replace(' ', '-')})"
 
     return _FIND.sub(link, plain(text))

@@ -82,19 +82,19 @@ class Drawn:
 
 def browser() -> Path | None:
     """The Chromium to draw with: `BROWSER_PATH`, one on PATH, or one in the usual place of this system."""
-    named = os.environ.get("BROWSER_PATH")
-    if named:
-        return Path(named) if os.access(named, os.X_OK) else None
-    found = next(filter(None, map(shutil.which, _NAMES)), None) or Chromium.find_browser(skip_local=False)
-    return Path(found) if found else None
+    variable = os.environ.get("BROWSER_PATH")
+    if variable:
+        return Path(variable) if os.access(variable, os.X_OK) else None
+    path = next(filter(None, map(shutil.which, _NAMES)), None) or Chromium.find_browser(skip_local=False)
+    return Path(path) if path else None
 
 
 def why_not() -> str | None:
     """The reason that no image can be made here, with what to install; None where images can be made."""
     if browser():
         return None
-    named = os.environ.get("BROWSER_PATH")
-    return f"PNG, SVG and PDF need a Chromium{f', and BROWSER_PATH={named} is none' if named else ''}: {INSTALL}"
+    variable = os.environ.get("BROWSER_PATH")
+    return f"PNG, SVG and PDF need a Chromium{f', and BROWSER_PATH={variable} is none' if variable else ''}: {INSTALL}"
 
 
 def draw(jobs: Sequence[Job]) -> list[Drawn]:

@@ -66,9 +66,12 @@ def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--data-dir", type=store.folder, action="append", default=[])
-    given, _ = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
-    named = [*given.data_dir, *(store.folder(part) for part in os.environ.get(DATA_DIR_VARIABLE, "").split(os.pathsep) if part)]
-    return tuple(dict.fromkeys(folder.resolve() for folder in (*named, store.LOCAL, store.RECORDED)))
+    options, _ = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
+    folders = [
+        *options.data_dir,
+        *(store.folder(part) for part in os.environ.get(DATA_DIR_VARIABLE, "").split(os.pathsep) if part),
+    ]
+    return tuple(dict.fromkeys(folder.resolve() for folder in (*folders, store.LOCAL, store.RECORDED)))
 
 
 @st.cache_resource(show_spinner=False, ttl=3)
@@ -87,7 +90,7 @@ def listing(folders: tuple[Path, ...]) -> Listing:
     return _listed[folders].listing
 
 
-class _Found(NamedTuple):
+class _Look(NamedTuple):
     """What was found in some folders: the runs and bad runs of each, and what each run has, by its `id`."""
 
     of_folders: list[tuple[list[store.Run], list[store.BadRun]]]
@@ -95,32 +98,34 @@ class _Found(NamedTuple):
     listing: Listing
 
 
-_listed: Final[dict[tuple[Path, ...], _Found]] = {}
+_listed: Final[dict[tuple[Path, ...], _Look]] = {}
 
 
 def _look(folders: tuple[Path, ...]) -> Listing:
     """The listing as it is now; the same object as before where nothing has changed."""
-    found = [store.list_runs([folder]) for folder in folders]
-    every = [run for good, bad in found for run in (*good, *(each.run for each in bad if each.run))]
+    of_folders = [store.list_runs([folder]) for folder in folders]
+    every = [run for good, bad in of_folders for run in (*good, *(each.run for each in bad if each.run))]
     facts = {id(run): _facts(run) for run in every}
     before = _listed.get(folders)
-    if before is None or _ids(before.of_folders, before.facts) != _ids(found, facts):
-        before = _listed[folders] = _Found(found, facts, _listing(folders, found, facts))
+    if before is None or _ids(before.of_folders, before.facts) != _ids(of_folders, facts):
+        before = _listed[folders] = _Look(of_folders, facts, _listing(folders, of_folders, facts))
     return before.listing
 
 
-def _ids(found: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]], facts: Mapping[int, Facts | str]) -> list[Any]:
-    return [[*map(id, each)] for of_folder in found for each in of_folder] + [[*facts], [*map(id, facts.values())]]
+def _ids(
+    of_folders: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]], facts: Mapping[int, Facts | str]
+) -> list[Any]:
+    return [[*map(id, each)] for of_folder in of_folders for each in of_folder] + [[*facts], [*map(id, facts.values())]]
 
 
 def _listing(
     folders: Sequence[Path],
-    found: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]],
+    of_folders: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]],
     facts: Mapping[int, Facts | str],
 ) -> Listing:
     names: dict[str, store.Run] = {}
     every_bad: list[store.BadRun] = []
-    for folder, (good, bad) in zip(folders, found, strict=True):
+    for folder, (good, bad) in zip(folders, of_folders, strict=True):
         every_bad += bad
         for run in (*good, *(each.run for each in bad if each.run)):
             names[_name(run, folder, names)] = run
@@ -149,28 +154,28 @@ def forget_listing() -> None:
 
 
 #: Folder of a run -> the run, and what it has, or why that cannot be read.
-_known: Final[dict[Path, tuple[store.Run, Facts | str]]] = {}
+_facts_of_path: Final[dict[Path, tuple[store.Run, Facts | str]]] = {}
 
 
 def _facts(run: store.Run) -> Facts | str:
     """What a run has, or why that cannot be read; read once until the run changes."""
-    known = _known.get(run.path)
-    if known is None or known[0] is not run:
+    cached = _facts_of_path.get(run.path)
+    if cached is None or cached[0] is not run:
         try:
-            known = (run, facts_of(run))
+            cached = (run, facts_of(run))
         except store.StoreError as error:
-            known = (run, str(error))
+            cached = (run, str(error))
             if files.is_passing(error.__cause__):
-                return known[1]
-        _known[run.path] = known
-    return known[1]
+                return cached[1]
+        _facts_of_path[run.path] = cached
+    return cached[1]
 
 
-def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:
+def _name(run: store.Run, folder: Path, names: Container[str]) -> str:
     """The name of a run in a URL: its id, with as much of its path as it takes to tell it from others."""
     name = files.one_line(run.run_id)
     for more in (folder.name, f"{folder.name}/{run.path.name}", run.path):
-        if name not in taken:
+        if name not in names:
             break
         name = files.one_line(f"{run.run_id}@{more}")
     return name
@@ -219,8 +224,8 @@ class Context:
 
     def is_first(self, workload: str, name: str) -> bool:
         """Whether a run is the one to show of a workload."""
-        found = run_index.suitable(self.every, self.device, workload, self.need)
-        return bool(found) and found[0].name == name
+        runs = run_index.suitable(self.every, self.device, workload, self.need)
+        return bool(runs) and runs[0].name == name
 
     def having(self, need: Need, workload: str = "") -> tuple[Listed, ...]:
         """The runs with what is needed, those of the device and workload first."""
@@ -234,8 +239,8 @@ def set_context(context: Context) -> None:
 
 def context() -> Context:
     """What the run of the page was found by."""
-    found: Context = st.session_state[_CONTEXT]
-    return found
+    value: Context = st.session_state[_CONTEXT]
+    return value
 
 
 def chosen() -> store.Run | None:
@@ -298,11 +303,11 @@ def load(run: store.Run | NamedRun) -> RunData:
         StoreError: the run does not pass its check.
         NamingError: the pattern by which variants were picked gives none.
     """
-    named = _named_run(run)
-    data: RunData = _load(named.run, *_key(named.run))
-    if named.naming is None:
+    named_run = _named_run(run)
+    data: RunData = _load(named_run.run, *_key(named_run.run))
+    if named_run.naming is None:
         return data
-    again = _pick(data, named.naming, *_key(named.run))
+    again = _pick(data, named_run.naming, *_key(named_run.run))
     if isinstance(again, NamingError):
         raise again
     return again
@@ -312,7 +317,7 @@ def ask(
     run: store.Run | NamedRun,
     query: Callable[Concatenate[RunData, _Further], _Answer],
     *args: _Further.args,
-    **named: _Further.kwargs,
+    **options: _Further.kwargs,
 ) -> _Answer:
     """The answer of a query about a run, computed once for the same arguments.
 
@@ -322,7 +327,7 @@ def ask(
         args: its further arguments.
     """
     about = _named_run(run)
-    answer: _Answer = _asked(query, about, _name_of(query), about.naming, *_key(about.run), args, named)
+    answer: _Answer = _query_answer(query, about, _name_of(query), about.naming, *_key(about.run), args, options)
     return answer
 
 
@@ -330,7 +335,7 @@ def share(
     run: store.Run | NamedRun,
     make: Callable[Concatenate[Traces, _Further], _Answer],
     *args: _Further.args,
-    **named: _Further.kwargs,
+    **options: _Further.kwargs,
 ) -> _Answer:
     """The same as `ask` for a result that is too large to be copied: never change it. The last few results are kept.
 
@@ -339,15 +344,15 @@ def share(
         make: a function whose first parameter is the `Traces` of the run.
     """
     about = _named_run(run)
-    made: _Answer = _shared(make, about, _name_of(make), about.naming, *_key(about.run), args, named)
-    return made
+    answer: _Answer = _shared(make, about, _name_of(make), about.naming, *_key(about.run), args, options)
+    return answer
 
 
 def glance(
     every: Sequence[store.Run],
     read: Callable[Concatenate[store.Run, _Further], _Answer],
     *args: _Further.args,
-    **named: _Further.kwargs,
+    **options: _Further.kwargs,
 ) -> list[_Answer | store.StoreError]:
     """What a function reads from each of many runs, which are not checked and not loaded. A run is read again when it changes.
 
@@ -357,15 +362,15 @@ def glance(
         read: a function whose first parameter is a run.
         args: its further parameters.
     """
-    kept, lock = _glanced()
-    keys = [(_name_of(read), *_key(run), args, tuple(named.items())) for run in every]
+    answers_by_key, lock = _glanced()
+    keys = [(_name_of(read), *_key(run), args, tuple(options.items())) for run in every]
     with lock:
-        answers = {key: kept[key] for key in keys if key in kept}
+        answers = {key: answers_by_key[key] for key in keys if key in answers_by_key}
     new = {key: run for key, run in zip(keys, every, strict=True) if key not in answers}
 
     def answer(run: store.Run) -> _Answer | store.StoreError:
         try:
-            return read(run, *args, **named)
+            return read(run, *args, **options)
         except store.StoreError as error:
             return error
 
@@ -373,11 +378,11 @@ def glance(
         answers |= zip(new, pool.map(answer, new.values()), strict=True)
     with lock:
         for key in keys:
-            kept.pop(key, None)  # so that the answers that were asked for last are the last
+            answers_by_key.pop(key, None)  # so that the answers that were asked for last are the last
             if not (isinstance(answers[key], store.StoreError) and files.is_passing(answers[key].__cause__)):
-                kept[key] = answers[key]
-        while len(kept) > _MOST_GLANCED:
-            kept.pop(next(iter(kept)))
+                answers_by_key[key] = answers[key]
+        while len(answers_by_key) > _MOST_GLANCED:
+            answers_by_key.pop(next(iter(answers_by_key)))
     return [answers[key] for key in keys]
 
 
@@ -420,7 +425,7 @@ def _pick(_data: RunData, naming: Naming, path: bytes, state: Hashable) -> RunDa
 
 
 @st.cache_data(show_spinner="Comparing …", max_entries=512)
-def _asked(
+def _query_answer(
     _query: Callable[..., Any],
     _run: NamedRun,
     name: str,
@@ -428,9 +433,9 @@ def _asked(
     path: bytes,
     state: Hashable,
     args: tuple[Any, ...],
-    named: dict[str, Any],
+    options: dict[str, Any],
 ) -> Any:
-    return _query(load(_run), *args, **named)
+    return _query(load(_run), *args, **options)
 
 
 @st.cache_resource(show_spinner="Reading the trace …", max_entries=6, hash_funcs={Lanes: id})
@@ -442,6 +447,6 @@ def _shared(
     path: bytes,
     state: Hashable,
     args: tuple[Any, ...],
-    named: dict[str, Any],
+    options: dict[str, Any],
 ) -> Any:
-    return _make(load(_run).traces, *args, **named)
+    return _make(load(_run).traces, *args, **options)

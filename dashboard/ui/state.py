@@ -104,10 +104,10 @@ def choose(
         always: the URL names the default too. For a default that may be another one tomorrow, such as the newest run.
     """
     fallback = (default if default is not None and default in options else options[0],)
-    wanted = _values(key, label, options, fallback, owner)
+    values = _values(key, label, options, fallback, owner)
     widget = _widget_key(key)
     # Set even if equal, because after a page switch Streamlit does not give the value to the new page's widget.
-    st.session_state[widget] = wanted[0]
+    st.session_state[widget] = values[0]
     shown: Literal["visible", "collapsed"] = "visible" if labelled else "collapsed"
     if style == "segmented":
         picked = st.segmented_control(
@@ -151,15 +151,15 @@ def choose_many(
     Args:
         owner: see `choose`.
     """
-    wanted = _values(key, label, options, tuple(default), owner)
+    values = _values(key, label, options, tuple(default), owner)
     widget = _widget_key(key)
-    st.session_state[widget] = list(wanted)
+    st.session_state[widget] = list(values)
     picked = st.pills(
         plain(label), options, format_func=_label(text), key=widget, selection_mode="multi", label_visibility="collapsed"
     )
     chosen = tuple(option for option in options if option in picked) or tuple(default)
-    named = () if set(chosen) == set(default) else chosen
-    _keep(key, _Last(tuple(picked), owner), named, named)
+    written = () if set(chosen) == set(default) else chosen
+    _keep(key, _Last(tuple(picked), owner), written, written)
     return list(chosen)
 
 
@@ -171,9 +171,9 @@ def text_of(key: str, owner: str, *, written: bool = True) -> str:
     """
     st.session_state[_TOUCHED].add(key)
     texts: dict[tuple[str, str], str] = st.session_state.setdefault(_TEXTS, {})
-    asked = _arrived_once(key)
-    if asked is not None:
-        texts[key, owner] = asked[-1] if asked else ""
+    values = _arrived_once(key)
+    if values is not None:
+        texts[key, owner] = values[-1] if values else ""
     value = texts.get((key, owner), "")
     if written:
         _write(key, (value,) if value else ())
@@ -237,9 +237,9 @@ def link(**choices: str) -> dict[str, str]:
 
 def coming(key: str) -> str:
     """The value that `choose` takes next if it is among its options; empty for its default."""
-    asked = _arriving(key)
-    if asked is not None:
-        return asked[-1] if asked else ""
+    arriving = _arriving(key)
+    if arriving is not None:
+        return arriving[-1] if arriving else ""
     last: _Last | None = st.session_state[_MEMORY].get(key)
     if last is None:
         return ""
@@ -286,18 +286,18 @@ def _arriving(key: str) -> tuple[str, ...] | None:
 def _values(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
     """The values to show: those of a URL from outside, else of the widget, else the owner's last choice."""
     st.session_state[_TOUCHED].add(key)
-    if (asked := _arrived_once(key)) is not None:
-        known = tuple(dict.fromkeys(value for value in asked if value in options))
-        unknown = [value for value in asked if value not in options]
+    if (arrived := _arrived_once(key)) is not None:
+        usable = tuple(dict.fromkeys(value for value in arrived if value in options))
+        unknown = [value for value in arrived if value not in options]
         if unknown:
-            missing, shown_now = short(", ".join(dict.fromkeys(unknown))), ", ".join(known or fallback)
+            missing, shown_now = short(", ".join(dict.fromkeys(unknown))), ", ".join(usable or fallback)
             note(f"The link asks for {label.lower()} {missing}, which is not here; showing {shown_now}.")
-        return known or fallback
+        return usable or fallback
     last: _Last | None = st.session_state[_MEMORY].get(key)
     shown = _shown(key)
     by_hand = last is not None and last.owner == owner and shown not in (None, last.values)
-    kept: dict[tuple[str, str], tuple[str, ...]] = st.session_state.setdefault(_CHOICES, {})
-    values = (shown if by_hand else None) or kept.get((key, owner), ())
+    choices: dict[tuple[str, str], tuple[str, ...]] = st.session_state.setdefault(_CHOICES, {})
+    values = (shown if by_hand else None) or choices.get((key, owner), ())
     return tuple(value for value in values if value in options) or fallback
 
 
@@ -307,10 +307,10 @@ def _shown(key: str) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
-def _keep(key: str, last: _Last, kept: tuple[str, ...], written: tuple[str, ...]) -> None:
+def _keep(key: str, last: _Last, owned: tuple[str, ...], written: tuple[str, ...]) -> None:
     """Keep what the widget shows, what holds for its owner on other pages, and what the URL names."""
     st.session_state[_MEMORY][key] = last
-    st.session_state.setdefault(_CHOICES, {})[key, last.owner] = kept
+    st.session_state.setdefault(_CHOICES, {})[key, last.owner] = owned
     _write(key, written)
 
 

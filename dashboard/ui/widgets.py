@@ -181,9 +181,9 @@ def no_trace(run: store.Run, view: View, lacks: str, option: str) -> NoReturn:
 
 def attribution(run: store.Run) -> None:
     """Say how much device time is attributed to ranges. For a recording, only where some of it is attributed by time."""
-    found = runs.ask(runs.as_recorded(run), of_ranges.shares)
-    if (found.by_time_ns or run.info["kind"] == "import" or runs.picked(run)) and (told := of_ranges.sentence(found)):
-        st.caption(plain(told))
+    shares = runs.ask(runs.as_recorded(run), of_ranges.shares)
+    if (shares.by_time_ns or run.info["kind"] == "import" or runs.picked(run)) and (sentence := of_ranges.sentence(shares)):
+        st.caption(plain(sentence))
 
 
 def end_page() -> None:
@@ -283,15 +283,15 @@ def choose_case_of(cases: Mapping[str, str], timed: Collection[str]) -> str:
     keys = _axis_order(names[0], params[0])
     if any(set(point) != set(keys) for point in params):
         return state.choose("case", "Case", names, default=max(names, key=lambda name: (name in timed, names.index(name))))
-    left: list[tuple[str, dict[str, Any]]] = list(zip(names, params, strict=True))
+    remaining: list[tuple[str, dict[str, Any]]] = list(zip(names, params, strict=True))
     for axis in keys:
-        values = list(dict.fromkeys(str(point[axis]) for _, point in left))
+        values = list(dict.fromkeys(str(point[axis]) for _, point in remaining))
         if len(values) > 1:
-            of_timed = [str(point[axis]) for name, point in left if name in timed] or values
+            of_timed = [str(point[axis]) for name, point in remaining if name in timed] or values
             largest = max(of_timed, key=values.index)
             picked = state.choose(f"case.{axis}", axis, values, default=largest, style=_style(values))
-            left = [(name, point) for name, point in left if str(point[axis]) == picked]
-    return left[0][0]
+            remaining = [(name, point) for name, point in remaining if str(point[axis]) == picked]
+    return remaining[0][0]
 
 
 def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] | None = None) -> None:

@@ -151,17 +151,17 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     others = [rest.get(pair, 0.0) for pair in pairs]
     reasons = (*drawn, *([_OTHERS] if any(others) else []), *issuing)
     for reason, pattern in zip(reasons, patterns([colors[reason] for reason in reasons]), strict=True):
-        found = [cells.get((*pair, reason)) for pair in pairs]
-        told = [_stall_hover(row) if row else "" for row in found]
+        reason_rows = [cells.get((*pair, reason)) for pair in pairs]
+        hovers = [_stall_hover(row) if row else "" for row in reason_rows]
         figure.add_bar(
-            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in found],
+            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in reason_rows],
             y=list(range(len(pairs))),
             orientation="h",
             width=0.74,
             name=text(reason_name(reason)),
             marker={"color": colors[reason], "pattern": hatch(pattern)},
             hoverinfo="text",
-            hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else told,
+            hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else hovers,
         )
     _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
     figure.update_xaxes(title_text="cycles between two instructions of a warp")

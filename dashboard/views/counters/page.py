@@ -80,8 +80,8 @@ def page() -> None:
         widgets.show_chart(charts.traffic(frame, look, workload, case, how))
         megabytes = {f"dram_{way}_mb": frame[f"dram_{way}_bytes"] / 1e6 for way in ("read", "write")}
         frame = frame.assign(**megabytes)
-        told = [name for name in _MEMORY if name in ("variant", "config") or frame[name].notna().any()]
-        widgets.table(frame[told], column_config=_MEMORY, height="content")
+        columns = [name for name in _MEMORY if name in ("variant", "config") or frame[name].notna().any()]
+        widgets.table(frame[columns], column_config=_MEMORY, height="content")
     elif topic == "stalls":
         stalls = queries.stalls(frame)
         if stalls.empty:
@@ -102,8 +102,8 @@ def _times(run: store.Run, workload: str, case: str) -> tuple[pd.DataFrame, str]
         return timed, ""
     context = runs.context()
     for each in run_index.suitable(context.every, str(run.info["device_name"]), workload):
-        if runs.opens(each.run) and len(found := runs.ask(each.run, queries.times, workload, case)):
-            return found, f"the run “{each.title}”"
+        if runs.opens(each.run) and len(frame := runs.ask(each.run, queries.times, workload, case)):
+            return frame, f"the run “{each.title}”"
     return timed, ""
 
 

@@ -113,8 +113,8 @@ def times(data: RunData, workload: str, case: str) -> pd.DataFrame:
     every = every[is_trusted(every) & (every["status"] == "ok") & (every["scope"] == "device") & (every["cache"] == "cold")]
     chosen = every[(every["workload"] == workload) & (every["case"] == case)].drop_duplicates(["variant", "config"])
     sources = data.variants.loc[data.variants["workload"] == workload, ["variant", "source_sha256"]]
-    found = chosen[["variant", "config", "median_ns"]].merge(sources, on="variant")
-    return found.rename(columns={"median_ns": "timed_ns"})
+    frame = chosen[["variant", "config", "median_ns"]].merge(sources, on="variant")
+    return frame.rename(columns={"median_ns": "timed_ns"})
 
 
 def best(data: RunData, workload: str, case: str, timed: pd.DataFrame) -> pd.DataFrame:
@@ -167,8 +167,8 @@ def every_metric(data: RunData, workload: str, case: str) -> pd.DataFrame:
     The columns are `variant`, `config`, `kernel`, `launch_index`, `group`, `metric`, `meaning`, `value` and `unit`.
     """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)].copy()
-    known = rows["metric"].map(metrics.BY_NAME)
-    rows["group"] = [metric.group if isinstance(metric, metrics.Metric) else "" for metric in known]
-    rows["meaning"] = [metric.meaning if isinstance(metric, metrics.Metric) else "" for metric in known]
+    metric_of = rows["metric"].map(metrics.BY_NAME)
+    rows["group"] = [metric.group if isinstance(metric, metrics.Metric) else "" for metric in metric_of]
+    rows["meaning"] = [metric.meaning if isinstance(metric, metrics.Metric) else "" for metric in metric_of]
     columns = ["variant", "config", "kernel", "launch_index", "group", "metric", "meaning", "value", "unit"]
     return rows[columns].reset_index(drop=True)

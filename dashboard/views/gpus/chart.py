@@ -43,7 +43,7 @@ _HEIGHT: Final = 400
 #: Times that differ by more than this factor get a logarithmic axis.
 _LINEAR_RANGE: Final = 20.0
 _SHARE_ROW_PX: Final = 16
-_APART: Final = (
+_SCALE_NOTE: Final = (
     "A rank is one process with one GPU, or with none on the host. The time of a round is that of its slowest rank. Each "
     "number of ranks is a launch with its own rounds, so the ratios are not paired."
 )
@@ -93,13 +93,13 @@ def strong(frame: pd.DataFrame, look: Look) -> Chart:
     figure = _panels(rows, look, _SPEEDUP, _EFFICIENCY)
     doubts = {(row.variant, row.ranks): why for row in rows if (why := doubt(row.n, row.flags))}
     timed = [row for row in rows if row.speedup.known and row.ranks > 1]
-    known = [row for row in timed if not {(row.variant, row.ranks), (row.variant, 1)} & doubts.keys()]
+    trusted = [row for row in timed if not {(row.variant, row.ranks), (row.variant, 1)} & doubts.keys()]
     title = f"{first.workload}, {first.case}: no time of one rank to compare with"
-    if timed and not known:
+    if timed and not trusted:
         title = f"{first.workload}, {first.case}: no speedup, as times are {next(iter(doubts.values()))}"
-    if known:
-        count = max(row.ranks for row in known)
-        most = [row for row in known if row.ranks == count]
+    if trusted:
+        count = max(row.ranks for row in trusted)
+        most = [row for row in trusted if row.ranks == count]
         fastest = min(most, key=lambda row: row.median_ns.value)
         title = (
             f"{first.workload}, {first.case}: {_who(fastest)} take {look.variant_name(first.workload, fastest.variant)} to "
@@ -109,7 +109,9 @@ def strong(frame: pd.DataFrame, look: Look) -> Chart:
         if top.variant != fastest.variant:
             title += f"; {look.variant_name(first.workload, top.variant)} gains most, {format_ratio(top.speedup.value)}"
     name = slug("gpus", first.workload, first.case, first.scope, first.cache, "speedup")
-    return Chart(name, title, figure, frame, _note(rows, look, "Each variant with its fastest config at each number.", _APART))
+    return Chart(
+        name, title, figure, frame, _note(rows, look, "Each variant with its fastest config at each number.", _SCALE_NOTE)
+    )
 
 
 def weak(frame: pd.DataFrame, look: Look) -> Chart:
@@ -131,7 +133,7 @@ def weak(frame: pd.DataFrame, look: Look) -> Chart:
         title += f", {look.variant_name(first.workload, least.variant)} {format_percent(least.weak_efficiency.value)}"
     name = slug("gpus", first.workload, "weak", f"{first.per_rank:.0f}", first.scope, first.cache)
     how = f"Weak scaling: {each} at every number. Efficiency: time of one rank over that of these, in percent."
-    return Chart(name, title, _panels(rows, look, _TIME, _WEAK), frame, _note(rows, look, how, _APART))
+    return Chart(name, title, _panels(rows, look, _TIME, _WEAK), frame, _note(rows, look, how, _SCALE_NOTE))
 
 
 def skew(frame: pd.DataFrame, look: Look) -> Chart:
@@ -167,7 +169,7 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
     figure = blank(look.theme, _SHARE_ROW_PX * len(labels) + 84)
     for part, (color, pattern) in _PART_LOOKS.items():
         if of_part := [row for row in rows if row.part == part]:
-            told = [((part, format_estimate(row.share, format_percent)), *_beside_nccl(row)) for row in of_part]
+            hover_lines = [((part, format_estimate(row.share, format_percent)), *_beside_nccl(row)) for row in of_part]
             figure.add_bar(
                 x=[row.share.value for row in of_part],
                 y=[labels[row.case, row.ranks] for row in of_part],
@@ -175,7 +177,7 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
                 name=part,
                 marker={"color": color, "pattern": hatch(pattern)},
                 hoverinfo="text",
-                hovertext=[_hover(row, *figures) for row, figures in zip(of_part, told, strict=True)],
+                hovertext=[_hover(row, *figures) for row, figures in zip(of_part, hover_lines, strict=True)],
             )
     legend = {"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     figure.update_layout(legend=legend, margin={"t": 30, "r": 28}, showlegend=True, bargap=0.25)
@@ -195,11 +197,11 @@ def _shares_title(rows: list[Share], look: Look) -> str:
     largest = [row for row in rows if row.size_rank == max(each.size_rank for each in rows)]
     last = [row for row in largest if row.case == largest[-1].case]
     sums = {count: sum(row.share.value for row in last if row.ranks == count) for count in sorted({row.ranks for row in last})}
-    told = [f"{format_percent(share)} on {ranks_words(count, on_gpu=_on_gpu(last[0]))}" for count, share in sums.items()]
+    figures = [f"{format_percent(share)} on {ranks_words(count, on_gpu=_on_gpu(last[0]))}" for count, share in sums.items()]
     parts = list(dict.fromkeys(row.part for row in last))
     what = parts[0] if len(parts) == 1 else "communication and copies" if "communication" in parts else "copies"
     verb = "is" if what == "communication" else "are"
-    return f"{look.variant_name(last[0].workload, last[0].variant)}, {last[0].case}: {what} {verb} {', '.join(told)}"
+    return f"{look.variant_name(last[0].workload, last[0].variant)}, {last[0].case}: {what} {verb} {', '.join(figures)}"
 
 
 def _beside_nccl(row: Share) -> list[tuple[str, str]]:
@@ -214,15 +216,15 @@ def _beside_nccl(row: Share) -> list[tuple[str, str]]:
 
 
 def _on_phases(rows: list[Share]) -> str:
-    known = [row for row in rows if row.part == "communication"]
-    if not known:
+    communication = [row for row in rows if row.part == "communication"]
+    if not communication:
         return "Phases that overlap can exceed 100 %. A variant whose copies overlap its kernels has no phases."
-    how = ", summed over launches, including time in which other kernels run" if _on_gpu(known[0]) else ""
-    said = f"Communication: its own time{how}, with the wait for slower ranks."
-    largest = max(row.size_rank for row in known)
-    last = [row for row in known if row.size_rank == largest and not math.isnan(row.alone_ns)]
-    told = [f"{format_ratio(row.least_ns / row.alone_ns)} on {_who(row)}" for row in last]
-    return f"{said} Without that wait, over NCCL's own time for as many bytes: {', '.join(told)}." if told else said
+    how = ", summed over launches, including time in which other kernels run" if _on_gpu(communication[0]) else ""
+    sentence = f"Communication: its own time{how}, with the wait for slower ranks."
+    largest = max(row.size_rank for row in communication)
+    last = [row for row in communication if row.size_rank == largest and not math.isnan(row.alone_ns)]
+    ratios = [f"{format_ratio(row.least_ns / row.alone_ns)} on {_who(row)}" for row in last]
+    return f"{sentence} Without that wait, over NCCL's own time for as many bytes: {', '.join(ratios)}." if ratios else sentence
 
 
 def _panels(rows: Sequence[Scaled], look: Look, *panels: _Panel) -> go.Figure:
@@ -235,14 +237,14 @@ def _panels(rows: Sequence[Scaled], look: Look, *panels: _Panel) -> go.Figure:
     for place, panel in enumerate(panels, start=1):
         if panel.ideal:
             _draw_ideal(figure, counts, [panel.ideal(count) for count in counts], look, place, last=place == len(panels))
-        known = [row for row in rows if panel.of(row).known]
-        variants = list(dict.fromkeys(row.variant for row in known))
+        measured = [row for row in rows if panel.of(row).known]
+        variants = list(dict.fromkeys(row.variant for row in measured))
         step = min(0.03 * span, 0.6 * near / len(variants)) if panel.dodged and variants else 0.0
         margin = max(margin, step * len(variants) / 2)
         for number, variant in enumerate(variants):
             aside = step * (number - (len(variants) - 1) / 2)
-            _draw_line(figure, [row for row in known if row.variant == variant], look, panel, place, aside)
-        _set_scale(figure, known, counts, panel, place)
+            _draw_line(figure, [row for row in measured if row.variant == variant], look, panel, place, aside)
+        _set_scale(figure, measured, counts, panel, place)
     kinds = {row.kind for row in rows}
     word = "GPUs" if "host" not in kinds else "processes" if kinds == {"host"} else "GPUs, or processes"
     labels = {"tickmode": "array", "tickvals": counts, "ticktext": [str(count) for count in counts]}
@@ -253,13 +255,13 @@ def _panels(rows: Sequence[Scaled], look: Look, *panels: _Panel) -> go.Figure:
 
 def _draw_ideal(figure: go.Figure, counts: list[int], ideal: list[float], look: Look, place: int, *, last: bool) -> None:
     line = {"color": look.tones.muted, "width": 1.5, "dash": "dot"}
-    named = {"name": "ideal", "legendgroup": "ideal", "showlegend": last}
-    figure.add_scatter(x=counts, y=ideal, mode="lines", hoverinfo="skip", line=line, row=1, col=place, **named)
+    legend = {"name": "ideal", "legendgroup": "ideal", "showlegend": last}
+    figure.add_scatter(x=counts, y=ideal, mode="lines", hoverinfo="skip", line=line, row=1, col=place, **legend)
 
 
-def _set_scale(figure: go.Figure, known: list[Scaled], counts: list[int], panel: _Panel, place: int) -> None:
+def _set_scale(figure: go.Figure, measured: list[Scaled], counts: list[int], panel: _Panel, place: int) -> None:
     """Give a panel a linear axis from 0, or a logarithmic one for times that differ too much."""
-    high, low = max(panel.of(row).high for row in known), min(panel.of(row).low for row in known)
+    high, low = max(panel.of(row).high for row in measured), min(panel.of(row).low for row in measured)
     logarithmic = high > _LINEAR_RANGE * low > 0 and panel.is_time
     highest = max([high, *(panel.ideal(count) for count in counts)] if panel.ideal else [high])
     scale = ticks(low if logarithmic else 0, highest, panel.write, logarithmic=logarithmic)
@@ -451,8 +453,8 @@ def _our_tile(row: Compared, columns: list[str], rows: list[str], on_gpu: bool) 
     if row.speedup.known and row.ranks > 1:
         lines.append(f"speedup over one {format_estimate(row.speedup, format_ratio)}")
     lines.append(f"n = {row.n} · {text(row.interval_kind)}")
-    told = row.place if row.place != "slower" else _over(row.over_best.value)
-    label = f"<b>{median}</b><br>{told}"
+    word = row.place if row.place != "slower" else _over(row.over_best.value)
+    label = f"<b>{median}</b><br>{word}"
     return _Tile(columns.index(row.case), rows.index(who), row.place, label, "<br>".join(lines))
 
 
@@ -475,16 +477,16 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
     which nothing may be called best is left out.
     """
     first = frame.iloc[0]
-    named = f"{first['workload']}, {look.variant_name(first['workload'], first['variant'])}"
+    subject = f"{first['workload']}, {look.variant_name(first['workload'], first['variant'])}"
     frame = frame[frame.groupby("case")["place"].transform(lambda places: (places == "best").any())]
     if frame.empty:
-        return f"{named}: no number is best; each time is {doubt(int(first['n']), first['flags'])}"
+        return f"{subject}: no number is best; each time is {doubt(int(first['n']), first['flags'])}"
     best = []
     for case, rows in frame.groupby("case", sort=False):
         counts = [str(ranks) for ranks in sorted(rows.loc[rows["place"].isin(["best", "tied"]), "ranks"])]
         best.append((" or ".join(counts), str(case)))
     stretches = [(counts, [case for _, case in group][-1]) for counts, group in groupby(best, key=lambda pair: pair[0])]
-    who = named
+    who = subject
     counts, last = stretches[0]
     unit = ranks_words(1, on_gpu=on_gpu)[2:] if counts == "1" else ranks_words(2, on_gpu=on_gpu)[2:]
     are = f"{who}: {counts} {unit} {'is' if counts == '1' else 'are'} best"
@@ -495,12 +497,12 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
     if len(stretches) > _MOST_STRETCHES or frame["series"].nunique() > 1:
         alone = frame[frame["place"].isin(["best", "tied"])].groupby("case")["ranks"].transform("size") == 1
         won = frame.loc[alone.index[alone], "ranks"].value_counts().sort_index()
-        told = ", ".join(
+        numbers = ", ".join(
             f"{ranks_words(int(ranks), on_gpu=on_gpu)} in {count}" for ranks, count in zip(won.index.tolist(), won, strict=True)
         )
         tied = len(best) - int(won.sum())
-        ties = f"{', ' if told else ''}several in {tied}" if tied else ""
-        return f"{who}: fastest of {len(best)} cases are {told}{ties}"
+        ties = f"{', ' if numbers else ''}several in {tied}" if tied else ""
+        return f"{who}: fastest of {len(best)} cases are {numbers}{ties}"
     between = "".join(f", {counts} up to {case}" for counts, case in stretches[1:-1])
     return f"{are} up to {last}{between}, {stretches[-1][0]} above"
 
@@ -514,13 +516,13 @@ def _over(ratio: float) -> str:
 def _on_finding(finding: Finding | None) -> str:
     if finding is None:
         return ""
-    said = {
+    meaning = {
         "holds": "for few images fewer GPUs are faster here, as in the report on other hardware",
         "differs": "for few images fewer GPUs are not faster here, unlike in the report on other hardware",
         "open": "whether for few images fewer GPUs are faster here, as in the report on other hardware, is not known",
     }[finding.verdict]
     many = ranks_words(finding.ranks, on_gpu=True)
-    return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {said}."
+    return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {meaning}."
 
 
 def _on_report(compared: Sequence[Compared], printed: Sequence[_Printed], images: dict[str, int | None]) -> str:

@@ -54,8 +54,8 @@ def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.
     if shown == "best":
         variant = _choose_variant(frame, look)
         crossover = runs.ask(run, queries.crossover, workload, timing, variant)
-        found = gpu_guidance.finding(frame[frame["variant"] == variant])
-        return gpu_counts.best_counts(crossover, found, generator.table_4(), look)
+        finding = gpu_guidance.finding(frame[frame["variant"] == variant])
+        return gpu_counts.best_counts(crossover, finding, generator.table_4(), look)
     if shown == "shares":
         parts = runs.ask(run, queries.shares, workload, timing)
         if parts.empty:

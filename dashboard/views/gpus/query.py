@@ -149,9 +149,9 @@ def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     """
     together = data.together[data.together["workload"] == workload]
     first = "operation" if (together["scope"] == Phase.ALLREDUCE).any() else "end_to_end"
-    found = together[["scope", "cache"]].drop_duplicates().astype(str).itertuples(index=False)
-    kept = [Timing(scope, cache) for scope, cache in found if scope in _SCOPES]
-    return tuple(sorted(kept, key=lambda timing: (timing.scope != first, _SCOPES.index(timing.scope), timing.cache)))
+    pairs = together[["scope", "cache"]].drop_duplicates().astype(str).itertuples(index=False)
+    scaled = [Timing(scope, cache) for scope, cache in pairs if scope in _SCOPES]
+    return tuple(sorted(scaled, key=lambda timing: (timing.scope != first, _SCOPES.index(timing.scope), timing.cache)))
 
 
 def scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
@@ -225,8 +225,8 @@ def _place(joined: RunData, row: Scaled, fastest: Scaled | None, over_best: Esti
         return "unknown"
     if row is fastest:
         return "best"
-    told = verdict(over_best.low, over_best.high, min(row.n, fastest.n), _noise(joined, row, fastest))
-    return told if told in UNDECIDED else "slower"
+    word = verdict(over_best.low, over_best.high, min(row.n, fastest.n), _noise(joined, row, fastest))
+    return word if word in UNDECIDED else "slower"
 
 
 def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
@@ -247,11 +247,11 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
         same = {place: row for place, row in rows.items() if one and _grows_alike(row, one)}
         for place, row in same.items() if len(same) > 1 else ():
             ratios[place] = _SAME if row.ranks == 1 else _ratio(joined, one, row)
-    found = with_estimates(frame.loc[list(ratios)], "weak_efficiency", [ratio.times(100) for ratio in ratios.values()])
+    grown = with_estimates(frame.loc[list(ratios)], "weak_efficiency", [ratio.times(100) for ratio in ratios.values()])
     # A peer has no rung. Exported files have held the rungs beside it as floats.
-    found = found.astype({"rung": float if found["rung"].isna().any() else int})
-    found["place"] = found["variant"].map({name: place for place, name in enumerate(dict.fromkeys(found["variant"]))})
-    return found.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[_columns(Grown)]
+    grown = grown.astype({"rung": float if grown["rung"].isna().any() else int})
+    grown["place"] = grown["variant"].map({name: place for place, name in enumerate(dict.fromkeys(grown["variant"]))})
+    return grown.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[_columns(Grown)]
 
 
 def _grows_alike(row: Scaled, one: Scaled) -> bool:
@@ -281,20 +281,26 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     raw = raw.astype(dict.fromkeys(("variant", "config", "case", "scope"), str))
     raw = raw.merge(frame[_CELL].astype({"gpus": int}), on=_CELL)
     in_round = [*_CELL, "round"]
-    whole = raw[raw["scope"] == timing.scope].sort_values("duration_ns", kind="stable").drop_duplicates(in_round, keep="last")
-    whole = whole[[*in_round, "rank", "duration_ns"]].rename(columns={"duration_ns": "whole_ns"})
+    operation = (
+        raw[raw["scope"] == timing.scope].sort_values("duration_ns", kind="stable").drop_duplicates(in_round, keep="last")
+    )
+    operation = operation[[*in_round, "rank", "duration_ns"]].rename(columns={"duration_ns": "whole_ns"})
     phases = raw[raw["scope"] != timing.scope]
-    parts = phases.merge(whole, on=[*in_round, "rank"])
+    parts = phases.merge(operation, on=[*in_round, "rank"])
     if parts.empty:
         return pd.DataFrame(columns=_columns(Share))
     parts["part"] = parts["scope"].map(PARTS)
     parts["value"] = 100 * parts["duration_ns"] / parts["whole_ns"]
-    found = frame.merge(_medians(parts, [*_CELL, "part"], "share"), on=_CELL)
-    found = found.merge(_least(phases), "left", [*_CELL, "part"]).merge(_alone(data, workload), "left", ["case", "ranks"])
-    found.loc[found["part"] != PARTS[Phase.ALLREDUCE], ["least_ns", "alone_ns"]] = None
-    found["order"] = found["part"].map(list(PARTS.values()).index)
-    found["place"] = found["variant"].map({name: place for place, name in enumerate(dict.fromkeys(frame["variant"]))})
-    return found.sort_values(["place", "size_rank", "case", "ranks", "order"], kind="stable", ignore_index=True)[
+    parts_frame = frame.merge(_medians(parts, [*_CELL, "part"], "share"), on=_CELL)
+    parts_frame = parts_frame.merge(_least(phases), "left", [*_CELL, "part"]).merge(
+        _alone(data, workload), "left", ["case", "ranks"]
+    )
+    parts_frame.loc[parts_frame["part"] != PARTS[Phase.ALLREDUCE], ["least_ns", "alone_ns"]] = None
+    parts_frame["order"] = parts_frame["part"].map(list(PARTS.values()).index)
+    parts_frame["place"] = parts_frame["variant"].map(
+        {name: place for place, name in enumerate(dict.fromkeys(frame["variant"]))}
+    )
+    return parts_frame.sort_values(["place", "size_rank", "case", "ranks", "order"], kind="stable", ignore_index=True)[
         _columns(Share)
     ]
 
@@ -302,8 +308,8 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
 def _least(phases: pd.DataFrame) -> pd.DataFrame:
     """`least_ns` by `_CELL` and part: the median over rounds of the least time of a rank."""
     least = phases.groupby([*_CELL, "scope", "round"])["duration_ns"].min().groupby([*_CELL, "scope"]).median()
-    found = least.rename("least_ns").reset_index()
-    return found.assign(part=found["scope"].map(PARTS)).drop(columns="scope")
+    shortest = least.rename("least_ns").reset_index()
+    return shortest.assign(part=shortest["scope"].map(PARTS)).drop(columns="scope")
 
 
 def _alone(data: RunData, workload: str) -> pd.DataFrame:

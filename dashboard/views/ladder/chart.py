@@ -94,12 +94,12 @@ def ladder(
     failed = frame[(frame["n"] == 0) & ~frame["status"].isin(["skipped", "ok"])]
     shown = pd.concat([timed, failed]).sort_index()
     rows = records(_Row, _place(shown))
-    known = [row for row in rows if row.n]
+    with_samples = [row for row in rows if row.n]
     logarithmic = scale == "log" or (scale == "auto" and timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min())
     depth = rows[-1].y + 1.3
     figure = blank(look.theme, max(int(_ROW_PX * depth) + 64, _LEAST_HEIGHT_PX))
     least = timed[["median_ns", "floor_ns"]].min().min() if logarithmic else 0
-    _draw_times(figure, known, look, logarithmic)
+    _draw_times(figure, with_samples, look, logarithmic)
     (floor_words, floor_line), (group_words, group_lines) = _floor(timed, look, logarithmic), _groups(rows, look)
     figure.update_xaxes(
         title_text="median time, log scale" if logarithmic else "median time",
@@ -123,22 +123,22 @@ def ladder(
     note = measured(
         timed,
         look.device,
-        *_on_comparisons(known, look, mixed),
+        *_on_comparisons(with_samples, look, mixed),
         above_ceiling(timed),
         sentence(_passed(timed)),
         "Error: relative error (L2 norm) against float64." if mixed else "",
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
         f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
     )
-    first = known[0]
+    first = with_samples[0]
     name = slug("ladder", first.workload, first.case, first.scope, first.cache)
-    return Chart(name, _title(known, look, timed), figure, frame, note)
+    return Chart(name, _title(with_samples, look, timed), figure, frame, note)
 
 
-def _on_comparisons(known: list[_Row], look: Look, mixed: bool) -> tuple[str, ...]:
+def _on_comparisons(with_samples: list[_Row], look: Look, mixed: bool) -> tuple[str, ...]:
     """Sentences of the note about configs, gains and speedups."""
-    first = known[0]
-    crossed = "; *: over the last rung of another precision before it" if any(row.crosses for row in known) else ""
+    first = with_samples[0]
+    crossed = "; *: over the last rung of another precision before it" if any(row.crosses for row in with_samples) else ""
     config = f" [{first.baseline_config}]" if first.baseline_config else ""
     over = f"Speedups are over {look.variant_name(first.workload, first.baseline)}{config}." if first.baseline else ""
     return (
@@ -196,9 +196,9 @@ def answering(chart: Chart) -> Chart:
 
 def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, _Items]:
     """Words and a line for each floor of the rungs, or of all rows where no rung has one. A precision has its own floor."""
-    known = timed[timed["floor_ns"].notna()]
-    known = known[known["role"] == "rung"] if (known["role"] == "rung").any() else known
-    last = known.drop_duplicates("precision", keep="last").sort_values("floor_ns", ascending=False)
+    with_floor = timed[timed["floor_ns"].notna()]
+    with_floor = with_floor[with_floor["role"] == "rung"] if (with_floor["role"] == "rung").any() else with_floor
+    last = with_floor.drop_duplicates("precision", keep="last").sort_values("floor_ns", ascending=False)
     several = last["floor_ns"].nunique() > 1
     words: _Items = []
     lines: _Items = []
@@ -243,8 +243,8 @@ def _columns(rows: list[_Row], look: Look, mixed: bool) -> _Items:
         words.append(_word(format_percent(row.percent_of_floor.value), "floor", row.y, look.tones.text))
         if row.gain_verdict:
             tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(row.gain_verdict, look.tones.muted)
-            told = format_ratio(row.gain.value) if row.gain_verdict in ("faster", "slower") else row.gain_verdict
-            gain = told + "*" * int(row.crosses)
+            word = format_ratio(row.gain.value) if row.gain_verdict in ("faster", "slower") else row.gain_verdict
+            gain = word + "*" * int(row.crosses)
             words.append(_word(gain, "gain", row.y, tone, hovertext=text(_gain(row))))
     return words
 
@@ -287,9 +287,9 @@ def _groups(rows: list[_Row], look: Look) -> tuple[_Items, _Items]:
 def _labels(rows: list[_Row], look: Look) -> list[str]:
     """The names, with their configs where all labels are short enough to leave room for the bars."""
     names = [look.variant_name(row.workload, row.variant) for row in rows]
-    told = max(len(name) + len(row.config) for name, row in zip(names, rows, strict=True)) <= _LABEL_LENGTH
+    with_config = max(len(name) + len(row.config) for name, row in zip(names, rows, strict=True)) <= _LABEL_LENGTH
     return [
-        text(name) + (f" <i>{text(row.config)}</i>" if row.config and told else "") + (" ⚠" if row.flags else "")
+        text(name) + (f" <i>{text(row.config)}</i>" if row.config and with_config else "") + (" ⚠" if row.flags else "")
         for name, row in zip(names, rows, strict=True)
     ]
 
@@ -313,13 +313,13 @@ def _gain(row: _Row) -> str:
     return f"{format_estimate(row.gain, format_ratio)}, {row.gain_verdict}"
 
 
-def _title(known: list[_Row], look: Look, timed: pd.DataFrame) -> str:
+def _title(with_samples: list[_Row], look: Look, timed: pd.DataFrame) -> str:
     """The best rung with its percent of floor, the best of each other precision, and the peers that are faster than these. No peer of
     fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster. Without a rung that may be called best, the reason.
     """
-    by_name = {row.variant: row for row in known}
+    by_name = {row.variant: row for row in with_samples}
     fastest = [by_name[name] for name in leaders(timed)["variant"]]
-    where = f"{known[0].workload}, {known[0].case}"
+    where = f"{with_samples[0].workload}, {with_samples[0].case}"
     if not fastest:
         return f"{where}: {_passed(timed)}"
     best, *others = fastest
@@ -328,25 +328,27 @@ def _title(known: list[_Row], look: Look, timed: pd.DataFrame) -> str:
     over = format_over(best.speedup.value, best.variant, best.baseline, best.verdict) if best.speedup.known else ""
     further = "".join(f"; {look.variant_name(row.workload, row.variant)} is {_beside(best, row)}" for row in others)
     alone = [row for row in fastest if not _replaced(row, fastest)]
-    faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(known, row, look) for row in alone))))
+    faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(with_samples, row, look) for row in alone))))
     peers = f"; faster peers: {faster}" if faster else ""
-    parts = f"{floor}{over and f', {over}'}{_tied_with(known, best, look)}{further}{peers}"
+    parts = f"{floor}{over and f', {over}'}{_tied_with(with_samples, best, look)}{further}{peers}"
     return f"{where}: {look.variant_name(best.workload, best.variant)} {parts}"
 
 
 def _passed(timed: pd.DataFrame) -> str:
     """The words about the fastest rung or peer of each precision that may not be called best; empty where the best are faster."""
     best, contest = leaders(timed), contestants(timed)
-    told = []
+    reasons = []
     for precision in precisions(contest):
         won = best[best["precision"] == precision]
-        told.append(about(passed_over(compared(contest, precision), won), won=len(won) > 0))
-    return "; ".join(dict.fromkeys(filter(None, told)))
+        reasons.append(about(passed_over(compared(contest, precision), won), won=len(won) > 0))
+    return "; ".join(dict.fromkeys(filter(None, reasons)))
 
 
-def _tied_with(known: list[_Row], best: _Row, look: Look) -> str:
+def _tied_with(with_samples: list[_Row], best: _Row, look: Look) -> str:
     """The next rung, where the best one is not known to be faster, unless that is the baseline, which is named anyway."""
-    others = [row for row in known if row.role == best.role and row.precision == best.precision and best.variant in row.ties]
+    others = [
+        row for row in with_samples if row.role == best.role and row.precision == best.precision and best.variant in row.ties
+    ]
     second = min(others, key=_median, default=None)
     if second is None or (second.variant == best.baseline and best.verdict == "tied"):
         return ""
@@ -369,10 +371,12 @@ def _replaced(rung: _Row, fastest: list[_Row]) -> bool:
     return any(row.precision == PEERS_OF.get(rung.precision) and _median(row) < _median(rung) for row in fastest)
 
 
-def _faster_peer(known: list[_Row], rung: _Row, look: Look) -> str:
+def _faster_peer(with_samples: list[_Row], rung: _Row, look: Look) -> str:
     """The fastest peer that is faster than a rung that it is compared with, and its speedup over the rung; empty where none is."""
-    wanted = PEERS_OF.get(rung.precision, rung.precision)
-    faster = [row for row in known if row.role == "peer" and row.precision == wanted and rung.variant in row.beats]
+    peer_precision = PEERS_OF.get(rung.precision, rung.precision)
+    faster = [
+        row for row in with_samples if row.role == "peer" and row.precision == peer_precision and rung.variant in row.beats
+    ]
     peer = min(faster, key=_median, default=None)
     if rung.role != "rung" or peer is None:
         return ""
@@ -419,9 +423,12 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     _name_front(figure, front, (left, right, low, high), look)
     scale = ticks(10**low, 10**high, _tick, logarithmic=True, most=8)
     if (frame["rel_l2_error"] == 0).any():
-        told = zip(scale["tickvals"], scale["ticktext"], strict=True)
-        kept = [(value, words) for value, words in told if value > zero * 1.5]
-        scale |= {"tickvals": [zero, *(value for value, _ in kept)], "ticktext": ["0", *(words for _, words in kept)]}
+        scale_ticks = zip(scale["tickvals"], scale["ticktext"], strict=True)
+        shown_ticks = [(value, words) for value, words in scale_ticks if value > zero * 1.5]
+        scale |= {
+            "tickvals": [zero, *(value for value, _ in shown_ticks)],
+            "ticktext": ["0", *(words for _, words in shown_ticks)],
+        }
     times = ticks(10**left, 10**right, format_duration, logarithmic=True)
     figure.update_xaxes(type="log", range=[left, right], title_text="median time, log scale: left is faster", **times)
     figure.update_yaxes(type="log", range=[low, high], title_text="relative error, log scale: down is more exact", **scale)

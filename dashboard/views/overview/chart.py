@@ -33,7 +33,7 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `query.overview` with a row that has a percent of floor.
     """
-    told = " ".join(
+    captions = " ".join(
         sentence(words and f"{_place(row)}: {words}") for row in frame.to_dict("records") if (words := row["doubts"])
     )
     every, frame = frame, frame[frame["best"].notna()]
@@ -79,17 +79,17 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     timings = " and ".join(
         dict.fromkeys(Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
     )
-    apart = (
+    differing = (
         " Each precision has its floor, against which the peers that it replaces stand too."
         if frame["precision"].nunique() > 1
         else ""
     )
     several = " Geometric mean over the cases of that size." if (frame["cases"] > 1).any() else ""
     note = (
-        f"{look.device}; {timings}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several}{apart} "
+        f"{look.device}; {timings}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several}{differing} "
         f"100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
     ).rstrip()
-    return Chart("overview", title, figure, every, f"{note} {told}".rstrip())
+    return Chart("overview", title, figure, every, f"{note} {captions}".rstrip())
 
 
 def _place(row: dict[Any, Any]) -> str:

@@ -63,11 +63,11 @@ def _sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:
     own = frozenset(runs.load(run).workloads) if runs.is_fixed() or runs.picked(run) else frozenset()
     if own:
         yield runs.chosen_name(), run, own
-    found: dict[str, tuple[store.Run, set[str]]] = {}
+    by_name: dict[str, tuple[store.Run, set[str]]] = {}
     for workload in run_index.workloads(context.every, context.device):
         if workload not in own and (listed := _first_that_opens(context, workload)):
-            found.setdefault(listed.name, (listed.run, set()))[1].add(workload)
-    for name, (other, workloads) in found.items():
+            by_name.setdefault(listed.name, (listed.run, set()))[1].add(workload)
+    for name, (other, workloads) in by_name.items():
         yield name, other, frozenset(workloads)
 
 
@@ -91,7 +91,7 @@ def _table(shown: list[_Shown]) -> None:
         height=_ROW_PX * min(len(frame), _MOST_ROWS) + _HEADER_PX,
         row_height=_ROW_PX,
         placeholder=NOTHING,
-        column_order=_told(frame),
+        column_order=_columns(frame),
         column_config=_COLUMNS,
         key=_key(_PLACE),
         on_select="rerun",
@@ -105,8 +105,8 @@ def _table(shown: list[_Shown]) -> None:
     st.caption(plain(_how(shown)), help=plain(run_index.RULE))
     tied = [each.line.summary for each in shown if each.line.summary.tied_with]
     if tied:
-        told = (f"{each.workload}, {word(each.precision)}: {each.best} with {each.tied_with}" for each in tied)
-        st.caption(plain(f"{table.TIED.strip()} tied: {'; '.join(told)}"))
+        ties = (f"{each.workload}, {word(each.precision)}: {each.best} with {each.tied_with}" for each in tied)
+        st.caption(plain(f"{table.TIED.strip()} tied: {'; '.join(ties)}"))
     for each in shown:
         if words := each.line.summary.doubts:
             st.caption(plain(f"⚠ {each.line.summary.workload}, {word(each.line.summary.precision)}: {words}"))
@@ -135,7 +135,7 @@ def _open(each: _Shown) -> None:
     st.switch_page(page_of("ladder"), query_params={**link, "scope": summary.scope, "cache": summary.cache})
 
 
-def _told(frame: pd.DataFrame) -> list[str]:
+def _columns(frame: pd.DataFrame) -> list[str]:
     """The columns that say something of some row."""
     empty = {name for name in ("floor", "speedup", "peer") if frame[name].isna().all()}
     empty |= {name for name in ("checks",) if not frame[name].any()}
@@ -148,14 +148,14 @@ def _how(shown: list[_Shown]) -> str:
     """How the figures were measured, and where each is of."""
     timings = dict.fromkeys(Timing(each.line.summary.scope, each.line.summary.cache) for each in shown)
     on_gpu = runs.load(shown[0].run).on_gpu
-    said = " or ".join(timing.label(on_gpu=on_gpu) for timing in timings)
+    scopes = " or ".join(timing.label(on_gpu=on_gpu) for timing in timings)
     least = min(each.line.summary.n for each in shown)
-    apart = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.cases_apart > 1))
-    last = f" Of {apart}, whose cases have different winners, the last one." if apart else ""
+    workloads = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.cases_apart > 1))
+    last = f" Of {workloads}, whose cases have different winners, the last one." if workloads else ""
     alone = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.summary.on))
     last += f" Of {alone}, the times on 1 GPU; the page GPUs has those of several." if alone else ""
     return (
-        f"{said}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
+        f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
         f"cases.{last} Each row is of the newest suitable run. Click a row for its ladder."
     )
 
@@ -171,11 +171,11 @@ def _links(shown: list[_Shown]) -> None:
     _line("Several GPUs", "gpus", {name: state.link() for name in scaled})
 
 
-def _line(said: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:
+def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:
     """A line of links to a page, one for each workload."""
     if links:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.caption(f"{said}:", width="content")
+            st.caption(f"{label}:", width="content")
             for workload, link in links.items():
                 st.page_link(page_of(page_name), label=f"{plain(workload)} →", query_params={**link, "workload": workload})
 

@@ -34,13 +34,18 @@ def page() -> None:
     widgets.heading(VIEW)
     if "ranges" not in run.tables:
         widgets.no_trace(run, VIEW, "no NVTX ranges to pick from", "--trace=cuda,nvtx")
-    found = runs.ask(runs.as_recorded(run), query.suggestions)
-    _begin(run, found)
+    suggestions = runs.ask(runs.as_recorded(run), query.suggestions)
+    _begin(run, suggestions)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        if len(found):
-            told = [_told(row) for row in found.to_dict("records")]
+        if len(suggestions):
+            labels = [_suggestion_text(row) for row in suggestions.to_dict("records")]
             st.selectbox(
-                "Suggestion", found.index, format_func=told.__getitem__, key=_SUGGESTION, on_change=_suggest, args=(found,)
+                "Suggestion",
+                suggestions.index,
+                format_func=labels.__getitem__,
+                key=_SUGGESTION,
+                on_change=_suggest,
+                args=(suggestions,),
             )
         typed = st.text_input("Pattern", key=_PATTERN, max_chars=MOST_CHARACTERS, help=_HELP)
         naming = _usable(run, typed)
@@ -66,7 +71,7 @@ def _run() -> store.Run:
     return run if run is not None and "ranges" in run.tables else widgets.run_of_page()
 
 
-def _begin(run: store.Run, found: pd.DataFrame) -> None:
+def _begin(run: store.Run, suggestions: pd.DataFrame) -> None:
     """Start from the pattern in use, or else from the first suggestion."""
     owner = str(run.path)
     if st.session_state.get("pattern of") == owner and _PATTERN in st.session_state:
@@ -74,17 +79,17 @@ def _begin(run: store.Run, found: pd.DataFrame) -> None:
         st.session_state[_PATTERN] = st.session_state[_PATTERN]
         return
     now = runs.picked(run)
-    st.session_state[_PATTERN] = now.expression if now else found["expression"].iloc[0] if len(found) else ""
+    st.session_state[_PATTERN] = now.expression if now else suggestions["expression"].iloc[0] if len(suggestions) else ""
     st.session_state["pattern of"] = owner
 
 
-def _told(row: Mapping[Hashable, Any]) -> str:
+def _suggestion_text(row: Mapping[Hashable, Any]) -> str:
     cases = f" × {row['cases']} cases" if row["cases"] != 1 else ""
     return f"{row['variants']} variants{cases}, {row['percent']:.0f} % of the time: {row['names']}"
 
 
-def _suggest(found: pd.DataFrame) -> None:
-    st.session_state[_PATTERN] = found.loc[st.session_state[_SUGGESTION], "expression"]
+def _suggest(suggestions: pd.DataFrame) -> None:
+    st.session_state[_PATTERN] = suggestions.loc[st.session_state[_SUGGESTION], "expression"]
 
 
 def _compare(naming: Naming) -> None:
@@ -108,9 +113,9 @@ def _texts(run: store.Run) -> None:
     """Show the distinct texts to choose from."""
     every = runs.ask(runs.as_recorded(run), picked.texts)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        wanted = st.text_input("Texts that contain", key="texts that contain")
+        part = st.text_input("Texts that contain", key="texts that contain")
         st.selectbox("Chosen rows", [_WHOLE, _BEGINNINGS], key="how texts are chosen", on_change=_choose_texts)
-    here = every[every["text"].str.contains(wanted, case=False, regex=False)] if wanted else every
+    here = every[every["text"].str.contains(part, case=False, regex=False)] if part else every
     shown = here.head(_MOST_TEXTS).reset_index(drop=True)
     st.session_state[f"{_CHOSEN} from"] = list(shown["text"])
     widgets.table(

@@ -53,8 +53,8 @@ def page() -> None:
             format_half_width(*figures) if n else "" for *figures, n in frame[["ours", "ours_low", "ours_high", "n"]].to_numpy()
         ],
     )
-    told = frame.notna() & (frame != "") & ((frame["n"] > 0).any() | (frame.columns != "n"))
-    shown = frame.loc[:, told.any()]
+    filled_cells = frame.notna() & (frame != "") & ((frame["n"] > 0).any() | (frame.columns != "n"))
+    shown = frame.loc[:, filled_cells.any()]
     widgets.table(shown, column_order=[name for name in _COLUMNS if name in shown], column_config=_COLUMNS, height="content")
     for note in dict.fromkeys(frame["note"]):
         if note:

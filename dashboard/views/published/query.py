@@ -138,8 +138,8 @@ def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Ser
     same = same[same["scope"] == ("operation" if row["our_variant"] == SEQUENTIAL else row["scope"])]
     same = best_config(same)
     preferred = same[same["cache"] == cache]
-    found = preferred if len(preferred) else same
-    return None if found.empty else found.iloc[0]
+    cells = preferred if len(preferred) else same
+    return None if cells.empty else cells.iloc[0]
 
 
 def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | None:

@@ -167,13 +167,13 @@ def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, .
     to_the_right = point.flop_per_byte < math.sqrt(left * right)
     pixel = math.log10(high / low) / _PLOT_PX
     named_above = {note.text for note in figure.layout.annotations if note.yanchor == "bottom"}
-    taken = []  # in pixels from the point: from below a roof or its name to above it
+    spans = []  # in pixels from the point: from below a roof or its name to above it
     for roof in flats:
         at = math.log10(roof.value / point.gflop_per_s.value) / pixel
         under, over = (_TEXT_PX, _NAMED_PX) if text(_roof_words(roof)) in named_above else (_NAMED_PX, _TEXT_PX)
-        taken.append((at - under, at + over))
-    places = sorted([0.0, *(end for span in taken for end in span)], key=abs)
-    free = (place for place in places if not any(low < place < high for low, high in taken))
+        spans.append((at - under, at + over))
+    places = sorted([0.0, *(end for span in spans for end in span)], key=abs)
+    free = (place for place in places if not any(low < place < high for low, high in spans))
     figure.add_annotation(
         x=math.log10(point.flop_per_byte),
         y=math.log10(point.gflop_per_s.value),
@@ -188,14 +188,14 @@ def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, .
 
 def _nearest(points: list[Point]) -> Point | None:
     """The point with the largest percent of its roof, among those that may be called best; None where there is none."""
-    known = [point for point in points if point.percent_of_roof.known and not doubt(point.n, point.flags)]
-    return max(known, key=lambda point: point.percent_of_roof.value, default=None)
+    rated = [point for point in points if point.percent_of_roof.known and not doubt(point.n, point.flags)]
+    return max(rated, key=lambda point: point.percent_of_roof.value, default=None)
 
 
 def _doubts(points: list[Point]) -> str:
     """A sentence about the point nearest to its roof where it may not be called best; empty where it may."""
-    known = [point for point in points if point.percent_of_roof.known]
-    top = max(known, key=lambda point: point.percent_of_roof.value, default=None)
+    rated = [point for point in points if point.percent_of_roof.known]
+    top = max(rated, key=lambda point: point.percent_of_roof.value, default=None)
     why = doubt(top.n, top.flags) if top else ""
     return (
         f"{name_of(top.variant, top.config)} at {top.size or top.case} is nearer ({_percent(top)}) but {why}."
@@ -210,8 +210,8 @@ def _percent(point: Point) -> str:
 
 def _share(point: Point, roofs: Sequence[Roof]) -> str:
     """`at 95.7 % of what memory allows (device_copy, 4.26 TB/s)`."""
-    named = [roof for roof in roofs if roof.kind == "compute" and roof.name == point.roof]
-    binding = next((roof for roof in named if len(named) == 1 or roof.precision == point.precision), None)
+    roofs_of_point = [roof for roof in roofs if roof.kind == "compute" and roof.name == point.roof]
+    binding = next((roof for roof in roofs_of_point if len(roofs_of_point) == 1 or roof.precision == point.precision), None)
     if binding is None:
         return f"at {_percent(point)} of what memory allows ({point.roof} {format_rate(point.memory_gb_per_s, 'GB/s')})"
     what = f"{word(binding.precision)} arithmetic"

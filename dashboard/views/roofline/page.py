@@ -103,8 +103,8 @@ def _counted(run: store.Run, workload: str) -> store.Run | None:
     for other in runs.context().having(Need.COUNTERS, workload):
         if other.facts.device != device or workload not in other.facts.workloads or not runs.opens(other.run):
             continue
-        found = runs.ask(runs.as_recorded(other.run), queries.executed, workload)
-        if mine & set(found[["variant", "source_sha256"]].itertuples(index=False, name=None)):
+        executed = runs.ask(runs.as_recorded(other.run), queries.executed, workload)
+        if mine & set(executed[["variant", "source_sha256"]].itertuples(index=False, name=None)):
             return other.run
     return None
 

@@ -82,21 +82,21 @@ def roofs(data: RunData) -> list[Roof]:
     Memory has a ceiling for each measured mix of reads and writes. `slopes` has the roofs of given points.
     """
     table = data.ceilings[(data.ceilings["device"] != HOST) == data.on_gpu].sort_values("device").drop_duplicates("name")
-    known = {row["name"]: row for row in table.to_dict("records")}
-    wanted = [(name, "memory", "", 1.0) for name in (DEVICE_MIXES if data.on_gpu else HOST_MIXES)]
-    wanted += (
+    ceilings = {row["name"]: row for row in table.to_dict("records")}
+    kinds = [(name, "memory", "", 1.0) for name in (DEVICE_MIXES if data.on_gpu else HOST_MIXES)]
+    kinds += (
         [(compute_ceiling(measured(data), precision), "compute", precision, share) for precision, (_, share) in COMPUTE.items()]
         if data.on_gpu
         else [(Ceiling.HOST_FMA, "compute", "fp32", 1.0)]
     )
     units = {"memory": ("GB/s", 1), "compute": ("GFLOP/s", 1000)}
-    found = []
-    for name, kind, precision, share in wanted:
-        if name in known:
+    result = []
+    for name, kind, precision, share in kinds:
+        if name in ceilings:
             unit, scale = units[kind]
-            value = float(known[name]["value"]) * share * scale
-            found.append(Roof(name, kind, precision, value, unit, share, str(known[name]["method"])))
-    return found
+            value = float(ceilings[name]["value"]) * share * scale
+            result.append(Roof(name, kind, precision, value, unit, share, str(ceilings[name]["method"])))
+    return result
 
 
 def slopes(frame: pd.DataFrame, every: Sequence[Roof]) -> list[Roof]:
@@ -105,11 +105,11 @@ def slopes(frame: pd.DataFrame, every: Sequence[Roof]) -> list[Roof]:
     Args:
         every: `roofs`; they say how the ceilings were measured.
     """
-    known = frame[frame["memory_gb_per_s"] > 0].sort_values("memory_gb_per_s")
+    with_rate = frame[frame["memory_gb_per_s"] > 0].sort_values("memory_gb_per_s")
     methods = {roof.name: roof.method for roof in every}
     ends = [
         Roof(str(names), "memory", "", float(rate), "GB/s", 1.0, _methods(names, methods))
-        for names, rate in known[["memory_roof", "memory_gb_per_s"]].iloc[[0, -1] if len(known) else []].to_numpy()
+        for names, rate in with_rate[["memory_roof", "memory_gb_per_s"]].iloc[[0, -1] if len(with_rate) else []].to_numpy()
     ]
     return ends[:1] if len(ends) == 2 and ends[1].value <= _ONE_LINE * ends[0].value else ends
 
@@ -141,10 +141,10 @@ def executed(data: RunData, workload: str) -> pd.DataFrame:
         frame = frame[~(frame["tensor_percent"] > 0)]
         flop = frame[["fp32_flop", "fp64_flop"]].sum(axis=1, min_count=1)
         frames.append(frame.assign(case=case, executed_flop=flop)[columns])
-    found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
-    found = found[(found["executed_flop"] > 0) & (found["dram_bytes"] > 0)]
+    joined = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+    joined = joined[(joined["executed_flop"] > 0) & (joined["dram_bytes"] > 0)]
     sources = data.variants.loc[data.variants["workload"] == workload, ["variant", "source_sha256"]]
-    return found.merge(sources, on="variant", how="inner")
+    return joined.merge(sources, on="variant", how="inner")
 
 
 def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame | None = None) -> pd.DataFrame:

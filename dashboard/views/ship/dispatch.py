@@ -68,7 +68,7 @@ class Dispatch:
     """
 
     axis: str
-    whole: bool
+    integral: bool
     branches: tuple[Branch, ...]
     chosen: Mapping[str, tuple[str, str]]
     mean: Estimate
@@ -92,11 +92,11 @@ class _At:
     good: frozenset[Entry]
 
 
-def axis_of(found: Contest) -> str:
+def axis_of(contest: Contest) -> str:
     """The one axis of numbers along which all cases lie, such as `n`; empty where there is none."""
-    axes = {case.size.partition("=")[0] for case in found.cases}
-    one = len({case.series for case in found.cases}) == 1 and len(axes) == 1
-    numeric = all(_number(case.size.partition("=")[2]) == case.size_value for case in found.cases)
+    axes = {case.size.partition("=")[0] for case in contest.cases}
+    one = len({case.series for case in contest.cases}) == 1 and len(axes) == 1
+    numeric = all(_number(case.size.partition("=")[2]) == case.size_value for case in contest.cases)
     return axes.pop() if one and numeric else ""
 
 
@@ -107,17 +107,17 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def crossovers(data: RunData, found: Contest, variants: Sequence[str]) -> tuple[Crossover, ...]:
+def crossovers(data: RunData, contest: Contest, variants: Sequence[str]) -> tuple[Crossover, ...]:
     """The sizes at which these variants overtake each other, by size; none without an axis. Each has its fastest config."""
-    if not axis_of(found):
+    if not axis_of(contest):
         return ()
     every = []
     for pair in combinations(variants, 2):
         sizes, ratios, times = [], [], []
-        for case in sorted(found.cases, key=lambda case: case.size_value):
-            both = [found.places.get((case.name, variant)) for variant in pair]
+        for case in sorted(contest.cases, key=lambda case: case.size_value):
+            both = [contest.places.get((case.name, variant)) for variant in pair]
             if both[0] and both[1]:
-                rounds = data.rounds(found.workload, case.name, found.timing.scope, found.timing.cache)
+                rounds = data.rounds(contest.workload, case.name, contest.timing.scope, contest.timing.cache)
                 ratios.append(paired_ratio(rounds[both[0].entry], rounds[both[1].entry]).estimate)
                 sizes.append(case.size_value)
                 times.append(both[1].median_ns.value)
@@ -180,7 +180,7 @@ def _passing(at: np.ndarray, values: np.ndarray) -> list[tuple[Estimate, bool]]:
             regions.append((left, right))
     # Where the interval has no width, the region is a point.
     regions += [(zero, zero) for zero in zeros if not any(left <= zero <= right for left, right in regions)]
-    found = []
+    result = []
     for left, right in sorted(regions):
         passed = [zero for zero in zeros if left <= zero <= right]
         if len(passed) % 2 == 0:
@@ -189,23 +189,23 @@ def _passing(at: np.ndarray, values: np.ndarray) -> list[tuple[Estimate, bool]]:
         rises = bool(np.interp(_before(ends, left), at, middle) < np.interp(_after(ends, right), at, middle))
         first = -math.inf if left == at[0] and low[0] <= 0 <= high[0] else float(left)
         last = math.inf if right == at[-1] and low[-1] <= 0 <= high[-1] else float(right)
-        found.append((Estimate(value, first, last), rises))
-    return found
+        result.append((Estimate(value, first, last), rises))
+    return result
 
 
 def _zeros(at: np.ndarray, values: np.ndarray) -> list[float]:
     """Where a line through the points changes its sign. A run of zeros counts once, at its start."""
-    found: list[float] = []
-    sign, since = 0.0, 0.0
+    zeros: list[float] = []
+    sign, zero_from = 0.0, 0.0
     for place, (x, y) in enumerate(zip(at, values, strict=True)):
         if y and sign and np.sign(y) != sign:
             before = values[place - 1]
-            found.append(float(at[place - 1] + (x - at[place - 1]) * before / (before - y)) if before else since)
+            zeros.append(float(at[place - 1] + (x - at[place - 1]) * before / (before - y)) if before else zero_from)
         if y:
             sign = float(np.sign(y))
         elif place == 0 or values[place - 1]:
-            since = float(x)
-    return found
+            zero_from = float(x)
+    return zeros
 
 
 def _before(ends: np.ndarray, left: float) -> float:
@@ -216,7 +216,7 @@ def _after(ends: np.ndarray, right: float) -> float:
     return float(min((end for end in ends if end > right), default=ends[-1]))
 
 
-def dispatch(data: RunData, found: Contest, variants: tuple[str, ...], tolerance: float = 1.0) -> Dispatch:
+def dispatch(data: RunData, contest: Contest, variants: tuple[str, ...], tolerance: float = 1.0) -> Dispatch:
     """The dispatch among these variants and their configs that has the fewest branches; of several such, the fastest one.
 
     At each case it takes an entry that is tied with the fastest shipped entry of the case, or slower by at most the tolerance.
@@ -226,10 +226,10 @@ def dispatch(data: RunData, found: Contest, variants: tuple[str, ...], tolerance
     Args:
         tolerance: in percent.
     """
-    usable = _usable(data, found, variants)
-    every = [_at(data, found, case, usable.get(case.name, []), tolerance) for case in found.cases]
+    usable = _usable(data, contest, variants)
+    every = [_at(data, contest, case, usable.get(case.name, []), tolerance) for case in contest.cases]
     cases = [each for each in every if each is not None]
-    axis = axis_of(found)
+    axis = axis_of(contest)
     if axis:
         cases.sort(key=lambda each: each.case.size_value)
     picked = _along(cases) if axis else _by_case(cases)
@@ -244,36 +244,38 @@ def dispatch(data: RunData, found: Contest, variants: tuple[str, ...], tolerance
         mean_loss(ratios),
         loss_of(ratios[worst]),
         cases[worst].case.name,
-        tuple(case.name for case, each in zip(found.cases, every, strict=True) if each is None),
+        tuple(case.name for case, each in zip(contest.cases, every, strict=True) if each is None),
     )
 
 
-def _at(data: RunData, found: Contest, case: Case, shipped: Sequence[Entry], tolerance: float) -> _At | None:
+def _at(data: RunData, contest: Contest, case: Case, shipped: Sequence[Entry], tolerance: float) -> _At | None:
     """What can run at a case; None where no shipped entry was timed."""
     if not shipped:
         return None
-    rounds = data.rounds(found.workload, case.name, found.timing.scope, found.timing.cache)
-    noise = noise_of(rounds, data.hosts(found.workload))
-    fastest = next(place.entry for (name, _), place in found.places.items() if name == case.name)
+    rounds = data.rounds(contest.workload, case.name, contest.timing.scope, contest.timing.cache)
+    noise = noise_of(rounds, data.hosts(contest.workload))
+    fastest = next(place.entry for (name, _), place in contest.places.items() if name == case.name)
     ratios = {entry: paired_ratio(rounds[entry], rounds[fastest]).estimate for entry in shipped}
     leader = min(shipped, key=lambda entry: ratios[entry].value)
     good = set()
     for entry in shipped:
-        ratio, _, told = judged(rounds, noise, leader, entry)
-        if told in UNDECIDED or ratio.ratio <= 1 + tolerance / 100 + 1e-9:
+        ratio, _, word = judged(rounds, noise, leader, entry)
+        if word in UNDECIDED or ratio.ratio <= 1 + tolerance / 100 + 1e-9:
             good.add(entry)
     return _At(case, rounds, noise, ratios, frozenset(good))
 
 
-def _usable(data: RunData, found: Contest, variants: Sequence[str]) -> dict[str, list[Entry]]:
+def _usable(data: RunData, contest: Contest, variants: Sequence[str]) -> dict[str, list[Entry]]:
     """Case -> every config of these variants that may be called best, on as many GPUs as the variant's place."""
     every = cells(data)
-    chosen = (every["workload"] == found.workload) & (every["status"] == "ok") & (every["n"] > 0)
-    chosen &= (every["scope"] == found.timing.scope) & (every["cache"] == found.timing.cache) & every["variant"].isin(variants)
+    chosen = (every["workload"] == contest.workload) & (every["status"] == "ok") & (every["n"] > 0)
+    chosen &= (
+        (every["scope"] == contest.timing.scope) & (every["cache"] == contest.timing.cache) & every["variant"].isin(variants)
+    )
     rows: Any = every.loc[chosen & is_trusted(every), ["case", "variant", "config", "gpus"]].itertuples(index=False, name=None)
     entries: dict[str, list[Entry]] = {}
     for case, variant, config, gpus in rows:
-        place = found.places.get((case, variant))
+        place = contest.places.get((case, variant))
         if place and place.entry.gpus == gpus:
             entries.setdefault(case, []).append(Entry(variant, config, int(gpus), 0))
     return entries
@@ -300,9 +302,9 @@ def _along(cases: Sequence[_At]) -> list[Entry]:
 def _by_case(cases: Sequence[_At]) -> list[Entry]:
     """A good entry for each case: again and again the entry that serves the most cases that are left, the faster one of two."""
     picked: dict[int, Entry] = {}
-    while left := [number for number in range(len(cases)) if number not in picked]:
+    while remaining := [number for number in range(len(cases)) if number not in picked]:
         serves: dict[Entry, list[int]] = {}
-        for number in left:
+        for number in remaining:
             for entry in cases[number].good:
                 serves.setdefault(entry, []).append(number)
 
@@ -318,14 +320,14 @@ def _by_case(cases: Sequence[_At]) -> list[Entry]:
 def _branches(cases: Sequence[_At], picked: Sequence[Entry]) -> tuple[Branch, ...]:
     """Neighbouring sizes of one entry as a branch, up to the size where the next entry overtakes it."""
     starts = [0, *(number for number in range(1, len(cases)) if picked[number] != picked[number - 1])]
-    found = []
+    branches = []
     for start, end in pairwise([*starts, len(cases)]):
         limit, between = Estimate(math.inf, math.nan, math.nan), (0.0, math.inf)
         if end < len(cases):
             limit, between = _limit(cases, picked[end - 1], picked[end], end)
         sizes = cases[start].case.size_value, cases[end - 1].case.size_value
-        found.append(Branch(picked[start].variant, picked[start].config, limit, *sizes, between))
-    return tuple(found)
+        branches.append(Branch(picked[start].variant, picked[start].config, limit, *sizes, between))
+    return tuple(branches)
 
 
 def _limit(cases: Sequence[_At], below: Entry, above: Entry, end: int) -> tuple[Estimate, tuple[float, float]]:
@@ -340,9 +342,9 @@ def _limit(cases: Sequence[_At], below: Entry, above: Entry, end: int) -> tuple[
     times = [float(np.median(each.rounds[above])) for each in both]
     left, right = cases[end - 1].case.size_value, cases[end].case.size_value
     within = [size for size, rises in crossings(sizes, ratios, times) if rises and left < size.value <= right]
-    found = within[0] if within else Estimate(math.sqrt(left * right), math.nan, math.nan)
-    between = _around(sizes, found) if within else (left, right)
+    crossing = within[0] if within else Estimate(math.sqrt(left * right), math.nan, math.nan)
+    between = _around(sizes, crossing) if within else (left, right)
     if all(each.case.size_value.is_integer() for each in cases):
-        return Estimate(float(min(max(math.ceil(found.value), left + 1), right)), found.low, found.high), between
-    rounded = float(f"{found.value:.4g}")
-    return Estimate(rounded if left < rounded <= right else right, found.low, found.high), between
+        return Estimate(float(min(max(math.ceil(crossing.value), left + 1), right)), crossing.low, crossing.high), between
+    rounded = float(f"{crossing.value:.4g}")
+    return Estimate(rounded if left < rounded <= right else right, crossing.low, crossing.high), between

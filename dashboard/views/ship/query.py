@@ -103,12 +103,12 @@ class Contest:
     @cached_property
     def logs(self) -> Floats:
         """Logarithm of the ratio to the fastest; shape (variants, cases); infinite where a variant has no place."""
-        found = np.full((len(self.variants), len(self.cases)), np.inf)
+        matrix = np.full((len(self.variants), len(self.cases)), np.inf)
         for row, variant in enumerate(self.variants):
             for column, case in enumerate(self.cases):
                 if place := self.places.get((case.name, variant)):
-                    found[row, column] = math.log(place.ratio.value)
-        return found
+                    matrix[row, column] = math.log(place.ratio.value)
+        return matrix
 
     @property
     def ranking(self) -> tuple[Place, ...]:
@@ -211,26 +211,26 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
         every = every[every["series"] == series]
     rows = every[is_trusted(every)]
     charted = charted_cases(data, workload)
-    wanted = charted if series == ALL else charted[charted["series"] == series]
+    chosen_cases = charted if series == ALL else charted[charted["series"] == series]
     order = ["case", "size", "series", "size_value"]
-    named = [Case(*row) for row in wanted[order].itertuples(index=False, name=None)]
+    all_cases = [Case(*row) for row in chosen_cases[order].itertuples(index=False, name=None)]
     timed = {str(case): group for case, group in rows.groupby("case", sort=False)}
     places = {
         (place.case, place.variant): place
-        for case in named
+        for case in all_cases
         if case.name in timed
         for place in _ranked(data, workload, case.name, timing, timed[case.name])
     }
-    known = set(rows["variant"])
+    variant_names = set(rows["variant"])
     doubts = {str(case): _doubt(of_case) for case, of_case in every.groupby("case", sort=False)}
     of_run = data.variants.loc[data.variants["workload"] == workload, "variant"]
-    variants = tuple(str(name) for name in of_run if name in known)
-    cases = tuple(case for case in named if case.name in timed)
+    variants = tuple(str(name) for name in of_run if name in variant_names)
+    cases = tuple(case for case in all_cases if case.name in timed)
     missing = {(case.name, variant) for case in cases for variant in variants} - places.keys()
-    untimed = tuple(case.name for case in named if case.name not in timed)
+    untimed = tuple(case.name for case in all_cases if case.name not in timed)
     reasons = _reasons(data, workload, missing) | {key: why for key, why in _doubtful(every).items() if key in missing}
-    told = {case: words for case, words in doubts.items() if words}
-    return Contest(workload, timing, precision, cases, variants, places, reasons, untimed, told)
+    doubts_of = {case: words for case, words in doubts.items() if words}
+    return Contest(workload, timing, precision, cases, variants, places, reasons, untimed, doubts_of)
 
 
 def _doubt(rows: pd.DataFrame) -> str:
@@ -254,24 +254,24 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
     """
     rounds = data.rounds(workload, case, timing.scope, timing.cache)
     noise = noise_of(rounds, data.hosts(workload))
-    found = rows.to_dict("records")
-    entries = [Entry(row["variant"], row["config"], int(row["gpus"]), 0) for row in found]
+    records = rows.to_dict("records")
+    entries = [Entry(row["variant"], row["config"], int(row["gpus"]), 0) for row in records]
     series = {entry: rounds[entry] for entry in entries}
     ratios = {entry: paired_ratio(series[entry], series[entries[0]]).estimate for entry in entries}
     groups: dict[Entry, tuple[int, Entry]] = {}
-    left = entries
+    remaining = entries
     for number in range(1, len(entries) + 1):
-        if not left:
+        if not remaining:
             break
-        leader = left[0]
-        for entry in left:
+        leader = remaining[0]
+        for entry in remaining:
             band = noise.between(entry.variant, leader.variant)
             # Every resampled median lies among the samples, so the interval of such a ratio is above the noise.
-            apart = series[entry].min() > band * series[leader].max()
-            if entry == leader or (not apart and judged(series, noise, leader, entry).verdict in UNDECIDED):
+            disjoint = series[entry].min() > band * series[leader].max()
+            if entry == leader or (not disjoint and judged(series, noise, leader, entry).verdict in UNDECIDED):
                 groups[entry] = number, leader
-        left = [entry for entry in left if entry not in groups]
-    for row, entry in zip(found, entries, strict=True):
+        remaining = [entry for entry in remaining if entry not in groups]
+    for row, entry in zip(records, entries, strict=True):
         group, leader = groups[entry]
         median = Estimate.of(row, "median_ns")
         yield Place(entry.variant, entry, case, group, leader.variant, median, ratios[entry], int(row["n"]))
@@ -281,24 +281,24 @@ def _reasons(data: RunData, workload: str, missing: set[tuple[str, str]]) -> dic
     """The status of each missing cell; `not timed` for a cell without a status."""
     every = cells(data)
     of_workload = every[(every["workload"] == workload) & (every["status"] != "ok")]
-    told: dict[Any, str] = {}
+    words: dict[Any, str] = {}
     for row in of_workload[["case", "variant", "status"]].itertuples(index=False, name=None):
-        told.setdefault(row[:2], str(row[2]).replace("_", " "))
-    return {key: told.get(key, "not timed") for key in sorted(missing)}
+        words.setdefault(row[:2], str(row[2]).replace("_", " "))
+    return {key: words.get(key, "not timed") for key in sorted(missing)}
 
 
-def standings(found: Contest) -> tuple[Standing, ...]:
+def standings(contest: Contest) -> tuple[Standing, ...]:
     """Every variant over the cases: those that have all of them by mean loss, then the others by the number that they have."""
-    tied = [place for place in found.ranking if place.group == 1]
-    first = {case.name: [place.variant for place in tied if place.case == case.name] for case in found.cases}
+    tied = [place for place in contest.ranking if place.group == 1]
+    first = {case.name: [place.variant for place in tied if place.case == case.name] for case in contest.cases}
     rows = []
-    for variant in found.variants:
-        places = [found.places[case.name, variant] for case in found.cases if (case.name, variant) in found.places]
+    for variant in contest.variants:
+        places = [contest.places[case.name, variant] for case in contest.cases if (case.name, variant) in contest.places]
         worst = max(places, key=lambda place: place.ratio.value)
         missing = tuple(
-            f"{case.name}: {found.reasons[case.name, variant]}"
-            for case in found.cases
-            if (case.name, variant) not in found.places
+            f"{case.name}: {contest.reasons[case.name, variant]}"
+            for case in contest.cases
+            if (case.name, variant) not in contest.places
         )
         wins = sum(names == [variant] for names in first.values())
         ties = sum(variant in names and len(names) > 1 for names in first.values())
@@ -308,7 +308,7 @@ def standings(found: Contest) -> tuple[Standing, ...]:
     return tuple(replace(row, place=0 if row.missing else number) for number, row in enumerate(rows, start=1))
 
 
-def shipments(found: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
+def shipments(contest: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
     """The best set of one variant, of two and of three, by exact search over all sets; none where no case was timed.
 
     A set that covers more cases is better. Among sets that cover equally many, the one with the lower mean regret is better,
@@ -316,8 +316,8 @@ def shipments(found: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
     over the one before it.
     """
     offers: list[Shipment] = []
-    for count in range(1, min(MOST, len(found.variants)) + 1):
-        offer = _best_set(found, count, judge)
+    for count in range(1, min(MOST, len(contest.variants)) + 1):
+        offer = _best_set(contest, count, judge)
         if offers and _regret(offer, judge) >= _regret(offers[-1], judge):
             break
         offers.append(offer)
@@ -329,12 +329,12 @@ def _regret(offer: Shipment, judge: Judge) -> tuple[float, ...]:
     return (len(offer.missing), *(figures if judge == "mean" else figures[::-1]))
 
 
-def _best_set(found: Contest, count: int, judge: Judge) -> Shipment:
+def _best_set(contest: Contest, count: int, judge: Judge) -> Shipment:
     best: tuple[tuple[float, float, float], tuple[int, ...]] | None = None
     equals = 0
-    sets = combinations(range(len(found.variants)), count)
+    sets = combinations(range(len(contest.variants)), count)
     while chunk := list(islice(sets, _CHUNK)):
-        keys = _keys(found.logs, np.array(chunk), judge)
+        keys = _keys(contest.logs, np.array(chunk), judge)
         order = np.lexsort(keys.T[::-1])
         key = tuple(float(figure) for figure in keys[order[0]])
         same = int((keys == keys[order[0]]).all(axis=1).sum())
@@ -343,7 +343,7 @@ def _best_set(found: Contest, count: int, judge: Judge) -> Shipment:
         elif key == best[0]:
             equals += same
     assert best is not None
-    return shipment(found, [found.variants[row] for row in best[1]], equals)
+    return shipment(contest, [contest.variants[row] for row in best[1]], equals)
 
 
 def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
@@ -355,21 +355,21 @@ def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
     """
     least = logs[sets].min(axis=1)
     covered = np.isfinite(least)
-    known = np.where(covered, least, 0.0)
-    mean = known.sum(axis=1) / np.maximum(covered.sum(axis=1), 1)
+    losses = np.where(covered, least, 0.0)
+    mean = losses.sum(axis=1) / np.maximum(covered.sum(axis=1), 1)
     worst = np.where(covered, least, -np.inf).max(axis=1)
     figures = (mean, worst) if judge == "mean" else (worst, mean)
     # Sums in another order differ in their last digits.
     return np.column_stack([(~covered).sum(axis=1), *(np.round(each, 12) for each in figures)]).astype(float)
 
 
-def shipment(found: Contest, variants: Sequence[str], equals: int = 0) -> Shipment:
+def shipment(contest: Contest, variants: Sequence[str], equals: int = 0) -> Shipment:
     """The regret of shipping these variants."""
     shipped: list[Place] = []
     losses: list[float] = []
     missing: list[str] = []
-    for case in found.cases:
-        there = [found.places[case.name, variant] for variant in variants if (case.name, variant) in found.places]
+    for case in contest.cases:
+        there = [contest.places[case.name, variant] for variant in variants if (case.name, variant) in contest.places]
         if there:
             shipped.append(min(there, key=lambda place: place.ratio.value))
             if all(place.group > 1 for place in there):

@@ -31,13 +31,13 @@ _LEGEND_COLUMNS: Final = 4
 def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
     """A colour for each swatch. A variant has the same colour as on every other chart."""
     quiet, loud = _QUIET[look.theme], palette(look.theme)
-    found = []
+    result = []
     for place, swatch in enumerate(swatches):
         if swatch.kind == "variant":
-            found.append(look.style(swatch.workload, swatch.name).color)
+            result.append(look.style(swatch.workload, swatch.name).color)
         else:
-            found.append(quiet[place] if place < len(quiet) else loud[(place - len(quiet)) % len(loud)])
-    return found
+            result.append(quiet[place] if place < len(quiet) else loud[(place - len(quiet)) % len(loud)])
+    return result
 
 
 def legend(scene: Sequence[Shown], coloring: Coloring, look: Look) -> list[int]:
@@ -100,9 +100,9 @@ def words(traces: Traces, lanes: Lanes, shown: Shown) -> tuple[list[str], list[s
     if lane.kind == "ranges":
         open_ = traces.numbers("ranges", "end_ns")[lane.row[places]] < 0
         return called, ["never closed" if each else "" for each in open_]
-    told = facts(traces, lanes, lane, places)
+    fact_rows = facts(traces, lanes, lane, places)
     lasts = lane.covered[places + 1] - lane.covered[places]
-    notes = ["\n".join(_lines(row, int(ns))) for row, ns in zip(told.to_dict("records"), lasts, strict=True)]
+    notes = ["\n".join(_lines(row, int(ns))) for row, ns in zip(fact_rows.to_dict("records"), lasts, strict=True)]
     return [OPERATIONS.get(name, name) if lane.kind == "device" else name for name in called], notes
 
 
@@ -196,7 +196,7 @@ def _polygons(
     return shapes
 
 
-def whole(data: RunData, look: Look) -> Chart:
+def whole_trace(data: RunData, look: Look) -> Chart:
     """The whole trace of a run, as its page shows it at first.
 
     Raises:
@@ -247,12 +247,12 @@ def _rectangles(shown: Shown, window: Window, origin_ns: int) -> list[tuple[int,
     start, end = lane.start[part.alone], lane.end(part.alone)
     left = np.clip(start, window.begin_ns, window.end_ns)
     right = np.clip(np.maximum(end, start + least), window.begin_ns, window.end_ns)
-    found = [
+    rectangles = [
         (int(c), int(a) - origin_ns, int(b) - origin_ns, 1.0) for c, a, b in zip(shown.alone_color, left, right, strict=True)
     ]
     share = part.busy_ns / (edges[part.bin + 1] - edges[part.bin])
     bars = zip(shown.bar_color, edges[part.bin], edges[part.bin + 1], np.maximum(share, 0.06), strict=True)
-    return found + [(int(c), int(a) - origin_ns, int(b) - origin_ns, float(height)) for c, a, b, height in bars]
+    return rectangles + [(int(c), int(a) - origin_ns, int(b) - origin_ns, float(height)) for c, a, b, height in bars]
 
 
 def _answer(scene: Sequence[Shown], window: Window) -> str:

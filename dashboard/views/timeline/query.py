@@ -36,9 +36,9 @@ class Window:
     def edges(self) -> Int64s:
         """The edges of the bins, shape (bins + 1,), in nanoseconds."""
         # Quotient and remainder apart, because the span times the number of bins can exceed 63 bits.
-        whole, rest = divmod(self.end_ns - self.begin_ns, self.bins)
+        quotient, rest = divmod(self.end_ns - self.begin_ns, self.bins)
         numbers = np.arange(self.bins + 1, dtype=np.int64)
-        return self.begin_ns + numbers * whole + numbers * rest // self.bins
+        return self.begin_ns + numbers * quotient + numbers * rest // self.bins
 
     def bin_of(self, times: Int64s) -> Int64s:
         """The bin that holds each time; the first or last bin for a time outside of the window."""
@@ -268,8 +268,8 @@ def variants(traces: Traces) -> pd.DataFrame:
     if "ranges" not in traces.tables:
         return pd.DataFrame({"workload": [], "variant": []}, dtype=str)
     pairs = pd.DataFrame({name: traces.texts("ranges", name) for name in ("workload", "variant")})
-    found = pairs.dropna().drop_duplicates().astype(str)
-    return found[[not is_of_measurement(name) for name in found["variant"]]].reset_index(drop=True)
+    distinct = pairs.dropna().drop_duplicates().astype(str)
+    return distinct[[not is_of_measurement(name) for name in distinct["variant"]]].reset_index(drop=True)
 
 
 def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
@@ -277,10 +277,10 @@ def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
     swatches = list(_FIXED)
     ranges = len(traces.numbers("ranges", "start_ns")) if "ranges" in traces.tables else 0
     of_range = np.full(ranges, _RANGE, dtype=np.uint8)
-    named = variants(traces) if by == "variant" else variants(traces).head(0)
-    if len(named):
-        named = named.head(255 - len(swatches))
-        code = {tuple(row): len(swatches) + number for number, row in enumerate(named.itertuples(index=False, name=None))}
+    pairs = variants(traces) if by == "variant" else variants(traces).head(0)
+    if len(pairs):
+        pairs = pairs.head(255 - len(swatches))
+        code = {tuple(row): len(swatches) + number for number, row in enumerate(pairs.itertuples(index=False, name=None))}
         swatches += [Swatch("variant", str(variant), str(workload)) for workload, variant in code]
         of_range = _variants_of_ranges(traces, code)
     kernels = _names(traces, "kernels", "full_name")
@@ -302,8 +302,8 @@ def _of_launch(traces: Traces, of_range: Codes) -> Codes:
     """The colour of kernels by range: that of the range's variant, or `OTHER` for work that only prepares a sample."""
     if not len(of_range):
         return of_range
-    found: Codes = np.where((of_range == _RANGE) | of_the_measurement(traces), OTHER, of_range).astype(np.uint8)
-    return found
+    codes: Codes = np.where((of_range == _RANGE) | of_the_measurement(traces), OTHER, of_range).astype(np.uint8)
+    return codes
 
 
 def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> npt.NDArray[np.float64]:
@@ -345,10 +345,10 @@ def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int6
     `NONE` where an event has no range.
     """
     of_work = table in ("kernels", "memory_ops")
-    wanted = (traces.ranges_of_work(table) if of_work else traces.numbers(table, "range_id"))[rows]
+    ids = (traces.ranges_of_work(table) if of_work else traces.numbers(table, "range_id"))[rows]
     if "ranges" not in traces.tables:
-        return np.full(len(wanted), NONE, dtype=np.int64)
-    return lookup(traces.numbers("ranges", "range_id"), wanted)
+        return np.full(len(ids), NONE, dtype=np.int64)
+    return lookup(traces.numbers("ranges", "range_id"), ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,7 +384,7 @@ def scene(
     traces: Traces, lanes: Lanes, shown: Sequence[Lane], window: Window, colors: Coloring, lit: Lit | None = None
 ) -> list[Shown]:
     """The lanes in a window, with colours, and highlighted where `lit` is given."""
-    found = []
+    lanes_shown = []
     for lane in shown:
         part = detail(lane, window)
         alone, looked_at = lane.row[part.alone], lane.row[part.looked_at]
@@ -393,12 +393,12 @@ def scene(
         belongs = (
             nothing if lit is None else (lit.of(lane, alone), (lit.of(lane, looked_at) & (part.looked_ns > 0)).any(axis=1))
         )
-        found.append(
+        lanes_shown.append(
             Shown(
                 lane, part, colors.of(traces, lanes, lane, alone), _most(looked, part.looked_ns, len(colors.swatches)), *belongs
             )
         )
-    return found
+    return lanes_shown
 
 
 def _most(color: Codes, weight: Int64s, colors: int) -> Codes:
@@ -418,22 +418,22 @@ def names(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> list[str]
     if lane.kind == "calls":
         return text_of(traces, "api_calls", "name", rows)
     kernel = rows < lanes.kernels
-    found = np.empty(len(rows), dtype=object)
+    result = np.empty(len(rows), dtype=object)
     if kernel.any():
-        found[kernel] = [name.removeprefix("void ") for name in text_of(traces, "kernels", "full_name", rows[kernel])]
+        result[kernel] = [name.removeprefix("void ") for name in text_of(traces, "kernels", "full_name", rows[kernel])]
     if not kernel.all():
-        found[~kernel] = text_of(traces, "memory_ops", "kind", rows[~kernel] - lanes.kernels)
-    return list(found)
+        result[~kernel] = text_of(traces, "memory_ops", "kind", rows[~kernel] - lanes.kernels)
+    return list(result)
 
 
 def text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> list[str]:
     """Texts of some rows; empty where null."""
     texts = traces.texts(table, column)
     codes = texts.codes[rows]
-    known = codes >= 0
-    found = np.full(len(codes), "", dtype=object)
-    found[known] = texts.categories.take(codes[known])
-    return list(map(str, found))
+    has_text = codes >= 0
+    result = np.full(len(codes), "", dtype=object)
+    result[has_text] = texts.categories.take(codes[has_text])
+    return list(map(str, result))
 
 
 def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFrame:
@@ -453,12 +453,12 @@ def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFr
     for table, of_table, shift in (("kernels", kernel, 0), ("memory_ops", ~kernel, lanes.kernels), ("api_calls", ~kernel, 0)):
         if of_table.any() and (table == "api_calls") == (lane.kind == "calls") and lane.kind != "ranges":
             inner = ranges_of(traces, table, rows[of_table] - shift)
-            found = np.full(len(inner), "", dtype=object)
+            around = np.full(len(inner), "", dtype=object)
             if (inner >= 0).any():
-                found[inner >= 0] = text_of(traces, "ranges", "text", inner[inner >= 0])
+                around[inner >= 0] = text_of(traces, "ranges", "text", inner[inner >= 0])
             if table != "api_calls":
-                found[(inner >= 0) & (traces.numbers(table, "range_id")[rows[of_table] - shift] == NONE)] += BY_TIME
-            frame.loc[of_table, "range"] = found
+                around[(inner >= 0) & (traces.numbers(table, "range_id")[rows[of_table] - shift] == NONE)] += BY_TIME
+            frame.loc[of_table, "range"] = around
     if kernel.any() and lanes.kernels <= _FACTS_OF_MOST:
         traces.read("kernels", *_SHAPE)
         for column in _SHAPE:

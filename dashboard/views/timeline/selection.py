@@ -42,10 +42,10 @@ class ChosenSpan(TypedDict):
 def parse(text: str, traces: Traces) -> Chosen | None:
     """`kernels-12` as a row of a trace; None where the trace has no such row."""
     table, _, number = text.rpartition("-")
-    known = next((name for name in get_args(Table) if name == table), None)
-    if known is None or not number.isdecimal() or len(number) > 12 or int(number) >= _length(traces, known):
+    table_name = next((name for name in get_args(Table) if name == table), None)
+    if table_name is None or not number.isdecimal() or len(number) > 12 or int(number) >= _length(traces, table_name):
         return None
-    return Chosen(known, int(number))
+    return Chosen(table_name, int(number))
 
 
 def chosen_of(lanes: Lanes, lane: Lane, row: int) -> Chosen:
@@ -104,17 +104,17 @@ def belongs(traces: Traces, chosen: Chosen) -> Lit:
     To a range belong the ranges in it, and the calls and device work launched in any of them. To another event belong its call,
     the device work of that call, and every range around it.
     """
-    found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
-    found[chosen.table][chosen.row] = True
+    masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
+    masks[chosen.table][chosen.row] = True
     if chosen.table == "ranges":
-        found["ranges"] = _inside(traces, chosen.row)
+        masks["ranges"] = _inside(traces, chosen.row)
         for table in ("kernels", "memory_ops", "api_calls"):
             if table in traces.tables:
-                found[table] = _held(traces, table, found["ranges"])
+                masks[table] = _held(traces, table, masks["ranges"])
     else:
-        _same_call(traces, chosen, found)
-        found["ranges"][_ranges_around(traces, chosen)] = True
-    return Lit(np.concatenate([found["kernels"], found["memory_ops"]]), found["ranges"], found["api_calls"])
+        _same_call(traces, chosen, masks)
+        masks["ranges"][_ranges_around(traces, chosen)] = True
+    return Lit(np.concatenate([masks["kernels"], masks["memory_ops"]]), masks["ranges"], masks["api_calls"])
 
 
 def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
@@ -177,10 +177,10 @@ def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
         The columns are `what`, `name`, `start_ns` (from the start of the trace) and `duration_ns` (null for a range that was
         never closed).
     """
-    found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
-    found[chosen.table][chosen.row] = True
-    _same_call(traces, chosen, found)
-    rows = {table: np.flatnonzero(found[table]) for table in ("kernels", "memory_ops", "api_calls")}
+    masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
+    masks[chosen.table][chosen.row] = True
+    _same_call(traces, chosen, masks)
+    rows = {table: np.flatnonzero(masks[table]) for table in ("kernels", "memory_ops", "api_calls")}
     parts = []
     for table, places in {**rows, "ranges": np.array(_ranges_around(traces, chosen), dtype=np.int64)}.items():
         if len(places):
@@ -268,14 +268,14 @@ def _ranges_around(traces: Traces, chosen: Chosen) -> list[int]:
     if "ranges" not in traces.tables:
         return []
     place = int(ranges_of(traces, chosen.table, np.array([chosen.row]))[0])
-    above, found = parents(traces).tolist(), list[int]()
-    while place >= 0 and len(found) < len(above):
-        found.append(place)
+    above, places = parents(traces).tolist(), list[int]()
+    while place >= 0 and len(places) < len(above):
+        places.append(place)
         place = above[place]
-    return found
+    return places
 
 
-def _same_call(traces: Traces, chosen: Chosen, found: dict[str, Bools]) -> None:
+def _same_call(traces: Traces, chosen: Chosen, masks: dict[str, Bools]) -> None:
     """Mark the call of the chosen event, and all device work of that call. A graph launch has several pieces of device work."""
     process, correlation = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("process", "correlation"))
     for table in ("kernels", "memory_ops", "api_calls"):
@@ -283,7 +283,7 @@ def _same_call(traces: Traces, chosen: Chosen, found: dict[str, Bools]) -> None:
             rows, ids, processes = traces.find(table, "correlation", np.array([correlation]), "process")
             rows = rows[(ids == correlation) & (processes == process)]
             # Calls normally have unique correlations. Where they do not, the first call is taken, as in all other queries.
-            found[table][rows[:1] if table == "api_calls" else rows] = True
+            masks[table][rows[:1] if table == "api_calls" else rows] = True
 
 
 #: The most characters of a text to search for. A longer one is cut.
@@ -356,7 +356,7 @@ class SearchHits(TypedDict):
     error: str
 
 
-def hits(traces: Traces, lanes: Lanes, wanted: Search) -> Hits:
+def hits(traces: Traces, lanes: Lanes, search: Search) -> Hits:
     """The events that have a lane and whose name is wanted. Kernels are found by their full names.
 
     The names are compared once each. The time for the events themselves is that of one look-up each.
@@ -364,36 +364,34 @@ def hits(traces: Traces, lanes: Lanes, wanted: Search) -> Hits:
     Raises:
         PatternError: the text is no regular expression.
     """
-    found: list[tuple[Int64s, Int32s, Int32s]] = []
-    masks = _masks(traces, wanted) if wanted.text else {}
+    parts: list[tuple[Int64s, Int32s, Int32s]] = []
+    masks = _masks(traces, search) if search.text else {}
     for number, lane in enumerate(lanes.lanes):
-        if lane.kind in wanted.kinds and masks:
-            places = np.flatnonzero(_named(traces, lanes, lane, masks))
+        if lane.kind in search.kinds and masks:
+            places = np.flatnonzero(_name_mask(traces, lanes, lane, masks))
             if len(places):
-                found.append((lane.start[places], np.full(len(places), number, dtype=np.int32), lane.row[places]))
-    if not found:
+                parts.append((lane.start[places], np.full(len(places), number, dtype=np.int32), lane.row[places]))
+    if not parts:
         return Hits(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
-    start, lane_number, row = (np.concatenate(column) for column in zip(*found, strict=True))
+    start, lane_number, row = (np.concatenate(column) for column in zip(*parts, strict=True))
     # Lanes are sorted, so that a stable sort merges them.
-    order = np.argsort(start, kind="stable") if len(found) > 1 else slice(None)
+    order = np.argsort(start, kind="stable") if len(parts) > 1 else slice(None)
     return Hits(start[order], lane_number[order], row[order])
 
 
-def place_of(traces: Traces, lanes: Lanes, found: Hits, chosen: Chosen | None) -> int:
+def place_of(traces: Traces, lanes: Lanes, hits: Hits, chosen: Chosen | None) -> int:
     """The place of the chosen event among the hits; -1 where it is none of them."""
-    if chosen is None or not len(found):
+    if chosen is None or not len(hits):
         return -1
     start = int(traces.numbers(chosen.table, "start_ns")[chosen.row])
     kind, row = place_in(lanes, chosen)
-    for place in range(*np.searchsorted(found.start, [start, start + 1]).tolist()):
-        if found.row[place] == row and lanes.lanes[int(found.lane[place])].kind == kind:
+    for place in range(*np.searchsorted(hits.start, [start, start + 1]).tolist()):
+        if hits.row[place] == row and lanes.lanes[int(hits.lane[place])].kind == kind:
             return place
     return -1
 
 
-def step(
-    traces: Traces, lanes: Lanes, found: Hits, chosen: Chosen | None, window: tuple[int, int], steps: int
-) -> Chosen | None:
+def step(traces: Traces, lanes: Lanes, hits: Hits, chosen: Chosen | None, window: tuple[int, int], steps: int) -> Chosen | None:
     """The hit some steps after the chosen one, or before it for negative steps. The first one follows the last one.
 
     Where no hit is chosen, the steps are counted from the chosen event if it is in the window, or else from the window's edge.
@@ -402,18 +400,18 @@ def step(
         window: start and end on the trace's clock, nanoseconds.
         steps: not 0.
     """
-    if not len(found):
+    if not len(hits):
         return None
-    place = place_of(traces, lanes, found, chosen)
+    place = place_of(traces, lanes, hits, chosen)
     if place < 0:
         at = window[0] if steps > 0 else window[1]
         if chosen is not None:
             start = int(traces.numbers(chosen.table, "start_ns")[chosen.row])
             at = start if window[0] <= start < window[1] else at
         # The hit at or after the edge is the first step forward, and the one before it the first step back.
-        place = int(np.searchsorted(found.start, at, side="left")) - (steps > 0)
-    place = (place + steps) % len(found)
-    return chosen_of(lanes, lanes.lanes[int(found.lane[place])], int(found.row[place]))
+        place = int(np.searchsorted(hits.start, at, side="left")) - (steps > 0)
+    place = (place + steps) % len(hits)
+    return chosen_of(lanes, lanes.lanes[int(hits.lane[place])], int(hits.row[place]))
 
 
 def window_on(lanes: Lanes, window: tuple[int, int], start: int, end: int) -> tuple[int, int]:
@@ -433,44 +431,44 @@ def window_on(lanes: Lanes, window: tuple[int, int], start: int, end: int) -> tu
     return begin, begin + length
 
 
-def _masks(traces: Traces, wanted: Search) -> dict[str, Bools]:
+def _masks(traces: Traces, search: Search) -> dict[str, Bools]:
     """For each table with names, which of its distinct names are wanted; the last place is for a missing name."""
-    found = {}
+    masks = {}
     for table, column in (("kernels", "full_name"), ("memory_ops", "kind"), ("ranges", "text"), ("api_calls", "name")):
         if table in traces.tables:
             names = pa.array(traces.texts(table, column).categories, pa.large_string())
-            mask = _match(names, wanted)
+            mask = _match(names, search)
             if table == "memory_ops":
-                mask |= _match(pa.array([OPERATIONS.get(name, name) for name in names.to_pylist()], pa.large_string()), wanted)
-            found[table] = np.append(mask, False)
-    return found
+                mask |= _match(pa.array([OPERATIONS.get(name, name) for name in names.to_pylist()], pa.large_string()), search)
+            masks[table] = np.append(mask, False)
+    return masks
 
 
-def _match(names: pa.Array, wanted: Search) -> Bools:
-    match = pc.match_substring_regex if wanted.regex else pc.match_substring
+def _match(names: pa.Array, search: Search) -> Bools:
+    match = pc.match_substring_regex if search.regex else pc.match_substring
     try:
-        matched = match(names, wanted.text, ignore_case=True)
+        matched = match(names, search.text, ignore_case=True)
     except pa.ArrowInvalid as error:
         raise PatternError(_reason(str(error))) from error
     mask: Bools = np.array(matched.to_numpy(zero_copy_only=False), dtype=bool)
     return mask
 
 
-def _reason(told: str) -> str:
+def _reason(message: str) -> str:
     """The reason that RE2 gives, such as `missing ): (gemm`."""
-    return " ".join(told.split("Invalid regular expression:", 1)[-1].split())
+    return " ".join(message.split("Invalid regular expression:", 1)[-1].split())
 
 
-def _named(traces: Traces, lanes: Lanes, lane: Lane, masks: dict[str, Bools]) -> npt.NDArray[np.bool_]:
+def _name_mask(traces: Traces, lanes: Lanes, lane: Lane, masks: dict[str, Bools]) -> npt.NDArray[np.bool_]:
     """Whether each event of a lane has a wanted name."""
     if lane.kind != "device":
         table, column = table_of(lane.kind)
-        named: Bools = masks[table][traces.texts(table, column).codes[lane.row]]
-        return named
-    found = np.zeros(len(lane), dtype=bool)
+        matches: Bools = masks[table][traces.texts(table, column).codes[lane.row]]
+        return matches
+    mask = np.zeros(len(lane), dtype=bool)
     kernel = lane.row < lanes.kernels
     for table, column, of_table, shift in (("kernels", "full_name", kernel, 0), ("memory_ops", "kind", ~kernel, lanes.kernels)):
         # Most streams have many kernels, none of which may be wanted.
         if table in masks and masks[table].any() and of_table.any():
-            found[of_table] = masks[table][traces.texts(table, column).codes[lane.row[of_table] - shift]]
-    return found
+            mask[of_table] = masks[table][traces.texts(table, column).codes[lane.row[of_table] - shift]]
+    return mask

@@ -159,8 +159,11 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: i
         gpus.append(GpuTime(gpu, both, of_kernels, of_copies, alive))
     ran = np.flatnonzero(count)
     ran = ran[np.argsort(-total[ran], kind="stable")]
-    told = [] if names is None else list(map(str, names.categories.take(ran)))
-    kernels = (KernelTime(*each) for each in zip(told, count[ran].tolist(), total[ran].astype(np.int64).tolist(), strict=True))
+    names_of_kernels = [] if names is None else list(map(str, names.categories.take(ran)))
+    kernels = (
+        KernelTime(*each)
+        for each in zip(names_of_kernels, count[ran].tolist(), total[ran].astype(np.int64).tolist(), strict=True)
+    )
     return Visible(begin_ns, end_ns, tuple(kernels), tuple(gpus))
 
 
@@ -168,21 +171,21 @@ def _gpus(lanes: Lanes, devices: int) -> dict[str, list[Lane]]:
     """The lanes of each GPU; see `visible`."""
     of_device = [lane for lane in lanes.lanes if lane.kind == "device"]
     shared = len({lane.owner[1] for lane in of_device}) == devices
-    found: dict[str, list[Lane]] = {}
+    gpus: dict[str, list[Lane]] = {}
     for lane in of_device:
-        found.setdefault(f"GPU {lane.owner[1]}" if shared else lane.group, []).append(lane)
-    return found
+        gpus.setdefault(f"GPU {lane.owner[1]}" if shared else lane.group, []).append(lane)
+    return gpus
 
 
 def _lives(lanes: Lanes) -> dict[int, tuple[int, int]]:
     """Start of the first event and end of the last one of each process."""
-    found: dict[int, tuple[int, int]] = {}
+    lives: dict[int, tuple[int, int]] = {}
     for lane in lanes.lanes:
         if len(lane):
             begin, end = int(lane.start[0]), int(lane.end(np.array([len(lane) - 1]))[0])
-            first, last = found.get(lane.owner[0], (begin, end))
-            found[lane.owner[0]] = min(first, begin), max(last, end)
-    return found
+            first, last = lives.get(lane.owner[0], (begin, end))
+            lives[lane.owner[0]] = min(first, begin), max(last, end)
+    return lives
 
 
 def _busy_ns(start: Int64s, end: Int64s) -> int:

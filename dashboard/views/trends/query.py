@@ -171,19 +171,19 @@ class Trends:
 
 def counts(recorded: Iterable[Recorded], of: Callable[[TimedCell], Any]) -> dict[Any, int]:
     """The number of runs that have a case, timing or other part of a cell, in the order in which the runs have them."""
-    found: dict[Any, int] = {}
+    result: dict[Any, int] = {}
     for run in recorded:
         for each in dict.fromkeys(map(of, run.medians.cells)):
-            found[each] = found.get(each, 0) + 1
-    return found
+            result[each] = result.get(each, 0) + 1
+    return result
 
 
 def cases_of(recorded: Sequence[Recorded]) -> dict[str, str]:
     """The cases on the size axis of any run, by size, with the JSON of their parameters."""
-    found: dict[str, tuple[int, str]] = {}
+    cases: dict[str, tuple[int, str]] = {}
     for run in recorded:
-        found |= run.medians.cases
-    return {case: params for case, (_, params) in sorted(found.items(), key=lambda each: each[1][0])}
+        cases |= run.medians.cases
+    return {case: params for case, (_, params) in sorted(cases.items(), key=lambda each: each[1][0])}
 
 
 def trends(recorded: Sequence[Recorded], workload: str, case: str, timing: Timing) -> Trends:
@@ -200,9 +200,9 @@ def trends(recorded: Sequence[Recorded], workload: str, case: str, timing: Timin
     runs = [run for run in ordered if _has(run.medians, case, timing)]
     judge = _Judge(ordered, runs, timing)
     cells = dict.fromkeys(each for run in runs for each in run.medians.cells if each.case == case and each.timing == timing)
-    found = [series for cell in cells if (series := _series(runs, judge, cell))]
-    found.sort(key=lambda series: _latest(runs, series))
-    return Trends(workload, case, timing, tuple(runs), tuple(found))
+    all_series = [series for cell in cells if (series := _series(runs, judge, cell))]
+    all_series.sort(key=lambda series: _latest(runs, series))
+    return Trends(workload, case, timing, tuple(runs), tuple(all_series))
 
 
 def _has(measured: Medians, case: str, timing: Timing) -> bool:
@@ -288,7 +288,7 @@ def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series 
 
 def _noise(judged: Sequence[Judged], points: Sequence[Point], logs: Sequence[float]) -> tuple[float, float]:
     """The noise between two runs, and how the variant itself scatters between runs of equal source; factors of at least 1."""
-    known = [each.noise for each in judged if not math.isnan(each.noise)]
+    noises = [each.noise for each in judged if not math.isnan(each.noise)]
     own = [
         abs(after - before)
         for (before, after), (old, new) in zip(pairwise(logs), pairwise(points), strict=True)
@@ -297,7 +297,7 @@ def _noise(judged: Sequence[Judged], points: Sequence[Point], logs: Sequence[flo
     scatter = 1.0
     if len(own) >= _FEWEST_FOR_SCATTER:
         scatter = math.exp(_OF_ONE * float(np.median(own)) / _MEDIAN_OVER_DEVIATION)
-    return max(float(np.median(known)), scatter) if known else math.nan, scatter
+    return max(float(np.median(noises)), scatter) if noises else math.nan, scatter
 
 
 def _sigmas(points: Sequence[Point], noise: float) -> Floats:
@@ -317,16 +317,16 @@ def _step(
         ratio = beside.ratio
     old, new = points[after.first - 1], points[after.first]
     of_old, of_new = runs[old.run], runs[new.run]
-    found = [*changes.of_runs(of_old.info, of_new.info), *changes.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
+    facts = [*changes.of_runs(of_old.info, of_new.info), *changes.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
     if of_new.info["kind"] != "recording":  # the commit of an import is that of the importer
-        found = [fact for fact in found if fact.what not in _COMMIT]
-    found.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))
+        facts = [fact for fact in facts if fact.what not in _COMMIT]
+    facts.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))
     return Step(
         after.first,
         beside.verdict,
         ratio,
         old.source != new.source,
-        tuple(found),
+        tuple(facts),
         after.end - after.first,
     )
 
@@ -335,7 +335,7 @@ def _ratio(log: float, sigma: float) -> Estimate:
     return Estimate(math.exp(log), math.exp(log - _OF_ONE * sigma), math.exp(log + _OF_ONE * sigma))
 
 
-def neighbours(found: Trends, shown: Sequence[Series], place: int) -> list[tuple[int, int, str]]:
+def neighbours(trends: Trends, shown: Sequence[Series], place: int) -> list[tuple[int, int, str]]:
     """Pairs of runs to compare for a run: it with the run before it, and the two runs beside the nearest step.
 
     Args:
@@ -352,7 +352,7 @@ def neighbours(found: Trends, shown: Sequence[Series], place: int) -> list[tuple
     beside = [tuple(series.points[at].run for at in (step.place - 1, step.place)) for series in shown for step in series.steps]
     if beside:
         old, new = min(beside, key=lambda pair: min(abs(run - place) for run in pair))
-        pairs[old, new] = f"Compare the two runs beside the step of {found.runs[new].started_at:%Y-%m-%d} →"
+        pairs[old, new] = f"Compare the two runs beside the step of {trends.runs[new].started_at:%Y-%m-%d} →"
     return [(old, new, words) for (old, new), words in pairs.items()]
 
 
@@ -360,8 +360,8 @@ def cause(series: Series, step: Step) -> str:
     """What changed at a step: `new source 1a2b3c4 → 5d6e7f8` or `same source; driver 580.0 → 590.1, commit c0ffee0 → decaf00`."""
     old, new = (series.points[place].source for place in (step.place - 1, step.place))
     source = f"new source {short_hash(old)} → {short_hash(new)}" if step.new_source else "same source"
-    told = ", ".join(f"{fact.what} {_short(fact, fact.a)} → {_short(fact, fact.b)}" for fact in step.facts)
-    return source if step.new_source and not told else f"{source}; {told or 'no recorded fact changed'}"
+    facts = ", ".join(f"{fact.what} {_short(fact, fact.a)} → {_short(fact, fact.b)}" for fact in step.facts)
+    return source if step.new_source and not facts else f"{source}; {facts or 'no recorded fact changed'}"
 
 
 def short_hash(source: str) -> str:
@@ -374,30 +374,30 @@ def _short(fact: Fact, text: str) -> str:
     return {"True": "yes", "False": "no", "": "none"}.get(text, text)
 
 
-def sentence(found: Trends) -> str:
+def sentence(trends: Trends) -> str:
     """`7 of 11 variants became 2.5 to 2.8 % slower on 2026-09-18: same source; driver 580.65 → 590.11. 2 others changed earlier.`"""
-    changed = [series for series in found.series if series.steps and not series.failing]
-    if failing := [series for series in found.series if series.failing]:
-        told = "; ".join(f"{series.name} {fails(series)}" for series in failing[:_MOST_FAILING])
+    changed = [series for series in trends.series if series.steps and not series.failing]
+    if failing := [series for series in trends.series if series.failing]:
+        words = "; ".join(f"{series.name} {fails(series)}" for series in failing[:_MOST_FAILING])
         more = f" and {len(failing) - _MOST_FAILING} others fail" if len(failing) > _MOST_FAILING else ""
-        rest = replace(found, series=tuple(series for series in found.series if not series.failing))
-        return f"{told}{more}.{f' {sentence(rest)}' if rest.series else ''}"
-    if not changed and all(each.verdict == "unknown" for series in found.series for each in series.judged):
-        return f"Too little is known to tell changes of {found.workload} over {len(found.runs)} runs: {_TO_TELL}."
+        rest = replace(trends, series=tuple(series for series in trends.series if not series.failing))
+        return f"{words}{more}.{f' {sentence(rest)}' if rest.series else ''}"
+    if not changed and all(each.verdict == "unknown" for series in trends.series for each in series.judged):
+        return f"Too little is known to tell changes of {trends.workload} over {len(trends.runs)} runs: {_TO_TELL}."
     if not changed:
-        return f"No variant of {found.workload} changed by more than the noise over {len(found.runs)} runs."
+        return f"No variant of {trends.workload} changed by more than the noise over {len(trends.runs)} runs."
     run = changed[0].points[changed[0].steps[-1].place].run
     last = [series for series in changed if series.points[series.steps[-1].place].run == run]
     steps_then = [series.steps[-1] for series in last]
-    who = last[0].name if len(last) == 1 else f"{len(last)} of {len(found.series)} variants"
+    who = last[0].name if len(last) == 1 else f"{len(last)} of {len(trends.series)} variants"
     doubt = ", by one run so far" if all(step.runs == 1 for step in steps_then) else ""
-    told = f"{who} became {_changes(steps_then)} on {found.runs[run].started_at:%Y-%m-%d}{doubt}"
+    words = f"{who} became {_changes(steps_then)} on {trends.runs[run].started_at:%Y-%m-%d}{doubt}"
     causes = {cause(series, series.steps[-1]) for series in last}
     if len(causes) == 1:
-        told += f": {causes.pop()}"
+        words += f": {causes.pop()}"
     earlier = len(changed) - len(last)
     more = f" {earlier} {'other' if earlier == 1 else 'others'} changed earlier." if earlier else ""
-    return f"{told}.{more}"
+    return f"{words}.{more}"
 
 
 def fails(series: Series) -> str:
@@ -407,9 +407,9 @@ def fails(series: Series) -> str:
     return f"ended with {status} in the {f'{count} newest runs' if count > 1 else 'newest run'}"
 
 
-def _changes(found: Sequence[Step]) -> str:
+def _changes(of_variants: Sequence[Step]) -> str:
     """`2.5 to 2.8 % slower`; `3 slower, 2 faster`."""
-    ratios = sorted(step.ratio.value for step in found)
+    ratios = sorted(step.ratio.value for step in of_variants)
     if ratios[0] < 1 < ratios[-1]:
         slower = sum(ratio > 1 for ratio in ratios)
         return f"slower ({slower}) or faster ({len(ratios) - slower})"
@@ -430,7 +430,7 @@ def change_words(ratio: float) -> str:
 
 
 #: The options of `record` that say what is measured and how. `--if-none`, `--label` and `--format` are of one recording alone.
-_KEPT: Final = (
+_CASE_OPTIONS: Final = (
     "--set",
     "--case",
     "--axis",
@@ -444,7 +444,7 @@ _KEPT: Final = (
 #: Options of older versions, and what they are now: `--workload FILE` is the file alone.
 _NOW: Final = {"--cases": "--set"}
 _FILE: Final = "--workload"
-_KEPT_TOO: Final = ("--seed", "--max-rounds", "--seconds", "--processes")
+_LIMIT_OPTIONS: Final = ("--seed", "--max-rounds", "--seconds", "--processes")
 
 
 def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
@@ -460,10 +460,12 @@ def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
         words = []
     start = words.index("record") + 1 if "record" in words else len(words)
     options = [place for place in range(start, len(words)) if words[place].startswith("--")]
-    named = words[start : options[0] if options else len(words)]
-    named += [words[place + 1] for place in options if words[place] == _FILE and place + 1 < len(words)]
+    workloads = words[start : options[0] if options else len(words)]
+    workloads += [words[place + 1] for place in options if words[place] == _FILE and place + 1 < len(words)]
     words = [_NOW.get(word, word) for word in words]
-    kept = [word for place in options if words[place] in (*_KEPT, *_KEPT_TOO) for word in words[place : place + 2]]
+    options_kept = [
+        word for place in options if words[place] in (*_CASE_OPTIONS, *_LIMIT_OPTIONS) for word in words[place : place + 2]
+    ]
     parent = folder.parent.resolve()
     where = [] if parent in (store.LOCAL.resolve(), store.RECORDED.resolve()) else ["--data-dir", str(parent)]
-    return shlex.join(["warpladder", "record", *(named or [workload]), *kept, *where])
+    return shlex.join(["warpladder", "record", *(workloads or [workload]), *options_kept, *where])

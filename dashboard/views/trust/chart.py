@@ -111,7 +111,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
     parts = [part for part in (frame[~frame["above"]], frame[frame["above"]]) if len(part)]
     figure = make_subplots(rows=1, cols=len(parts), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
     palette = figure.layout.template.layout.colorway
-    named = set[str]()
+    in_legend = set[str]()
     for column, part in enumerate(parts, start=1):
         place = {"row": 1, "col": column}
         for key, cells in part.groupby(["collector", "cache"], sort=False):
@@ -125,7 +125,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
                 mode="markers",
                 name=text(name),
                 legendgroup=name,
-                showlegend=name not in named,
+                showlegend=name not in in_legend,
                 error_y={"type": "data", "array": high - percent, "arrayminus": percent - low, "width": 0, "thickness": 1},
                 marker={
                     "symbol": symbol if cache == "cold" else f"{symbol}-open",
@@ -137,7 +137,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
                 hovertext=[_hover(row, collector) for row in cells.to_dict("records")],
                 **place,
             )
-            named.add(name)
+            in_legend.add(name)
         first, last = float(part["median_ns"].min()) / 1.15, float(part["median_ns"].max()) * 1.15
         figure.update_xaxes(
             type="log",

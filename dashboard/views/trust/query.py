@@ -135,15 +135,15 @@ def device_times(data: RunData) -> pd.DataFrame:
     sums = value.groupby([counted[name] for name in STATUS_KEY], sort=False).sum(min_count=1).rename("median_ns").reset_index()
     sums = sums.assign(cache="cold", gpus=1, n=1, low_ns=sums["median_ns"], high_ns=sums["median_ns"])
     columns = [*_KEY, *_TIMES]
-    found = pd.concat([frame[columns] for frame in (timed, sums) if len(frame)] or [timed[columns]], ignore_index=True)
+    times = pd.concat([frame[columns] for frame in (timed, sums) if len(frame)] or [timed[columns]], ignore_index=True)
     sources = data.variants[["workload", "variant", "source_sha256"]]
-    return found.merge(sources, on=["workload", "variant"], how="left")
+    return times.merge(sources, on=["workload", "variant"], how="left")
 
 
 def within_the_run(data: RunData) -> list[str]:
     """The recording's comparison of its tracer with CUDA events around the same executions; empty for other runs."""
-    found = data.diagnostics
-    return [f"Within this run: {text}." for text in found.loc[found["source"] == Source.AGREEMENT, "text"]]
+    diagnostics = data.diagnostics
+    return [f"Within this run: {text}." for text in diagnostics.loc[diagnostics["source"] == Source.AGREEMENT, "text"]]
 
 
 def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -224,8 +224,8 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _log(over: "pd.Series[float]", under: "pd.Series[float]") -> npt.NDArray[np.float64]:
     """The distance of two times: the logarithm of their ratio, or 0 where a time is 0."""
-    known = (over > 0) & (under > 0)
-    return np.log((over / under).where(known, 1.0).to_numpy(dtype=float))
+    positive = (over > 0) & (under > 0)
+    return np.log((over / under).where(positive, 1.0).to_numpy(dtype=float))
 
 
 _SCOPE: Final = "end_to_end"
@@ -311,20 +311,20 @@ def rounds(data: RunData) -> pd.DataFrame:
     outermost = ours & ~((parent >= 0) & ours[parent])
     at = _outermost(lookup(ids, traces.numbers("memory_ops", "range_id")), parent, ours, outermost)
     kind, moved = traces.texts("memory_ops", "kind"), traces.numbers("memory_ops", "bytes")
-    found: dict[str, Any] = {}
+    texts_and_sums: dict[str, Any] = {}
     chosen = np.flatnonzero(outermost)
     for column in STATUS_KEY:
         names = traces.texts("ranges", column)
-        found[column] = np.asarray(names)[chosen]
-    found["range"] = np.asarray(traces.texts("ranges", "text"))[chosen]
+        texts_and_sums[column] = np.asarray(names)[chosen]
+    texts_and_sums["range"] = np.asarray(traces.texts("ranges", "text"))[chosen]
     for direction in _DIRECTIONS:
         copies = (at >= 0) & (np.asarray(kind) == direction)
         sums = np.zeros(len(ids), dtype=np.int64)
         np.add.at(sums, at[copies], moved[copies])
-        found[f"{direction}_bytes"] = sums[chosen]
+        texts_and_sums[f"{direction}_bytes"] = sums[chosen]
     cases = data.cases.rename(columns={f"{direction}_bytes": f"case_{direction}_bytes" for direction in _DIRECTIONS})
     keys = ["workload", "case"]
-    frame = pd.DataFrame(found).merge(cases[[*keys, "case_h2d_bytes", "case_d2h_bytes"]], on=keys, how="inner")
+    frame = pd.DataFrame(texts_and_sums).merge(cases[[*keys, "case_h2d_bytes", "case_d2h_bytes"]], on=keys, how="inner")
     equal = (frame["h2d_bytes"] == frame["case_h2d_bytes"]) & (frame["d2h_bytes"] == frame["case_d2h_bytes"])
     return frame.assign(equal=equal)[columns]
 

@@ -114,7 +114,7 @@ def test_ranges_below_so_many_that_none_could_be_read_have_no_lane_and_are_count
     assert [lane.row.tolist() for lane in of_ranges] == [[depth] for depth in range(MOST_LAYERS)]
     assert lanes.too_deep == DEEP - MOST_LAYERS
     with cpu_seconds(3 * MOST_SECONDS):
-        chart = charts.whole(data, look(data, "light"))
+        chart = charts.whole_trace(data, look(data, "light"))
     assert f"{DEEP - MOST_LAYERS:,} events overlap {MOST_LAYERS} or more others" in chart.note
 
 

@@ -90,9 +90,9 @@ def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None
     """
 
     def acted() -> None:
-        found = parse(getattr(st.session_state.get(key), "act", None))
-        if found is not None:
-            act(found)
+        parsed = parse(getattr(st.session_state.get(key), "act", None))
+        if parsed is not None:
+            act(parsed)
 
     _component()(key=key, data=data, on_act_change=acted)
 
