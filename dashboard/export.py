@@ -57,7 +57,7 @@ def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = T
 
 
 def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]) -> Iterator[Chart]:
-    """Charts of a run or of one workload: first those of timings (without phases) by their place, then the others."""
+    """Charts of a run or of one workload: first charts of timings (without phases) by their place, then the others."""
     of_timing = sorted((each for each in together if isinstance(each, OfTiming)), key=lambda each: each.place)
     for timing in axes.timings(data, workload) if of_timing else ():
         if not timing.scope.startswith(PHASE):
@@ -71,12 +71,12 @@ def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]
 
 
 def parse_formats(names: str) -> tuple[str, ...]:
-    """`html,csv` as formats. Raises Error: one is not known, or there is none."""
+    """`html,csv` as formats. Raises Error: a format is not known, or the text is empty."""
     return _parse_names(names, formats.CHARTS, "format")
 
 
 def parse_topics(names: str) -> tuple[str, ...]:
-    """`roofline,counters` as topics of charts. Raises Error: one is not known, or there is none."""
+    """`roofline,counters` as topics of charts. Raises Error: a topic is not known, or the text is empty."""
     return _parse_names(names, TOPICS, "topic")
 
 

@@ -121,7 +121,7 @@ async def _to_first_page(request: Request) -> RedirectResponse:
     return RedirectResponse(f"/{query}")
 
 
-#: What each page loads besides Streamlit's own files, before them: one history entry a page, a focus that is seen, readable
+#: What each page loads in addition to Streamlit's own files, and before them: one history entry a page, a focus that is seen, readable
 #: captions. Streamlit has no option for these; `bind="query-params"` of its widgets would say nothing about values that it drops.
 _HEAD: Final = '<script src="./ours/page.js"></script><link rel="stylesheet" href="./ours/page.css" />'
 
@@ -133,7 +133,7 @@ async def _page(request: Request) -> HTMLResponse:
     return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
 
-#: Routes besides those of Streamlit.
+#: Routes in addition to Streamlit's routes.
 ROUTES: Final = (
     Route(f"/{VIEWS[0].name}", _to_first_page),
     *(Route(f"/{name}", _page) for name in ("", *(view.name for view in VIEWS[1:]))),

@@ -58,7 +58,7 @@ def charted_cases(data: RunData, workload: str) -> pd.DataFrame:
 
 
 def timed_cases(data: RunData, workload: str) -> frozenset[str]:
-    """The workload's cases that have samples. An interrupted run lacks those of its last cases."""
+    """The workload's cases that have samples. An interrupted run lacks samples of its last cases."""
     keys = data.grouped.keys
     return frozenset(keys.loc[keys["workload"] == workload, "case"])
 

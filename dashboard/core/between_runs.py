@@ -1,6 +1,6 @@
 """The one rule by which a cell of two runs is judged: its ratio against the noise between runs.
 
-The noise is how far cells of equal code are apart: those of the same two runs, or those of other recordings of the same machine.
+The noise is how far the times of cells of equal code differ, in the same two runs or in other recordings of the same machine.
 Compare, Trends and `record --watch` ask the same functions.
 """
 
@@ -203,7 +203,7 @@ def ratio_and_noise(
     """The ratio of two levels of a cell with an interval that holds the noise between runs, and that noise.
 
     The processes tell the interval where both runs have three. The noise of fewer than eight cells is then a shift that all cells may
-    share, and is added to it. With fewer processes the noise is added as squares, where it is known. The arguments are those of
+    share, and is added to it. With fewer processes the noise is added as squares, where it is known. The arguments are documented at
     `levels.ratio` and `noise`.
     """
     several = several_processes(before, after)

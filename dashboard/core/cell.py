@@ -131,7 +131,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Contender(Cell):
-    """A cell of a charted case: `size`, `series` and `size_value` are those of `axes.charted_cases`."""
+    """A cell of a charted case: `size`, `series` and `size_value` are columns of `axes.charted_cases`."""
 
     size_rank: int
     size: str

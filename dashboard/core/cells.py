@@ -45,7 +45,7 @@ def measured(data: RunData) -> dict[str, float]:
 
 
 def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
-    """The GPU's memory or the processor's, as it was measured; `cache` is that of `bandwidths.device_memory`."""
+    """The GPU's memory or the processor's, as it was measured; `cache` is passed to `bandwidths.device_memory`."""
     table = data.ceilings
     rows = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
     values = dict(zip(rows["name"], rows["value"], strict=True))
@@ -122,9 +122,9 @@ def cells(data: RunData) -> pd.DataFrame:
     Returns:
         One row for each (workload, variant, config, case, gpus, cache, scope), in the order of the variants and cases. A cell
         without samples failed, was skipped, or was only verified. It has one row, with null in `gpus`, `cache`, `scope` and all
-        figures. The columns besides the key are:
+        figures. The columns after the key are:
 
-        - `n`: number of samples, without those of the baseline's second copy;
+        - `n`: number of samples, without the samples of the baseline's second copy;
         - `median_ns`, `low_ns`, `high_ns`, `interval_kind`: their median, the ends of its interval with the error of the clock
           (see `intervals`), and the kind of the interval;
         - `role`, `kind`, `precision`, `title`, `rung`, `transfer`: columns of the variant;

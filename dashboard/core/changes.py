@@ -1,4 +1,4 @@
-"""Two runs compared: the cells that changed, what one lost, and what differs between the recordings."""
+"""Two runs compared: the cells that changed, the cells that one run lacks, and what differs between the recordings."""
 
 import functools
 import json
@@ -23,7 +23,7 @@ from warpladder.errors import Error
 
 #: Clocks and ceilings that differ by more than this are worth a warning.
 _WORTH_A_WARNING: Final = 0.02
-#: Columns of table `run` -> their words, and the reason that a difference makes a comparison unlike; empty for none.
+#: Columns of table `run` -> their words, and why a difference makes a comparison unfair; empty where it does not.
 _OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
     "device_name": ("GPU", "different GPUs"),
     "device_count": ("number of GPUs", ""),
@@ -41,7 +41,7 @@ _OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True)
 class Fact:
-    """A difference between two recordings; `warning` says why they are not like with like, and is empty where they are."""
+    """A difference between two recordings; `warning` says why the recordings are not comparable, and is empty where they are."""
 
     what: str
     a: str
@@ -57,7 +57,7 @@ def facts(a: RunData, b: RunData) -> Iterator[Fact]:
 
 
 def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:
-    """The differences between the rows of table `run` of two runs, then those of their packages."""
+    """The differences between the rows of table `run` of two runs, then the differences between their packages."""
     for column, (what, warning) in _OF_RUN.items():
         before, after = value_text(a[column]), value_text(b[column])
         if before != after:
@@ -171,10 +171,10 @@ class Statuses:
         return cls(results, data, partial)
 
     def about(self, cell: Timed, of_b: str, *, any_config: bool, other_variant: bool) -> Lost:
-        """What became of a cell of A.
+        """How a cell of A ended in B.
 
         Args:
-            of_b: the variant of B that it is compared with; empty for the one of its name.
+            of_b: the variant of B that the cell is compared with; empty for the variant of the same name.
             any_config: the fastest configs are compared, not equal ones.
             other_variant: two variants are compared: one that cannot run, or was not asked for in a case, is no loss.
         """
@@ -234,7 +234,7 @@ class Side:
     """One side of a comparison: a run, or one variant of it.
 
     Attributes:
-        variant: compares this variant with that of the other side; empty for every variant with the one of its name.
+        variant: compares this variant with the variant of the other side; empty to compare variants of equal names.
     """
 
     data: RunData
@@ -268,10 +268,10 @@ class Change:
     """A cell of both sides.
 
     Attributes:
-        variant, config: of B; `of_a` has those of A.
+        variant, config: of B; `of_a` has the variant and config of A.
         gpus: that worked together, or processes of a host variant; 0 for a host variant of one process.
         a_ns, b_ns: medians with 95 % intervals, in nanoseconds.
-        ratio: the median of B over that of A; above 1, B is slower.
+        ratio: the median of B over the median of A; above 1, B is slower.
         shift: median ratio of the variants of the case whose source is equal in both runs; NaN where they are too few.
         noise: a factor of at least 1; ratios from 1/noise to noise are `tied`. Of two runs it is the noise between them, see
             `between_runs`, and NaN where nothing tells it. Of one run it is the noise floor.
@@ -302,7 +302,7 @@ class Change:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The texts that tell the cell of B from others of its run."""
+        """The texts that identify the cell of B in its run."""
         return (self.workload, self.case, self.timing.scope, self.timing.cache, self.variant, self.config, str(self.gpus))
 
     @property
@@ -312,7 +312,7 @@ class Change:
 
     @property
     def without_shift(self) -> Estimate:
-        """The ratio after the common shift of the case is taken out; the ratio itself where there is none."""
+        """The ratio without the common shift of the case; the ratio itself where no shift is known."""
         return self.ratio if math.isnan(self.shift) else self.ratio.times(1 / self.shift)
 
 
@@ -323,8 +323,8 @@ class Comparison:
     Attributes:
         facts: the differences between the recordings, warnings first.
         changed_sources: workload and variant of B for each source text that differs.
-        changes: every matched cell: those slower in B first, then the tied ones, then the faster ones, each by the ratio.
-        lost: cells that A has and B does not, those that fail first.
+        changes: every matched cell: slower cells of B first, then tied, then faster cells, each part by the ratio.
+        lost: cells that A has and B lacks, failing cells first.
         new: cells that B alone has: workload, case, name and timing.
     """
 
@@ -343,11 +343,11 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     """Compare B with A.
 
     Each cell of two runs is judged as `between_runs` documents. Device times of events and of a trace are not judged. Two variants of one run are compared round by round, without noise
-    between runs. Of samples that several ranks took together, the slowest rank of a round counts, and cells of equal numbers of
+    between runs. Where several ranks took samples together, the slowest rank of a round counts, and cells of equal numbers of
     ranks are compared.
 
     Args:
-        history: what other runs of the machine measured. It is asked for workloads whose two runs do not tell the noise.
+        history: what other runs of the machine measured. It is called for workloads whose two runs do not determine the noise.
 
     Raises:
         NotComparable: no cell is in both and none is lost, or the GPUs differ and `options.any_device` is False.
@@ -376,7 +376,7 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
 
 
 def _became_undone(before: Reading, after: Reading, of_a: Timed, of_b: Timed) -> bool:
-    """Whether the work of a cell is not done in B, and was in A. Of equal code, the ceilings differ, and not the work."""
+    """Whether the work of a cell is not done in B, and was in A. With equal code, the ceilings differ, and not the work."""
     return bool(of_b.not_done) and not of_a.not_done and before.source(of_a) != after.source(of_b)
 
 
@@ -409,7 +409,7 @@ def sentence(changes: Sequence[Change], lost: Sequence[Lost] = ()) -> str:
 
     Args:
         changes: with the slowest first.
-        lost: those that fail are counted.
+        lost: the failing cells are counted.
     """
     counts = Counter(change.verdict for change in changes)
     failed = sum(each.fails for each in lost)
@@ -553,7 +553,7 @@ class _Between:
 
 
 def _slowest_first(changes: Iterable[Change]) -> list[Change]:
-    """The slower cells, then those without a verdict of their own, then the faster ones; each part by its ratio."""
+    """The slower cells, then cells with another verdict, then the faster cells; each part by its ratio."""
     places = {"slower": 0, "faster": 2}
     return sorted(changes, key=lambda each: (places.get(each.verdict, 1), -each.ratio.value if each.ratio.known else math.inf))
 

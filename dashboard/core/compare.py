@@ -46,7 +46,7 @@ def is_mixed(variants: pd.DataFrame) -> bool:
 
 
 def precisions(frame: pd.DataFrame) -> list[str]:
-    """The precisions in which a winner is chosen, fp32 first: those of the rungs, or of all rows where there is no rung.
+    """The precisions in which a winner is chosen, fp32 first: the precisions of the rungs, or of all rows where there is no rung.
 
     Args:
         frame: rows of `cells`.
@@ -243,7 +243,7 @@ def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.Data
     """The gain of each rung over the one before it in the same precision, each with its fastest config, in the order of the
     rungs.
 
-    The first rung of a precision is compared with the last fp32 rung before it, or where there is none with the rung before it.
+    The first rung of a precision is compared with the last fp32 rung before it. Without such a rung, it is compared with the rung before it.
     Rungs without samples are left out.
 
     Args:

@@ -16,7 +16,7 @@ from warpladder.data import metrics
 BOUND_PERCENT: Final = 80.0
 #: A kernel is latency-bound where both arithmetic and memory stay below this share.
 LATENCY_PERCENT: Final = 60.0
-#: A part of the memory system is named where its own share of its peak differs from that of the busiest part by no more.
+#: A part of the memory system is named where its share of its peak differs from the share of the busiest part by no more than this.
 _CLOSE: Final = 0.1
 _FULL_PERCENT: Final = 99.5
 
@@ -84,7 +84,7 @@ def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
         - `top_stall`, `top_stall_percent`: the reason that takes the most cycles, and its share;
         - `bound`: `memory`, `compute`, `latency`, or `neither` between the two limits; empty where it was not measured;
         - `part`, `part_percent`: where memory is busier than arithmetic, the part of the memory system whose own share of its peak is
-          closest to that of the busiest part, and that share; `memory` where none is close.
+          closest to the share of the busiest part, and that share; `memory` where no share is close.
     """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)]
     joined = _joined(rows)

@@ -86,7 +86,7 @@ def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], g
     from a third to three times the cell's, which doubles its degrees of freedom.
 
     Args:
-        durations: in nanoseconds, the samples of the first cell, then those of the second, and so on.
+        durations: in nanoseconds, the samples of the first cell, then the samples of the second, and so on.
         n: samples of each cell, at least 1.
         processes: the process of each sample.
         groups: the cells with equal values here are timed alike.
@@ -138,8 +138,8 @@ def several_processes(before: Level, after: Level) -> bool:
 def ratio(before: Level, after: Level) -> Estimate:
     """The level after over that before, in two independent runs, with a 95 % interval.
 
-    The distances to the ends of both medians' intervals add up as squares, as those of independent errors do. Where both runs
-    have three processes, the interval is also at least that of Welch's t test for the means over the processes (Welch, The
+    The distances to the ends of both medians' intervals add up as squares, as independent errors do. Where both runs
+    have three processes, the interval is also at least as wide as in Welch's t test for the means over the processes (Welch, The
     generalization of Student's problem, Biometrika 34, 1947). Unknown where a level is not finite.
     """
     log = after.log - before.log
@@ -203,7 +203,7 @@ class Medians:
         sources: variant -> hash of its source, as it was measured; empty where none was recorded.
         cases: case -> size_rank, and the JSON of its parameters, of the cases on the size axis.
         clock_mhz: median SM clock of the samples; NaN where it is not known.
-        failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for those of `cells`
+        failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for cells of `cells`
             whose work was not done.
     """
 

@@ -28,7 +28,7 @@ def format_rate(value: float, unit: str = "GB/s") -> str:
     """`4.22 TB/s` for 4224 GB/s; `–` for a null.
 
     Args:
-        unit: that of the value, `GB/s` or `GFLOP/s`.
+        unit: unit of the value, `GB/s` or `GFLOP/s`.
     """
     base = unit.removeprefix("G")
     return _with_unit(value, tuple((factor, prefix + base) for factor, prefix in _RATES))

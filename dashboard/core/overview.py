@@ -125,7 +125,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     """The best rung of each workload and precision, against the baseline, the floor and the best peer.
 
     The best rung of a precision is compared with the best of the peers that it replaces. Both may be called best (see
-    `core.trusted`), and so may the baseline, or else there is no ratio. The figures are those of the largest size at which a rung of
+    `core.trusted`), and so may the baseline, or else there is no ratio. The figures belong to the largest size at which a rung of
     the precision has samples, in the first of `axes.timings`. In a run without a GPU, the host variants take the place of the rungs,
     the baseline is a host variant (see `baseline.baselines`), and there is no peer.
 
@@ -145,7 +145,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         - `on`: `1 GPU` where the run has times of several GPUs of the workload too, which the figures are not of; else empty;
         - `cases`: number of cases;
         - `case`: the size, such as `n=512`; for some of its cases, the common part of their names;
-        - `baseline`, `best`, `peer`: the variants; `peer` is null where there is none;
+        - `baseline`, `best`, `peer`: the variants; `peer` is null without a peer;
         - `error`: largest rel_l2_error of the best rung against float64;
         - `best`, `best_ns`, `percent_of_floor` and what depends on them are null where no rung may be called best;
         - `tied_with`: the next rung, where it is not known to be slower; else null;
@@ -154,7 +154,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         - `peer_percent_of_floor`: percent of the best rung's floor;
         - `over_peer`, `over_peer_verdict`: estimate of the peer's time over the best rung's, and the word for it;
         - `n`: least number of samples of the cells used;
-        - `doubts`: text on a faster cell that was passed over, and on ratios that are not given; empty where there is none;
+        - `doubts`: text on a faster cell that was passed over, and on ratios that are missing; empty without doubts;
         - `badges`: tuple of texts on the whole workload, in its first row; empty where nothing is distrusted.
     """
     stale = stale_variants(data, root) if root else None
@@ -294,7 +294,7 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tupl
 
 
 def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
-    """The best of the peers that have a time in every case of the best rung; nulls where there is none."""
+    """The best of the peers that have a time in every case of the best rung; nulls without such a peer."""
     peers = peers[peers["case"].isin(best["case"])]
     peer = _fastest(peers) if len(peers) else peers
     if len(peer) < len(best):
@@ -325,7 +325,7 @@ def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> tuple[Estimate, str]:
     """The geometric mean, over the cases, of the other's time over the best's, and the verdict on it, whose noise floor is the mean of
-    those of the cases. Nothing is known, and the verdict is empty, where the other lacks a time.
+    the noise floors of the cases. Nothing is known, and the verdict is empty, where the other lacks a time.
     """
     workload, comparisons = best["workload"].iloc[0], []
     for case, variant, config in _names(best):

@@ -79,7 +79,7 @@ class RunData:
 
     Attributes:
         info: the row of table `run`.
-        samples: those of one process.
+        samples: samples of one process.
         together: samples that several ranks took together, one row for each rank and round. They are apart, so that a page
             never compares different numbers of GPUs by mistake.
         hidden: workloads with variants that no comparison shows, although others may be compared with them.

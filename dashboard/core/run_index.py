@@ -1,4 +1,4 @@
-"""What each run has, the runs that suit a page, and their labels: the user's own, or one made of what was measured, when and where."""
+"""What each run has, the runs that suit a page, and their labels. A label is the user's own, or it is made from what was measured, when and where."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 
 from warpladder.data import files, store
 
-#: Workloads that a made label names.
+#: Workloads that an automatic label names.
 _MOST: Final = 2
 
 
@@ -30,7 +30,7 @@ def label_of(run: store.Run) -> str:
 
 
 def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
-    """As `label_of`, of the row of table `run` and of the workloads in their order. The id of the run where it has no workload."""
+    """As `label_of`, from the row of table `run` and the workloads in their order. The id of the run where it has no workload."""
     if info["label"]:
         return files.one_line(str(info["label"]))
     if not workloads:
@@ -40,7 +40,7 @@ def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
     return files.one_line(f"{', '.join(workloads[:_MOST])}{more} · {info['started_at']:%Y-%m-%d %H:%M} · {device}")
 
 
-#: A run that has a smaller part than this of the charted cases or cells of the fullest one does not hide it.
+#: A run with a smaller fraction of the charted cases or cells of the fullest run does not hide the fullest run.
 LEAST_PART: Final = 0.5
 #: The rule of `suitable`, for users.
 RULE: Final = (
@@ -84,12 +84,12 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a run has, by its tables `run`, `cases` and `results`.
+    """What a run has, from its tables `run`, `cases` and `results`.
 
     Attributes:
         device: the GPU, or the processor where there is no GPU.
-        gpus: that were measured together at most; 1 for an import and for a host.
-        workloads: what there is of each workload, in the order of the run.
+        gpus: the most GPUs that were measured together; 1 for an import and for a host.
+        workloads: the coverage of each workload, in the order of the run.
     """
 
     device: str
@@ -114,7 +114,7 @@ class Facts:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What the run has besides times: a trace, counters, several GPUs."""
+        """What the run has in addition to times: a trace, counters, several GPUs."""
         several = (f"{self.gpus} GPUs",) if self.has(Need.GPUS) else ()
         return (
             *(("trace",) if self.has(Need.TRACE) else ()),
@@ -145,7 +145,7 @@ def facts_of(run: store.Run) -> Facts:
     """Read what a run has.
 
     Raises:
-        StoreError: table `cases` or `results` is damaged, or its columns are not those of the schema.
+        StoreError: table `cases` or `results` is damaged, or its columns do not match the schema.
     """
     info = run.info
     return Facts(
@@ -219,9 +219,9 @@ class Listed:
 
 
 class Runs(tuple[Listed, ...]):
-    """Runs that can be chosen. What the functions of this module find of them is computed once.
+    """Runs that can be chosen. The results of the functions of this module are computed once for them.
 
-    A tuple of thousands of runs is asked a dozen times for each page.
+    Each page calls these functions a dozen times with a tuple of thousands of runs.
     """
 
     def __init__(self, _: Iterable[Listed] = ()) -> None:
@@ -248,21 +248,21 @@ def _once(
 
 @_once
 def titles(every: Iterable[Listed]) -> Mapping[str, str]:
-    """The texts of the runs, those of the user's own first, by their names."""
+    """The titles of the runs by their names; the user's own runs come first."""
     ordered = sorted(every, key=lambda each: each.shipped)
     return MappingProxyType({each.name: f"{'Shipped' if each.shipped else 'Mine'}: {each.title}" for each in ordered})
 
 
 @_once
 def devices(every: Iterable[Listed]) -> tuple[str, ...]:
-    """The devices of the runs: those of the user's own runs before those of shipped ones alone, by their newest run."""
+    """The devices of the runs by their newest run. Devices of the user's own runs come before devices of shipped runs alone."""
     ordered = sorted(_newest(every), key=lambda each: each.shipped)
     return tuple(dict.fromkeys(each.facts.device for each in ordered))
 
 
 @_once
 def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> str:
-    """The workload to show first on a device: that of the newest run to show, a run of the user's own before a shipped one."""
+    """The workload to show first on a device: the workload of the newest run to show, where the user's own runs come before shipped ones."""
     every = list(every)
     names = workloads(every, device, need)
     shown = {name: suitable(every, device, name, need)[0] for name in names}
@@ -272,7 +272,7 @@ def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES
 
 @_once
 def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
-    """The workloads that a run of the device has with what is needed, by name."""
+    """The names of the workloads for which a run of the device has what is needed."""
     here = (each for each in every if each.facts.device == device and each.facts.has(need))
     count = Counter(name for each in here for name, has in each.facts.workloads.items() if has.cells)
     return tuple(sorted(name for name, runs in count.items() if runs >= _least_runs(need)))
@@ -285,10 +285,10 @@ def _least_runs(need: Need) -> int:
 
 @_once
 def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = Need.TIMES) -> tuple[Listed, ...]:
-    """The runs to show of a workload on a device, the one to take first at the front.
+    """The runs of a workload on a device, in the order in which a page prefers them.
 
-    See `RULE`. Times come from recordings of one process where there are any, then from those of several GPUs, then from
-    imports. For a page of several GPUs, the runs with the most GPUs come first. The runs that are only a small part of the
+    See `RULE`. Times come from recordings of one process where there are any, then from recordings of several GPUs, then
+    from imports. For a page of several GPUs, the runs with the most GPUs come first. The runs that are only a small part of the
     fullest one follow the others.
     """
     candidates = [each for each in every if each.facts.device == device and each.facts.has(need)]
@@ -312,7 +312,7 @@ def _coverage(each: Listed, workload: str) -> Coverage:
 
 
 def _place(each: Listed, need: Need) -> int:
-    """Smaller for a run that is taken before others, whatever their dates."""
+    """Smaller for a run that comes before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
     if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.GPU_TIMES):
@@ -326,9 +326,9 @@ def _newest(every: Iterable[Listed]) -> list[Listed]:
 
 @_once
 def having(every: Iterable[Listed], need: Need, device: str, workload: str = "") -> tuple[Listed, ...]:
-    """The runs with what a page needs: first those of the device and workload, then of the device, then all others.
+    """The runs with what a page needs: first runs of the device and workload, then of the device, then all others.
 
-    Among equals the order is that of `suitable`, and then the newest first.
+    Equal runs come in the order of `suitable`, and then the newest first.
     """
     every = list(every)
     fitting = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]

@@ -17,7 +17,7 @@ from warpladder.data.names import NOT_DONE
 
 #: Half of a 95 % interval over the median, from which on the median says little.
 WIDE: Final = 0.5
-#: A time is falling where the interval of a smaller size lies above that of the larger one by more than this factor. Whole waves of
+#: A time is falling where the interval of a smaller size lies above the interval of the larger one by more than this factor. Whole waves of
 #: blocks and tiles that fit explain smaller differences.
 FALLS: Final = 1.25
 WIDE_INTERVAL: Final = "wide interval"

@@ -51,7 +51,7 @@ def fastest_trusted(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
 
     Returns:
         The rows with the columns `doubted` (variant and config), `doubted_ns` and `doubt` of the fastest row of the group that may
-        not be called best and is at least as fast; null where there is none.
+        not be called best and is at least as fast; null without such a cell.
     """
     ordered = frame.sort_values("median_ns", kind="stable")
     trusted = is_trusted(ordered)

@@ -24,10 +24,10 @@ class Winner:
     Attributes:
         cell: the winner's. A peer can have another precision than `compared_in`.
         compared_in: the precision; see `precision.precisions`.
-        runner_up: the next variant; empty where there is none.
+        runner_up: the next variant; empty without a second variant.
         margin: the runner-up's time over the winner's.
         verdict: of the margin, see `compare.verdict`; empty where there is no runner-up.
-        passed: a faster cell that may not be called best; None where there is none.
+        passed: a faster cell that may not be called best, or None.
     """
 
     cell: Contender

@@ -98,7 +98,7 @@ def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...]
 
 
 def _host_reference(data: RunData, workload: str) -> str:
-    """The host variant that speedups are counted from, chosen as on a machine without a GPU; empty where there is none."""
+    """The host variant that speedups are counted from, chosen as on a machine without a GPU; empty without a host variant."""
     return baseline_variant(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)
 
 

@@ -135,7 +135,7 @@ def generations(data: RunData) -> pd.DataFrame:
     A generation with phases copies in, computes and copies out, one after another. Its median less the medians of the phases is
     the time of launches and of the host's waiting.
 
-    An overlapped generation has no phases, so its parts come from other measurements. Its kernels are those of the scope
+    An overlapped generation has no phases, so its parts come from other measurements. Its kernels come from the scope
     `device` with a hot L2. Its copies are the fastest copies of pinned memory, without overlap, at the same number of images.
     The longest of the three parts is the least time that the generation can take.
 

@@ -60,7 +60,7 @@ def of(chart: Chart) -> Figure:
 
 
 class Plot:
-    """The charts of a run: those of the pages and of `warpladder export`. One that cannot be drawn raises RunError.
+    """The charts of a run, as on the pages and in `warpladder export`. A chart that cannot be drawn raises RunError.
 
     Methods that take `workload` need it only where the run has several. Those that take `scope` and `cache` show the first timing of the
     workload where none is given: device time with a cold L2 where it was measured.

@@ -1,7 +1,7 @@
 """What changed in variants that were recorded again: each against the last run with times of it, in a line.
 
-In each run the time of a variant is taken relative to that of the baseline, which is measured in the same rounds and did not
-change. So a machine that became slower as a whole makes no variant slower. The rest of the rule is that of Compare; see
+In each run the time of a variant is taken relative to the time of the baseline, which is measured in the same rounds and did not
+change. So a machine that became slower as a whole makes no variant slower. The rest of the rule is the rule of Compare; see
 `between_runs`.
 """
 
@@ -37,7 +37,7 @@ from warpladder.data import store
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")
 #: The ratio of two times scatters by so many times more than one of them.
 _OF_A_RATIO: Final = math.sqrt(2)
-#: Verdicts in the order in which they are told.
+#: Verdicts in the order in which a line lists them.
 _FIRST: Final = ("slower", "faster", "tied", "drifted", "new", "unknown")
 
 
@@ -46,7 +46,7 @@ class JudgedVariant:
     """A variant to judge.
 
     Attributes:
-        last: folder of the last run with times of it; empty where there is none.
+        last: folder of the last run with times of the variant; empty where no run has such times.
     """
 
     workload: str
@@ -124,7 +124,7 @@ def _cells(data: RunData, judged: JudgedVariant, history: History | None, smalle
 
 
 def _changes(data: RunData, last: str, history: History | None) -> dict[tuple[str, str, str], Change]:
-    """The cells of now against those of the last run, by workload, variant and case; empty where they cannot be compared."""
+    """The cells of this run against the cells of the last run, by workload, variant and case; empty where they cannot be compared."""
     try:
         comparison = compare(Side(_load(last)), Side(data), Options(match="best"), history)
     except (NotComparable, store.StoreError):
@@ -166,7 +166,7 @@ def _judged(
 
 
 def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[str, str]) -> Level:
-    """The level of a cell over that of the baseline. Of one process they are paired by round: what slows a round down slows both."""
+    """The level of a cell over the level of the baseline. Within one process both are paired by round, because a slow round slows both."""
     paired = paired_ratio(durations(data, change, cell), durations(data, change, base)).estimate
     if not paired.low > 0:  # unknown, or too short for the clock
         return Level(math.nan, math.nan, math.nan, math.nan, math.nan, 0, 0)

@@ -205,7 +205,7 @@ def build(traces: Traces) -> Lanes | None:
     if device is not None:
         lanes += _device_lanes(device)
     if ranges is not None:
-        # Start/end ranges need not nest. Their lanes are below those of push/pop ranges.
+        # Start/end ranges need not nest. Their lanes are below the lanes of push/pop ranges.
         free = np.asarray(traces.texts("ranges", "style") == "start_end")
         lanes += _range_lanes(ranges, free, end)
     if calls is not None:

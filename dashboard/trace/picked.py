@@ -55,7 +55,7 @@ def shares(data: RunData) -> Shares:
 
 
 def sentence(shares: Shares) -> str:
-    """The shares in words; empty where all work was launched inside ranges of its own thread, or there is none."""
+    """The shares in words; empty where all work was launched inside ranges of its own thread, or where there is no work."""
     if shares.by_time_ns + shares.none_ns == 0:
         return ""
     own, by_time, none = shares.percent

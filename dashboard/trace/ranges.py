@@ -409,7 +409,7 @@ def parents(traces: Traces) -> Int64s:
 
 
 def nearest(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """The place of the nearest chosen range among each range and the ranges around it; `NONE` where there is none.
+    """The place of the nearest chosen range among each range and the ranges around it; `NONE` where no range is chosen.
 
     Args:
         parent: as `parents` gives it.

@@ -19,7 +19,7 @@ Extent = Literal["samples", "all"]
 
 _DOMAIN: Final = "warpladder"
 #: The texts of the collectors for a sample, such as `device.cold.warm_up#0`, and for the launches in a sample of device time. A
-#: test compares them with those of the collectors.
+#: test compares them with the texts of the collectors.
 _SAMPLE: Final = re.compile(r"(?P<scope>[^.#]+)\.(?:cold|hot)(?:\.(?P<mark>twin|warm_up))?#\d{1,9}")
 _EXECUTIONS: Final = re.compile(r"executions=\d{1,9}")
 #: Kinds of ranges by their texts.
@@ -75,7 +75,7 @@ def rows(traces: Traces, table: str) -> Int64s:
 
 
 def is_of_measurement(text: str) -> bool:
-    """Whether a text is that of a sample or of its executions, which is no variant."""
+    """Whether a text names a sample or its executions, and so no variant."""
     return _kind(text) != _OTHER
 
 

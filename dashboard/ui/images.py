@@ -54,7 +54,7 @@ class Job:
 
     Attributes:
         figure: JSON of the figure; its layout has `width` and `height` in pixels, and all four margins.
-        scale: size of the picture over that of the layout; texts, lines and marks grow with it.
+        scale: size of the picture over the size of the layout; texts, lines and marks grow with it.
         density: pixels of a PNG for a pixel of the layout.
         formats: those that are wanted, of `svg`, `png` and `pdf`.
     """
@@ -124,19 +124,19 @@ def _in_thread(work: Coroutine[Any, Any, list[Drawn]]) -> list[Drawn]:
 
 async def _draw_all(jobs: Sequence[Job], path: Path) -> list[Drawn]:
     waiting = list(enumerate(jobs))[::-1]
-    done: dict[int, Drawn] = {}
+    pictures: dict[int, Drawn] = {}
 
     async def work(browser: choreographer.Browser) -> None:
         tab = await browser.create_tab("about:blank", window=True)
         await asyncio.wait_for(_prepare(tab), _SECONDS)
         while waiting:
             place, job = waiting.pop()
-            done[place] = await asyncio.wait_for(_draw(tab, job), _SECONDS)
+            pictures[place] = await asyncio.wait_for(_draw(tab, job), _SECONDS)
 
     tabs = max(1, min(_MOST_TABS, os.cpu_count() or 1, len(jobs)))
     async with choreographer.Browser(path=path, proxy_server=_NO_NETWORK) as browser:
         await asyncio.gather(*(work(browser) for _ in range(tabs)))
-    return [done[place] for place in range(len(jobs))]
+    return [pictures[place] for place in range(len(jobs))]
 
 
 async def _prepare(tab: choreographer.Tab) -> None:
@@ -171,8 +171,8 @@ async def _print(tab: choreographer.Tab, width: float, height: float) -> bytes:
 
 
 async def _call(tab: choreographer.Tab, expression: str) -> str:
-    found = await _command(tab, "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-    return str(found["result"].get("value", ""))
+    answer = await _command(tab, "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+    return str(answer["result"].get("value", ""))
 
 
 async def _command(tab: choreographer.Tab, name: str, **params: Any) -> dict[str, Any]:
@@ -180,10 +180,10 @@ async def _command(tab: choreographer.Tab, name: str, **params: Any) -> dict[str
     answer = await tab.send_command(name, params=params)
     if "error" in answer:
         raise RuntimeError(answer["error"].get("message", name))
-    found: dict[str, Any] = answer["result"]
-    if thrown := found.get("exceptionDetails"):
+    result: dict[str, Any] = answer["result"]
+    if thrown := result.get("exceptionDetails"):
         raise RuntimeError(thrown.get("exception", {}).get("description") or thrown.get("text", name))
-    return found
+    return result
 
 
 __all__ = ["ImageError", "image", "why_not", "write"]

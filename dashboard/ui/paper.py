@@ -34,7 +34,7 @@ _CONFIG: Final = re.compile(r" \[[^]]*\]$")
 _PANEL_PX: Final = 190.0
 _BETWEEN_PX: Final = 56.0
 _LABEL_CHARACTERS: Final = 27
-#: Height that a further line of a row's label adds, of that of the row.
+#: Height that a further line of a row's label adds, as a fraction of the row's height.
 _OF_A_ROW: Final = 0.35
 _LEAST_NAME: Final = 8
 #: Height of a horizontal axis with its title.
@@ -243,7 +243,7 @@ class Paper:
 
     @property
     def scale(self) -> float:
-        """The size of the picture over that of the layout."""
+        """The size of the picture over the size of the layout."""
         return self.font_px / _TEXT_PX if self.font_px else 1.0
 
 

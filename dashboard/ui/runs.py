@@ -59,10 +59,10 @@ class Listing:
 
 
 def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
-    """Folders that hold runs: those of `--data-dir`, those of WARPLADDER_DATA_DIR, this machine's, and the shipped ones.
+    """Folders that hold runs: the folders of `--data-dir` and WARPLADDER_DATA_DIR, the folder of this machine, and the shipped folder.
 
     Args:
-        arguments: the arguments after `--` on the command line; those of this process when None.
+        arguments: the arguments after `--` on the command line; when None, the arguments of this process.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--data-dir", type=store.folder, action="append", default=[])
@@ -228,7 +228,7 @@ class Context:
         return bool(runs) and runs[0].name == name
 
     def having(self, need: Need, workload: str = "") -> tuple[Listed, ...]:
-        """The runs with what is needed, those of the device and workload first."""
+        """The runs that have what is needed. Runs of the device and workload come first."""
         return run_index.having(self.every, need, self.device, workload)
 
 

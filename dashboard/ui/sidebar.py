@@ -61,7 +61,7 @@ class Pinned:
 
 
 def chosen() -> Pinned | None:
-    """The pinned baseline of this session; None where there is none."""
+    """The pinned baseline of this session, or None."""
     pin: Pinned | None = st.session_state.get(_CHOSEN)
     return pin
 
@@ -103,7 +103,7 @@ def counterparts(run: store.Run, timing: Timing) -> tuple[Change, ...] | str:
     config of that variant in the case.
 
     Returns:
-        The changes, whose ratios are the run's time over the pinned one; or why there are none.
+        The changes, whose ratios are the run's time over the pinned run's time; or the reason that there are no changes.
     """
     pin = chosen()
     if pin is None:
@@ -150,7 +150,7 @@ def show_run(run: store.Run) -> None:
 
 
 def show_counters(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> None:
-    """A line and a table with the profiled time of each variant over that of the pinned baseline; nothing without a pin.
+    """A line and a table with the profiled time of each variant over the profiled time of the pinned baseline; nothing without a pin.
 
     Args:
         frame: rows of `counters.by_config`.
@@ -197,7 +197,7 @@ def _resolved(text: str) -> Pinned | None:
 def _against(
     data: RunData, pinned: runs.NamedRun, variant: str, scope: str, names: tuple[str, ...]
 ) -> tuple[Change, ...] | str:
-    """The changes of a run against the pinned one, or why there are none.
+    """The changes of a run against the pinned run, or the reason that the two cannot be compared.
 
     Args:
         names: of the runs of the machine, which tell its noise.

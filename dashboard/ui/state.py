@@ -3,7 +3,7 @@
 Each choice is a widget and a query parameter of the same name. The choices of a session on one page hold for the others.
 
 The URL names the run and what differs from the default. So a URL with a run is whole: what it does not name is at its default, in any
-browser. A URL without a run, such as that of the menu, leaves the choices to the session.
+browser. A URL without a run, such as a link of the menu, leaves the choices to the session.
 
 Streamlit's own binding (`bind="query-params"`, tried in 1.67) does not replace this module. It never names a default, so that a link
 would show another run tomorrow. It drops a value that is not among the options without a word. It has one value for each key, where
@@ -146,7 +146,7 @@ def choose_many(
     """Some of the options, in their order, by buttons bound to the repeated query parameter `key`; the default when none is
     left.
 
-    The URL does not name the default. Where the options change, the default is that of the new options.
+    The URL does not name the default. Where the options change, the default follows from the new options.
 
     Args:
         owner: see `choose`.
@@ -284,7 +284,7 @@ def _arriving(key: str) -> tuple[str, ...] | None:
 
 
 def _values(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
-    """The values to show: those of a URL from outside, else of the widget, else the owner's last choice."""
+    """The values to show: from a URL from outside, else from the widget, else the owner's last choice."""
     st.session_state[_TOUCHED].add(key)
     if (arrived := _arrived_once(key)) is not None:
         usable = tuple(dict.fromkeys(value for value in arrived if value in options))

@@ -391,7 +391,7 @@ def blank(theme: Theme, height: int) -> go.Figure:
     """An empty figure in the project's template.
 
     Args:
-        height: in pixels; the width is that of the page.
+        height: in pixels; the width is the width of the page.
     """
     tone = _TONES[theme]
     small = {"color": tone.muted, "size": 12}

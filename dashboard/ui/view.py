@@ -27,7 +27,7 @@ class OfRun:
 
 @dataclass(frozen=True)
 class OfWorkload:
-    """Charts of one workload of a run; the attributes are those of `OfRun`."""
+    """Charts of one workload of a run. The attributes are documented at `OfRun`."""
 
     topic: str
     draw: Callable[[RunData, Look, str], Iterator[Chart]]
@@ -35,7 +35,7 @@ class OfWorkload:
 
 @dataclass(frozen=True)
 class OfTiming:
-    """Charts of one workload in one timing. Further attributes are those of `OfRun`.
+    """Charts of one workload in one timing. Further attributes are documented at `OfRun`.
 
     Attributes:
         place: their place among the charts of the workload and timing, which come from several views.
@@ -59,7 +59,7 @@ class View:
         question: that the page answers.
         charts: its charts in an export.
         needs: what the page needs of a run, by which its run is found.
-        of_one_run: the page shows one run, which its URL names; else those of the newest runs, and the URL names one only where it
+        of_one_run: the page shows one run, which its URL names; else the newest runs, and the URL names one only where it
             was chosen.
     """
 

@@ -62,7 +62,7 @@ def _picked(place: str = "") -> None:
     """Show the pattern by which variants were picked, with a button that undoes it.
 
     Args:
-        place: tells the button from that of the heading, which the page may have too.
+        place: distinguishes the button from the button of the heading, which the page may have too.
     """
     run = runs.chosen()
     naming = runs.picked(run) if run else None
@@ -125,7 +125,7 @@ def link_runs(view: str, others: Sequence[Listed]) -> None:
 
 
 def offer_runs(view: View, *, shipped: bool = False) -> bool:
-    """Offer other runs that have what a page needs, those of the device and workload first; whether there are any.
+    """Offer other runs that have what a page needs, and return whether there are any. Runs of the device and workload come first.
 
     Args:
         shipped: offer shipped runs alone.
@@ -321,7 +321,7 @@ def _clicked(name: str, on_click: Callable[[Any], None]) -> None:
 
 
 def table(frame: pd.DataFrame, **options: Any) -> None:
-    """A frame as a table without its index, with tuples as text. The options are those of `st.dataframe`."""
+    """A frame as a table without its index, with tuples as text. The options are passed to `st.dataframe`."""
     shown = frame.copy()
     # One value at a time: what `map` gives of a column of categories is such a column, and has no `any`.
     for name, dtype in shown.dtypes.items():

@@ -134,7 +134,7 @@ def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) 
     outside = np.flatnonzero(kernels.holder < 0)
     if len(outside):
         alone, owners = _threads(traces, kernels.of(outside), owners)
-        # Chains of a single owner, numbered after those of the ranges.
+        # Chains of a single owner, numbered after the chains of the ranges.
         extra = np.unique(alone)
         pair[outside] = len(last) + np.searchsorted(extra, alone)
         last, before = np.concatenate((last, extra)), np.concatenate((before, np.full(len(extra), NONE)))
@@ -225,7 +225,7 @@ def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, widt
 
 
 def _of_windows(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
-    """The sums from windows over each name's kernels. In the order of launches, those of a range are consecutive."""
+    """The sums from windows over each name's kernels. In the order of launches, the kernels of a range are consecutive."""
     names = kernels.name[held.launch].astype(np.int64)
     by_name = np.argsort(names, kind="stable")
     some = np.flatnonzero(held.first < held.last)

@@ -1,4 +1,4 @@
-"""What a comparison tells of one cell besides its samples, and the tables of all cells and of the recordings."""
+"""The sources and counters of one cell of a comparison, and the tables of all cells and of the recordings."""
 
 from collections.abc import Callable
 from functools import partial

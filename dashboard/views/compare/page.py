@@ -205,7 +205,7 @@ def _show_lost(comparison: Comparison) -> None:
 def _compared(
     data: RunData, other: runs.NamedRun, of_a: str, of_b: str, options: changes.Options, names: tuple[str, ...]
 ) -> Comparison | str:
-    """The comparison, or why there is none.
+    """The comparison, or the reason that the runs cannot be compared.
 
     Args:
         names: of the runs of the machine, which tell its noise.

@@ -44,7 +44,7 @@ class Filter:
 
 
 def only(comparison: Comparison, choice: Filter) -> Comparison:
-    """The part of a comparison that fits a filter. Verdicts and noise stay those of all cells."""
+    """The part of a comparison that fits a filter. Verdicts and noise stay as computed from all cells."""
     changes = tuple(change for change in comparison.changes if choice.fits(change))
     shown = {(change.workload, change.variant) for change in changes}
     sources = tuple(each for each in comparison.changed_sources if each in shown)
@@ -57,7 +57,7 @@ def written(change: Change) -> str:
 
 
 def chosen(changes: Sequence[Change], text: str) -> Change | None:
-    """The change of a URL's text; None where there is none."""
+    """The change that a URL's text names, or None."""
     return next((change for change in changes if written(change) == text), None)
 
 

@@ -81,7 +81,7 @@ def short_verdict(row: dict[Any, Any]) -> str:
 def answer(frame: pd.DataFrame) -> str:
     """One or two sentences on what limits the fastest variant of `query.best`, and the others.
 
-    The fastest is that of the samples. Where none is known, the profiled execution with the least time is named as such. Ceilings
+    The samples decide which variant is fastest. Without samples, the sentence names the profiled execution with the least time as such. Ceilings
     and specimens count only where there are no other variants.
     """
     others = frame[~frame["role"].isin(["ceiling", "specimen"])]

@@ -1,7 +1,7 @@
-"""Time, speedup and efficiency by the number of ranks, and how far the times of the ranks of a round are apart.
+"""Time, speedup and efficiency by the number of ranks, and the spread of the times of the ranks in a round.
 
-A rank is one process with one GPU, or with none on the host. The time of a round is that of its slowest rank. Each number of
-ranks is a launch with its own rounds, so ratios of different numbers of ranks are not paired.
+A rank is one process, with one GPU or on the host. The slowest rank gives the time of a round. Each number of ranks is a
+launch with its own rounds, so ratios of different numbers of ranks are not paired.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ PARTS: Final = {Phase.H2D: "copies in", Phase.D2H: "copies out", Phase.ALLREDUCE
 _PARTS_OF: Final = {"end_to_end": (Phase.H2D, Phase.D2H), "operation": (Phase.ALLREDUCE,)}
 
 _SCOPES: Final = ("end_to_end", "operation", "device")
-#: How far the growth of the operations may differ from that of the ranks in weak scaling.
+#: How far the growth of the operations may differ from the growth of the ranks in weak scaling.
 _SAME_WORK: Final = 0.1
 _CELL: Final = ["variant", "config", "case", "gpus"]
 _OF_CASE: Final = ["case", "size_rank", "size", "size_value", "series"]
@@ -37,7 +37,7 @@ class Scaled:
     """A row of `scaling`: a variant at a case on a number of ranks.
 
     Attributes:
-        median_ns: of the largest rank's time in each round.
+        median_ns: median over rounds of the slowest rank's time.
         ranks: GPUs that worked together, or processes of a host variant; 1 where one process did all.
         speedup: median of one rank over the median of these ranks; unknown where one rank has no samples.
         efficiency: the speedup in percent of the number of ranks.
@@ -77,8 +77,8 @@ class Compared(Scaled):
     """A row of `crossover`.
 
     Attributes:
-        over_best: time over that of the best number of ranks at the case.
-        place: `best`, `tied` (see `compare.verdict`), `slower`, or `unknown` for what may not be called best and where nothing may.
+        over_best: time over the time of the best number of ranks at the case.
+        place: `best`, `tied` (see `compare.verdict`), `slower`, or `unknown` where this row or every row may not be called best.
     """
 
     over_best: Estimate
@@ -91,7 +91,7 @@ class Grown(Scaled):
 
     Attributes:
         axis: the size axis, such as `batch`.
-        per_rank: its value over the number of ranks, such as 400.
+        per_rank: value of that axis over the number of ranks, such as 400.
         weak_efficiency: time of one rank in percent of the time of these ranks.
     """
 
@@ -105,9 +105,9 @@ class Share:
     """A row of `shares`: the part of the slowest rank's time that a phase takes.
 
     Attributes:
-        median_ns: of the whole.
+        median_ns: median of the whole operation.
         part: a value of `PARTS`.
-        share: the phase over the whole in percent, both of the slowest rank of the round; the median over rounds.
+        share: the phase over the whole operation in percent, both for the slowest rank of the round; the median over rounds.
         least_ns: of communication, the least time of a rank, which waits for no other rank; the median over rounds.
         alone_ns: of communication, the time that NCCL alone was measured to take for the bytes of the case's outputs on as many
             GPUs.
@@ -233,7 +233,7 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Cases whose size grows with the ranks, so that each rank has as much work as one rank has in a smaller case.
 
     Returns:
-        The rows of `scaling` of such cases, those of one rank included, with the columns of `Grown`, by ladder, `per_rank` and
+        The rows of `scaling` of such cases, rows of one rank included, with the columns of `Grown`, by ladder, `per_rank` and
         ranks. A `per_rank` counts only where several numbers of ranks have it, and where the operations grow as the ranks do.
     """
     frame = scaling(data, workload, timing)
@@ -255,12 +255,12 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
 
 
 def _grows_alike(row: Scaled, one: Scaled) -> bool:
-    """Whether the operations of a case grow over those of one rank's case as the ranks do."""
+    """Whether the operations of a case, over the operations of one rank's case, grow as the ranks do."""
     return not one.flops or abs(row.flops / (one.flops * row.ranks) - 1) <= _SAME_WORK
 
 
 def weak_to_show(frame: pd.DataFrame) -> float:
-    """The largest `per_rank` of `weak`, not empty, among those that the most numbers of ranks have."""
+    """The largest `per_rank` of a nonempty `weak`, among the values that most numbers of ranks have."""
     counts = frame.groupby("per_rank")["ranks"].nunique()
     return float(counts[counts == counts.max()].index.max())
 
@@ -332,13 +332,13 @@ def _joined(data: RunData, workload: str) -> RunData:
     together = data.together[data.together["workload"] == workload]
     alone = data.samples[(data.samples["workload"] == workload) & data.samples["variant"].isin(together["variant"].unique())]
     results = data.results[data.results["workload"] == workload]
-    # An empty frame has no types, and a frame that is joined to it would lose its own.
+    # An empty frame has no types, and a frame joined to it would lose its types.
     samples = pd.concat([alone, together], ignore_index=True) if len(together) else alone.iloc[:0]
     return replace(data, samples=samples, results=results, together=together)
 
 
 def _ratio(joined: RunData, numerator: Scaled | None, denominator: Scaled) -> Estimate:
-    """Median of one cell over that of another, with its interval; unknown without a numerator."""
+    """Median of one cell over the median of another, with its interval; unknown without a numerator."""
     if numerator is None:
         return Estimate.unknown()
     return paired_ratio(_durations(joined, numerator), _durations(joined, denominator), independent=True).estimate
@@ -349,7 +349,7 @@ def _durations(joined: RunData, row: Scaled) -> "pd.Series[float]":
 
 
 def _noise(joined: RunData, *rows: Scaled) -> float:
-    """The noise floor for rows of one case, by the baseline's two copies on as many ranks, as a factor of at least 1."""
+    """The noise floor for rows of one case, from the baseline's two copies on as many ranks, as a factor of at least 1."""
     first = rows[0]
     rounds = joined.rounds(first.workload, first.case, first.scope, first.cache)
     counts = {row.gpus for row in rows}

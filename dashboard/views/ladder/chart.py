@@ -207,7 +207,7 @@ def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, 
         which = f"{', '.join(map(word, group['precision']))} " if several else ""
         words.append(
             {
-                # On a logarithmic axis, the place of an annotation is the logarithm, and that of a shape is the value.
+                # On a logarithmic axis, an annotation is placed at the logarithm, and a shape at the value.
                 "x": math.log10(at) if logarithmic else at,
                 "y": 1,
                 "yref": "paper",
@@ -252,7 +252,7 @@ def _columns(rows: list[_Row], look: Look, mixed: bool) -> _Items:
 def _over_pinned(
     rows: list[_Row], look: Look, mixed: bool, pinned: Mapping[tuple[str, str], Change] | None
 ) -> Iterator[dict[str, Any]]:
-    """The last column: the time over that of the pinned run, in the colour of its verdict."""
+    """The last column: the time over the time of the pinned run, in the colour of the verdict."""
     if pinned is None:
         return
     at = {"xshift": _COLUMNS["error"] + mixed * _ERROR_PX}
@@ -385,7 +385,7 @@ def _faster_peer(with_samples: list[_Row], rung: _Row, look: Look) -> str:
 
 _ERROR_HEIGHT: Final = 410
 #: Room before and after the points on an axis, as a part of their span in decades. The names of the front are on the left.
-_LEFT: Final = 0.5
+_LEFT_FACTOR: Final = 0.5
 _ASIDE: Final = 0.12
 #: The fewest decades of an axis, so that some tick is on it.
 _LEAST_SPAN: Final = 1.0
@@ -411,7 +411,7 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     positive = frame.loc[frame["rel_l2_error"] > 0, "rel_l2_error"]
     zero = float(positive.min()) / _ZERO if len(positive) else 1e-9
     frame = frame.assign(shown=frame["rel_l2_error"].where(frame["rel_l2_error"] > 0, zero))
-    left, right = _reach(frame["median_ns"], _LEFT)
+    left, right = _reach(frame["median_ns"], _LEFT_FACTOR)
     low, high = _reach(frame["shown"], _ASIDE * 2)
     figure = blank(look.theme, _ERROR_HEIGHT)
     points = records(_Drawn, frame)

@@ -18,7 +18,7 @@ class Rung(Cell):
     Attributes:
         speedup: over the baseline.
         verdict: of the speedup; see `compare.with_speedups`.
-        baseline, baseline_config: the cell that speedups are counted from; empty where there is none.
+        baseline, baseline_config: the cell that speedups are counted from; empty without a baseline.
         no_speedup: why there is no speedup over it; empty where there is one.
         gain: of a rung, over the rung `gain_over`, whose precision is `gain_from`; see `compare.steps`.
         gain_verdict: of the gain; empty for the first rung and for other roles.

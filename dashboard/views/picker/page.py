@@ -16,7 +16,7 @@ from warpladder.data.naming import MOST_CHARACTERS, Naming, NamingError
 _PATTERN: Final = "pattern"
 _SUGGESTION: Final = "suggestion"
 _CHOSEN: Final = "chosen texts"
-_WHOLE: Final = "Each text is a variant"
+_EACH_TEXT: Final = "Each text is a variant"
 _BEGINNINGS: Final = "Each is the beginning of a variant's texts"
 _MOST_TEXTS: Final = 1_000
 _TABLE_HEIGHT: Final = 250
@@ -114,7 +114,7 @@ def _texts(run: store.Run) -> None:
     every = runs.ask(runs.as_recorded(run), picked.texts)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         part = st.text_input("Texts that contain", key="texts that contain")
-        st.selectbox("Chosen rows", [_WHOLE, _BEGINNINGS], key="how texts are chosen", on_change=_choose_texts)
+        st.selectbox("Chosen rows", [_EACH_TEXT, _BEGINNINGS], key="how texts are chosen", on_change=_choose_texts)
     here = every[every["text"].str.contains(part, case=False, regex=False)] if part else every
     shown = here.head(_MOST_TEXTS).reset_index(drop=True)
     st.session_state[f"{_CHOSEN} from"] = list(shown["text"])

@@ -153,7 +153,7 @@ def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | Non
 
 
 def _speedup(data: RunData, cell: "pd.Series[Any]") -> Estimate | None:
-    """The time of the sequential host code over that of the cell. The two are not measured in the same rounds."""
+    """The time of the sequential host code over the time of the cell. The two are not measured in the same rounds."""
     on_host = data.rounds(cell["workload"], cell["case"], "operation", "hot")
     host = find_entry(on_host, SEQUENTIAL, "")
     if host is None:

@@ -23,10 +23,10 @@ _TEXT_PX: Final = 11
 #: The same on the side of a roof where the name of the roof is.
 _NAMED_PX: Final = 32
 #: The axes extend by this factor past the marks and ridges, so that the roofs are visible beside them.
-_LEFT: Final = 6.0
-_RIGHT: Final = 2.5
-_BELOW: Final = 1.8
-_ABOVE: Final = 1.9
+_LEFT_FACTOR: Final = 6.0
+_RIGHT_FACTOR: Final = 2.5
+_BELOW_FACTOR: Final = 1.8
+_ABOVE_FACTOR: Final = 1.9
 #: The name of a flat roof begins at its ridge times this.
 _BESIDE: Final = 1.1
 #: Points of a roof's line. Plotly shows a hover text at points only.
@@ -40,7 +40,7 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
     Args:
         frame: `query.points` of one case, not empty, with at least one known roof.
         roofs: `query.roofs`.
-        counted_in: the run whose counters gave the operations and bytes; empty where they are those of the case.
+        counted_in: the run whose counters gave the operations and bytes; empty where the case gave them.
     """
     figure, ends = _under_roofs(frame, roofs, look, counted_in)
     points = records(Point, frame)
@@ -59,7 +59,7 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
 
 
 def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str = "") -> Chart:
-    """One variant with a point for each size; larger sizes have larger points. The arguments are those of `roofline`."""
+    """One variant with a point for each size; larger sizes have larger points. The arguments are documented at `roofline`."""
     figure, ends = _under_roofs(frame, roofs, look, counted_in)
     frame = frame.sort_values("size_rank", kind="stable")
     points = records(Point, frame)
@@ -86,8 +86,11 @@ def _under_roofs(
     flats = _flats(frame, roofs, look)
     ridges = [flat.value / slope.value for slope in slopes for flat in flats]
     x, y = frame["flop_per_byte"], frame["gflop_per_s"]
-    left, right = min([*ridges, *x]) / _LEFT, max([*ridges, *x]) * _RIGHT
-    low, high = min(y) / _BELOW, max([*(flat.value for flat in flats), *frame["roof_gflop_per_s"].dropna(), *y]) * _ABOVE
+    left, right = min([*ridges, *x]) / _LEFT_FACTOR, max([*ridges, *x]) * _RIGHT_FACTOR
+    low, high = (
+        min(y) / _BELOW_FACTOR,
+        max([*(flat.value for flat in flats), *frame["roof_gflop_per_s"].dropna(), *y]) * _ABOVE_FACTOR,
+    )
     for slope in slopes:
         end = min(right, max(ridges, default=right))
         start = max(left, low / slope.value)
@@ -187,7 +190,7 @@ def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, .
 
 
 def _nearest(points: list[Point]) -> Point | None:
-    """The point with the largest percent of its roof, among those that may be called best; None where there is none."""
+    """The point with the largest percent of its roof, among the points that may be called best, or None."""
     rated = [point for point in points if point.percent_of_roof.known and not doubt(point.n, point.flags)]
     return max(rated, key=lambda point: point.percent_of_roof.value, default=None)
 

@@ -96,7 +96,7 @@ def _points(run: store.Run, workload: str, timing: Timing, other: store.Run | No
 
 
 def _counted(run: store.Run, workload: str) -> store.Run | None:
-    """The newest run on the same device with counters of a cell of this run and the same source; None where there is none."""
+    """The newest run on the same device with counters of a cell of this run and the same source, or None."""
     sources = runs.load(run).variants
     mine = set(sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None))
     device = run_index.device_of(run)

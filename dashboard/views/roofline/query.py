@@ -46,7 +46,7 @@ class Point(Cell):
     Attributes:
         size: see `axes.charted_cases`.
         memory_roof, memory_gb_per_s: the names of the ceilings that bound the point's reads and writes, and their rate. It is that
-            of their mix at a large size, where the floor is that of the case's size and L2.
+            of their mix at a large size, where the floor follows from the case's size and L2.
         roof: the names of the ceilings that the roof comes from.
         roof_gflop_per_s: the lower one of the memory's roof at this intensity and the roof of the variant's precision.
         percent_of_roof: the rate over the roof; on paper this is the percent of floor where the run has no times by size.
@@ -151,13 +151,13 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
     """Each variant's fastest config at each charted case under its roof, on one device.
 
     Args:
-        counted: `executed` of this run, or of another run on the same device. Intensity and rate are then those of the counted
-            operations and bytes, for cells with the same source. When None, they are those of the case's operations and least
+        counted: `executed` of this run, or of another run on the same device. Intensity and rate are then computed from the counted
+            operations and bytes, for cells with the same source. When None, they are computed from the case's operations and least
             bytes.
 
     Returns:
         Rows of `cells` (rungs, peers and host variants, in the order of the variants and cases) with `size_value` and the
-        columns of `Point`. `gflop_per_s` and its interval are those of the chosen operations.
+        columns of `Point`. `gflop_per_s` and its interval are computed from the chosen operations.
     """
     every, memory = cells(data), memory_of(data, on_gpu=data.on_gpu)
     chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)

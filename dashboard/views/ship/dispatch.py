@@ -27,7 +27,7 @@ class Crossover:
     Attributes:
         below, above: the faster variant at smaller and at larger sizes.
         size: where the ratio is 1, and its interval; see `crossings`.
-        between: the measured sizes around the interval; 0 and infinite where there is none.
+        between: the measured sizes around the interval; 0 and infinite where no size is measured.
     """
 
     below: str
@@ -41,7 +41,7 @@ class Branch:
     """The variant and config for the sizes below a limit.
 
     Attributes:
-        limit: the first size of the next branch; infinite for the last branch. The interval is that of the crossover; both ends
+        limit: the first size of the next branch; infinite for the last branch. The interval is the interval of the crossover; both ends
             are NaN where the two are tied on both sides of the limit, so that there is no crossover.
         first, last: the smallest and the largest measured size of the branch.
         between: the measured sizes around the interval of the limit.
@@ -93,7 +93,7 @@ class _At:
 
 
 def axis_of(contest: Contest) -> str:
-    """The one axis of numbers along which all cases lie, such as `n`; empty where there is none."""
+    """The one axis of numbers along which all cases lie, such as `n`; empty without such an axis."""
     axes = {case.size.partition("=")[0] for case in contest.cases}
     one = len({case.series for case in contest.cases}) == 1 and len(axes) == 1
     numeric = all(_number(case.size.partition("=")[2]) == case.size_value for case in contest.cases)

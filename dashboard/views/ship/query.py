@@ -1,8 +1,8 @@
 """Which variants to ship: the ranking of each case, and the loss of shipping one, two or three variants.
 
 import math
-The loss of a variant at a case is the time by which it is slower than the fastest variant of the case, in percent. Loss is
-taken from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(ratio))) - 1).
+The loss of a variant at a case says how much slower it is than the fastest variant of the case, in percent. Loss is computed
+from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(ratio))) - 1).
 """
 
 import math
@@ -34,7 +34,7 @@ ROLES: Final[Mapping[Among, tuple[str, ...]]] = {
 }
 #: The most variants that are shipped together.
 MOST: Final = 3
-#: One more variant is worth shipping where it takes more than this off the loss, in percent.
+#: One more variant is worth shipping where it reduces the loss by more than this, in percent.
 WORTHWHILE: Final = 1.0
 #: All series of a workload together.
 ALL: Final = "all"
@@ -45,7 +45,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Case:
-    """A case on the size axis; `size`, `series` and `size_value` are those of `axes.charted_cases`."""
+    """A case on the size axis; `size`, `series` and `size_value` are columns of `axes.charted_cases`."""
 
     name: str
     size: str
@@ -60,7 +60,7 @@ class Place:
     Attributes:
         group: 1 for the variants that are tied for first, then 2 and so on; see `contest`.
         leader: the fastest variant of the group.
-        ratio: its time over that of the fastest variant of the case, paired by round; 1 for the fastest.
+        ratio: its time over the time of the fastest variant of the case, paired by round; 1 for the fastest.
     """
 
     variant: str
@@ -74,18 +74,18 @@ class Place:
 
     @property
     def loss(self) -> Estimate:
-        """By how much it is slower than the fastest, in percent."""
+        """How much slower the variant is than the fastest, in percent."""
         return loss_of(self.ratio)
 
 
 @dataclass(frozen=True)
 class Contest:
-    """The variants that are compared in one precision, at every case that at least one of them was timed at.
+    """The variants that are compared in one precision, at every case at which at least one variant was timed.
 
     Attributes:
         variants: in the order of the run.
-        places: by case and variant, each case from the fastest to the slowest. A variant that was not timed at a case has none.
-        reasons: why it has none, by case and variant, such as `skipped` or `distrusted: above_ceiling`.
+        places: by case and variant, each case from the fastest to the slowest. A variant that was not timed at a case has no place.
+        reasons: why a variant has no place, by case and variant, such as `skipped` or `distrusted: above_ceiling`.
         untimed: charted cases at which no variant was timed.
         doubts: words about a faster cell that may not be called best, by case.
     """
@@ -122,12 +122,12 @@ class Standing:
 
     Attributes:
         place: from 1, by mean loss; 0 for a variant that misses a case, which is not ranked.
-        wins: cases of which it is the fastest, and tied with none.
+        wins: cases in which it is the fastest variant, and tied with no other.
         ties: cases in which it is tied for first.
-        timed: cases that it has a time of.
-        missing: the cases that it has no time of, with the reason.
-        mean, worst: of its loss in percent, over the cases that it has.
-        worst_case: where it loses most.
+        timed: cases in which it has a time.
+        missing: the cases in which it has no time, with the reason.
+        mean, worst: of its loss in percent, over the cases in which it has a time.
+        worst_case: the case with its largest loss.
     """
 
     place: int
@@ -143,13 +143,13 @@ class Standing:
 
 @dataclass(frozen=True)
 class Shipment:
-    """Some variants that are shipped together, and the regret: the loss of the fastest of them at each case, in percent.
+    """Some variants that are shipped together, and the regret: the loss of the fastest variant of the set at each case, in percent.
 
     Attributes:
         variants: in the order of the run.
-        first: cases of which one of them is the fastest, or tied with it.
-        surpassed: the worst loss of the other cases, in percent; 0 where there are none. The loss of a tie may be noise.
-        missing: cases that none of them has a time of. The regret is that of the other cases.
+        first: cases in which a variant of the set is the fastest, or tied with the fastest.
+        surpassed: the worst loss of the other cases, in percent; 0 without such cases. The loss of a tie may be noise.
+        missing: cases that no variant of the set has a time of. The regret is computed from the other cases.
         equals: how many other sets of as many variants have the same regret.
     """
 
@@ -165,7 +165,7 @@ class Shipment:
 
 @lru_cache(maxsize=4)
 def _candidates(data: RunData, workload: str, timing: Timing, among: Among) -> pd.DataFrame:
-    """The rows of `best_of_charted` that can be shipped: by role; where no rung was timed, all that compute the result.
+    """The rows of `best_of_charted` that can be shipped, by role. Where no rung was timed, they are all rows that compute the result.
 
     Host variants of a run on a GPU count only among `hosts`, or where nothing else was timed.
     """
@@ -288,7 +288,7 @@ def _reasons(data: RunData, workload: str, missing: set[tuple[str, str]]) -> dic
 
 
 def standings(contest: Contest) -> tuple[Standing, ...]:
-    """Every variant over the cases: those that have all of them by mean loss, then the others by the number that they have."""
+    """Every variant over the cases: variants timed in all cases by mean loss, then the others by the number of cases in which they were timed."""
     tied = [place for place in contest.ranking if place.group == 1]
     first = {case.name: [place.variant for place in tied if place.case == case.name] for case in contest.cases}
     rows = []
@@ -309,11 +309,11 @@ def standings(contest: Contest) -> tuple[Standing, ...]:
 
 
 def shipments(contest: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
-    """The best set of one variant, of two and of three, by exact search over all sets; none where no case was timed.
+    """The best set of one variant, of two and of three, by exact search over all sets; no set where no case was timed.
 
     A set that covers more cases is better. Among sets that cover equally many, the one with the lower mean regret is better,
-    then the one with the lower worst regret; the other way round for `worst`. The list ends before a set that gains nothing
-    over the one before it.
+    then the one with the lower worst regret. With `worst`, the order of the two is reversed. The list ends before a set that
+    gains nothing over the set before it.
     """
     offers: list[Shipment] = []
     for count in range(1, min(MOST, len(contest.variants)) + 1):
@@ -347,7 +347,7 @@ def _best_set(contest: Contest, count: int, judge: Judge) -> Shipment:
 
 
 def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
-    """What each set is judged by, the smaller the better: cases that it misses, then the two regrets; shape (sets, 3).
+    """The keys by which sets are compared, where less is better: missing cases, then the two regrets; shape (sets, 3).
 
     Args:
         logs: `Contest.logs`.
@@ -383,9 +383,9 @@ def shipment(contest: Contest, variants: Sequence[str], equals: int = 0) -> Ship
 
 
 def recommended(offers: Sequence[Shipment]) -> Shipment:
-    """The fewest variants that miss no more cases than the largest set, and lose hardly more where they are not tied for first.
+    """The smallest set that misses no more cases than the largest set, and whose loss where it is not tied for first is hardly larger.
 
-    Hardly more is `WORTHWHILE`, added to the worst such loss of the largest set.
+    The limit is the worst such loss of the largest set plus `WORTHWHILE`.
     """
     largest = offers[-1]
     return next(

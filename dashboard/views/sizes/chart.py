@@ -355,7 +355,7 @@ def _title(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, metric: M
 
 
 def _passed(with_metric: pd.DataFrame) -> str:
-    """A sentence about the faster cell at the largest size that may not be called best; empty where there is none."""
+    """A sentence about the faster cell at the largest size that may not be called best; empty without such a cell."""
     ranked = _ranked(with_metric)
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
     reasons = []

@@ -21,7 +21,7 @@ class Point(Contender):
     Attributes:
         speedup: over the baseline.
         verdict: of the speedup; see `compare.with_speedups`.
-        baseline, baseline_config: the cell of the size that speedups are counted from; empty where there is none.
+        baseline, baseline_config: the cell of the size that speedups are counted from; empty without a baseline.
         no_speedup: why there is no speedup over it; empty where there is one.
         tied_with: of the winner of the case, the next variant where the two are tied; else empty.
     """

@@ -79,7 +79,7 @@ def window(begin_ns: int, end_ns: int, lanes: int, pixels: int) -> Window:
 
 
 def detail(lane: Lane, window: Window) -> Detail:
-    """The detail of a lane in a window. Its time grows with the number of bins, and only logarithmically with that of events."""
+    """The detail of a lane in a window. Its time grows with the number of bins, and only logarithmically with the number of events."""
     edges = window.edges
     first, last = lane.touching(edges)
     wide = _wide(lane, window, int(first[0]), int(last[-1]))
@@ -224,7 +224,7 @@ class Coloring:
         of_kernel_name: colour by the codes of the kernels' names.
         of_copy_kind: colour by the codes of the memory operations' kinds.
         of_call_name: colour by the codes of the calls' names.
-        short: short names of kernels by their full names; those of a trace with very many names are left out.
+        short: short names of kernels by their full names; empty for a trace with very many names.
     """
 
     swatches: tuple[Swatch, ...]
@@ -299,7 +299,7 @@ def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
 
 
 def _of_launch(traces: Traces, of_range: Codes) -> Codes:
-    """The colour of kernels by range: that of the range's variant, or `OTHER` for work that only prepares a sample."""
+    """The colour of kernels by range: the colour of the range's variant, or `OTHER` for work that only prepares a sample."""
     if not len(of_range):
         return of_range
     codes: Codes = np.where((of_range == _RANGE) | of_the_measurement(traces), OTHER, of_range).astype(np.uint8)
@@ -326,7 +326,7 @@ def _call(name: str) -> int:
 
 
 def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Codes:
-    """The colour of each range: that of the innermost range with a variant that it is or is in."""
+    """The colour of each range: the colour of the innermost range with a variant, which is the range itself or around it."""
     workloads, names = traces.texts("ranges", "workload"), traces.texts("ranges", "variant")
     width = len(names.categories) + 1
     of_pair = np.full((len(workloads.categories) + 1) * width, _RANGE, dtype=np.uint8)
@@ -437,7 +437,7 @@ def text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> l
 
 
 def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFrame:
-    """Facts for the hover text of each event, besides its name and times.
+    """Facts for the hover text of each event, in addition to its name and times.
 
     Returns:
         One row for each event, with

@@ -343,7 +343,7 @@ class SearchHits(TypedDict):
         text: the text that was searched for.
         regex: it is a regular expression.
         total: number of hits.
-        place: that of the chosen event among them, from 0; -1 where it is none of them.
+        place: the place of the chosen event among the hits, from 0; -1 where it is not a hit.
         marks: the bins of the window in which hits start.
         error: why the text is no regular expression; empty where it is one.
     """
@@ -359,7 +359,7 @@ class SearchHits(TypedDict):
 def hits(traces: Traces, lanes: Lanes, search: Search) -> Hits:
     """The events that have a lane and whose name is wanted. Kernels are found by their full names.
 
-    The names are compared once each. The time for the events themselves is that of one look-up each.
+    The names are compared once each. Each event then takes one look-up.
 
     Raises:
         PatternError: the text is no regular expression.
@@ -380,7 +380,7 @@ def hits(traces: Traces, lanes: Lanes, search: Search) -> Hits:
 
 
 def place_of(traces: Traces, lanes: Lanes, hits: Hits, chosen: Chosen | None) -> int:
-    """The place of the chosen event among the hits; -1 where it is none of them."""
+    """The place of the chosen event among the hits; -1 where it is not a hit."""
     if chosen is None or not len(hits):
         return -1
     start = int(traces.numbers(chosen.table, "start_ns")[chosen.row])

@@ -79,7 +79,7 @@ def stages(data: RunData) -> pd.DataFrame:
     reports the outermost ranges.
 
     Returns:
-        One row for each (workload, case, variant, config), with medians over its ranges. The columns besides the key are
+        One row for each (workload, case, variant, config), with medians over its ranges. The columns after the key are
         `role`, `n`, `copies_ns`, `host`, `host_ns`, and
 
         - `kernel_ns`: durations of the kernels;
@@ -184,9 +184,9 @@ def _held(traces: Traces) -> pd.DataFrame:
 
 
 def _host(data: RunData, workload: str, case: str) -> tuple[str, float]:
-    """The fastest host variant of a case that may be called best, and its nanoseconds; empty and NaN where there is none.
+    """The fastest host variant of a case that may be called best, and its nanoseconds; empty and NaN without such a variant.
 
-    A whole program is none, although the host's clock times it.
+    A whole program does not count as a host variant, although the host's clock times it.
     """
     every = cells(data)
     of_case = (every["workload"] == workload) & (every["case"] == case) & (every["scope"] == "operation")

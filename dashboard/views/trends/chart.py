@@ -173,7 +173,7 @@ def _bands(figure: go.Figure, series: Series, look: Look) -> None:
 
 
 def _band(series: Series, level: Level) -> tuple[float, float]:
-    """The times that 95 % of the runs of a level have by the noise between runs: that of two runs is the square root of 2 larger."""
+    """The times that 95 % of the runs of a level have within the noise between runs. The noise of a pair of runs is larger by the square root of 2."""
     factor = series.noise ** math.sqrt(0.5)
     return level.time_ns / factor, level.time_ns * factor
 

@@ -21,7 +21,7 @@ from warpladder.dashboard.core.history import Medians, TimedCell, timing_group
 from warpladder.data import store
 
 Floats = npt.NDArray[np.float64]
-#: The half width of a 95 % interval, and of that of a difference of two, in standard deviations.
+#: The half width of a 95 % interval, for one value and for a difference of two values, in standard deviations.
 _OF_ONE: Final = 1.96
 _OF_TWO: Final = _OF_ONE * math.sqrt(2)
 #: The least noise of a run, a fraction; kernels above 100 µs differ by as much between processes.
@@ -120,7 +120,7 @@ class Series:
     """A variant with a config over the runs that have it.
 
     Attributes:
-        judged: the verdicts about each two neighbouring points, those of Compare.
+        judged: the verdicts about each two neighbouring points, as on Compare.
         noise: the noise between two runs, a factor of at least 1: 95 % of the pairs of runs without a change differ by less; NaN
             where nothing tells it.
         since_first: the last time over the first one, with the noise between runs in its interval.
@@ -318,7 +318,7 @@ def _step(
     old, new = points[after.first - 1], points[after.first]
     of_old, of_new = runs[old.run], runs[new.run]
     facts = [*changes.of_runs(of_old.info, of_new.info), *changes.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
-    if of_new.info["kind"] != "recording":  # the commit of an import is that of the importer
+    if of_new.info["kind"] != "recording":  # the commit of an import is the importer's commit
         facts = [fact for fact in facts if fact.what not in _COMMIT]
     facts.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))
     return Step(

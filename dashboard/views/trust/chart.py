@@ -20,7 +20,7 @@ _NAMES: Final = ("samples", "second copy (A/A)")
 def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     """The distance of every sample from the median over the rounds, with the median's interval and the distribution.
 
-    Of more than 500 samples, 1 of k is drawn. Median, interval and distribution are those of all samples.
+    With more than 500 samples, 1 of k is drawn. Median, interval and distribution are computed from all samples.
 
     Args:
         samples: rows of table `samples` of one cell, not empty. Twins (twin = 1) have another mark.

@@ -22,7 +22,7 @@ _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "
 
 
 def findings(data: RunData) -> pd.DataFrame:
-    """The diagnostics, with those of one kind joined: those about one variant, and those about the run.
+    """The diagnostics, joined by kind: diagnostics about one variant, and diagnostics about the run.
 
     Returns:
         `severity` (errors first), `source`, and
@@ -204,7 +204,7 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
 
         - `above`, `agree`: number of cells above `AGREE_ABOVE_NS`, and of those that agree;
         - `below`, `less`: number of other cells, and of those in which the collector's median is less than this run's;
-        - `difference_ns`: median absolute difference in the cells of `below`; null where there are none.
+        - `difference_ns`: median absolute difference in the cells of `below`; null without such cells.
     """
     rows: list[dict[str, Any]] = []
     for collector, cells in frame.groupby("collector", sort=False):
@@ -289,7 +289,7 @@ def dropped(data: RunData) -> tuple[str, ...]:
 
 
 def rounds(data: RunData) -> pd.DataFrame:
-    """The bytes that each end-to-end round copied, beside those of its case.
+    """The bytes that each end-to-end round copied, beside the bytes of its case.
 
     A round is the range of one sample, including the baseline's second entry, without warm-ups. Copies in inner ranges count.
 
@@ -343,5 +343,5 @@ def _unattributed(data: RunData) -> tuple[Any, Any]:
 
 
 def _outermost(at: Int64s, parent: Int64s, ours: Any, outermost: Any) -> Int64s:
-    """For each place of a range, the place of the outermost range of a sample around it; `NONE` where there is none."""
+    """For each place of a range, the place of the outermost range of a sample around it, or `NONE`."""
     return np.where((at >= 0) & ours[at], nearest(parent, outermost)[at], NONE)
