@@ -121,8 +121,9 @@ async def _to_first_page(request: Request) -> RedirectResponse:
     return RedirectResponse(f"/{query}")
 
 
-#: What each page loads in addition to Streamlit's own files, and before them: one history entry a page, a focus that is seen, readable
-#: captions. Streamlit has no option for these; `bind="query-params"` of its widgets would say nothing about values that it drops.
+#: What each page loads in addition to Streamlit's own files, and before them: one history entry a page, a focus that is seen,
+#: readable captions. Streamlit has no option for these; `bind="query-params"` of its widgets would say nothing about values
+#: that it drops.
 _HEAD: Final = '<script src="./ours/page.js"></script><link rel="stylesheet" href="./ours/page.css" />'
 
 

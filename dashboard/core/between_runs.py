@@ -203,8 +203,8 @@ def ratio_and_noise(
     """The ratio of two levels of a cell with an interval that holds the noise between runs, and that noise.
 
     The processes tell the interval where both runs have three. The noise of fewer than eight cells is then a shift that all cells may
-    share, and is added to it. With fewer processes the noise is added as squares, where it is known. The arguments are documented at
-    `levels.ratio` and `noise`.
+    share, and is added to it. With fewer processes the noise is added as squares, where it is known. The arguments are
+    documented at `levels.ratio` and `noise`.
     """
     several = several_processes(before, after)
     ratio, around = ratio_of(before, after), noise(own, shown, several_processes=several, equal=equal)

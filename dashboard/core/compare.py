@@ -243,8 +243,8 @@ def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.Data
     """The gain of each rung over the one before it in the same precision, each with its fastest config, in the order of the
     rungs.
 
-    The first rung of a precision is compared with the last fp32 rung before it. Without such a rung, it is compared with the rung before it.
-    Rungs without samples are left out.
+    The first rung of a precision is compared with the last fp32 rung before it. Without such a rung, it is compared with the
+    rung before it. Rungs without samples are left out.
 
     Args:
         best: `cells.best_config` of the case in the timing.

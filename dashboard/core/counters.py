@@ -16,7 +16,8 @@ from warpladder.data import metrics
 BOUND_PERCENT: Final = 80.0
 #: A kernel is latency-bound where both arithmetic and memory stay below this share.
 LATENCY_PERCENT: Final = 60.0
-#: A part of the memory system is named where its share of its peak differs from the share of the busiest part by no more than this.
+#: A part of the memory system is named where its share of its peak differs from the share of the busiest part by no more than
+#: this.
 _CLOSE: Final = 0.1
 _FULL_PERCENT: Final = 99.5
 

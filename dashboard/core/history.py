@@ -203,8 +203,8 @@ class Medians:
         sources: variant -> hash of its source, as it was measured; empty where none was recorded.
         cases: case -> size_rank, and the JSON of its parameters, of the cases on the size axis.
         clock_mhz: median SM clock of the samples; NaN where it is not known.
-        failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for cells of `cells`
-            whose work was not done.
+        failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for cells of
+            `cells` whose work was not done.
     """
 
     run_id: str

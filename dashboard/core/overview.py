@@ -150,7 +150,8 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         - `best`, `best_ns`, `percent_of_floor` and what depends on them are null where no rung may be called best;
         - `tied_with`: the next rung, where it is not known to be slower; else null;
         - `best_ns`, `percent_of_floor`: estimates of the best rung's time and percent of floor;
-        - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it (`compare.verdict`);
+        - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it
+          (`compare.verdict`);
         - `peer_percent_of_floor`: percent of the best rung's floor;
         - `over_peer`, `over_peer_verdict`: estimate of the peer's time over the best rung's, and the word for it;
         - `n`: least number of samples of the cells used;

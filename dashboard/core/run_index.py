@@ -1,4 +1,7 @@
-"""What each run has, the runs that suit a page, and their labels. A label is the user's own, or it is made from what was measured, when and where."""
+"""What each run has, the runs that suit a page, and their labels.
+
+A label is the user's own, or it is made from what was measured, when and where.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -262,7 +265,7 @@ def devices(every: Iterable[Listed]) -> tuple[str, ...]:
 
 @_once
 def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> str:
-    """The workload to show first on a device: the workload of the newest run to show, where the user's own runs come before shipped ones."""
+    """The workload of the newest run to show on a device. The user's own runs come before shipped ones."""
     every = list(every)
     names = workloads(every, device, need)
     shown = {name: suitable(every, device, name, need)[0] for name in names}

@@ -17,8 +17,8 @@ from warpladder.data.names import NOT_DONE
 
 #: Half of a 95 % interval over the median, from which on the median says little.
 WIDE: Final = 0.5
-#: A time is falling where the interval of a smaller size lies above the interval of the larger one by more than this factor. Whole waves of
-#: blocks and tiles that fit explain smaller differences.
+#: A time is falling where the interval of a smaller size lies above the interval of the larger one by more than this factor.
+#: Whole waves of blocks and tiles that fit explain smaller differences.
 FALLS: Final = 1.25
 WIDE_INTERVAL: Final = "wide interval"
 FALLING_TIME: Final = "falling time"

@@ -74,11 +74,11 @@ class Run:
             cache: `cold` or `hot`; None for both.
 
         Returns:
-            A frame that is shown in words. Its columns are the axes, and `workload`, `case`, `variant`, `config`, `gpus`, `scope`,
-            `cache`, `samples`, `median_ns`, `speedup` (over the baseline) and `percent_of_floor` with the ends of their 95 %
-            intervals, `verdict` (`faster`, `slower`, `tied`, or `unknown` below six samples and where one side is distrusted), `baseline`, `baseline_config`, `floor_ns`, `floor_bound`,
-            `floor_ceiling`, `gb_per_s`, `gflop_per_s`, `role`, `kind`, `precision`, `rel_l2_error`, `status`, `detail` and `flags`.
-            Where a cell has no figure, it is NaN.
+            A frame that is shown in words. Its columns are the axes, and `workload`, `case`, `variant`, `config`, `gpus`,
+            `scope`, `cache`, `samples`, `median_ns`, `speedup` (over the baseline) and `percent_of_floor` with the ends of
+            their 95 % intervals, `verdict` (`faster`, `slower`, `tied`, or `unknown` below six samples and where one side is
+            distrusted), `baseline`, `baseline_config`, `floor_ns`, `floor_bound`, `floor_ceiling`, `gb_per_s`, `gflop_per_s`,
+            `role`, `kind`, `precision`, `rel_l2_error`, `status`, `detail` and `flags`. Where a cell has no figure, it is NaN.
 
         Raises:
             RunError: there is no such workload, or nothing was timed so.
@@ -122,7 +122,9 @@ class Run:
         any_device: bool = False,
         partial: bool = False,
     ) -> "RunComparison":
-        """Another run (B) against this one (A), cell by cell: what became slower or faster in B. The order is the same as in `warpladder compare A B`.
+        """Another run (B) against this one (A), cell by cell: what became slower or faster in B.
+
+        The order is the same as in `warpladder compare A B`.
 
         Args:
             after: a run, or its id, label or folder.

@@ -124,7 +124,7 @@ def _cells(data: RunData, judged: JudgedVariant, history: History | None, smalle
 
 
 def _changes(data: RunData, last: str, history: History | None) -> dict[tuple[str, str, str], Change]:
-    """The cells of this run against the cells of the last run, by workload, variant and case; empty where they cannot be compared."""
+    """The changes from the last run to this run, by workload, variant and case; empty where they cannot be compared."""
     try:
         comparison = compare(Side(_load(last)), Side(data), Options(match="best"), history)
     except (NotComparable, store.StoreError):
@@ -166,7 +166,10 @@ def _judged(
 
 
 def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[str, str]) -> Level:
-    """The level of a cell over the level of the baseline. Within one process both are paired by round, because a slow round slows both."""
+    """The level of a cell over the level of the baseline.
+
+    Within one process both are paired by round, because a slow round slows both.
+    """
     paired = paired_ratio(durations(data, change, cell), durations(data, change, base)).estimate
     if not paired.low > 0:  # unknown, or too short for the clock
         return Level(math.nan, math.nan, math.nan, math.nan, math.nan, 0, 0)

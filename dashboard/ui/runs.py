@@ -59,7 +59,7 @@ class Listing:
 
 
 def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
-    """Folders that hold runs: the folders of `--data-dir` and WARPLADDER_DATA_DIR, the folder of this machine, and the shipped folder.
+    """Folders that hold runs: of `--data-dir` and WARPLADDER_DATA_DIR, of this machine, and the shipped one.
 
     Args:
         arguments: the arguments after `--` on the command line; when None, the arguments of this process.

@@ -150,7 +150,7 @@ def show_run(run: store.Run) -> None:
 
 
 def show_counters(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> None:
-    """A line and a table with the profiled time of each variant over the profiled time of the pinned baseline; nothing without a pin.
+    """A line and a table with each variant's profiled time over the pinned baseline's; nothing without a pin.
 
     Args:
         frame: rows of `counters.by_config`.

@@ -96,8 +96,8 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     title = "Achieved against theoretical occupancy"
     if low:
         title = (
-            f"{look.variant_name(workload, low[0]['variant'])} has the largest gap: {format_percent(low[0]['occupancy_percent'])} achieved "
-            f"of {format_percent(low[0]['theoretical_percent'])} theoretical occupancy"
+            f"{look.variant_name(workload, low[0]['variant'])} has the largest gap: "
+            f"{format_percent(low[0]['occupancy_percent'])} achieved of {format_percent(low[0]['theoretical_percent'])} theoretical occupancy"
         )
     note = (
         f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of "
@@ -128,8 +128,8 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
     title = "Bytes moved to and from device memory"
     if most and relative:
         title = (
-            f"{look.variant_name(workload, most[0]['variant'])} moves the most DRAM bytes: {format_ratio(most[0]['dram_over_min'])} the "
-            "least bytes of the case"
+            f"{look.variant_name(workload, most[0]['variant'])} moves the most DRAM bytes: "
+            f"{format_ratio(most[0]['dram_over_min'])} the least bytes of the case"
         )
     note = (
         f"{_note(frame, look, case, how)} Bytes read and written. Data that stays in L2 at the kernel's end is not "

@@ -81,8 +81,8 @@ def short_verdict(row: dict[Any, Any]) -> str:
 def answer(frame: pd.DataFrame) -> str:
     """One or two sentences on what limits the fastest variant of `query.best`, and the others.
 
-    The samples decide which variant is fastest. Without samples, the sentence names the profiled execution with the least time as such. Ceilings
-    and specimens count only where there are no other variants.
+    The samples decide which variant is fastest. Without samples, the sentence names the profiled execution with the least time
+    as such. Ceilings and specimens count only where there are no other variants.
     """
     others = frame[~frame["role"].isin(["ceiling", "specimen"])]
     shown = (others if len(others) else frame).sort_values(["timed_ns", "time_ns"], kind="stable")

@@ -511,6 +511,6 @@ def _error_title(front: list[_Drawn]) -> str:
         return f"{where}: {name} is the fastest and the most exact, with a relative error of {error}"
     ratio = format_ratio(exact.median_ns.value / fastest.median_ns.value)
     return (
-        f"{where}: {name} is the fastest, with a relative error of {error}; {with_precision(exact.variant, exact.precision)} takes "
-        f"{ratio} its time, with {format_error(exact.rel_l2_error)}"
+        f"{where}: {name} is the fastest, with a relative error of {error}; "
+        f"{with_precision(exact.variant, exact.precision)} takes {ratio} its time, with {format_error(exact.rel_l2_error)}"
     )

@@ -75,7 +75,10 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     )
     figure.update_layout(showlegend=False)
     best = frame.sort_values("percent_of_floor", ascending=False).iloc[0]
-    title = f"{look.variant_name(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
+    title = (
+        f"{look.variant_name(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of "
+        f"{best['workload']}, {best['case']}"
+    )
     timings = " and ".join(
         dict.fromkeys(Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
     )
@@ -86,8 +89,8 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     )
     several = " Geometric mean over the cases of that size." if (frame["cases"] > 1).any() else ""
     note = (
-        f"{look.device}; {timings}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several}{differing} "
-        f"100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
+        f"{look.device}; {timings}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload."
+        f"{several}{differing} 100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
     ).rstrip()
     return Chart("overview", title, figure, every, f"{note} {captions}".rstrip())
 

@@ -64,7 +64,7 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
 
 
 def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str, str]]:
-    """Colour and symbol of each published variant: the style of our variant, or a style from its own name where we have no such variant.
+    """Colour and symbol of each published variant: the style of our variant, or else a style from its own name.
 
     Where another variant has both already, the symbol is an open one.
     """

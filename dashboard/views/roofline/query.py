@@ -151,9 +151,9 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
     """Each variant's fastest config at each charted case under its roof, on one device.
 
     Args:
-        counted: `executed` of this run, or of another run on the same device. Intensity and rate are then computed from the counted
-            operations and bytes, for cells with the same source. When None, they are computed from the case's operations and least
-            bytes.
+        counted: `executed` of this run, or of another run on the same device. Intensity and rate are then computed from the
+            counted operations and bytes, for cells with the same source. When None, they are computed from the case's
+            operations and least bytes.
 
     Returns:
         Rows of `cells` (rungs, peers and host variants, in the order of the variants and cases) with `size_value` and the

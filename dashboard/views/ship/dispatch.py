@@ -41,8 +41,8 @@ class Branch:
     """The variant and config for the sizes below a limit.
 
     Attributes:
-        limit: the first size of the next branch; infinite for the last branch. The interval is the interval of the crossover; both ends
-            are NaN where the two are tied on both sides of the limit, so that there is no crossover.
+        limit: the first size of the next branch; infinite for the last branch. The interval is the interval of the crossover;
+            both ends are NaN where the two are tied on both sides of the limit, so that there is no crossover.
         first, last: the smallest and the largest measured size of the branch.
         between: the measured sizes around the interval of the limit.
     """

@@ -84,7 +84,8 @@ class Contest:
 
     Attributes:
         variants: in the order of the run.
-        places: by case and variant, each case from the fastest to the slowest. A variant that was not timed at a case has no place.
+        places: by case and variant, each case from the fastest to the slowest. A variant that was not timed at a case has no
+            place.
         reasons: why a variant has no place, by case and variant, such as `skipped` or `distrusted: above_ceiling`.
         untimed: charted cases at which no variant was timed.
         doubts: words about a faster cell that may not be called best, by case.
@@ -143,7 +144,9 @@ class Standing:
 
 @dataclass(frozen=True)
 class Shipment:
-    """Some variants that are shipped together, and the regret: the loss of the fastest variant of the set at each case, in percent.
+    """A set of variants that are shipped together, with its regret.
+
+    The regret is the loss of the fastest variant of the set at each case, in percent.
 
     Attributes:
         variants: in the order of the run.
@@ -165,7 +168,9 @@ class Shipment:
 
 @lru_cache(maxsize=4)
 def _candidates(data: RunData, workload: str, timing: Timing, among: Among) -> pd.DataFrame:
-    """The rows of `best_of_charted` that can be shipped, by role. Where no rung was timed, they are all rows that compute the result.
+    """The rows of `best_of_charted` that can be shipped, by role.
+
+    Where no rung was timed, they are all rows that compute the result.
 
     Host variants of a run on a GPU count only among `hosts`, or where nothing else was timed.
     """
@@ -288,7 +293,7 @@ def _reasons(data: RunData, workload: str, missing: set[tuple[str, str]]) -> dic
 
 
 def standings(contest: Contest) -> tuple[Standing, ...]:
-    """Every variant over the cases: variants timed in all cases by mean loss, then the others by the number of cases in which they were timed."""
+    """Every variant over the cases: variants timed in all cases by mean loss, then the others by their number of cases."""
     tied = [place for place in contest.ranking if place.group == 1]
     first = {case.name: [place.variant for place in tied if place.case == case.name] for case in contest.cases}
     rows = []
@@ -383,9 +388,10 @@ def shipment(contest: Contest, variants: Sequence[str], equals: int = 0) -> Ship
 
 
 def recommended(offers: Sequence[Shipment]) -> Shipment:
-    """The smallest set that misses no more cases than the largest set, and whose loss where it is not tied for first is hardly larger.
+    """The smallest set that misses no more cases than the largest set and hardly loses more.
 
-    The limit is the worst such loss of the largest set plus `WORTHWHILE`.
+    Only losses at cases where a set is not tied for first count. The limit is the worst such loss of the largest set plus
+    `WORTHWHILE`.
     """
     largest = offers[-1]
     return next(

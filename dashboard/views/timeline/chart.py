@@ -15,7 +15,8 @@ from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, Shown, Swatch, Window, facts, names
 
-#: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than the colours of variants and kernels.
+#: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than the colours of variants and
+#: kernels.
 _QUIET: Final = {
     "light": ("#8b93a1", "#cdd4de", "#8dbfa9", "#d3a98c", "#b9b1cc", "#a9bdd6", "#c9bd9d", "#d6aeb2", "#c9cdd3"),
     "dark": ("#7d8694", "#3c4552", "#4f7d6a", "#8a664e", "#6b6482", "#51677f", "#766b4d", "#805a5f", "#535962"),

@@ -79,7 +79,10 @@ def window(begin_ns: int, end_ns: int, lanes: int, pixels: int) -> Window:
 
 
 def detail(lane: Lane, window: Window) -> Detail:
-    """The detail of a lane in a window. Its time grows with the number of bins, and only logarithmically with the number of events."""
+    """The detail of a lane in a window.
+
+    Its time grows with the number of bins, and only logarithmically with the number of events.
+    """
     edges = window.edges
     first, last = lane.touching(edges)
     wide = _wide(lane, window, int(first[0]), int(last[-1]))

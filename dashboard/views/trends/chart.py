@@ -173,7 +173,10 @@ def _bands(figure: go.Figure, series: Series, look: Look) -> None:
 
 
 def _band(series: Series, level: Level) -> tuple[float, float]:
-    """The times that 95 % of the runs of a level have within the noise between runs. The noise of a pair of runs is larger by the square root of 2."""
+    """The times that 95 % of the runs of a level have within the noise between runs.
+
+    The noise of a pair of runs is larger by the square root of 2.
+    """
     factor = series.noise ** math.sqrt(0.5)
     return level.time_ns / factor, level.time_ns * factor
 
@@ -293,7 +296,10 @@ def _stretches(values: Sequence[str]) -> list[tuple[int, int, str]]:
 
 def _title(trends: Trends, shown: Sequence[Series]) -> str:
     if len(shown) > 1:
-        return f"{len(shown)} variants of {trends.workload}, {trends.case}, over {len(trends.runs)} runs, each over its first level"
+        return (
+            f"{len(shown)} variants of {trends.workload}, {trends.case}, over {len(trends.runs)} runs, "
+            "each over its first level"
+        )
     series = shown[0]
     if series.failing:
         return f"{series.name} {fails(series)}"
@@ -306,7 +312,10 @@ def _title(trends: Trends, shown: Sequence[Series]) -> str:
 
 def _note(trends: Trends, shown: Sequence[Series], look: Look) -> str:
     n = samples(point.n for series in shown for point in series.points)
-    words = f"{trends.timing.label(on_gpu=look.on_gpu)}; {trends.runs[0].info['collector']}; medians with intervals; {n}; runs are equally spaced."
+    words = (
+        f"{trends.timing.label(on_gpu=look.on_gpu)}; {trends.runs[0].info['collector']}; medians with intervals; {n}; "
+        "runs are equally spaced."
+    )
     if len(shown) == 1:
         noise = format_percent(100 * (shown[0].noise - 1))
         words += (
