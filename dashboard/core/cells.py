@@ -108,7 +108,7 @@ def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times
     end_to_end = (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
     caches = [(frame["cache"] == cache).to_numpy(dtype=bool) & ~end_to_end for cache in ("cold", "hot")]
     chosen = [~on_gpu, caches[0] | (end_to_end & (cold[0] < hot[0])), caches[1] | end_to_end]
-    times, names = (np.select(chosen, of, last) for *of, last in zip(host, cold, hot, rate, strict=True))
+    times, names = (np.select(chosen, values, last) for *values, last in zip(host, cold, hot, rate, strict=True))
     return times, names
 
 

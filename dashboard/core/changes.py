@@ -199,7 +199,7 @@ class Statuses:
             return "B has no such variant"
         diagnostics = self.data.diagnostics
         unreached = diagnostics.loc[diagnostics["source"] == Source.NOT_REACHED, "text"]
-        if len(unreached) and not any((workload, case) == (of, at) for of, _, at in self.results):
+        if len(unreached) and not any((workload, case) == (workload_of, case_of) for workload_of, _, case_of in self.results):
             return str(unreached.iloc[0])
         return "not recorded in B"
 
@@ -460,8 +460,8 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
         return every["scope"] == scope
     mask = pd.Series(False, every.index)
     for workload in data.workloads:
-        own, theirs = axes.timings(data, workload), axes.timings(other, workload)
-        for timing in ([each for each in own if each in theirs] or own)[:1]:
+        own, of_other = axes.timings(data, workload), axes.timings(other, workload)
+        for timing in ([each for each in own if each in of_other] or own)[:1]:
             same = (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
             mask |= (every["workload"] == workload) & same
     return mask

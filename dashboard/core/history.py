@@ -223,12 +223,12 @@ def medians(run: store.Run, workload: str) -> Medians:
     Raises:
         StoreError: a file is damaged or is not of this schema.
     """
-    of = {"workload": workload}
-    samples = run.arrow("samples", [*_KEY, *_NUMBERS, "sm_clock_mhz"], of)
+    filters = {"workload": workload}
+    samples = run.arrow("samples", [*_KEY, *_NUMBERS, "sm_clock_mhz"], filters)
     if any(samples.column(name).null_count for name in (*_KEY, *_NUMBERS)):
         raise store.StoreError(f"{run.path}: table samples has nulls where none may be; record or import the run again")
     cells, of_cells, figures = _medians(samples)
-    results = _rows(run.arrow("results", ["case", "variant", "config", "status"], of))
+    results = _rows(run.arrow("results", ["case", "variant", "config", "status"], filters))
     statuses = {(case, variant, config): status for case, variant, config, status in results}
     bad = {cell: status for cell, status in statuses.items() if status != "ok"}
     well = [
@@ -237,14 +237,14 @@ def medians(run: store.Run, workload: str) -> Medians:
     single = np.array([intervals.is_single(cell.scope, cell.cache) for cell in cells], dtype=bool)
     error_ns = intervals.error_ns(run.info["collector"], dict(_rows(run.arrow("ceilings", ["name", "value"]))))
     figures[:, 1], figures[:, 2] = intervals.widened(figures[:, 1], figures[:, 2], error_ns, single)
-    cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], of))}
+    cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], filters))}
     clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
     return Medians(
         run.run_id,
         tuple(cells[place] for place in well),
         of_cells.of(well),
         figures[well],
-        {variant: source or "" for variant, source in _rows(run.arrow("variants", ["variant", "source_sha256"], of))},
+        {variant: source or "" for variant, source in _rows(run.arrow("variants", ["variant", "source_sha256"], filters))},
         {case: (rank, params) for case, (rank, params) in cases.items() if rank is not None and _is_object(params)},
         float(np.median(clocks)) if len(clocks) else float("nan"),
         {cell: status for cell, status in bad.items() if status != "skipped"}
@@ -258,7 +258,7 @@ def _not_done(run: store.Run, workload: str, cells: Iterable[tuple[str, str, str
     rows = _rows(run.arrow("diagnostics", columns, {"workload": workload}))
     about = [each for *each, source, severity in rows if source in NOT_DONE and severity != "info"]
     for cell in cells if about else ():
-        if any(all(name in (None, of) for name, of in zip(each, cell, strict=True)) for each in about):
+        if any(all(name in (None, value) for name, value in zip(each, cell, strict=True)) for each in about):
             yield cell
 
 

@@ -168,8 +168,8 @@ def _workloads(run: store.Run) -> dict[str, Coverage]:
     cells = _measured(run) or {(workload, case, "") for workload, case, _ in cases}
     coverage = {}
     for name in dict.fromkeys(workload for workload, _, _ in cases):
-        mine = {(case, variant) for workload, case, variant in cells if workload == name and (workload, case) in charted}
-        coverage[str(name)] = Coverage(len({case for case, _ in mine}), len(mine))
+        correct = {(case, variant) for workload, case, variant in cells if workload == name and (workload, case) in charted}
+        coverage[str(name)] = Coverage(len({case for case, _ in correct}), len(correct))
     return coverage
 
 
@@ -276,8 +276,8 @@ def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES
 @_once
 def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
     """The names of the workloads for which a run of the device has what is needed."""
-    here = (each for each in every if each.facts.device == device and each.facts.has(need))
-    count = Counter(name for each in here for name, has in each.facts.workloads.items() if has.cells)
+    suited = (each for each in every if each.facts.device == device and each.facts.has(need))
+    count = Counter(name for each in suited for name, has in each.facts.workloads.items() if has.cells)
     return tuple(sorted(name for name, runs in count.items() if runs >= _least_runs(need)))
 
 
@@ -353,5 +353,5 @@ def _fits(every: list[Listed], each: Listed, need: Need) -> bool:
 def lacks(every: Iterable[Listed], device: str, need: Need) -> bool:
     """Whether no run of the device has what a page needs. A page that compares two runs can compare two variants of one."""
     need = Need.TIMES if need is Need.PAIR else need
-    here = [each for each in every if each.facts.device == device]
-    return not having(here, need, device)
+    of_device = [each for each in every if each.facts.device == device]
+    return not having(of_device, need, device)

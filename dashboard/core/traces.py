@@ -82,9 +82,9 @@ class Traces:
         first = 0
         for batch in self.scan(table, *columns):
             last = first + len(batch[0])
-            here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)] - first
+            places = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)] - first
             for part, values in zip(parts, batch, strict=True):
-                part.append(values[here])
+                part.append(values[places])
             first = last
         return tuple(np.concatenate(part) for part in parts)
 
@@ -239,11 +239,11 @@ def of_calls(traces: Traces, process: Int64s, correlation: Int64s, *columns: str
     place_of, ids, processes, *values = traces.find("api_calls", "correlation", correlation, "process", *columns)
     # Correlations are unique within a process only. There are few processes.
     for each in np.unique(process):
-        calls, mine = np.flatnonzero(processes == each), np.flatnonzero(process == each)
-        place = lookup(ids[calls], correlation[mine])
-        mine, place = mine[place >= 0], place[place >= 0]
+        calls, rows = np.flatnonzero(processes == each), np.flatnonzero(process == each)
+        place = lookup(ids[calls], correlation[rows])
+        rows, place = rows[place >= 0], place[place >= 0]
         for array, value in zip(arrays, (place_of, *values), strict=True):
-            array[mine] = value[calls[place]]
+            array[rows] = value[calls[place]]
     return arrays
 
 

@@ -55,8 +55,8 @@ def routes(data: RunData) -> pd.DataFrame:
         Empty if the run does not have the workload.
     """
     every = cells(data)
-    ours = every[(every["workload"] == WORKLOAD) & every["role"].isin(["rung", "peer"])]
-    rows = [_route(ours[ours["variant"] == variant]) for variant in ours["variant"].unique()]
+    timed = every[(every["workload"] == WORKLOAD) & every["role"].isin(["rung", "peer"])]
+    rows = [_route(timed[timed["variant"] == variant]) for variant in timed["variant"].unique()]
     frame = pd.DataFrame(rows)
     return frame if frame.empty else frame.sort_values("in_a_row", kind="stable", na_position="last", ignore_index=True)
 

@@ -267,9 +267,9 @@ def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any
     caught = [row for row in measured if row["status"] != "ok" or _cell(row) in doubted]
     if not measured:
         return ""
-    of = str(len(caught)) if len(caught) == len(measured) else f"{len(caught)} of {len(measured)}"
+    count = str(len(caught)) if len(caught) == len(measured) else f"{len(caught)} of {len(measured)}"
     names = ", ".join(dict.fromkeys(str(row["variant"]) for row in measured))
-    return f"specimens (known pitfalls, which the checks have to catch): {of} caught: {names}"
+    return f"specimens (known pitfalls, which the checks have to catch): {count} caught: {names}"
 
 
 def _failures(results: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> Iterator[tuple[str, bool]]:
@@ -339,5 +339,5 @@ def not_right(run: store.Run, counted_variants: Collection[str] = ()) -> str:
     ]
     if not wrong:
         return ""
-    (first, why), of = wrong[0], f"{len(wrong)} of {len(counted)} cells{', first' if len(wrong) > 1 else ''}"
-    return f"not right: {of} {first}: {why}"
+    (first, why), share = wrong[0], f"{len(wrong)} of {len(counted)} cells{', first' if len(wrong) > 1 else ''}"
+    return f"not right: {share} {first}: {why}"

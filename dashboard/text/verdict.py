@@ -205,8 +205,8 @@ def _line(cells: Sequence[_Cell]) -> tuple[str, ...]:
 def _failures(data: RunData, judged: JudgedVariant) -> list[str]:
     """A text for each way in which cells of a variant failed or were skipped."""
     results = data.results
-    mine = results[(results["workload"] == judged.workload) & (results["variant"] == judged.variant)]
-    failed = mine[mine["status"] != "ok"]
+    of_variant = results[(results["workload"] == judged.workload) & (results["variant"] == judged.variant)]
+    failed = of_variant[of_variant["status"] != "ok"]
     failures = []
     for status, rows in failed.groupby("status", sort=False):
         first = rows.iloc[0]

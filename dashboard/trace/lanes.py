@@ -58,11 +58,11 @@ def _first_free(start: Int64s, end: Int64s) -> Int64s:
         while running and running[0][0] <= begins:
             heapq.heappush(free, heapq.heappop(running)[1])
         if free:
-            mine = heapq.heappop(free)
+            row = heapq.heappop(free)
         else:
-            mine, used = used, used + 1
-        chosen[place] = mine
-        heapq.heappush(running, (ends, mine))
+            row, used = used, used + 1
+        chosen[place] = row
+        heapq.heappush(running, (ends, row))
     layer[crowded] = chosen
     return layer
 
@@ -285,19 +285,19 @@ def _layered(
     Args:
         rows: rows of the events, sorted. When None, all rows in their order; `events` must not be used afterwards.
     """
-    mine = events if rows is None else _gathered(events, rows)
-    numbers = np.arange(len(mine.start), dtype=np.int32) if rows is None else rows.astype(np.int32)
-    if bool((mine.start[1:] >= mine.end[:-1]).all()) and bool((mine.end >= mine.start).all()):
-        yield _lane(kind, owner, label, mine, numbers, first_level)
+    own = events if rows is None else _gathered(events, rows)
+    numbers = np.arange(len(own.start), dtype=np.int32) if rows is None else rows.astype(np.int32)
+    if bool((own.start[1:] >= own.end[:-1]).all()) and bool((own.end >= own.start).all()):
+        yield _lane(kind, owner, label, own, numbers, first_level)
         return
-    np.maximum(mine.end, mine.start, out=mine.end)
-    layer = layers(mine.start, mine.end)
+    np.maximum(own.end, own.start, out=own.end)
+    layer = layers(own.start, own.end)
     order = np.argsort(layer, kind="stable")
     cuts = np.searchsorted(layer[order], np.arange(min(int(layer.max()) + 1, MOST_LAYERS) + 1))
     for number, (first, last) in enumerate(pairwise(cuts.tolist())):
         inside = order[first:last]
         name = label if number == 0 else f"{label} ({number + 1})"
-        yield _lane(kind, owner, name, _gathered(mine, inside), numbers[inside], first_level + number)
+        yield _lane(kind, owner, name, _gathered(own, inside), numbers[inside], first_level + number)
 
 
 def _gathered(events: _Events, rows: Int64s) -> _Events:

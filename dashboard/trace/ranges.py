@@ -210,9 +210,9 @@ def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) 
     for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
         one = ranges.thread[rows[0]]
         begin, stop = np.searchsorted(thread, one), np.searchsorted(thread, one, side="right")
-        mine = order[begin:stop]
-        first[rows] = begin + np.searchsorted(launches.start[mine], ranges.start[rows])
-        last[rows] = begin + np.searchsorted(np.maximum.accumulate(launches.end[mine]), ranges.end[rows], side="right")
+        calls = order[begin:stop]
+        first[rows] = begin + np.searchsorted(launches.start[calls], ranges.start[rows])
+        last[rows] = begin + np.searchsorted(np.maximum.accumulate(launches.end[calls]), ranges.end[rows], side="right")
     return Held(order, first, np.maximum(last, first))
 
 
@@ -313,9 +313,9 @@ def nvtx_sum(data: RunData) -> pd.DataFrame:
 
     A range that was never closed lasts to the end of the last one.
     """
-    of = range_names(data.traces)
-    keys = {"Style": of.styles, "Range": of.names}
-    return times(of.code, range_ns(data.traces), "Instances", keys, ["Range", "Style"])
+    ranges = range_names(data.traces)
+    keys = {"Style": ranges.styles, "Range": ranges.names}
+    return times(ranges.code, range_ns(data.traces), "Instances", keys, ["Range", "Style"])
 
 
 def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
@@ -325,15 +325,15 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     counts launches, and not the several kernels of one graph launch.
     """
     traces = data.traces
-    of = range_names(traces)
+    labelled = range_names(traces)
     simple = not has_graphs(traces) and only_nested(traces)
     projected = _by_parents(traces) if simple else _by_times(traces)
-    rows = np.flatnonzero((projected.launches > 0) & (of.names != "")[of.code])
-    codes = of.code[rows]
-    described = describe(codes, (projected.end - projected.start)[rows], len(of.names))
+    rows = np.flatnonzero((projected.launches > 0) & (labelled.names != "")[labelled.code])
+    codes = labelled.code[rows]
+    described = describe(codes, (projected.end - projected.start)[rows], len(labelled.names))
 
     def summed(values: Int64s) -> Int64s:
-        sums = np.zeros(len(of.names), dtype=np.int64)
+        sums = np.zeros(len(labelled.names), dtype=np.int64)
         np.add.at(sums, codes, values[rows])
         return sums[described.index]
 
@@ -342,8 +342,8 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     operations, levels = summed(projected.launches), summed(projected.depth)
     frame = pd.DataFrame(
         {
-            "Range": of.names[described.index],
-            "Style": of.styles[described.index],
+            "Range": labelled.names[described.index],
+            "Style": labelled.styles[described.index],
             "Total Proj Time (ns)": described["total"],
             "Total Range Time (ns)": summed(range_ns(traces)),
             "Range Instances": described["n"],

@@ -29,8 +29,8 @@ _OTHER, _WARM_UP, _DEVICE_WARM_UP, _DEVICE, _HOST, _LAUNCHES = range(6)
 def extents(data: RunData) -> tuple[Extent, ...]:
     """The parts of the trace that can be summed, the default first: samples and all for a recording with samples, else all."""
     traces = data.traces
-    ours = data.info["kind"] == "recording" and "ranges" in traces.tables
-    return ("samples", "all") if ours and sampled(traces).any() else ("all",)
+    is_recording = data.info["kind"] == "recording" and "ranges" in traces.tables
+    return ("samples", "all") if is_recording and sampled(traces).any() else ("all",)
 
 
 def sampled(traces: Traces) -> npt.NDArray[np.bool_]:
@@ -55,8 +55,8 @@ def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_
     """The kind of sample that each range is or is in (`_OTHER` for none), and whether it is or is in a sample's executions."""
     traces.read("ranges", "domain", "text")
     domains, texts = traces.texts("ranges", "domain"), traces.texts("ranges", "text")
-    ours = np.array([*(name == _DOMAIN for name in domains.categories), False])[domains.codes]
-    kind = np.where(ours, np.array([*(_kind(str(text)) for text in texts.categories), _OTHER])[texts.codes], _OTHER)
+    own_domain = np.array([*(name == _DOMAIN for name in domains.categories), False])[domains.codes]
+    kind = np.where(own_domain, np.array([*(_kind(str(text)) for text in texts.categories), _OTHER])[texts.codes], _OTHER)
     parent = parents(traces)
     sample = nearest(parent, np.isin(kind, (_WARM_UP, _DEVICE_WARM_UP, _DEVICE, _HOST)))
     launches = nearest(parent, kind == _LAUNCHES) >= 0

@@ -162,11 +162,11 @@ def show_counters(run: store.Run, workload: str, case: str, frame: pd.DataFrame)
     if case not in counters.counted_cases(data, workload):
         _line("it has no counters of this case")
         return
-    theirs = {(row["variant"], row["config"]): row for row in counters.by_config(data, workload, case).to_dict("records")}
-    fastest = min((row for row in theirs.values() if row["variant"] == pin.variant), key=_time, default=None)
+    pinned_rows = {(row["variant"], row["config"]): row for row in counters.by_config(data, workload, case).to_dict("records")}
+    fastest = min((row for row in pinned_rows.values() if row["variant"] == pin.variant), key=_time, default=None)
     rows = []
     for row in frame.to_dict("records"):
-        other = fastest if pin.variant else theirs.get((row["variant"], row["config"]))
+        other = fastest if pin.variant else pinned_rows.get((row["variant"], row["config"]))
         if other is not None:
             percents = {f"{what}, points": row[f"{what}_percent"] - other[f"{what}_percent"] for what in ("compute", "memory")}
             times = {"Pinned": format_duration(_time(other)), "Here": format_duration(_time(row))}

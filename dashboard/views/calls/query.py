@@ -44,9 +44,9 @@ class _Kernels(NamedTuple):
     name: npt.NDArray[Any]
     duration: Int64s
 
-    def of(self, which: npt.NDArray[Any]) -> "_Kernels":
+    def of(self, rows: npt.NDArray[Any]) -> "_Kernels":
         """The kernels at some places, or of a mask."""
-        return _Kernels(self.row[which], self.holder[which], self.name[which], self.duration[which])
+        return _Kernels(self.row[rows], self.holder[rows], self.name[rows], self.duration[rows])
 
 
 class _Owners(NamedTuple):
@@ -83,10 +83,10 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     out.
     """
     traces = data.traces
-    of, names = range_names(traces), traces.texts("kernels", "full_name")
+    labelled, names = range_names(traces), traces.texts("kernels", "full_name")
     traces.read("ranges", "process", "thread", "range_id")
     process, thread = traces.numbers("ranges", "process"), traces.numbers("ranges", "thread")
-    number, (label, *where) = codes_of(of.code, process, thread)
+    number, (label, *where) = codes_of(labelled.code, process, thread)
     owners = _Owners(number, label, *where)
     ranges = IdIndex(traces.numbers("ranges", "range_id"))
     holder, first = np.empty(traces.length("kernels"), dtype=np.int32), 0
@@ -101,16 +101,16 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     by_parents = _by_parents(traces, kernels, owners, width) if shallow and trace_nesting.only_nested(traces) else None
     owners, sums = by_parents or _by_times(traces, kernels, owners, width)
     durations = sums.durations
-    words = np.array([*of.names, None], dtype=object)  # the last one is for kernels outside of all ranges
+    words = np.array([*labelled.names, None], dtype=object)  # the last one is for kernels outside of all ranges
     words[words == ""] = None
-    who, what = np.divmod(durations.index.to_numpy(dtype=np.int64), width)
-    label = owners.style[who]
+    owner, what = np.divmod(durations.index.to_numpy(dtype=np.int64), width)
+    label = owners.style[owner]
     frame = pd.DataFrame(
         {
             "NVTX Range": words[label],
-            "Style": np.array([*of.styles, None], dtype=object)[label],
-            "PID": _nullable(owners.process[who]),
-            "TID": _nullable(owners.thread[who]),
+            "Style": np.array([*labelled.styles, None], dtype=object)[label],
+            "PID": _nullable(owners.process[owner]),
+            "TID": _nullable(owners.thread[owner]),
             "NVTX Inst": sums.ranges.reindex(durations.index, fill_value=0).to_numpy(),
             "Kern Inst": sums.kernels[durations.index].to_numpy(),
             "Total Time (ns)": durations["total"].to_numpy(),

@@ -81,7 +81,7 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
         st.caption("No other run has a workload of this one on the same device. Record it again after your change.")
     if not every:
         widgets.nothing("This run cannot be compared.", "Choose another run in the sidebar.")
-    itself = "this run: two of its variants"
+    same_run = "this run: two of its variants"
     pin = sidebar.chosen()
     default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
     name = state.choose(
@@ -89,7 +89,7 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
         "A",
         list(every),
         default=default,
-        text=lambda each: every[each].title if each in others else itself,
+        text=lambda each: every[each].title if each in others else same_run,
         always=True,
     )
     other = every[name]

@@ -179,7 +179,7 @@ def _around(same: list[Row], *, first: bool, last: bool) -> list[Row]:
 def _different(old: Sequence[str], new: Sequence[str], a: range, b: range, *, by_words: bool) -> Iterator[Row]:
     for one, other in zip_longest(a, b):
         if one is None or other is None or not by_words:
-            before, after = (None if each is None else _line(of, each) for of, each in ((old, one), (new, other)))
+            before, after = (None if each is None else _line(lines, each) for lines, each in ((old, one), (new, other)))
             yield Row(before, after, changed=True)
         else:
             parts = _words(old[one], new[other])

@@ -97,7 +97,8 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     if low:
         title = (
             f"{look.variant_name(workload, low[0]['variant'])} has the largest gap: "
-            f"{format_percent(low[0]['occupancy_percent'])} achieved of {format_percent(low[0]['theoretical_percent'])} theoretical occupancy"
+            f"{format_percent(low[0]['occupancy_percent'])} achieved of "
+            f"{format_percent(low[0]['theoretical_percent'])} theoretical occupancy"
         )
     note = (
         f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of "

@@ -66,12 +66,12 @@ def page() -> None:
         workload = widgets.choose_workload(run, among=counted)
         case = widgets.choose_case(run, workload, among=runs.ask(run, counters.counted_cases, workload))
         topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
-    timed, of = _times(run, workload, case)
+    timed, source = _times(run, workload, case)
     every = queries.best(runs.load(run), workload, case, timed)
     frame = queries.most_time(every)
     sidebar.show_counters(run, workload, case, frame)
     look, how = runs.look_of(run, widgets.theme()), query.how_counted(runs.load(run), len(frame), len(every))
-    how += query.where_timed(frame, of)
+    how += query.where_timed(frame, source)
     if topic == "roofs":
         widgets.show_chart(charts.speed_of_light(frame, look, workload, case, how))
     elif topic == "occupancy":

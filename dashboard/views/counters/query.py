@@ -87,8 +87,8 @@ def answer(frame: pd.DataFrame) -> str:
     others = frame[~frame["role"].isin(["ceiling", "specimen"])]
     shown = (others if len(others) else frame).sort_values(["timed_ns", "time_ns"], kind="stable")
     first, *rest = shown.to_dict("records")
-    which = ", the fastest," if pd.notna(first["timed_ns"]) else ", with the least time under the profiler,"
-    lead = f"{first['variant']}{which if rest else ''} {verdict(first)}."
+    role = ", the fastest," if pd.notna(first["timed_ns"]) else ", with the least time under the profiler,"
+    lead = f"{first['variant']}{role if rest else ''} {verdict(first)}."
     counts = {label: sum(row["bound"] == bound for row in rest) for bound, label in LABELS.items()}
     parts = [f"{count} {label}" for label, count in counts.items() if count]
     return f"{lead} The others: {', '.join(parts)}." if parts else lead

@@ -378,13 +378,13 @@ def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFra
     images = {row.case: images_of(row.case) for row in compared} if first.workload == WORKLOAD else {}
     printed = [row for row in records(_Printed, report) if row.images in images.values()]
     columns = list(dict.fromkeys(frame["case"]))
-    ours = [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in sorted(set(frame["ranks"]))]
-    theirs = [_node(per_node) for per_node in sorted({row.per_node for row in printed})]
-    rows = [*ours, *([_BETWEEN, *theirs] if theirs else [])]
+    own_rows = [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in sorted(set(frame["ranks"]))]
+    report_rows = [_node(per_node) for per_node in sorted({row.per_node for row in printed})]
+    rows = [*own_rows, *([_BETWEEN, *report_rows] if report_rows else [])]
     tiles = [_our_tile(row, columns, rows, on_gpu) for row in compared]
     at = {number: place for place, case in enumerate(columns) if (number := images.get(case)) is not None}
     tiles += [_their_tile(row, at, rows) for row in printed]
-    figure = blank(look.theme, _ROW_PX * len(rows) + 74 - (_ROW_PX // 2 if theirs else 0))
+    figure = blank(look.theme, _ROW_PX * len(rows) + 74 - (_ROW_PX // 2 if report_rows else 0))
     _draw(figure, tiles, rows, columns, look)
     timing = Timing(first.scope, first.cache).label(on_gpu=on_gpu)
     note = (
@@ -439,10 +439,10 @@ def _box(tile: _Tile, edges: list[float]) -> dict[str, float]:
 
 
 def _our_tile(row: Compared, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
-    who = ranks_words(row.ranks, on_gpu=on_gpu)
+    ranks = ranks_words(row.ranks, on_gpu=on_gpu)
     median = text(format_duration(row.median_ns.value))
     lines = [
-        f"<b>{text(row.variant)}</b> {text(row.config)} on {who}".replace("  ", " "),
+        f"<b>{text(row.variant)}</b> {text(row.config)} on {ranks}".replace("  ", " "),
         f"{text(row.case)}: <b>{median}</b> ({text(format_ends(row.median_ns, format_duration))})",
     ]
     if why := doubt(row.n, row.flags):
@@ -455,7 +455,7 @@ def _our_tile(row: Compared, columns: list[str], rows: list[str], on_gpu: bool) 
     lines.append(f"n = {row.n} · {text(row.interval_kind)}")
     word = row.place if row.place != "slower" else _over(row.over_best.value)
     label = f"<b>{median}</b><br>{word}"
-    return _Tile(columns.index(row.case), rows.index(who), row.place, label, "<br>".join(lines))
+    return _Tile(columns.index(row.case), rows.index(ranks), row.place, label, "<br>".join(lines))
 
 
 def _their_tile(row: _Printed, at: dict[int, int], rows: list[str]) -> _Tile:
@@ -486,13 +486,13 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
         counts = [str(ranks) for ranks in sorted(rows.loc[rows["place"].isin(["best", "tied"]), "ranks"])]
         best.append((" or ".join(counts), str(case)))
     stretches = [(counts, [case for _, case in group][-1]) for counts, group in groupby(best, key=lambda pair: pair[0])]
-    who = subject
+    name = subject
     counts, last = stretches[0]
     unit = ranks_words(1, on_gpu=on_gpu)[2:] if counts == "1" else ranks_words(2, on_gpu=on_gpu)[2:]
-    are = f"{who}: {counts} {unit} {'is' if counts == '1' else 'are'} best"
+    are = f"{name}: {counts} {unit} {'is' if counts == '1' else 'are'} best"
     if len(stretches) == 1:
         return (
-            f"{who}: {counts.replace('or', 'and')} {unit} are tied at every size" if "or" in counts else f"{are} at every size"
+            f"{name}: {counts.replace('or', 'and')} {unit} are tied at every size" if "or" in counts else f"{are} at every size"
         )
     if len(stretches) > _MOST_STRETCHES or frame["series"].nunique() > 1:
         alone = frame[frame["place"].isin(["best", "tied"])].groupby("case")["ranks"].transform("size") == 1
@@ -502,7 +502,7 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
         )
         tied = len(best) - int(won.sum())
         ties = f"{', ' if numbers else ''}several in {tied}" if tied else ""
-        return f"{who}: fastest of {len(best)} cases are {numbers}{ties}"
+        return f"{name}: fastest of {len(best)} cases are {numbers}{ties}"
     between = "".join(f", {counts} up to {case}" for counts, case in stretches[1:-1])
     return f"{are} up to {last}{between}, {stretches[-1][0]} above"
 
@@ -530,10 +530,10 @@ def _on_report(compared: Sequence[Compared], printed: Sequence[_Printed], images
     if not printed:
         return ""
     advised = {row.images: row.per_node for row in printed if row.advised}
-    here = [row for row in compared if (number := images[row.case]) is not None and row.ranks == advised.get(number)]
-    right = sum(row.place in ("best", "tied") for row in here)
+    advised_rows = [row for row in compared if (number := images[row.case]) is not None and row.ranks == advised.get(number)]
+    right = sum(row.place in ("best", "tied") for row in advised_rows)
     return (
         " Report: table 4, without spread, on two nodes of GPUs that it does not name; a frame marks the number of GPUs in a "
         f"node that its section 4 advises. As the number of all GPUs, that number is best or tied here in {right} of "
-        f"{len(here)} sizes."
+        f"{len(advised_rows)} sizes."
     )

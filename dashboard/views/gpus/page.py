@@ -77,8 +77,8 @@ def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.
         return charts.weak(grown[grown["per_rank"] == float(chosen)], look)
     several = frame[frame["ranks"] > 1]
     case = widgets.choose_case(run, workload, among=list(dict.fromkeys(several["case"])))
-    here = frame[(frame["case"] == case) & frame["variant"].isin(several.loc[several["case"] == case, "variant"])]
-    return charts.skew(here, look) if shown == "skew" else charts.strong(here, look)
+    of_case = frame[(frame["case"] == case) & frame["variant"].isin(several.loc[several["case"] == case, "variant"])]
+    return charts.skew(of_case, look) if shown == "skew" else charts.strong(of_case, look)
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:

@@ -181,8 +181,8 @@ def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     ones = {(row.variant, row.case): row for row in rows if row.ranks == 1}
     speedups = [_SAME if row.ranks == 1 else _ratio(joined, ones.get((row.variant, row.case)), row) for row in rows]
     frame = with_estimates(frame, "speedup", speedups)
-    for column, of in zip(Estimate.names("efficiency"), Estimate.names("speedup"), strict=True):
-        frame[column] = 100 * frame[of] / frame["ranks"]
+    for column, speedup in zip(Estimate.names("efficiency"), Estimate.names("speedup"), strict=True):
+        frame[column] = 100 * frame[speedup] / frame["ranks"]
     ladder = {name: place for place, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
     frame["place"] = frame["variant"].map(ladder)
     return frame.sort_values(["place", "size_rank", "case", "ranks"], kind="stable", ignore_index=True)[_columns(Scaled)]

@@ -204,7 +204,7 @@ def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, 
     lines: _Items = []
     for floor, group in last.groupby("floor_ns", sort=False):
         at = float(str(floor))
-        which = f"{', '.join(map(word, group['precision']))} " if several else ""
+        precisions = f"{', '.join(map(word, group['precision']))} " if several else ""
         words.append(
             {
                 # On a logarithmic axis, an annotation is placed at the logarithm, and a shape at the value.
@@ -217,7 +217,7 @@ def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, 
                 "yshift": _FLOOR_PX * (len(words) + 1) if several else 0,
                 "showarrow": False,
                 "font": {"size": 11, "color": look.tones.good},
-                "text": f"{which}{group['floor_bound'].iloc[-1]} floor {format_duration(at)}",
+                "text": f"{precisions}{group['floor_bound'].iloc[-1]} floor {format_duration(at)}",
                 "hovertext": f"by {', '.join(dict.fromkeys(group['floor_ceiling']))}, measured in the same run",
             }
         )

@@ -183,8 +183,8 @@ def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) ->
 def _other_runs(context: runs.Context) -> None:
     """All runs of the device in a list that is collapsed at first. A click shows the run on the page that it is fit for."""
     listed = run_index.having(context.every, Need.NOTHING, context.device)
-    here = [each for each in listed if each.facts.device == context.device]
-    with st.expander(f"All runs of {plain(context.device)}: {len(here)}"):
+    of_device = [each for each in listed if each.facts.device == context.device]
+    with st.expander(f"All runs of {plain(context.device)}: {len(of_device)}"):
         rows = [
             {
                 "run": label_of(each.run),
@@ -194,7 +194,7 @@ def _other_runs(context: runs.Context) -> None:
                 "workloads": ", ".join(each.facts.workloads),
                 "has": ", ".join(each.facts.marks),
             }
-            for each in here
+            for each in of_device
         ]
         columns: dict[str, Any] = {"started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm")}
         columns |= {"run": "Run", "of": "Of", "collector": "Collector", "workloads": "Workloads", "has": "Has besides times"}
@@ -211,7 +211,7 @@ def _other_runs(context: runs.Context) -> None:
         )
         if cells := chosen["selection"]["cells"]:
             _turn(_OTHERS)
-            each = here[cells[0][0]]
+            each = of_device[cells[0][0]]
             st.switch_page(page_of(_page_for(each)), query_params={state.RUN: each.name})
 
 

@@ -82,13 +82,13 @@ def _words(line: Line) -> Mapping[str, str]:
     """The words of each column of `_WORDED`."""
     summary = line.summary
     time = summary.best_ns
-    itself = bool(summary.best) and summary.best == summary.baseline
+    is_baseline = bool(summary.best) and summary.best == summary.baseline
     peer = "tied with" if summary.over_peer_verdict == "tied" else format_ratio(summary.over_peer.value)
     speedup = "tied" if summary.speedup_verdict == "tied" else format_ratio(summary.speedup.value)
     words = (
         format_percent(summary.percent_of_floor.value),
         f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}" if time.known else NOTHING,
-        "itself" if itself else speedup,
+        "itself" if is_baseline else speedup,
         f"{peer} {summary.peer}" if summary.peer else NOTHING,
     )
     return dict(zip(_WORDED, words, strict=True))

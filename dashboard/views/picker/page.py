@@ -115,8 +115,8 @@ def _texts(run: store.Run) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         part = st.text_input("Texts that contain", key="texts that contain")
         st.selectbox("Chosen rows", [_EACH_TEXT, _BEGINNINGS], key="how texts are chosen", on_change=_choose_texts)
-    here = every[every["text"].str.contains(part, case=False, regex=False)] if part else every
-    shown = here.head(_MOST_TEXTS).reset_index(drop=True)
+    matching = every[every["text"].str.contains(part, case=False, regex=False)] if part else every
+    shown = matching.head(_MOST_TEXTS).reset_index(drop=True)
     st.session_state[f"{_CHOSEN} from"] = list(shown["text"])
     widgets.table(
         shown.assign(
@@ -137,8 +137,8 @@ def _texts(run: store.Run) -> None:
             "by_time": st.column_config.NumberColumn("By time, %", format="%.0f", help=_BY_TIME_HELP),
         },
     )
-    more = f", the first {_MOST_TEXTS:,} shown" if len(here) > _MOST_TEXTS else ""
-    st.caption(f"{len(here):,} of {len(every):,} texts{more}. Choose rows to make a pattern of them.")
+    more = f", the first {_MOST_TEXTS:,} shown" if len(matching) > _MOST_TEXTS else ""
+    st.caption(f"{len(matching):,} of {len(every):,} texts{more}. Choose rows to make a pattern of them.")
 
 
 def _choose_texts() -> None:

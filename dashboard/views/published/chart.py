@@ -70,8 +70,8 @@ def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str
     """
     marks: dict[str, dict[str, str]] = {}
     used: set[tuple[str, str]] = set()
-    for variant, ours in frame[["variant", "our_variant"]].drop_duplicates().itertuples(index=False, name=None):
-        style = look.style(workload, ours or variant)
+    for variant, our_variant in frame[["variant", "our_variant"]].drop_duplicates().itertuples(index=False, name=None):
+        style = look.style(workload, our_variant or variant)
         symbol = free_symbol(style.color, [style.symbol, *(f"{each}-open" for each in SYMBOLS)], used)
         used.add((style.color, symbol))
         marks[variant] = {"color": style.color, "symbol": symbol}

@@ -32,8 +32,8 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading(VIEW)
     with widgets.controls():
-        reports, ours = list(figures.reports()), set(runs.load(run).workloads)
-        of_run = next((name for name in reports if ours & set(_figures(name)["workload"])), None)
+        reports, workloads = list(figures.reports()), set(runs.load(run).workloads)
+        of_run = next((name for name in reports if workloads & set(_figures(name)["workload"])), None)
         report = state.choose("workload", "Report", reports, default=of_run)
         published = _figures(report)
         sources = {source.slug: source for source in queries.sources(published)}

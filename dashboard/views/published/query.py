@@ -59,8 +59,8 @@ class Source:
 
 def sources(figures: pd.DataFrame) -> tuple[Source, ...]:
     """Each quantity of the tables of one report, in its order. Quantities that we measure come first."""
-    ours = figures.assign(has_ours=figures["our_variant"] != "")
-    grouped = ours.groupby(["table", "quantity"], sort=False)["has_ours"].any().sort_values(ascending=False, kind="stable")
+    with_ours = figures.assign(has_ours=figures["our_variant"] != "")
+    grouped = with_ours.groupby(["table", "quantity"], sort=False)["has_ours"].any().sort_values(ascending=False, kind="stable")
     return tuple(Source(str(table), str(quantity)) for table, quantity in grouped.index)
 
 

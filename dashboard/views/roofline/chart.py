@@ -51,9 +51,9 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
     best = _nearest(points)
     first, title = points[0], f"{points[0].workload}, {points[0].case}: no variant may be called nearest to its roof"
     if best:
-        who = look.variant_name(best.workload, best.variant)
+        subject = look.variant_name(best.workload, best.variant)
         _name_point(figure, best, best.variant, ends, _flats(frame, roofs, look), look)
-        title = f"{best.workload}, {best.case}: {who} is nearest to its roof, {_share(best, roofs)}"
+        title = f"{best.workload}, {best.case}: {subject} is nearest to its roof, {_share(best, roofs)}"
     name = slug("roofline", first.workload, first.case, first.cache, "counted" if counted_in else "")
     return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "Each variant with its fastest config."))
 
@@ -68,11 +68,11 @@ def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_i
     for point, marker in sorted(zip(points, sizes, strict=True), key=lambda pair: -pair[0].gflop_per_s.value):
         _draw_point(figure, point, look, f"{point.size}, {_percent(point)}", counted_in, marker)
     best, first = _nearest(points), points[0]
-    who = f"{look.variant_name(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
-    title = f"{who}: no size may be called nearest to its roof"
+    subject = f"{look.variant_name(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
+    title = f"{subject}: no size may be called nearest to its roof"
     if best:
         _name_point(figure, best, best.size, ends, _flats(frame, roofs, look), look)
-        title = f"{who}: nearest to its roof at {best.size}, {_share(best, roofs)}"
+        title = f"{subject}: nearest to its roof at {best.size}, {_share(best, roofs)}"
     name = slug("roofline", first.workload, first.variant, first.series, first.cache, "counted" if counted_in else "")
     return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "The fastest config at each size."))
 
@@ -237,7 +237,7 @@ def _hover(point: Point, counted_in: str) -> str:
     )
 
 
-def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str, which: str) -> str:
+def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str, points: str) -> str:
     source = "Intensity and rate: the operations of the case, over its least bytes and over the time."
     if counted_in:
         source = (
@@ -250,4 +250,4 @@ def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: st
     if has_floor_by_size(frame):
         roof += " Those of memory are rates of large arrays; a percent of floor is of the time that the case's bytes take with this L2."
     over = above if (frame["percent_of_roof"] > 100).any() else ""
-    return measured(frame, look.device, which, source, roof, over, _doubts(records(Point, frame)))
+    return measured(frame, look.device, points, source, roof, over, _doubts(records(Point, frame)))

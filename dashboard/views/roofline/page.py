@@ -98,13 +98,15 @@ def _points(run: store.Run, workload: str, timing: Timing, other: store.Run | No
 def _counted(run: store.Run, workload: str) -> store.Run | None:
     """The newest run on the same device with counters of a cell of this run and the same source, or None."""
     sources = runs.load(run).variants
-    mine = set(sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None))
+    own_sources = set(
+        sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None)
+    )
     device = run_index.device_of(run)
     for other in runs.context().having(Need.COUNTERS, workload):
         if other.facts.device != device or workload not in other.facts.workloads or not runs.opens(other.run):
             continue
         executed = runs.ask(runs.as_recorded(other.run), queries.executed, workload)
-        if mine & set(executed[["variant", "source_sha256"]].itertuples(index=False, name=None)):
+        if own_sources & set(executed[["variant", "source_sha256"]].itertuples(index=False, name=None)):
             return other.run
     return None
 

@@ -110,15 +110,15 @@ _IN_CPP: Final = """
 """
 
 
-def write(table: Dispatch, of: Contest, data: RunData, language: Language) -> str:
+def write(table: Dispatch, contest: Contest, data: RunData, language: Language) -> str:
     """The dispatch as code that stands alone.
 
     C++ and Python have a function `choose_WORKLOAD` of the size, or of the name of the case where there is no axis. It returns
     `variant` or `variant[config]`. Without an axis, it returns `nullptr` or None for a case that was not measured.
     """
     if language == "JSON":
-        return _json(table, of, data)
-    return _cpp(table, of, data) if language == "C++" else _python(table, of, data)
+        return _json(table, contest, data)
+    return _cpp(table, contest, data) if language == "C++" else _python(table, contest, data)
 
 
 def name_of(variant: str, config: str) -> str:
@@ -126,17 +126,17 @@ def name_of(variant: str, config: str) -> str:
     return f"{variant}[{config}]" if config else variant
 
 
-def _facts(table: Dispatch, of: Contest, data: RunData) -> list[str]:
+def _facts(table: Dispatch, contest: Contest, data: RunData) -> list[str]:
     """Lines for a comment: the source of the figures, and the loss."""
     worst = f"{format_percent(table.worst.value)} at most ({table.worst_case})" if table.worst.value > 0 else "0 % at most"
     lines = [
-        f"{of.workload}, {word(of.precision)}: {of.timing.label(on_gpu=data.on_gpu)} on {data.device or 'an unnamed device'}",
+        f"{contest.workload}, {word(contest.precision)}: {contest.timing.label(on_gpu=data.on_gpu)} on {data.device or 'an unnamed device'}",
         f"Slower than the fastest: {format_percent(table.mean.value)} on average, {worst}",
     ]
     if table.axis:
         first, last = table.branches[0].first, table.branches[-1].last
         lines.append(f"Measured for {table.axis} from {first:g} to {last:g}; other sizes are extrapolated")
-    return [_comment(line) for line in (*lines, *(f"Not chosen: {each}" for each in doubts(of)))]
+    return [_comment(line) for line in (*lines, *(f"Not chosen: {each}" for each in doubts(contest)))]
 
 
 def _comment(line: str) -> str:
@@ -167,9 +167,9 @@ def function_name(workload: str) -> str:
     return "choose_" + (re.sub(r"[^A-Za-z0-9]+", "_", workload).strip("_") or "variant")
 
 
-def _cpp(table: Dispatch, of: Contest, data: RunData) -> str:
-    lines = [f"// {line}" for line in _facts(table, of, data)]
-    function = function_name(of.workload)
+def _cpp(table: Dispatch, contest: Contest, data: RunData) -> str:
+    lines = [f"// {line}" for line in _facts(table, contest, data)]
+    function = function_name(contest.workload)
     if not table.axis:
         lines += ["#include <string_view>", ""]
         lines.append(f"inline const char* {function}(std::string_view name) {{")
@@ -197,9 +197,9 @@ def _utf8(name: str) -> bytes:
     return name.encode(errors="replace")
 
 
-def _python(table: Dispatch, of: Contest, data: RunData) -> str:
-    lines = [f"# {line}" for line in _facts(table, of, data)]
-    function = function_name(of.workload)
+def _python(table: Dispatch, contest: Contest, data: RunData) -> str:
+    lines = [f"# {line}" for line in _facts(table, contest, data)]
+    function = function_name(contest.workload)
     if not table.axis:
         lines += [f"def {function}(name: str) -> str | None:", "    return {"]
         lines += [f"        {json.dumps(case)}: {json.dumps(name_of(*run))}," for case, run in table.chosen.items()]
@@ -215,13 +215,13 @@ def _python(table: Dispatch, of: Contest, data: RunData) -> str:
     return "\n".join([*lines, ""])
 
 
-def _json(table: Dispatch, of: Contest, data: RunData) -> str:
+def _json(table: Dispatch, contest: Contest, data: RunData) -> str:
     content: dict[str, Any] = {
-        "workload": of.workload,
-        "precision": of.precision,
+        "workload": contest.workload,
+        "precision": contest.precision,
         "device": data.device,
-        "scope": of.timing.scope,
-        "cache": of.timing.cache,
+        "scope": contest.timing.scope,
+        "cache": contest.timing.cache,
         "loss_percent": {"mean": table.mean.value, "worst": table.worst.value, "worst_case": table.worst_case},
     }
     if table.axis:

@@ -162,14 +162,14 @@ def _percent(loss: Estimate) -> str:
 def _code(
     run: store.Run,
     choices: _Choices,
-    of: query.Contest,
+    contest: query.Contest,
     shipped: query.Shipment,
     tolerance: float,
     language: code.Language,
 ) -> None:
     """The dispatch as code, and the crossovers beside it."""
     table, crossed = runs.ask(run, _dispatched, choices, shipped.variants, tolerance)
-    written = code.write(table, of, runs.load(run), language)
+    written = code.write(table, contest, runs.load(run), language)
     highlight, ending, mime = code.FILES[language]
     name = f"{code.function_name(choices.workload)}.{ending}"
     left, right = st.columns([14, 8], gap="medium")

@@ -374,10 +374,10 @@ def shipment(contest: Contest, variants: Sequence[str], equals: int = 0) -> Ship
     losses: list[float] = []
     missing: list[str] = []
     for case in contest.cases:
-        there = [contest.places[case.name, variant] for variant in variants if (case.name, variant) in contest.places]
-        if there:
-            shipped.append(min(there, key=lambda place: place.ratio.value))
-            if all(place.group > 1 for place in there):
+        places = [contest.places[case.name, variant] for variant in variants if (case.name, variant) in contest.places]
+        if places:
+            shipped.append(min(places, key=lambda place: place.ratio.value))
+            if all(place.group > 1 for place in places):
                 losses.append(shipped[-1].loss.value)
         else:
             missing.append(case.name)

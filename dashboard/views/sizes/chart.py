@@ -205,11 +205,11 @@ def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
     for precision, cases in frame.groupby("compared_in", sort=False):
         won = cases[cases["verdict"].isin(["faster", ""])]
         most = won["variant"].value_counts()
-        of = f" of {word(str(precision))}" if frame["compared_in"].nunique() > 1 else ""
+        in_precision = f" of {word(str(precision))}" if frame["compared_in"].nunique() > 1 else ""
         first.append(
             f"{look.variant_name(workload, str(most.index[0]))} in {most.iloc[0]} of {len(cases)} cases"
             if len(won)
-            else f"no variant alone in {len(cases)} case{'' if len(cases) == 1 else 's'}{of}"
+            else f"no variant alone in {len(cases)} case{'' if len(cases) == 1 else 's'}{in_precision}"
         )
     return f"{workload}: fastest is {'; '.join(first)}"
 
@@ -311,8 +311,8 @@ def _hover(point: Point, metric: Metric, axis: _Axis) -> str:
 
 
 def _how_many(frame: pd.DataFrame, every: pd.DataFrame) -> str:
-    count, of = frame["variant"].nunique(), every["variant"].nunique()
-    return f"{count} of {of} variants are shown." if count < of else ""
+    count, total = frame["variant"].nunique(), every["variant"].nunique()
+    return f"{count} of {total} variants are shown." if count < total else ""
 
 
 def _ranked(frame: pd.DataFrame) -> pd.DataFrame:

@@ -95,7 +95,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
         chosen = state.choose_many("lanes", "Lanes", kinds, default=kinds, text=_text_of_kind) if len(kinds) > 1 else kinds
         every = lanes.lanes
         if len(busiest) < len(lanes.lanes):
-            which = state.choose(
+            extent = state.choose(
                 "show",
                 "Lanes shown",
                 ["busiest", "all"],
@@ -103,7 +103,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
                 style="segmented",
                 labelled=False,
             )
-            every = busiest if which == "busiest" else every
+            every = busiest if extent == "busiest" else every
         has_variants = not queries.variants(runs.load(run).traces).empty
         by = (
             state.choose(
@@ -338,8 +338,8 @@ def _tables(run: store.Run, seen: Visible, brief: Mapping[str, str], measured: b
     if seen.kernels:
         _choose_kernel(run, table_of_kernels)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        of = "measured span" if measured else "window, or to a measured span"
-        st.caption(f"Times are cut to the {of}. All streams count. A chosen kernel is searched for.")
+        span = "measured span" if measured else "window, or to a measured span"
+        st.caption(f"Times are cut to the {span}. All streams count. A chosen kernel is searched for.")
         for what, frame in (("GPUs", table_of_gpus), ("Kernels", table_of_kernels)):
             if frame.empty:
                 continue

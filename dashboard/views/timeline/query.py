@@ -336,8 +336,8 @@ def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Cod
     for (workload, name), number in code.items():
         place = list(workloads.categories).index(workload) * width + list(names.categories).index(name)
         of_pair[place] = number
-    ours = (workloads.codes >= 0) & (names.codes >= 0)
-    color = np.where(ours, of_pair[np.where(ours, workloads.codes.astype(np.int64) * width + names.codes, -1)], _RANGE)
+    is_named = (workloads.codes >= 0) & (names.codes >= 0)
+    color = np.where(is_named, of_pair[np.where(is_named, workloads.codes.astype(np.int64) * width + names.codes, -1)], _RANGE)
     around = nearest(parents(traces), color != _RANGE)
     return np.where(around >= 0, color[around], _RANGE).astype(np.uint8)
 

@@ -116,8 +116,8 @@ def answer(seen: Visible, measured: bool) -> str:
     span = f"the measured {format_duration(seen.span_ns)}" if measured else f"this window of {format_duration(seen.span_ns)}"
     if not alive:
         return f"No process that uses a GPU is alive in {span}"
-    of = f", the most of {'all' if len(alive) == len(seen.gpus) else len(alive)} GPUs" if len(alive) > 1 else ""
-    return f"{idlest.gpu} is idle {idle} of {span}{of}"
+    among = f", the most of {'all' if len(alive) == len(seen.gpus) else len(alive)} GPUs" if len(alive) > 1 else ""
+    return f"{idlest.gpu} is idle {idle} of {span}{among}"
 
 
 class _Part(NamedTuple):

@@ -135,9 +135,9 @@ def _title_and_rows(frame: pd.DataFrame) -> tuple[str, list[Any]]:
         first = _of_case(compared, fast).iloc[0]
         speedups = ", ".join(f"{format_ratio(fast[f'speedup_{stage}'])} {label}" for stage, label in _STAGES.items())
         same = fast["variant"] == first["variant"]
-        who, over = (cut(row["variant"], 30) + (f" [{row['config'] or 'default'}]" if same else "") for row in (fast, first))
+        name, over = (cut(row["variant"], 30) + (f" [{row['config'] or 'default'}]" if same else "") for row in (fast, first))
         where = f"{fast['workload']}, {fast['case']}: " if fast["case"] else ""
-        return f"{where}{who} over {over}: {speedups}", [first.name, fast.name]
+        return f"{where}{name} over {over}: {speedups}", [first.name, fast.name]
     worst = frame.assign(part=frame["with_copies_ns"] / frame["kernel_ns"]).nlargest(1, "part").iloc[0]
     title = (
         f"With launch and copies {cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time, end to end "

@@ -146,8 +146,8 @@ def _held(traces: Traces) -> pd.DataFrame:
     An execution of a whole program has a range on each of its threads, with the same start and end. They count as one.
     """
     parent, scope = parents(traces), traces.texts("ranges", "scope").codes
-    ours = bool((scope >= 0).any())
-    chosen = scope >= 0 if ours else parent < 0
+    has_scope = bool((scope >= 0).any())
+    chosen = scope >= 0 if has_scope else parent < 0
     owner = nearest(parent, chosen)
     size = len(parent)
 
@@ -160,7 +160,7 @@ def _held(traces: Traces) -> pd.DataFrame:
     copies = np.isin(np.asarray(traces.texts("memory_ops", "kind")), _COPIES)
     kernel_ns, launch_ns = summed("kernels", traces.durations("kernels")), summed("kernels", calls)
     copies_ns = summed("memory_ops", np.where(copies, traces.durations("memory_ops"), 0))
-    if ours:
+    if has_scope:
         names: dict[str, Any] = {
             name: pd.Series(np.asarray(traces.texts("ranges", name)), dtype="object").fillna("") for name in _OF_OURS
         }
@@ -177,7 +177,7 @@ def _held(traces: Traces) -> pd.DataFrame:
             "start_ns": traces.numbers("ranges", "start_ns"),
         }
     )[chosen]
-    if not ours:
+    if not has_scope:
         return frame
     sums = [*STAGES[:-1], "copies_ns"]
     return frame.groupby([*_OF_OURS, "start_ns", "end_to_end_ns"], sort=False, as_index=False, dropna=False)[sums].sum()

@@ -142,8 +142,8 @@ def _choose_cell(recorded: Sequence[query.Recorded], workload: str, *, on_gpu: b
     )
     timings = {
         timing: number
-        for (of, timing), number in query.counts(recorded, lambda cell: (cell.case, cell.timing)).items()
-        if of == case
+        for (name, timing), number in query.counts(recorded, lambda cell: (cell.case, cell.timing)).items()
+        if name == case
     }
     twice = [timing for timing, number in timings.items() if number > 1] or list(timings)
     return case, widgets.choose_timing_of(axes.in_order(twice), on_gpu=on_gpu)
@@ -230,8 +230,8 @@ def _show_chart(run: store.Run, trends: query.Trends, shown: Sequence[query.Seri
         st.session_state[_POINT] = (where, data[0] if isinstance(data, list) and data else data)
 
     widgets.show_chart(chart.trend(trends, shown, look), on_click=choose)
-    of, place = st.session_state.get(_POINT, (None, None))
-    if of != where or not isinstance(place, int) or not 0 <= place < len(trends.runs):
+    cell, place = st.session_state.get(_POINT, (None, None))
+    if cell != where or not isinstance(place, int) or not 0 <= place < len(trends.runs):
         st.caption("Click a point to compare its run with others.")
         return
     run_of_point = trends.runs[place]
@@ -248,9 +248,9 @@ def _show_steps(trends: query.Trends, shown: Sequence[query.Series]) -> None:
     for series, step in every[:_MOST_STEPS]:
         old, new = (series.points[place] for place in (step.place - 1, step.place))
         when = f"{trends.runs[new.run].started_at:%Y-%m-%d %H:%M}"
-        who = f"{series.name}, " if len(shown) > 1 else ""
+        prefix = f"{series.name}, " if len(shown) > 1 else ""
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            words = f"{when}: {who}{chart.step_words(step)}; {query.cause(series, step)}"
+            words = f"{when}: {prefix}{chart.step_words(step)}; {query.cause(series, step)}"
             st.caption(plain(words), width="content")
             _compare(trends, old.run, new.run, "Compare the two runs →")
     if len(every) > _MOST_STEPS:
