@@ -1,7 +1,7 @@
 """The one rule by which a cell of two runs is judged: its ratio against the noise between runs.
 
 The noise is how far the times of cells of equal code differ, in the same two runs or in other recordings of the same machine.
-Compare, Trends and `record --watch` ask the same functions.
+Compare, Trends and `record --watch` use the same functions.
 """
 
 import math
@@ -35,13 +35,14 @@ VERDICTS: Final[tuple[Verdict, ...]] = ("slower", "tied", "faster", "drifted", "
 
 #: A difference smaller than this is `tied`, however narrow its interval is.
 SMALLEST_EFFECT: Final = 0.01
-#: The fewest distances, of cells or of pairs of runs, that tell a noise or a common shift.
+#: The fewest distances, of cells or of pairs of runs, from which a noise or a common shift is computed.
 FEWEST: Final = 3
 _WITHIN: Final = 0.95
 #: From so many distances on, the order statistic alone holds 95 %: the largest of n others is exceeded in 1 of n + 1.
 _FOR_ORDER: Final = 19
-#: Below, Student's prediction interval is as many times wider. It holds 95 % of normal distances at 1, of those between values of
-#: Student's t with three degrees of freedom at 1.25; `benchmarks/verdicts.py` counts both.
+#: Below that number, Student's prediction interval is widened by this factor. With factor 1 it holds 95 % of normal distances.
+#: With factor 1.25 it also holds 95 % of the distances between values of Student's t with three degrees of freedom.
+#: `benchmarks/verdicts.py` counts both.
 _HEAVY_TAILS: Final = 1.25
 #: A larger factor is no noise between processes where the cells of equal code are nearer: two standard deviations of the ratio of two
 #: times, relative to a third that is equal, of processes that differ by 10 %.
@@ -55,7 +56,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def noise_of(distances: Floats) -> float:
-    """The factor of at least 1 that 95 % of further distances stay within.
+    """The factor, at least 1, that bounds 95 % of further distances.
 
     Args:
         distances: distances of logarithms, without their signs.
@@ -88,7 +89,7 @@ class EqualCode:
         return {case: float(np.median(moved)) for case, moved in by_case.items() if len(moved) >= FEWEST}
 
     def without(self, shifts: Mapping[str, float]) -> "EqualCode":
-        """The same after the shift of each case is taken out."""
+        """The same cells without the shift of each case."""
         return replace(self, moved=self.moved - [shifts.get(cell.case, 0.0) for cell in self.places])
 
     def over(self, variant: str) -> "EqualCode":
@@ -155,7 +156,7 @@ class Machine:
 
         Args:
             log: the logarithm of the time of the cell that is judged.
-            without: the two runs that are judged, which are no pair of these.
+            without: the two runs that are judged; their pair is left out.
         """
         about = round(log, 1)
         if about not in self._known:
@@ -167,13 +168,13 @@ class Machine:
 
 
 def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, equal: bool) -> float:
-    """The noise between two runs around a cell, a factor of at least 1; NaN where nothing tells it.
+    """The noise between two runs around a cell, a factor of at least 1; NaN where it is not known.
 
-    For equal code it is what the machine has shown between at least three pairs of other runs, so that a drift of all cells is told.
-    Else the other cells of equal code of the two runs tell it if they are at least eight. Where they are fewer, the noise is the
-    largest of their distances if both runs have three processes, whose interval holds the rest. Otherwise three cells tell it, or
-    what the machine has shown, or one or two cells, whose distances count at least as the smallest effect. Of one or two cells the
-    noise is at most 1.5, or the square of their largest distance.
+    For equal code, the noise comes from at least three pairs of other runs of the machine, so that a drift of all cells shows.
+    Otherwise it comes from the other cells of equal code of the two runs, if they are at least eight. With fewer cells, and three
+    processes in both runs, the noise is the largest of their distances, because the interval holds the rest. With fewer
+    processes, it comes from three cells, or from other runs of the machine, or from one or two cells. The distances of one or
+    two cells count at least as the smallest effect, and their noise is at most 1.5, or the square of their largest distance.
 
     Args:
         own: distances of the other cells of equal code of the two runs; see `EqualCode.like`.
@@ -202,9 +203,9 @@ def ratio_and_noise(
 ) -> tuple[Estimate, float]:
     """The ratio of two levels of a cell with an interval that holds the noise between runs, and that noise.
 
-    The processes tell the interval where both runs have three. The noise of fewer than eight cells is then a shift that all cells may
-    share, and is added to it. With fewer processes the noise is added as squares, where it is known. The arguments are
-    documented at `levels.ratio` and `noise`.
+    Where both runs have three processes, the processes give the interval. The noise of fewer than eight cells is then a shift
+    that all cells may share, and is added to the interval. With fewer processes the noise is added as squares, where it is
+    known. The arguments are documented at `levels.ratio` and `noise`.
     """
     several = several_processes(before, after)
     ratio, around = ratio_of(before, after), noise(own, shown, several_processes=several, equal=equal)
@@ -228,8 +229,8 @@ class Pair:
     """Two runs of a workload, in one timing and number of GPUs. Compare and Trends judge cells by this class alone.
 
     Args:
-        machine: what the machine has shown.
-        without_shift: the common shift of each case is taken out.
+        machine: the noise between other runs of the machine.
+        without_shift: judge without the common shift of each case.
     """
 
     def __init__(
@@ -251,8 +252,8 @@ class Pair:
         """The verdict about a cell.
 
         Args:
-            before, after: of the cell.
-            cell: of the second run; its own distance tells no noise.
+            before, after: levels of the cell.
+            cell: the cell in the second run; its own distance does not count as noise.
             smallest: see `judge`.
             equal: see `judge`.
         """
@@ -268,11 +269,11 @@ def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool
     """The verdict about a cell of two runs.
 
     Args:
-        ratio: of the second run over the first.
-        noise: a factor of at least 1; NaN where nothing tells it.
+        ratio: time of the second run over the time of the first.
+        noise: a factor of at least 1; NaN where it is not known.
         smallest: smaller differences are tied, a fraction.
         n: samples of the smaller side.
-        equal: whether the code is known to be equal on both sides, so that no change of it can be the reason.
+        equal: whether the code is known to be equal on both sides, so that a change of code cannot be the reason.
 
     Returns:
         `unknown` below six samples, and where the noise or the interval is not known. `tied` unless the whole interval is beyond
@@ -295,12 +296,12 @@ def least_effect(ratio: Estimate, noise: float, smallest: float) -> float:
 
 
 def same_machine(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether two runs are of one device and by one collector, by their rows of table `run`."""
+    """Whether two runs have the same device and collector, from their rows of table `run`."""
     return bool((a["device_name"] or a["cpu_name"]) == (b["device_name"] or b["cpu_name"]) and a["collector"] == b["collector"])
 
 
 def runs_of(every: Sequence[store.Run], info: Mapping[str, Any], workload: str) -> list[store.Run]:
-    """The newest runs with samples of a workload on the machine of a run, the oldest first. Of copies of a run one counts."""
+    """The newest runs with samples of a workload on the machine of a run, the oldest first. Copies of a run count once."""
     by_id: dict[str, store.Run] = {}
     for run in sorted(every, key=lambda run: (run.info["started_at"], run.run_id), reverse=True):
         if len(by_id) == MOST_RUNS:
@@ -314,10 +315,10 @@ def runs_of(every: Sequence[store.Run], info: Mapping[str, Any], workload: str) 
 
 
 class Recordings:
-    """The other runs in some folders, read once and only where they are asked for.
+    """The other runs in some folders, read once and only when needed.
 
     Args:
-        folders: of runs.
+        folders: folders of runs.
         info: the row of table `run` of a run of the machine.
     """
 
@@ -326,7 +327,7 @@ class Recordings:
         self._known: dict[str, list[Medians]] = {}
 
     def __call__(self, workload: str) -> list[Medians]:
-        """What the runs measured of a workload, the oldest first. Runs that cannot be read are left out."""
+        """The medians of a workload in the runs, the oldest first. Runs that cannot be read are left out."""
         if workload not in self._known:
             every, _ = store.list_runs(self._folders)
             self._known[workload] = [

@@ -1,4 +1,4 @@
-"""The medians of a cell in many runs, the levels that they lie on, and what they make of a cell's time."""
+"""The medians of cells in many runs, their levels, and the ratios of levels."""
 
 import json
 import math
@@ -23,7 +23,7 @@ from warpladder.data.names import NOT_DONE
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-#: Cells whose times are at most this many times apart are alike, and so many of them tell a noise.
+#: Cells are alike if their times differ by at most this factor, and so many alike cells give a noise.
 LIKE: Final = 3.0
 ENOUGH_ALIKE: Final = 8
 #: The fewest processes of each run from which the interval of a ratio holds the noise from one process to the next.
@@ -38,14 +38,14 @@ _NORMAL: Final = 1.960
 
 
 class Level(NamedTuple):
-    """A cell in one run. All but the counts are natural logarithms of nanoseconds, or distances of them.
+    """A cell in one run. All fields but the counts are natural logarithms of nanoseconds, or distances between such logarithms.
 
     Attributes:
         log: mean over the processes of the logarithm of the median of each; NaN if the clock is too coarse.
         down, up: from the median of all samples to the ends of its 95 % interval; see `statistics.median_ranks`.
         error: standard error of `log` over the processes; NaN for one process.
         freedom: degrees of freedom of `error`.
-        processes: that took samples.
+        processes: processes that took samples.
         n: samples.
     """
 
@@ -82,8 +82,8 @@ class Levels(NamedTuple):
 def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], groups: Sequence[Hashable]) -> Levels:
     """The levels of cells.
 
-    Three processes tell their variance badly. So it is averaged with the mean variance of at least eight other cells of like times,
-    from a third to three times the cell's, which doubles its degrees of freedom.
+    The variance of three processes is uncertain. So it is averaged with the mean variance of at least eight other cells of like
+    times, from a third to three times the cell's, which doubles its degrees of freedom.
 
     Args:
         durations: in nanoseconds, the samples of the first cell, then the samples of the second, and so on.
@@ -136,7 +136,7 @@ def several_processes(before: Level, after: Level) -> bool:
 
 
 def ratio(before: Level, after: Level) -> Estimate:
-    """The level after over that before, in two independent runs, with a 95 % interval.
+    """The later level over the earlier level, in two independent runs, with a 95 % interval.
 
     The distances to the ends of both medians' intervals add up as squares, as independent errors do. Where both runs
     have three processes, the interval is also at least as wide as in Welch's t test for the means over the processes (Welch, The
@@ -153,7 +153,7 @@ def ratio(before: Level, after: Level) -> Estimate:
 
 
 def _welch(before: Level, after: Level) -> float:
-    """Half of the width of the interval of the difference of two means."""
+    """Half the width of the interval of the difference of two means."""
     a, b = before.error**2, after.error**2
     if a + b == 0:
         return 0.0
@@ -187,20 +187,20 @@ class TimedCell(NamedTuple):
 
 
 def timing_group(cell: TimedCell) -> tuple[Timing, int]:
-    """What cells have in common that are timed alike: the timing and the number of GPUs, at least one."""
+    """The timing and the number of GPUs, at least one. Cells with equal groups are timed in the same way."""
     return cell.timing, max(cell.gpus, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Medians:
-    """What a run measured of one workload.
+    """The medians of a run for one workload.
 
     Attributes:
         run_id: of the run.
-        cells: those that ended well and have samples. Samples that several ranks took together are left out.
+        cells: cells that ended well and have samples. Samples that several ranks took together are left out.
         levels: of the cells.
         figures: median, and ends of its interval with the error of the clock, in nanoseconds; shape (cells, 3).
-        sources: variant -> hash of its source, as it was measured; empty where none was recorded.
+        sources: variant -> hash of its source, as it was measured; empty where no source was recorded.
         cases: case -> size_rank, and the JSON of its parameters, of the cases on the size axis.
         clock_mhz: median SM clock of the samples; NaN where it is not known.
         failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for cells of
@@ -218,7 +218,7 @@ class Medians:
 
 
 def medians(run: store.Run, workload: str) -> Medians:
-    """The medians of a workload. The run is not checked as `store.open_run` does.
+    """The medians of a workload. The run is not checked as in `store.open_run`.
 
     Raises:
         StoreError: a file is damaged or is not of this schema.
@@ -314,8 +314,8 @@ class Timed:
     """A cell with samples.
 
     Attributes:
-        key: what it is matched by: workload, case, scope, cache, variant, config and number of GPUs; the variant and the config are
-            empty where they are not matched.
+        key: the values by which cells are matched: workload, case, scope, cache, variant, config and number of GPUs; the
+            variant and the config are empty where they are not matched.
         not_done: sources of findings that its work was not done; see `names.NOT_DONE`.
     """
 
@@ -333,7 +333,7 @@ class Timed:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A run whose samples of one process and of several ranks are together, with what is asked for each of its cells."""
+    """A run whose samples of one process and of several ranks are in one frame, with the figures of each cell."""
 
     data: RunData
     _noises: dict[tuple[str, str, str, str, int], Noise] = field(default_factory=dict)
@@ -345,7 +345,7 @@ class Reading:
         return self.data.rounds(workload, case, scope, cache)[Entry(cell.variant, cell.config, gpus, 0)]
 
     def noise(self, cell: Timed) -> float:
-        """The noise floor of a cell, by the baseline's two copies on as many ranks."""
+        """The noise floor of a cell, from the baseline's two copies on as many ranks."""
         workload, case, scope, cache, _, _, gpus = cell.key
         key = (workload, case, scope, cache, max(gpus, 1))
         if key not in self._noises:
@@ -360,11 +360,11 @@ class Reading:
         return medians.levels.at(places[cell.cell])
 
     def source(self, cell: Timed) -> str:
-        """Hash of a cell's source; empty where none was recorded."""
+        """Hash of a cell's source; empty where no source was recorded."""
         return self._of(cell.key[0])[0].sources.get(cell.variant, "")
 
     def medians(self, workload: str) -> Medians:
-        """What the run measured of a workload, as `history.medians` reads it, and with the samples that ranks took together."""
+        """The medians of a workload, as `history.medians` reads them, including the samples that ranks took together."""
         return self._of(workload)[0]
 
     def _of(self, workload: str) -> tuple[Medians, dict[TimedCell, int]]:

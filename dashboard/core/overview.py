@@ -31,7 +31,7 @@ _COLUMNS: Final = (
 )
 
 
-#: The columns of cells that a summary is made of. Rows of fewer columns are chosen in less time.
+#: The columns of cells that a summary needs. Rows with fewer columns are selected faster.
 _USED: Final = (
     *("workload", "variant", "config", "case", "size_rank", "params", "gpus", "role", "precision", "title", "n"),
     *(*Estimate.names("median_ns"), *Estimate.names("percent_of_floor")),
@@ -75,7 +75,7 @@ class Line:
     """The line of a workload and precision on the page.
 
     Attributes:
-        summary: of the last row of the workload and precision in `overview`.
+        summary: the last row of the workload and precision in `overview`.
         cases_apart: how many cases of the largest size have a row of their own; 1 where all are in one row.
         case: the last case of the summary, to which the line leads.
         params: the axes of that case.
@@ -114,7 +114,7 @@ def _in_precision(data: RunData, workload: str, timing: Timing, precision: str) 
 
 
 def _by_size(best: pd.DataFrame) -> tuple[float, ...]:
-    """Percent of floor at each size, of the fastest in each case, the mean over the cases."""
+    """Percent of floor at each size: the mean over the cases, each with its fastest variant."""
     if not best["percent_of_floor"].notna().any():
         return ()
     of_case = best.groupby(["size_rank", "case"], sort=True)["percent_of_floor"].max()
@@ -142,7 +142,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         `baseline_precision`, `baseline_ns`, `best_title`, `best_config`, `floor_bound`, `floor_ceiling`, `baseline_percent_of_floor`,
         `peer_title`, `peer_config`, `peer_precision`, `peer_error`, and
 
-        - `on`: `1 GPU` where the run has times of several GPUs of the workload too, which the figures are not of; else empty;
+        - `on`: `1 GPU` where the run also has times of the workload on several GPUs, which these figures leave out; else empty;
         - `cases`: number of cases;
         - `case`: the size, such as `n=512`; for some of its cases, the common part of their names;
         - `baseline`, `best`, `peer`: the variants; `peer` is null without a peer;
@@ -170,7 +170,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
 
 
 def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
-    """The rows of one workload; none where it has no rung and no host variant with samples."""
+    """The rows of one workload; no rows without a rung or host variant with samples."""
     known_timings = timings(data, workload)
     if not known_timings:
         return []
@@ -192,7 +192,7 @@ def _of_largest_size(candidates: pd.DataFrame) -> pd.DataFrame:
 
 
 def _undecided(timing: Timing, rows: pd.DataFrame, precision: str) -> dict[str, Any]:
-    """The row of a workload and precision without a winner, which says why."""
+    """The row of a workload and precision without a winner, with the reason."""
     return {
         "workload": rows["workload"].iloc[0],
         "precision": precision,
@@ -206,8 +206,9 @@ def _undecided(timing: Timing, rows: pd.DataFrame, precision: str) -> dict[str, 
 
 
 def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of the largest size that may be called best: together where one variant is nearly the fastest in all cases, else case
-    by case.
+    """The rows of the largest size that may be called best.
+
+    They are together where one variant is nearly the fastest in all cases, else case by case.
     """
     candidates = _of_largest_size(candidates)
     candidates = candidates[is_trusted(candidates)]
@@ -254,7 +255,7 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
 
 
 def _tied_with(data: RunData, timing: Timing, best: pd.DataFrame, candidates: pd.DataFrame) -> str | None:
-    """The next rung with a time in every case of the best one, where it is not known to be slower."""
+    """The next rung with a time in every case of the best rung, where it is not known to be slower."""
     others = candidates[(candidates["variant"] != best["variant"].iloc[0]) & candidates["case"].isin(best["case"])]
     second = _fastest(others) if len(others) else others
     if len(second) < len(best):
@@ -270,7 +271,7 @@ def _in_all(names: pd.Series) -> str:
 
 
 def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tuple[dict[str, Any], str]:
-    """The figures, and the reason that there is no ratio; empty where there is one."""
+    """The figures, and the reason for a missing ratio; empty where the ratio is known."""
     workload = best["workload"].iloc[0]
     references = baselines(data, workload, timing, best["case"])
     every = cells(data.selected_from or data)
@@ -317,7 +318,7 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
 
 
 def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the variant with the least geometric mean time, among those with a time in the most cases."""
+    """The rows of the variant with the least geometric mean time, among the variants with a time in the most cases."""
     times = frame.assign(log=np.log(frame["median_ns"])).groupby("variant", sort=False)["log"].agg(["size", "mean"])
     times = times[times["size"] == times["size"].max()]
     fastest: pd.DataFrame = frame[frame["variant"] == times["mean"].idxmin()]
@@ -325,8 +326,10 @@ def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> tuple[Estimate, str]:
-    """The geometric mean, over the cases, of the other's time over the best's, and the verdict on it, whose noise floor is the mean of
-    the noise floors of the cases. Nothing is known, and the verdict is empty, where the other lacks a time.
+    """The geometric mean, over the cases, of the other's time over the best's, with its verdict.
+
+    The noise floor is the mean of the noise floors of the cases. Where the other lacks a time, the mean is unknown and the
+    verdict is empty.
     """
     workload, comparisons = best["workload"].iloc[0], []
     for case, variant, config in _names(best):

@@ -172,7 +172,10 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
         published_time = f"the report's fastest took {format_duration(1e9 * float(most['seconds'].min()))} on other hardware"
         best = most[is_trusted(most)].nsmallest(1, "median_ns").to_dict("records")
         fastest = [f"take {format_duration(row['median_ns'])} by {look.variant_name(WORKLOAD, row['variant'])}" for row in best]
-        title = f"{most['images'].iloc[0]:,} images {fastest[0] if fastest else 'have no fastest generation here'}; {published_time}"
+        title = (
+            f"{most['images'].iloc[0]:,} images {fastest[0] if fastest else 'have no fastest generation here'}; "
+            f"{published_time}"
+        )
     note = (
         f"{look.device}, one GPU; end-to-end time, medians with {' and '.join(dict.fromkeys(frame['interval_kind']))}; "
         f"{samples(frame['n'])}. Open marks: the report's table 4, on two nodes with 1, 2 or 4 GPUs each. The report does not "

@@ -1,4 +1,4 @@
-"""What changed in variants that were recorded again: each against the last run with times of it, in a line.
+"""The changes of variants that were recorded again: a line for each variant, against the last run with times of it.
 
 In each run the time of a variant is taken relative to the time of the baseline, which is measured in the same rounds and did not
 change. So a machine that became slower as a whole makes no variant slower. The rest of the rule is the rule of Compare; see
@@ -35,7 +35,7 @@ from warpladder.dashboard.ui.tables import plain_lines, plain_table
 from warpladder.data import store
 
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")
-#: The ratio of two times scatters by so many times more than one of them.
+#: How much more the ratio of two times scatters than one time.
 _OF_A_RATIO: Final = math.sqrt(2)
 #: Verdicts in the order in which a line lists them.
 _FIRST: Final = ("slower", "faster", "tied", "drifted", "new", "unknown")
@@ -56,7 +56,7 @@ class JudgedVariant:
 
 @dataclass(frozen=True)
 class _Cell:
-    """A variant in one case, by its fastest config: its last time, its time now, and the one over the other."""
+    """A variant in one case, with its fastest config: the last time, the new time, and the new time over the last."""
 
     case: str
     verdict: Verdict | Literal["new"]
@@ -72,7 +72,7 @@ def verdicts(
     """The verdicts as text that ends with a line feed: a table with a line for each variant that has times, then the failures.
 
     Args:
-        data: the run of now.
+        data: the new run.
         history: see `changes.compare`.
         smallest: smaller differences are tied, a fraction.
     """
@@ -138,14 +138,14 @@ def _load(path: str) -> RunData:
 
 
 def _tells(base: Change, change: Change) -> bool:
-    """Whether the baseline is another variant, did not change, and was measured alike."""
+    """Whether the baseline is another variant, did not change, and was measured in the same way."""
     return base.variant != change.variant and base.same_source and base.gpus == change.gpus
 
 
 def _judged(
     last: RunData, now: RunData, change: Change, base: Change, history: History | None, smallest: float
 ) -> tuple[Verdict, Estimate]:
-    """The verdict, and the time of now over the last time, each relative to the baseline in the same case."""
+    """The verdict, and the new time over the last time, each relative to the baseline in the same case."""
     before = _relative(last, change, change.of_a, base.of_a)
     after = _relative(now, change, (change.variant, change.config), (base.variant, base.config))
     runs = [reading(data).medians(change.workload) for data in (last, now)]
@@ -183,7 +183,7 @@ def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[
 
 
 def _line(cells: Sequence[_Cell]) -> tuple[str, ...]:
-    """The texts under `_HEADINGS`, but for the first: of several cases the ends of their intervals, and the largest change."""
+    """The texts under `_HEADINGS` except the first. For several cases: the ends of their intervals, and the largest change."""
     counts = Counter(cell.verdict for cell in cells)
     main = next(verdict for verdict in _FIRST if counts[verdict])
     judged = [cell for cell in cells if cell.verdict == main]
@@ -203,7 +203,7 @@ def _line(cells: Sequence[_Cell]) -> tuple[str, ...]:
 
 
 def _failures(data: RunData, judged: JudgedVariant) -> list[str]:
-    """A text for each way in which cells of a variant failed or were skipped."""
+    """A text for each status with which cells of a variant failed or were skipped."""
     results = data.results
     of_variant = results[(results["workload"] == judged.workload) & (results["variant"] == judged.variant)]
     failed = of_variant[of_variant["status"] != "ok"]

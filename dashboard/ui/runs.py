@@ -1,7 +1,7 @@
-"""The runs that the pages can show, and the answers of queries about them, which are kept until a file of the run changes.
+"""The runs that the pages can show, and the results of queries about them, which are kept until a file of the run changes.
 
-A run is checked when it is first loaded. A bad run is no longer in `listing`. `load`, `ask` and `share` of it raise
-`StoreError`, which `app` shows in place of the page.
+A run is checked when it is first loaded. `listing` no longer has a bad run, and `load`, `ask` and `share` raise `StoreError`
+for it. `app` shows the error in place of the page.
 """
 
 import argparse
@@ -31,9 +31,9 @@ _Further = ParamSpec("_Further")
 _Answer = TypeVar("_Answer")
 _CHOSEN: Final = "chosen run"
 _PICKED: Final = "chosen naming"
-_PATIENCE_S: Final = 0.2  # for the look at runs that are known
+_PATIENCE_S: Final = 0.2  # for checks of runs that are already read
 _AT_ONCE: Final = 4  # runs that are read side by side
-_MOST_GLANCED: Final = 1_000  # answers about runs that are only read in part
+_MOST_GLANCED: Final = 1_000  # results from runs that are only read in part
 _NAME: Final = "name of the chosen run"
 _FIXED: Final = "chosen run is fixed"
 _CONTEXT: Final = "context of the chosen run"
@@ -44,10 +44,10 @@ class Listing:
     """The runs of the data folders, by their names in a URL: the id, or `id@folder` where several runs have one id.
 
     Attributes:
-        runs: runs that can be shown, as far as is known.
-        bad: runs that cannot be opened, and why.
+        runs: runs that can be shown, before their check.
+        bad: runs that cannot be opened, with the error.
         refused: bad runs whose table `run` can be read, but whose check failed.
-        index: what each of `runs` has, by the same names.
+        index: the facts of each run of `runs`, by the same names.
         every: the runs of `index`.
     """
 
@@ -78,9 +78,9 @@ def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
 def listing(folders: tuple[Path, ...]) -> Listing:
     """Every run of the folders, folder by folder, the newest first. It is shared between sessions: never change it.
 
-    What is known of a run is kept until its folder or its table `run` changes, so that looking again asks only for the times of
-    change. With thousands of runs that takes longer than a click may. A page then gets what was known before, and the next one
-    what has been found meanwhile.
+    The facts of a run are kept until its folder or its table `run` changes, so that a further look only reads modification
+    times. With thousands of runs the look takes longer than a click may. A page then gets the listing of the look before, and
+    the next page the new listing.
     """
     if folders not in _listed:
         return _look(folders)
@@ -91,7 +91,7 @@ def listing(folders: tuple[Path, ...]) -> Listing:
 
 
 class _Look(NamedTuple):
-    """What was found in some folders: the runs and bad runs of each, and what each run has, by its `id`."""
+    """One look at some folders: the runs and bad runs of each folder, and the facts of each run, by its `id`."""
 
     of_folders: list[tuple[list[store.Run], list[store.BadRun]]]
     facts: dict[int, Facts | str]
@@ -148,17 +148,17 @@ def _listing(
 
 
 def forget_listing() -> None:
-    """Make the next page look at all runs, since a check found something wrong with one."""
+    """Make the next page look at all runs again, because a run failed its check."""
     _listed.clear()
     listing.clear()
 
 
-#: Folder of a run -> the run, and what it has, or why that cannot be read.
+#: Folder of a run -> the run, and its facts, or the error of reading them.
 _facts_of_path: Final[dict[Path, tuple[store.Run, Facts | str]]] = {}
 
 
 def _facts(run: store.Run) -> Facts | str:
-    """What a run has, or why that cannot be read; read once until the run changes."""
+    """The facts of a run, or the error of reading them; read once until the run changes."""
     cached = _facts_of_path.get(run.path)
     if cached is None or cached[0] is not run:
         try:
@@ -172,7 +172,7 @@ def _facts(run: store.Run) -> Facts | str:
 
 
 def _name(run: store.Run, folder: Path, names: Container[str]) -> str:
-    """The name of a run in a URL: its id, with as much of its path as it takes to tell it from others."""
+    """The name of a run in a URL: its id, with as much of its path as makes the name unique."""
     name = files.one_line(run.run_id)
     for more in (folder.name, f"{folder.name}/{run.path.name}", run.path):
         if name not in names:
@@ -182,12 +182,12 @@ def _name(run: store.Run, folder: Path, names: Container[str]) -> str:
 
 
 def choose(run: store.Run | None, picked: Naming | None = None, name: str = "", *, fixed: bool = False) -> None:
-    """Make a run the one that the pages of this session show.
+    """Set the run that the pages of this session show.
 
     Args:
-        picked: picks ranges of the run as variants, in place of its own variants; None for its own.
+        picked: the naming that picks ranges of the run as variants; None for its own variants.
         name: what the URL calls the run.
-        fixed: whether it was chosen by hand or by a link; else it was found.
+        fixed: whether the run was chosen by hand or by a link, and not automatically.
     """
     st.session_state[_CHOSEN] = run
     st.session_state[_PICKED] = picked
@@ -207,7 +207,7 @@ def chosen_name() -> str:
 
 @dataclass(frozen=True)
 class Context:
-    """What the run of the page was found by.
+    """The criteria by which the run of the page was chosen.
 
     Attributes:
         need: what the page needs of a run.
@@ -223,7 +223,7 @@ class Context:
         return run_index.workloads(self.every, self.device, self.need)
 
     def is_first(self, workload: str, name: str) -> bool:
-        """Whether a run is the one to show of a workload."""
+        """Whether the run is the first choice for a workload."""
         runs = run_index.suitable(self.every, self.device, workload, self.need)
         return bool(runs) and runs[0].name == name
 
@@ -233,12 +233,12 @@ class Context:
 
 
 def set_context(context: Context) -> None:
-    """Keep what the run of the page was found by."""
+    """Store the criteria by which the run of the page was chosen."""
     st.session_state[_CONTEXT] = context
 
 
 def context() -> Context:
-    """What the run of the page was found by."""
+    """The criteria by which the run of the page was chosen."""
     value: Context = st.session_state[_CONTEXT]
     return value
 
@@ -250,14 +250,14 @@ def chosen() -> store.Run | None:
 
 
 def picked(run: store.Run) -> Naming | None:
-    """The naming by which this session picked variants of the run; None where it compares the run's own variants."""
+    """The naming with which this session picked variants of the run; None where it compares the run's own variants."""
     naming: Naming | None = st.session_state.get(_PICKED)
     shown = chosen()
     return naming if shown is not None and shown.path == run.path else None
 
 
 def opens(run: store.Run) -> bool:
-    """Whether a run passes its check. Pages that show several runs ask this, so that a bad run does not hide the others.
+    """Whether a run passes its check. Pages that show several runs call this, so that a bad run does not hide the others.
 
     After a check that finds a run bad, or a table too large to be read, `listing` is made again.
     """
@@ -301,7 +301,7 @@ def load(run: store.Run | NamedRun) -> RunData:
 
     Raises:
         StoreError: the run does not pass its check.
-        NamingError: the pattern by which variants were picked gives none.
+        NamingError: the pattern that picks variants matches no range.
     """
     named_run = _named_run(run)
     data: RunData = _load(named_run.run, *_key(named_run.run))
@@ -319,7 +319,7 @@ def ask(
     *args: _Further.args,
     **options: _Further.kwargs,
 ) -> _Answer:
-    """The answer of a query about a run, computed once for the same arguments.
+    """The result of a query about a run, computed once for the same arguments.
 
     Args:
         run: see `load`.
@@ -354,9 +354,10 @@ def glance(
     *args: _Further.args,
     **options: _Further.kwargs,
 ) -> list[_Answer | store.StoreError]:
-    """What a function reads from each of many runs, which are not checked and not loaded. A run is read again when it changes.
+    """The result of a function for each of many runs, without their check and without loading them.
 
-    The answers are shared between sessions: never change them. The error stands for a run that cannot be read.
+    A run is read again when it changes. The results are shared between sessions: never change them. For a run that cannot be
+    read, the result is the error.
 
     Args:
         read: a function whose first parameter is a run.
@@ -374,11 +375,11 @@ def glance(
         except store.StoreError as error:
             return error
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # so that kept results start no thread
         answers |= zip(new, pool.map(answer, new.values()), strict=True)
     with lock:
         for key in keys:
-            answers_by_key.pop(key, None)  # so that the answers that were asked for last are the last
+            answers_by_key.pop(key, None)  # so that the order is the order of use
             if not (isinstance(answers[key], store.StoreError) and files.is_passing(answers[key].__cause__)):
                 answers_by_key[key] = answers[key]
         while len(answers_by_key) > _MOST_GLANCED:
@@ -388,7 +389,7 @@ def glance(
 
 @st.cache_resource(show_spinner=False)
 def _glanced() -> tuple[dict[Hashable, Any], Lock]:
-    """The answers of `glance` by what they depend on, and the lock of whoever reads or changes them."""
+    """The results of `glance` by their keys, and the lock for reading or changing them."""
     return {}, Lock()
 
 
@@ -417,7 +418,7 @@ def _load(_run: store.Run, path: bytes, state: Hashable) -> RunData:
 
 @st.cache_resource(show_spinner="Picking variants …", max_entries=8)
 def _pick(_data: RunData, naming: Naming, path: bytes, state: Hashable) -> RunData | NamingError:
-    # A refusal is remembered too: it may have taken seconds.
+    # A failed check is kept too, because it may have taken seconds.
     try:
         return pick(_data, naming)
     except NamingError as refusal:

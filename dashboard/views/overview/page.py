@@ -32,7 +32,7 @@ _RUN_CHARACTERS: Final = 26
 
 @dataclass(frozen=True)
 class _Shown:
-    """A line with the run that it is of."""
+    """A line with its run."""
 
     line: Line
     run: store.Run
@@ -56,8 +56,9 @@ def page() -> None:
 
 
 def _sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:
-    """The runs of the table, each with the workloads that it gives: all of the run of the page where that was chosen by hand,
-    and the others from the newest suitable run of each.
+    """The runs of the table, each with its workloads in the table.
+
+    A run that was chosen by hand gives all its workloads. The other workloads come from the newest suitable run of each.
     """
     context = runs.context()
     own = frozenset(runs.load(run).workloads) if runs.is_fixed() or runs.picked(run) else frozenset()
@@ -118,7 +119,7 @@ def _table(shown: list[_Shown]) -> None:
 
 
 def _key(place: str) -> str:
-    """The key of a table, another one after each click: the browser's back button would meet the old click again."""
+    """The key of a table. It changes after each click, because the browser's back button would repeat the old click."""
     return f"{place} {st.session_state.get(place, 0)}"
 
 
@@ -127,7 +128,7 @@ def _turn(place: str) -> None:
 
 
 def _open(each: _Shown) -> None:
-    """Go to the ladder of a line, at the case that it leads to."""
+    """Go to the ladder of a line, at the case of the line."""
     axes = {f"case.{axis}": value for axis, value in each.line.params.items()}
     summary = each.line.summary
     state.set_text(state.RUN, "", each.name)
@@ -136,7 +137,7 @@ def _open(each: _Shown) -> None:
 
 
 def _columns(frame: pd.DataFrame) -> list[str]:
-    """The columns that say something of some row."""
+    """The columns that have a value in some row."""
     empty = {name for name in ("floor", "speedup", "peer") if frame[name].isna().all()}
     empty |= {name for name in ("checks",) if not frame[name].any()}
     empty |= {"sizes"} if not frame["sizes"].map(len).any() else set()
@@ -145,7 +146,7 @@ def _columns(frame: pd.DataFrame) -> list[str]:
 
 
 def _how(shown: list[_Shown]) -> str:
-    """How the figures were measured, and where each is of."""
+    """How the figures were measured, and the case of each."""
     timings = dict.fromkeys(Timing(each.line.summary.scope, each.line.summary.cache) for each in shown)
     on_gpu = runs.load(shown[0].run).on_gpu
     scopes = " or ".join(timing.label(on_gpu=on_gpu) for timing in timings)
@@ -161,7 +162,7 @@ def _how(shown: list[_Shown]) -> str:
 
 
 def _links(shown: list[_Shown]) -> None:
-    """Links to what the rows do not lead to: the error of each precision, several GPUs."""
+    """Links to pages that the rows do not lead to: the error of each precision, several GPUs."""
     first = {each.line.summary.workload: each.name for each in reversed(shown)}
     precisions = Counter(each.line.summary.workload for each in shown)
     several = [name for name in sorted(first) if precisions[name] > 1]
@@ -181,7 +182,7 @@ def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) ->
 
 
 def _other_runs(context: runs.Context) -> None:
-    """All runs of the device in a list that is collapsed at first. A click shows the run on the page that it is fit for."""
+    """All runs of the device in a list that is collapsed at first. A click shows the run on the page that fits it."""
     listed = run_index.having(context.every, Need.NOTHING, context.device)
     of_device = [each for each in listed if each.facts.device == context.device]
     with st.expander(f"All runs of {plain(context.device)}: {len(of_device)}"):
@@ -224,7 +225,7 @@ def _page_for(each: Listed) -> str:
 
 
 def _without_variants(run: store.Run) -> None:
-    """What there is to see of a run that compares nothing: a trace, or the reasons of its statuses."""
+    """Links for a run that compares nothing: to its trace, or to the reasons of its statuses."""
     if {"kernels", "api_calls", "ranges"} & set(run.tables):
         pages = {"calls": "API & kernels →", "transfers": "Transfers →"}
         if "ranges" in run.tables:
@@ -244,7 +245,7 @@ def _without_variants(run: store.Run) -> None:
 
 
 def _dated(run: store.Run) -> str:
-    """The label of a run; without one its date, since the row has its workload."""
+    """The label of a run, or else its date, because the row has its workload."""
     label = label_of(run) if run.info["label"] else f"{run.info['started_at']:%Y-%m-%d %H:%M}"
     return label if len(label) <= _RUN_CHARACTERS else f"{label[: _RUN_CHARACTERS - 1]}…"
 

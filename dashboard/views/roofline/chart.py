@@ -68,7 +68,9 @@ def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_i
     for point, marker in sorted(zip(points, sizes, strict=True), key=lambda pair: -pair[0].gflop_per_s.value):
         _draw_point(figure, point, look, f"{point.size}, {_percent(point)}", counted_in, marker)
     best, first = _nearest(points), points[0]
-    subject = f"{look.variant_name(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
+    subject = (
+        f"{look.variant_name(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
+    )
     title = f"{subject}: no size may be called nearest to its roof"
     if best:
         _name_point(figure, best, best.size, ends, _flats(frame, roofs, look), look)

@@ -130,7 +130,8 @@ def _facts(table: Dispatch, contest: Contest, data: RunData) -> list[str]:
     """Lines for a comment: the source of the figures, and the loss."""
     worst = f"{format_percent(table.worst.value)} at most ({table.worst_case})" if table.worst.value > 0 else "0 % at most"
     lines = [
-        f"{contest.workload}, {word(contest.precision)}: {contest.timing.label(on_gpu=data.on_gpu)} on {data.device or 'an unnamed device'}",
+        f"{contest.workload}, {word(contest.precision)}: {contest.timing.label(on_gpu=data.on_gpu)} on "
+        f"{data.device or 'an unnamed device'}",
         f"Slower than the fastest: {format_percent(table.mean.value)} on average, {worst}",
     ]
     if table.axis:

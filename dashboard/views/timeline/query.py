@@ -14,7 +14,7 @@ from warpladder.dashboard.trace.lanes import BLOCK, Int32s, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.dashboard.trace.samples import is_of_measurement, of_the_measurement
 
-#: About the most rectangles and bars of all lanes of a window together.
+#: Approximate limit of rectangles and bars in a window, over all lanes.
 MOST_DRAWN: Final = 12_000
 _FEWEST_BINS: Final = 60
 #: The most events of a bar that are sampled to choose its colour.
@@ -35,7 +35,7 @@ class Window:
     @property
     def edges(self) -> Int64s:
         """The edges of the bins, shape (bins + 1,), in nanoseconds."""
-        # Quotient and remainder apart, because the span times the number of bins can exceed 63 bits.
+        # Quotient and remainder are computed separately, because the span times the number of bins can exceed 63 bits.
         quotient, rest = divmod(self.end_ns - self.begin_ns, self.bins)
         numbers = np.arange(self.bins + 1, dtype=np.int64)
         return self.begin_ns + numbers * quotient + numbers * rest // self.bins
@@ -53,7 +53,7 @@ class Detail:
         alone: places in the lane of the events that are drawn one by one. These are at least as long as a bin, or share no bin
             with another short event.
         bin: shape (b,), the bins that hold the other events. Each is drawn as one bar.
-        busy_ns: shape (b,), nanoseconds of the bin in which one of its events ran.
+        busy_ns: shape (b,), nanoseconds of the bin in which at least one event ran.
         count: shape (b,), the number of events in the bin. An event across an edge counts in both bins.
         looked_at: shape (b, k), places in the lane of up to `_LOOKED_AT` events of the bin, evenly spaced. The last place is
             repeated where the bin has fewer.
@@ -125,7 +125,7 @@ def _touched(lane: Lane, window: Window, places: Int64s) -> Int64s:
 
 
 def _lonely(lane: Lane, window: Window, first: Int64s, narrow: Int64s, wide: Int64s) -> Int64s:
-    """The places of short events that share none of their bins with another short event."""
+    """The places of short events whose bins hold no other short event."""
     single = np.flatnonzero(narrow == 1)
     place = first[single]
     # At most one wide event precedes the short one in the bin, because a second one would fill the bin.
@@ -138,7 +138,7 @@ def _lonely(lane: Lane, window: Window, first: Int64s, narrow: Int64s, wide: Int
 
 
 def _covered_by(lane: Lane, places: Int64s, edges: Int64s) -> Int64s:
-    """Nanoseconds of each bin in which one of the events ran."""
+    """Nanoseconds of each bin in which at least one event ran."""
     if not len(places):
         return np.zeros(len(edges) - 1, dtype=np.int64)
     total = np.zeros(len(places) + 1, dtype=np.int64)
@@ -161,7 +161,7 @@ ColorBy = Literal["variant", "kernel"]
 Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 
-#: Follows the text of a range to which an event is attributed by time.
+#: Suffix of the text of a range to which an event is attributed by time.
 BY_TIME: Final = ", by time"
 #: Words for the kinds of memory operations.
 OPERATIONS: Final = {
@@ -264,7 +264,7 @@ class Coloring:
 
 
 def variants(traces: Traces) -> pd.DataFrame:
-    """The pairs of workload and variant that the trace's ranges name, in the order of their first ranges; empty for none.
+    """The pairs of workload and variant that the trace's ranges name, in the order of their first ranges.
 
     Some recordings name executions outside of any variant's range as a variant. These are left out.
     """
@@ -358,7 +358,7 @@ def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int6
 class Shown:
     """A lane in a window, with the colour of each event or bar (a place in the swatches).
 
-    `alone_lit` and `bar_lit` tell whether each belongs to the chosen event.
+    `alone_lit` and `bar_lit` mark the events and bars that belong to the chosen event.
     """
 
     lane: Lane
@@ -447,8 +447,8 @@ def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFr
 
         - `range`: text of the innermost range, followed by `, by time` where the event is attributed by time; empty without a
           range;
-        - `grid_x` to `registers`: of kernels; null in a trace of more than 1.5 million kernels;
-        - `bytes`, `src_memory`, `dst_memory`: of memory operations.
+        - `grid_x` to `registers`: facts of kernels; null in a trace of more than 1.5 million kernels;
+        - `bytes`, `src_memory`, `dst_memory`: facts of memory operations.
     """
     rows = lane.row[places].astype(np.int64)
     frame = pd.DataFrame({"range": ""}, index=range(len(rows)))

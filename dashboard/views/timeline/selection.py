@@ -101,8 +101,8 @@ def span_of(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Chosen 
 def belongs(traces: Traces, chosen: Chosen) -> Lit:
     """Masks of the events that belong to a chosen event.
 
-    To a range belong the ranges in it, and the calls and device work launched in any of them. To another event belong its call,
-    the device work of that call, and every range around it.
+    A range includes the ranges in it, and the calls and device work launched in any of these ranges. Another event includes its
+    call, the device work of that call, and every range around the event.
     """
     masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
     masks[chosen.table][chosen.row] = True
@@ -124,7 +124,7 @@ def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
         begin_ns: start of the trace. `first_ns` and `last_ns` count from it.
 
     Returns:
-        The columns are `what`, `name`, `count`, `total_ns`, `busy_ns` (time in which at least one ran), `bytes` (null for
+        The columns are `what`, `name`, `count`, `total_ns`, `busy_ns` (time in which at least one of them ran), `bytes` (null for
         kernels), `first_ns` (start of the first) and `last_ns` (end of the last).
     """
     inside = _inside(traces, chosen.row)
@@ -286,7 +286,7 @@ def _same_call(traces: Traces, chosen: Chosen, masks: dict[str, Bools]) -> None:
             masks[table][rows[:1] if table == "api_calls" else rows] = True
 
 
-#: The most characters of a text to search for. A longer one is cut.
+#: The most characters of a text to search for. A longer text is cut.
 MOST_CHARACTERS: Final = 300
 #: An event is visible in a window that is at most this many times as long.
 _VISIBLE: Final = 300
@@ -296,16 +296,16 @@ _LEAST_NS: Final = 1_000
 
 
 class PatternError(Error):
-    """A pattern that is no regular expression. Its message says why, in one line."""
+    """A pattern that is no regular expression. Its message has the reason in one line."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What to search for.
+    """A search for names.
 
     Attributes:
         text: a part of the name, in any case; empty for no search.
-        regex: the text is a regular expression, in the syntax of RE2.
+        regex: whether the text is a regular expression, in the syntax of RE2.
         kinds: the kinds of lanes to search in.
     """
 
@@ -341,11 +341,11 @@ class SearchHits(TypedDict):
 
     Attributes:
         text: the text that was searched for.
-        regex: it is a regular expression.
+        regex: whether the text is a regular expression.
         total: number of hits.
         place: the place of the chosen event among the hits, from 0; -1 where it is not a hit.
         marks: the bins of the window in which hits start.
-        error: why the text is no regular expression; empty where it is one.
+        error: why the text is no regular expression; empty for a valid text.
     """
 
     text: str
@@ -357,9 +357,9 @@ class SearchHits(TypedDict):
 
 
 def hits(traces: Traces, lanes: Lanes, search: Search) -> Hits:
-    """The events that have a lane and whose name is wanted. Kernels are found by their full names.
+    """The events that have a lane and whose name matches. Kernels match with their full names.
 
-    The names are compared once each. Each event then takes one look-up.
+    Each distinct name is compared once. Each event then takes one look-up.
 
     Raises:
         PatternError: the text is no regular expression.
@@ -392,7 +392,7 @@ def place_of(traces: Traces, lanes: Lanes, hits: Hits, chosen: Chosen | None) ->
 
 
 def step(traces: Traces, lanes: Lanes, hits: Hits, chosen: Chosen | None, window: tuple[int, int], steps: int) -> Chosen | None:
-    """The hit some steps after the chosen one, or before it for negative steps. The first one follows the last one.
+    """The hit some steps after the chosen hit, or before it for negative steps. The first hit follows the last.
 
     Where no hit is chosen, the steps are counted from the chosen event if it is in the window, or else from the window's edge.
 
@@ -408,16 +408,16 @@ def step(traces: Traces, lanes: Lanes, hits: Hits, chosen: Chosen | None, window
         if chosen is not None:
             start = int(traces.numbers(chosen.table, "start_ns")[chosen.row])
             at = start if window[0] <= start < window[1] else at
-        # The hit at or after the edge is the first step forward, and the one before it the first step back.
+        # The hit at or after the edge is the first step forward, and the hit before it the first step back.
         place = int(np.searchsorted(hits.start, at, side="left")) - (steps > 0)
     place = (place + steps) % len(hits)
     return chosen_of(lanes, lanes.lanes[int(hits.lane[place])], int(hits.row[place]))
 
 
 def window_on(lanes: Lanes, window: tuple[int, int], start: int, end: int) -> tuple[int, int]:
-    """A window that shows an event: the same one where it does, else one of its length around the event.
+    """A window that shows an event: the same window where it does, else a window of that length around the event.
 
-    It is shorter where the event would be too narrow to be seen, and longer where the event would not fit.
+    The new window is shorter where the event would be too narrow to be seen, and longer where the event would not fit.
     """
     begin, until = window
     length, lasts = until - begin, end - start
@@ -432,7 +432,7 @@ def window_on(lanes: Lanes, window: tuple[int, int], start: int, end: int) -> tu
 
 
 def _masks(traces: Traces, search: Search) -> dict[str, Bools]:
-    """For each table with names, which of its distinct names are wanted; the last place is for a missing name."""
+    """For each table with names, a mask of its distinct names that match; the last place is for a missing name."""
     masks = {}
     for table, column in (("kernels", "full_name"), ("memory_ops", "kind"), ("ranges", "text"), ("api_calls", "name")):
         if table in traces.tables:
@@ -460,7 +460,7 @@ def _reason(message: str) -> str:
 
 
 def _name_mask(traces: Traces, lanes: Lanes, lane: Lane, masks: dict[str, Bools]) -> npt.NDArray[np.bool_]:
-    """Whether each event of a lane has a wanted name."""
+    """Whether the name of each event of a lane matches."""
     if lane.kind != "device":
         table, column = table_of(lane.kind)
         matches: Bools = masks[table][traces.texts(table, column).codes[lane.row]]
@@ -468,7 +468,7 @@ def _name_mask(traces: Traces, lanes: Lanes, lane: Lane, masks: dict[str, Bools]
     mask = np.zeros(len(lane), dtype=bool)
     kernel = lane.row < lanes.kernels
     for table, column, of_table, shift in (("kernels", "full_name", kernel, 0), ("memory_ops", "kind", ~kernel, lanes.kernels)):
-        # Most streams have many kernels, none of which may be wanted.
+        # Most streams have many kernels, and often no kernel matches.
         if table in masks and masks[table].any() and of_table.any():
             mask[of_table] = masks[table][traces.texts(table, column).codes[lane.row[of_table] - shift]]
     return mask

@@ -46,10 +46,10 @@ _MANY: Final = 80
 def trend(trends: Trends, shown: Sequence[Series], look: Look) -> Chart:
     """The times of some variants, run by run, with their levels and the steps between them.
 
-    The custom data of a point is the place of its run in `found.runs`.
+    The custom data of a point is the place of its run in `trends.runs`.
 
     Args:
-        shown: at least one of `found.series`. One alone is drawn with the noise around its levels and with lanes of what its runs
+        shown: at least one of `trends.series`. A single series is drawn with the noise around its levels and lanes of what its runs
             were recorded with. Several are drawn over their first levels.
     """
     lanes = _lanes(trends, shown[0]) if len(shown) == 1 else {}

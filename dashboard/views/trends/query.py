@@ -28,7 +28,7 @@ _OF_TWO: Final = _OF_ONE * math.sqrt(2)
 _LEAST_NOISE: Final = 0.0005
 #: Median distance over standard deviation, of normal noise.
 _MEDIAN_OVER_DEVIATION: Final = 0.6745
-#: The fewest distances of a variant from itself that tell how it scatters.
+#: The fewest distances of a variant from itself from which its scatter is computed.
 _FEWEST_FOR_SCATTER: Final = 8
 _TO_TELL: Final = "record in three processes, or with more variants that stay"
 _MOST_FAILING: Final = 3  # that a sentence names
@@ -37,12 +37,12 @@ _COMMIT: Final = ("commit", "changes beyond the commit")
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A run with what it measured of a workload.
+    """A run with its medians of a workload.
 
     Attributes:
-        name: of the run in a URL.
+        name: name of the run in a URL.
         info: the row of table `run`.
-        folder: of the run.
+        folder: folder of the run.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Recorded:
 
     @property
     def commit(self) -> str:
-        """The first letters of the commit, with a `+` where there were changes beyond it; empty where none is known."""
+        """The first letters of the commit, with a `+` where the tree had further changes; empty where no commit is known."""
         short = str(self.info["git_commit"])[:7] if self.info["kind"] == "recording" else ""
         return f"{short}+" if short and self.info["git_dirty"] else short
 
@@ -72,7 +72,7 @@ class Point:
 
     Attributes:
         run: the place of the run in `Trends.runs`.
-        source: hash of the variant's source; empty where none was recorded.
+        source: hash of the variant's source; empty where no source was recorded.
     """
 
     run: int
@@ -87,9 +87,9 @@ class Step:
 
     Attributes:
         place: the first point of the new level; the point before it is the last of the old one.
-        verdict: of Compare, about the two runs beside the step.
+        verdict: the verdict of Compare about the two runs beside the step.
         ratio: the new level over the old one, with the noise between runs in its interval; above 1, the variant became slower.
-        new_source: whether the source text is another one after the step.
+        new_source: whether the source text differs after the step.
         facts: the other differences between the two runs beside the step; the commit is the last.
         runs: points of the new level. A level of one run may be an outlier.
     """
@@ -107,7 +107,7 @@ class Level:
     """Points between two steps.
 
     Attributes:
-        first, last: places of its first and last point.
+        first, last: places of the first and last point of the level.
     """
 
     first: int
@@ -122,7 +122,7 @@ class Series:
     Attributes:
         judged: the verdicts about each two neighbouring points, as on Compare.
         noise: the noise between two runs, a factor of at least 1: 95 % of the pairs of runs without a change differ by less; NaN
-            where nothing tells it.
+            where it is not known.
         since_first: the last time over the first one, with the noise between runs in its interval.
         failed: the runs in which the cell has a status other than `ok`: each its place in `Trends.runs` with the status.
     """
@@ -140,7 +140,7 @@ class Series:
 
     @property
     def failing(self) -> tuple[tuple[int, str], ...]:
-        """Those of `failed` that are newer than every point: what the variant is now."""
+        """The runs of `failed` that are newer than every point, and so the present state of the variant."""
         return tuple(each for each in self.failed if each[0] > self.last.run)
 
     @property
@@ -158,8 +158,8 @@ class Trends:
     """The variants of a case and timing over runs.
 
     Attributes:
-        runs: the runs that have a cell of it, the oldest first.
-        series: the variants, that with the latest step first.
+        runs: the runs that have a cell of the case, the oldest first.
+        series: the variants; the variant with the latest step comes first.
     """
 
     workload: str
@@ -190,8 +190,8 @@ def trends(recorded: Sequence[Recorded], workload: str, case: str, timing: Timin
     """The variants of a case over the runs, on one device and by one collector.
 
     Each two neighbouring runs of a variant are judged as on Compare; see `between_runs.Pair`. A verdict `slower` or `faster` is a
-    step. A verdict `drifted` is one where the fit to the whole series has a step too (`steps.find_levels`), and at the newest run,
-    which nothing contradicts yet.
+    step. A verdict `drifted` is a step where the fit to the whole series has a step too (`steps.find_levels`), and at the newest
+    run, because no later run contradicts it.
 
     Args:
         recorded: the runs in any order.
@@ -212,8 +212,9 @@ def _has(measured: Medians, case: str, timing: Timing) -> bool:
 
 
 def _latest(runs: Sequence[Recorded], series: Series) -> tuple[float, bool, float, str, str]:
-    """A key that puts first what fails now, then the latest step, of one run those with a new source, then the largest; then the others
-    by name.
+    """A sort key: series that fail now, then series by their latest step, and then the others by name.
+
+    Steps at the same run are ordered by a new source, and then by size.
     """
     if series.failing:
         return -math.inf, False, 0.0, series.variant, series.config
@@ -229,7 +230,7 @@ class _Judge:
 
     Args:
         every: the runs of the machine that have the workload, the oldest first.
-        runs: those with the case.
+        runs: the runs with the case.
     """
 
     def __init__(self, every: Sequence[Recorded], runs: Sequence[Recorded], timing: Timing) -> None:
@@ -252,7 +253,7 @@ class _Judge:
 
 
 def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series | None:
-    """The variant over the runs at which it is right and its work was done; None where there is no such run."""
+    """The variant over the runs in which its result is right and its work was done; None without such a run."""
     key = (cell.case, cell.variant, cell.config)
     failed = tuple((place, run.medians.failed[key]) for place, run in enumerate(runs) if key in run.medians.failed)
     points, logs = [], []
@@ -301,7 +302,7 @@ def _noise(judged: Sequence[Judged], points: Sequence[Point], logs: Sequence[flo
 
 
 def _sigmas(points: Sequence[Point], noise: float) -> Floats:
-    """The noise of each run as a standard deviation of the logarithm: that between runs, and that within the run."""
+    """The noise of each run as a standard deviation of the logarithm: between runs, and within the run."""
     between = _LEAST_NOISE if math.isnan(noise) else max(math.log(noise) / _OF_TWO, _LEAST_NOISE)
     ends = np.array([(point.time_ns.low, point.time_ns.high) for point in points])
     within: Floats = np.log(ends[:, 1] / ends[:, 0]) / (2 * _OF_ONE)
@@ -313,7 +314,7 @@ def _step(
 ) -> Step:
     beside = judged[after.first - 1]
     ratio = _ratio(after.log - before.log, math.hypot(before.error, after.error))
-    if (ratio.value > 1) != (beside.ratio.value > 1):  # the runs further away scatter; the two beside the step count
+    if (ratio.value > 1) != (beside.ratio.value > 1):  # distant runs scatter, so only the two runs beside the step count
         ratio = beside.ratio
     old, new = points[after.first - 1], points[after.first]
     of_old, of_new = runs[old.run], runs[new.run]
@@ -336,11 +337,11 @@ def _ratio(log: float, sigma: float) -> Estimate:
 
 
 def neighbours(trends: Trends, shown: Sequence[Series], place: int) -> list[tuple[int, int, str]]:
-    """Pairs of runs to compare for a run: it with the run before it, and the two runs beside the nearest step.
+    """Pairs of runs to compare for a run: the run and its predecessor, and the two runs beside the nearest step.
 
     Args:
         shown: the variants that are looked at.
-        place: of the run in `found.runs`.
+        place: place of the run in `trends.runs`.
 
     Returns:
         The places of the earlier and the later run, and the words of a link.
@@ -429,7 +430,7 @@ def change_words(ratio: float) -> str:
     return f"{abs(100 * (ratio - 1)):.1f} % {word}"
 
 
-#: The options of `record` that say what is measured and how. `--if-none`, `--label` and `--format` are of one recording alone.
+#: The options of `record` that say what is measured and how. `--if-none`, `--label` and `--format` belong to one recording alone.
 _CASE_OPTIONS: Final = (
     "--set",
     "--case",
