@@ -217,7 +217,7 @@ def ratio_and_noise(
     return Estimate(ratio.value, ratio.value * math.exp(-down), ratio.value * math.exp(up)), around
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """A cell of two runs: the ratio of the second over the first, the noise, and the verdict."""
 
     ratio: Estimate
@@ -248,7 +248,7 @@ class Pair:
         self._equal = equal.without(self.shifts) if without_shift else equal
         self._machine, self._runs, self._without_shift = machine, frozenset((before.run_id, after.run_id)), without_shift
 
-    def judge(self, before: Level, after: Level, cell: TimedCell, smallest: float, *, equal: bool) -> Judged:
+    def judge(self, before: Level, after: Level, cell: TimedCell, smallest: float, *, equal: bool) -> Judgement:
         """The verdict about a cell.
 
         Args:
@@ -262,7 +262,7 @@ class Pair:
             before, after, own, lambda: self._machine().distances(before.log, self._runs), equal=equal
         )
         estimate = ratio.times(math.exp(-self.shifts.get(cell.case, 0.0))) if self._without_shift else ratio
-        return Judged(ratio, around, judge(estimate, around, smallest, n=min(before.n, after.n), equal=equal))
+        return Judgement(ratio, around, judge(estimate, around, smallest, n=min(before.n, after.n), equal=equal))
 
 
 def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool) -> Verdict:

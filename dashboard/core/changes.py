@@ -11,10 +11,10 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from warpladder.dashboard.core import axes, between_runs, intervals
-from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, VERDICTS, Judged, Machine, Pair, Verdict
+from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict
 from warpladder.dashboard.core.cell import Estimate, Timing, name_on
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.history import Medians, Reading, Timed, reading
+from warpladder.dashboard.core.history import Medians, Reading, SampledCell, reading
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_index import label_from
@@ -99,7 +99,7 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostCell:
     """A cell that ended well in A and has no times in B.
 
     Attributes:
@@ -137,11 +137,11 @@ class Lost:
         return f"{self.status}: {self.detail}" if self.detail else self.status
 
 
-def not_done(cell: Timed, sources: Iterable[str]) -> Lost:
+def not_done(cell: SampledCell, sources: Iterable[str]) -> LostCell:
     """A cell of A whose work was not done in B, or not waited for, by these sources of findings."""
     workload, case, scope, cache, _, _, gpus = cell.key
     how = Timing(scope, cache)
-    return Lost(
+    return LostCell(
         workload, case, how, cell.variant, cell.config, gpus, cell.median_ns, DISTRUSTED, ", ".join(sources), fails=True
     )
 
@@ -170,7 +170,7 @@ class Statuses:
             results.setdefault((workload, variant, case), {})[config] = status, detail
         return cls(results, data, partial)
 
-    def about(self, cell: Timed, of_b: str, *, any_config: bool, other_variant: bool) -> Lost:
+    def about(self, cell: SampledCell, of_b: str, *, any_config: bool, other_variant: bool) -> LostCell:
         """How a cell of A ended in B.
 
         Args:
@@ -185,7 +185,7 @@ class Statuses:
         bad = next(((status, detail) for status, detail in results if status != "ok"), None)
         status, detail = bad or (LOST, self._why(workload, variant, case, Timing(scope, cache), timed=bool(results)))
         fails = status not in (LOST, _SKIPPED) or not (other_variant or (self.partial and status == LOST))
-        return Lost(
+        return LostCell(
             workload, case, Timing(scope, cache), cell.variant, cell.config, gpus, cell.median_ns, status, detail, fails
         )
 
@@ -204,7 +204,7 @@ class Statuses:
         return "not recorded in B"
 
 
-def loss_lines(lost: Iterable[Lost]) -> list[tuple[bool, str]]:
+def loss_lines(lost: Iterable[LostCell]) -> list[tuple[bool, str]]:
     """A line for each reason in each workload, with its first cells; and whether a gate fails on it.
 
     `conv2d n=512 v03_tile, n=1024 v03_tile and 4 more: wrong_result: relative error 0.3`
@@ -274,7 +274,7 @@ class Change:
         ratio: the median of B over the median of A; above 1, B is slower.
         shift: median ratio of the variants of the case whose source is equal in both runs; NaN where they are too few.
         noise: a factor of at least 1; ratios from 1/noise to noise are `tied`. Of two runs it is the noise between them, see
-            `between_runs`, and NaN where nothing tells it. Of one run it is the noise floor.
+            `between_runs`, and NaN where it is not known. Within one run it is the noise floor.
         same_source: whether the source text is equal on both sides.
         equal_code: whether the source text is known and equal, and variant and config are equal.
         n: samples of the smaller side.
@@ -331,7 +331,7 @@ class Comparison:
     facts: tuple[Fact, ...]
     changed_sources: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...]
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostCell, ...] = ()
     new: tuple[tuple[str, str, str, Timing], ...] = ()
 
     def of(self, *verdicts: Verdict) -> tuple[Change, ...]:
@@ -375,12 +375,12 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     return Comparison(tuple(differences), tuple(sources), tuple(judged), lost, new)
 
 
-def _became_undone(before: Reading, after: Reading, of_a: Timed, of_b: Timed) -> bool:
+def _became_undone(before: Reading, after: Reading, of_a: SampledCell, of_b: SampledCell) -> bool:
     """Whether the work of a cell is not done in B, and was in A. With equal code, the ceilings differ, and not the work."""
     return bool(of_b.not_done) and not of_a.not_done and before.source(of_a) != after.source(of_b)
 
 
-def _lost(a: Side, b: Side, cells_of_a: Iterable[Timed], options: Options) -> tuple[Lost, ...]:
+def _lost(a: Side, b: Side, cells_of_a: Iterable[SampledCell], options: Options) -> tuple[LostCell, ...]:
     of_b = Statuses.of(b.data, partial=options.partial)
     roles = {(workload, variant): role for workload, variant, role in _roles(a.data)}
     variants = a.variant != b.variant
@@ -404,7 +404,7 @@ def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
         )
 
 
-def sentence(changes: Sequence[Change], lost: Sequence[Lost] = ()) -> str:
+def sentence(changes: Sequence[Change], lost: Sequence[LostCell] = ()) -> str:
     """`1 wrong or lost, 3 slower, 61 tied; the worst: conv2d n=512 v03_tile, 1.04x; less than 1 to 3 % could not be told`.
 
     Args:
@@ -436,7 +436,7 @@ def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Serie
     return rounds[Entry(*cell, change.gpus, 0)]
 
 
-def _timed(side: Side, other: Side, options: Options) -> Iterator[Timed]:
+def _timed(side: Side, other: Side, options: Options) -> Iterator[SampledCell]:
     """The cells of a side that the options ask for."""
     data = reading(side.data).data
     every = cells(data)
@@ -450,7 +450,7 @@ def _timed(side: Side, other: Side, options: Options) -> Iterator[Timed]:
     for workload, case, scope, cache, variant, config, gpus, *figures, flags in every[names].itertuples(index=False, name=None):
         matched = "" if side.variant and other.variant else variant
         key = (workload, case, scope, cache, matched, "" if options.match == "best" else config, int(gpus))
-        yield Timed(key, variant, config, Estimate(*figures), tuple(flag for flag in flags if flag in NOT_DONE))
+        yield SampledCell(key, variant, config, Estimate(*figures), tuple(flag for flag in flags if flag in NOT_DONE))
 
 
 def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "pd.Series[bool]":
@@ -468,28 +468,28 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
 
 
 def _judge(
-    a: Reading, b: Reading, pairs: Sequence[tuple[Timed, Timed]], options: Options, history: History | None
+    a: Reading, b: Reading, pairs: Sequence[tuple[SampledCell, SampledCell]], options: Options, history: History | None
 ) -> list[Change]:
     """The changes of pairs of cells, in their order."""
     if a.data.info["run_id"] == b.data.info["run_id"]:
         return [_within(a, b, *pair, options) for pair in pairs]
-    between = _Between(a, b, options, history)
+    between = _PairOfRuns(a, b, options, history)
     return [between.change(*pair) for pair in pairs]
 
 
-def _within(a: Reading, b: Reading, of_a: Timed, of_b: Timed, options: Options) -> Change:
+def _within(a: Reading, b: Reading, of_a: SampledCell, of_b: SampledCell, options: Options) -> Change:
     """Two cells of one run, compared round by round."""
     ratio = paired_ratio(b.durations(of_b), a.durations(of_a))
     noise = max(a.noise(of_a), b.noise(of_b))
     verdict = between_runs.judge(ratio.estimate, noise, options.smallest, n=ratio.n, equal=False)
-    judged, same = Judged(ratio.estimate, noise, verdict), a.source(of_a) == b.source(of_b)
+    judged, same = Judgement(ratio.estimate, noise, verdict), a.source(of_a) == b.source(of_b)
     return _change(of_a, of_b, judged, options, same=same, n=ratio.n)
 
 
 def _change(
-    of_a: Timed,
-    of_b: Timed,
-    judged: Judged,
+    of_a: SampledCell,
+    of_b: SampledCell,
+    judged: Judgement,
     options: Options,
     *,
     same: bool,
@@ -521,14 +521,14 @@ def _change(
     return replace(change, least_effect=between_runs.least_effect(ratio, judged.noise, options.smallest))
 
 
-class _Between:
+class _PairOfRuns:
     """The comparison of cells of two runs."""
 
     def __init__(self, a: Reading, b: Reading, options: Options, history: History | None) -> None:
         self._a, self._b, self._options, self._history = a, b, options, history
         self._pairs: dict[tuple[str, Timing, int], Pair] = {}
 
-    def change(self, of_a: Timed, of_b: Timed) -> Change:
+    def change(self, of_a: SampledCell, of_b: SampledCell) -> Change:
         """The change of a cell."""
         workload, case, *_, gpus = of_b.key
         before, after = self._a.level(of_a), self._b.level(of_b)
@@ -538,7 +538,7 @@ class _Between:
         equal = same and bool(source) and (of_a.variant, of_a.config) == (of_b.variant, of_b.config)
         judged = pair.judge(before, after, of_b.cell, self._options.smallest, equal=equal)
         if of_b.cell.scope == "device" and intervals.differ(*(each.data.info["collector"] for each in (self._a, self._b))):
-            judged = Judged(judged.ratio, math.nan, "unknown")
+            judged = Judgement(judged.ratio, math.nan, "unknown")
         shift = math.exp(pair.shifts.get(case, math.nan))
         n = min(before.n, after.n)
         return _change(of_a, of_b, judged, self._options, same=same, n=n, equal=equal, shift=shift)
@@ -580,6 +580,6 @@ def against_variant(a: Side, b: Side, options: Options = Options(), history: His
     return tuple(_slowest_first(_judge(reading(a.data), reading(b.data), pairs, options, history)))
 
 
-def _place(cell: Timed) -> tuple[str, str, str, str, int]:
+def _place(cell: SampledCell) -> tuple[str, str, str, str, int]:
     workload, case, scope, cache, _, _, gpus = cell.key
     return workload, case, scope, cache, max(gpus, 1)

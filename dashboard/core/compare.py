@@ -201,7 +201,7 @@ class Step:
     verdict: str
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """An entry against a reference: the reference's median over its own, the noise floor of the two, and the verdict."""
 
     ratio: RatioInterval
@@ -209,11 +209,11 @@ class Judged(NamedTuple):
     verdict: str
 
 
-def judged(rounds: Mapping[Entry, "pd.Series[float]"], noise: Noise, entry: Entry, reference: Entry) -> Judged:
+def judged(rounds: Mapping[Entry, "pd.Series[float]"], noise: Noise, entry: Entry, reference: Entry) -> Judgement:
     """Compare two entries of a case. `faster` means that the entry is faster than the reference; see `compare.verdict`."""
     ratio = paired_ratio(rounds[reference], rounds[entry])
     band = noise.between(reference.variant, entry.variant)
-    return Judged(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))
+    return Judgement(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))
 
 
 def speedups(

@@ -310,7 +310,7 @@ def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 
 @dataclass(frozen=True)
-class Timed:
+class SampledCell:
     """A cell with samples.
 
     Attributes:
@@ -339,12 +339,12 @@ class Reading:
     _noises: dict[tuple[str, str, str, str, int], Noise] = field(default_factory=dict)
     _medians: dict[str, tuple[Medians, dict[TimedCell, int]]] = field(default_factory=dict)
 
-    def durations(self, cell: Timed) -> "pd.Series[float]":
+    def durations(self, cell: SampledCell) -> "pd.Series[float]":
         """Durations of a cell in nanoseconds, by round."""
         workload, case, scope, cache, _, _, gpus = cell.key
         return self.data.rounds(workload, case, scope, cache)[Entry(cell.variant, cell.config, gpus, 0)]
 
-    def noise(self, cell: Timed) -> float:
+    def noise(self, cell: SampledCell) -> float:
         """The noise floor of a cell, from the baseline's two copies on as many ranks."""
         workload, case, scope, cache, _, _, gpus = cell.key
         key = (workload, case, scope, cache, max(gpus, 1))
@@ -354,12 +354,12 @@ class Reading:
             self._noises[key] = noise_of(same, self.data.hosts(workload))
         return self._noises[key].between(cell.variant)
 
-    def level(self, cell: Timed) -> Level:
+    def level(self, cell: SampledCell) -> Level:
         """The level of a cell."""
         medians, places = self._of(cell.key[0])
         return medians.levels.at(places[cell.cell])
 
-    def source(self, cell: Timed) -> str:
+    def source(self, cell: SampledCell) -> str:
         """Hash of a cell's source; empty where no source was recorded."""
         return self._of(cell.key[0])[0].sources.get(cell.variant, "")
 

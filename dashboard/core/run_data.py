@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     twin: int
 
 
-class Grouped(NamedTuple):
+class SampleGroups(NamedTuple):
     """Samples in the order of their groups.
 
     Attributes:
@@ -53,7 +53,7 @@ class Grouped(NamedTuple):
 class Rounds(Mapping[Entry, "pd.Series[float]"]):
     """Durations in nanoseconds by round, of the entries of one case and timing. A series is made when it is read."""
 
-    grouped: Grouped
+    grouped: SampleGroups
     places: Mapping[Entry, slice]
 
     def __getitem__(self, entry: Entry) -> "pd.Series[float]":
@@ -136,7 +136,7 @@ class RunData:
         return places
 
     @cached_property
-    def grouped(self) -> Grouped:
+    def grouped(self) -> SampleGroups:
         """The samples grouped by cell and twin, once for all queries."""
         samples = by_round(self.samples)
         groups = samples.groupby([*CELL, "twin"], observed=True, sort=False)
@@ -148,7 +148,7 @@ class RunData:
         durations = samples["duration_ns"].to_numpy(dtype=float)[order]
         rounds, processes = (samples[column].to_numpy()[order] for column in ("round", "process"))
         labels = keys.astype(dict.fromkeys(texts, "str"))
-        return Grouped(labels, np.cumsum(n) - n, durations, rounds, processes)
+        return SampleGroups(labels, np.cumsum(n) - n, durations, rounds, processes)
 
 
 def find_entry(rounds: "Mapping[Entry, pd.Series[float]]", variant: str, config: str) -> Entry | None:

@@ -193,7 +193,7 @@ def _rows(run: store.Run, table: str, *columns: str) -> Iterator[tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedRun:
     """A run that can be chosen.
 
     Attributes:
@@ -221,23 +221,23 @@ class Listed:
         return files.one_line(" · ".join(part for part in parts if part))
 
 
-class Runs(tuple[Listed, ...]):
+class Runs(tuple[ListedRun, ...]):
     """Runs that can be chosen. The results of the functions of this module are computed once for them.
 
     Each page calls these functions a dozen times with a tuple of thousands of runs.
     """
 
-    def __init__(self, _: Iterable[Listed] = ()) -> None:
+    def __init__(self, _: Iterable[ListedRun] = ()) -> None:
         self.results: dict[Hashable, Any] = {}
 
 
 def _once(
-    find: Callable[Concatenate[Iterable[Listed], _Further], _Value],
-) -> Callable[Concatenate[Iterable[Listed], _Further], _Value]:
+    find: Callable[Concatenate[Iterable[ListedRun], _Further], _Value],
+) -> Callable[Concatenate[Iterable[ListedRun], _Further], _Value]:
     """A function of runs that is computed once for the same `Runs` and the same further arguments."""
 
     @wraps(find)
-    def once(every: Iterable[Listed], /, *args: _Further.args, **options: _Further.kwargs) -> _Value:
+    def once(every: Iterable[ListedRun], /, *args: _Further.args, **options: _Further.kwargs) -> _Value:
         if not isinstance(every, Runs):
             return find(every, *args, **options)
         key = (find, args, tuple(options.items()))
@@ -250,21 +250,21 @@ def _once(
 
 
 @_once
-def titles(every: Iterable[Listed]) -> Mapping[str, str]:
+def titles(every: Iterable[ListedRun]) -> Mapping[str, str]:
     """The titles of the runs by their names; the user's own runs come first."""
     ordered = sorted(every, key=lambda each: each.shipped)
     return MappingProxyType({each.name: f"{'Shipped' if each.shipped else 'Mine'}: {each.title}" for each in ordered})
 
 
 @_once
-def devices(every: Iterable[Listed]) -> tuple[str, ...]:
+def devices(every: Iterable[ListedRun]) -> tuple[str, ...]:
     """The devices of the runs by their newest run. Devices of the user's own runs come before devices of shipped runs alone."""
     ordered = sorted(_newest(every), key=lambda each: each.shipped)
     return tuple(dict.fromkeys(each.facts.device for each in ordered))
 
 
 @_once
-def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> str:
+def first_workload(every: Iterable[ListedRun], device: str, need: Need = Need.TIMES) -> str:
     """The workload of the newest run to show on a device. The user's own runs come before shipped ones."""
     every = list(every)
     names = workloads(every, device, need)
@@ -274,7 +274,7 @@ def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES
 
 
 @_once
-def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
+def workloads(every: Iterable[ListedRun], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
     """The names of the workloads for which a run of the device has what is needed."""
     suited = (each for each in every if each.facts.device == device and each.facts.has(need))
     count = Counter(name for each in suited for name, has in each.facts.workloads.items() if has.cells)
@@ -287,7 +287,7 @@ def _least_runs(need: Need) -> int:
 
 
 @_once
-def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = Need.TIMES) -> tuple[Listed, ...]:
+def suitable(every: Iterable[ListedRun], device: str, workload: str, need: Need = Need.TIMES) -> tuple[ListedRun, ...]:
     """The runs of a workload on a device, in the order in which a page prefers them.
 
     See `RULE`. Times come from recordings of one process where there are any, then from recordings of several GPUs, then
@@ -303,18 +303,18 @@ def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = N
     cases = max((_coverage(each, workload).cases for each in leading), default=0)
     cells = max((_coverage(each, workload).cells for each in leading), default=0)
 
-    def order(each: Listed) -> tuple[int, bool]:
+    def order(each: ListedRun) -> tuple[int, bool]:
         has = _coverage(each, workload)
         return _place(each, need), has.cases < LEAST_PART * cases or has.cells < LEAST_PART * cells
 
     return tuple(sorted(candidates, key=order))
 
 
-def _coverage(each: Listed, workload: str) -> Coverage:
+def _coverage(each: ListedRun, workload: str) -> Coverage:
     return each.facts.workloads.get(workload, Coverage(0, 0))
 
 
-def _place(each: Listed, need: Need) -> int:
+def _place(each: ListedRun, need: Need) -> int:
     """Smaller for a run that comes before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
@@ -323,12 +323,12 @@ def _place(each: Listed, need: Need) -> int:
     return 0
 
 
-def _newest(every: Iterable[Listed]) -> list[Listed]:
+def _newest(every: Iterable[ListedRun]) -> list[ListedRun]:
     return sorted(every, key=lambda each: each.facts.started_at, reverse=True)
 
 
 @_once
-def having(every: Iterable[Listed], need: Need, device: str, workload: str = "") -> tuple[Listed, ...]:
+def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = "") -> tuple[ListedRun, ...]:
     """The runs with what a page needs: first runs of the device and workload, then of the device, then all others.
 
     Equal runs come in the order of `suitable`, and then the newest first.
@@ -341,7 +341,7 @@ def having(every: Iterable[Listed], need: Need, device: str, workload: str = "")
     return (*first, *rest)
 
 
-def _fits(every: list[Listed], each: Listed, need: Need) -> bool:
+def _fits(every: list[ListedRun], each: ListedRun, need: Need) -> bool:
     """Whether a run is of a GPU where the page needs one, and as many runs of its device as the page needs have a workload of it."""
     if need is Need.GPU_TIMES:
         return bool(each.run.info["device_name"])
@@ -350,7 +350,7 @@ def _fits(every: list[Listed], each: Listed, need: Need) -> bool:
     return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))
 
 
-def lacks(every: Iterable[Listed], device: str, need: Need) -> bool:
+def lacks(every: Iterable[ListedRun], device: str, need: Need) -> bool:
     """Whether no run of the device has what a page needs. A page that compares two runs can compare two variants of one."""
     need = Need.TIMES if need is Need.PAIR else need
     of_device = [each for each in every if each.facts.device == device]

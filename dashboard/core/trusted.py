@@ -15,7 +15,7 @@ DOUBTED: Final = ("doubted", "doubted_ns", "doubt")
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassedCell:
     """The fastest of the cells that were passed over when the best was chosen.
 
     Attributes:
@@ -68,7 +68,7 @@ def fastest_trusted(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
     return joined.rename_axis(None)
 
 
-def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> Passed | None:
+def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> PassedCell | None:
     """The fastest cell of a contest that may not be called best, among those that are faster than the best of their case.
 
     Args:
@@ -80,10 +80,10 @@ def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> Passed | None:
     if faster.empty:
         return None
     first = faster.iloc[0]
-    return Passed(str(first["doubted"]), float(first["doubted_ns"]), str(first["doubt"]), faster["doubted"].nunique() - 1)
+    return PassedCell(str(first["doubted"]), float(first["doubted_ns"]), str(first["doubt"]), faster["doubted"].nunique() - 1)
 
 
-def about(passed: Passed | None, *, won: bool) -> str:
+def about(passed: PassedCell | None, *, won: bool) -> str:
     """`v09_x is faster (1.20 µs) but distrusted: above_ceiling`; without a winner `no winner: v09_x (1.20 µs) is …`; empty for None."""
     if passed is None:
         return ""

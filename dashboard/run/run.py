@@ -133,7 +133,7 @@ class Run:
             smallest: smaller differences, as a fraction, are `tied`.
             without_shift: judge ratios after the common shift of their case is taken out.
             any_device: compare although the GPUs differ.
-            partial: B recorded a part of A: what it has no verdict about is not lost.
+            partial: B recorded a part of A: a cell without a result is not lost.
 
         Raises:
             RunError: no cell is in both runs, or they are of different GPUs.

@@ -9,7 +9,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.changes import Change, Comparison, Fact, Lost, loss_lines, sentence
+from warpladder.dashboard.core.changes import Change, Comparison, Fact, LostCell, loss_lines, sentence
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form
@@ -45,7 +45,7 @@ def render(comparison: Comparison, a: RunData, b: RunData, limit: float, form: F
     return _RENDERERS[form](comparison, a, b, limit)
 
 
-def failures(comparison: Comparison, limit: float) -> tuple[Change | Lost, ...]:
+def failures(comparison: Comparison, limit: float) -> tuple[Change | LostCell, ...]:
     """The cells that are wrong or lost, and those that are slower by more than the limit, a fraction."""
     slower = (change for change in comparison.of("slower") if change.ratio.value > 1 + limit)
     return (*(each for each in comparison.lost if each.fails), *slower)
@@ -115,7 +115,7 @@ def _junit(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _testcase(suite: ElementTree.Element, cell: Change | Lost) -> ElementTree.Element:
+def _testcase(suite: ElementTree.Element, cell: Change | LostCell) -> ElementTree.Element:
     name = f"{cell.case} {cell.name} {cell.timing.scope} {cell.timing.cache}"
     return _element(suite, "testcase", classname=cell.workload, name=name)
 
@@ -174,7 +174,7 @@ def _row(change: Change) -> Sequence[str]:
 
 
 def noise_text(change: Change) -> str:
-    """The noise in percent; a dash where nothing tells it."""
+    """The noise in percent; a dash where it is not known."""
     return NOTHING if math.isnan(change.noise) else f"{100 * (change.noise - 1):.1f} %"
 
 

@@ -117,7 +117,7 @@ def _cells(data: RunData, judged: JudgedVariant, history: History | None, smalle
         else:
             of_base = changes.get((judged.workload, base, case))
             verdict, ratio = change.verdict, change.ratio
-            if of_base is not None and _tells(of_base, change):
+            if of_base is not None and _baseline_is_usable(of_base, change):
                 verdict, ratio = _judged(_load(judged.last), data, change, of_base, history, smallest)
             result.append(_Cell(case, verdict, ratio, change.a_ns.value, now_ns, over))
     return result
@@ -137,7 +137,7 @@ def _load(path: str) -> RunData:
     return run_data.load(store.open_run(Path(path)))
 
 
-def _tells(base: Change, change: Change) -> bool:
+def _baseline_is_usable(base: Change, change: Change) -> bool:
     """Whether the baseline is another variant, did not change, and was measured in the same way."""
     return base.variant != change.variant and base.same_source and base.gpus == change.gpus
 

@@ -88,7 +88,7 @@ MOST_VARIANTS: Final = 200
 MOST_CELLS: Final = 5_000
 
 
-class _Picked(Traces):
+class _PickedTraces(Traces):
     """A trace whose ranges name other cells than they do on disk."""
 
     def __init__(self, traces: Traces, columns: "Mapping[tuple[str, str], pd.Categorical[Any]]") -> None:
@@ -163,7 +163,7 @@ def pick(data: RunData, chosen: Naming) -> RunData:
         results=store.frame("results", naming.result_rows(cell_names, shares)),
         samples=_samples(cell_names, columns, _gpus(traces)),
         diagnostics=_diagnostics(data, chosen, notes),
-        traces=_Picked(traces, _columns(traces, cells, cell)),
+        traces=_PickedTraces(traces, _columns(traces, cells, cell)),
     )
 
 

@@ -140,7 +140,7 @@ class LaunchCalls(NamedTuple):
     end: Int64s
 
 
-class Held(NamedTuple):
+class HeldLaunches(NamedTuple):
     """Range number r holds the launches `launch[first[r]:last[r]]`."""
 
     launch: Int64s
@@ -198,7 +198,7 @@ def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s) ->
     return LaunchCalls(thread, start, end)
 
 
-def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) -> Held:
+def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) -> HeldLaunches:
     """The launches in each range. Launches of one thread follow one another, so those in a range are neighbours.
 
     Args:
@@ -213,7 +213,7 @@ def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) 
         calls = order[begin:stop]
         first[rows] = begin + np.searchsorted(launches.start[calls], ranges.start[rows])
         last[rows] = begin + np.searchsorted(np.maximum.accumulate(launches.end[calls]), ranges.end[rows], side="right")
-    return Held(order, first, np.maximum(last, first))
+    return HeldLaunches(order, first, np.maximum(last, first))
 
 
 def shortest_around(ranges: RangeSpans) -> Int64s:
@@ -449,7 +449,7 @@ def distinct(numbers: Int64s, size: int) -> Int64s:
     return np.flatnonzero(marks)
 
 
-class _Projected(NamedTuple):
+class _ProjectedRanges(NamedTuple):
     """For each range: number of launches in it, start and end of their work, place of its parent, and its depth."""
 
     launches: Int64s
@@ -459,7 +459,7 @@ class _Projected(NamedTuple):
     depth: Int64s
 
 
-def _by_parents(traces: Traces) -> _Projected:
+def _by_parents(traces: Traces) -> _ProjectedRanges:
     """The projection of ranges that nest, from the importer.
 
     A launch counts for its innermost range and all ranges around it.
@@ -471,7 +471,7 @@ def _by_parents(traces: Traces) -> _Projected:
     for places, around in climbs(parent):
         np.add.at(count, around, count[places])
     # Earlier imports gave no device time to ranges with too much work.
-    return _Projected(np.where(start >= 0, count, 0), start, end, parent, depth)
+    return _ProjectedRanges(np.where(start >= 0, count, 0), start, end, parent, depth)
 
 
 def _launches(traces: Traces, size: int) -> Int64s:
@@ -494,7 +494,7 @@ def _launches(traces: Traces, size: int) -> Int64s:
     return np.bincount(once, minlength=size)
 
 
-def _by_times(traces: Traces) -> _Projected:
+def _by_times(traces: Traces) -> _ProjectedRanges:
     """The projection of ranges that overlap without nesting, from the launches within each range."""
     ranges = places(traces)
     parts, columns = list[LaunchCalls](), list[list[Int64s]]()
@@ -517,4 +517,4 @@ def _by_times(traces: Traces) -> _Projected:
         # The work of one call is consecutive.
         begins = np.cumsum(np.diff(call[nested.launch], prepend=NONE) != 0)
         launches[some] = begins[windows[1] - 1] - begins[windows[0]] + 1
-    return _Projected(launches, first, last, parent, depths(parent))
+    return _ProjectedRanges(launches, first, last, parent, depths(parent))

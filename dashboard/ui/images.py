@@ -66,7 +66,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Pictures:
     """What a tab made of a job.
 
     Attributes:
@@ -97,7 +97,7 @@ def why_not() -> str | None:
     return f"PNG, SVG and PDF need a Chromium{f', and BROWSER_PATH={variable} is none' if variable else ''}: {INSTALL}"
 
 
-def draw(jobs: Sequence[Job]) -> list[Drawn]:
+def draw(jobs: Sequence[Job]) -> list[Pictures]:
     """Draw figures, in their order, side by side in the tabs of one browser.
 
     Raises:
@@ -116,15 +116,15 @@ def draw(jobs: Sequence[Job]) -> list[Drawn]:
         ) from error
 
 
-def _in_thread(work: Coroutine[Any, Any, list[Drawn]]) -> list[Drawn]:
+def _in_thread(work: Coroutine[Any, Any, list[Pictures]]) -> list[Pictures]:
     """Run a coroutine in a thread of its own, since the caller's may have an event loop."""
     with ThreadPoolExecutor(max_workers=1) as threads:
         return threads.submit(asyncio.run, work).result()
 
 
-async def _draw_all(jobs: Sequence[Job], path: Path) -> list[Drawn]:
+async def _draw_all(jobs: Sequence[Job], path: Path) -> list[Pictures]:
     waiting = list(enumerate(jobs))[::-1]
-    pictures: dict[int, Drawn] = {}
+    pictures: dict[int, Pictures] = {}
 
     async def work(browser: choreographer.Browser) -> None:
         tab = await browser.create_tab("about:blank", window=True)
@@ -145,7 +145,7 @@ async def _prepare(tab: choreographer.Tab) -> None:
         await _command(tab, "Runtime.evaluate", expression=f"{source}\n;", awaitPromise=True)
 
 
-async def _draw(tab: choreographer.Tab, job: Job) -> Drawn:
+async def _draw(tab: choreographer.Tab, job: Job) -> Pictures:
     drawn = json.loads(await _call(tab, f"draw({json.dumps(job.figure)})"))
     width, height = drawn["width"], drawn["height"]
     svg = template.embedded(drawn["svg"])
@@ -155,7 +155,7 @@ async def _draw(tab: choreographer.Tab, job: Job) -> Drawn:
         files["png"] = base64.b64decode(png)
     if "pdf" in job.formats:
         files["pdf"] = await _print(tab, width * job.scale, height * job.scale)
-    return Drawn(files, width, height)
+    return Pictures(files, width, height)
 
 
 async def _print(tab: choreographer.Tab, width: float, height: float) -> bytes:
@@ -226,14 +226,14 @@ def _job(chart: Chart, formats: Sequence[str], size: Paper) -> Job:
     return Job(to_json_plotly(paper.figure(chart, size)), size.scale, density, formats)
 
 
-def _file(drawn: Drawn, name: str, size: Paper) -> bytes:
+def _file(drawn: Pictures, name: str, size: Paper) -> bytes:
     data = drawn.files[name]
     if name == "svg":
         return _sized(data.decode(), drawn, size).encode()
     return _with_density(data) if name == "png" and size.font_px else data
 
 
-def _sized(svg: str, drawn: Drawn, size: Paper) -> str:
+def _sized(svg: str, drawn: Pictures, size: Paper) -> str:
     if not size.font_px:
         return svg
     wide, high = (f"{pixels * size.scale * 25.4 / _CSS_DPI:.3f}mm" for pixels in (drawn.width, drawn.height))

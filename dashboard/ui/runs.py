@@ -18,7 +18,7 @@ import streamlit as st
 
 from warpladder.dashboard.core import run_data, run_index
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import Facts, Listed, Need, facts_of
+from warpladder.dashboard.core.run_index import Facts, ListedRun, Need, facts_of
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Lanes
 from warpladder.dashboard.trace.picked import pick
@@ -54,7 +54,7 @@ class Listing:
     runs: dict[str, store.Run]
     bad: tuple[store.BadRun, ...]
     refused: dict[str, store.Run]
-    index: dict[str, Listed]
+    index: dict[str, ListedRun]
     every: run_index.Runs
 
 
@@ -135,7 +135,7 @@ def _listing(
         if run.path not in refused:
             has = facts[id(run)]
             if isinstance(has, Facts):
-                index[name] = Listed(name, run, has, is_recorded(run))
+                index[name] = ListedRun(name, run, has, is_recorded(run))
             else:
                 every_bad.append(store.BadRun(run.path, has, run))
     return Listing(
@@ -227,7 +227,7 @@ class Context:
         runs = run_index.suitable(self.every, self.device, workload, self.need)
         return bool(runs) and runs[0].name == name
 
-    def having(self, need: Need, workload: str = "") -> tuple[Listed, ...]:
+    def having(self, need: Need, workload: str = "") -> tuple[ListedRun, ...]:
         """The runs that have what is needed. Runs of the device and workload come first."""
         return run_index.having(self.every, need, self.device, workload)
 

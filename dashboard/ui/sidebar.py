@@ -15,7 +15,7 @@ from warpladder.dashboard.core.changes import Change, History, sentence
 from warpladder.dashboard.core.history import Medians, medians
 from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import Listed, Need, label_of
+from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.data import store
@@ -48,7 +48,7 @@ _TABLE_WIDTH_PX: Final = 700
 
 
 @dataclass(frozen=True)
-class Pinned:
+class PinnedBaseline:
     """A pinned run; `variant` is empty for all of its variants."""
 
     run: store.Run
@@ -60,9 +60,9 @@ class Pinned:
         return f"{label}, {self.variant}" if self.variant else label
 
 
-def chosen() -> Pinned | None:
+def chosen() -> PinnedBaseline | None:
     """The pinned baseline of this session, or None."""
-    pin: Pinned | None = st.session_state.get(_CHOSEN)
+    pin: PinnedBaseline | None = st.session_state.get(_CHOSEN)
     return pin
 
 
@@ -180,10 +180,10 @@ def show_counters(run: store.Run, workload: str, case: str, frame: pd.DataFrame)
     _line(f"{summary}; one execution each, so without a verdict", lambda: _table(rows))
 
 
-def _resolved(text: str) -> Pinned | None:
+def _resolved(text: str) -> PinnedBaseline | None:
     every = runs.listing(runs.data_dirs()).runs
     if text in every:
-        return Pinned(every[text], "")
+        return PinnedBaseline(every[text], "")
     name, _, variant = text.rpartition("@")
     if name not in every or not variant:
         return None
@@ -191,7 +191,7 @@ def _resolved(text: str) -> Pinned | None:
         variants = set(every[name].table("variants", ["variant"])["variant"])
     except store.StoreError:
         return None
-    return Pinned(every[name], variant) if variant in variants else None
+    return PinnedBaseline(every[name], variant) if variant in variants else None
 
 
 def _against(
@@ -396,7 +396,7 @@ def _find(listing: runs.Listing, folders: Any, need: Need) -> tuple[str | None, 
     return None, runs.listing(folders)
 
 
-def _in_order(every: run_index.Runs, device: str, need: Need) -> Iterable[Listed]:
+def _in_order(every: run_index.Runs, device: str, need: Need) -> Iterable[ListedRun]:
     """The runs to show where none is fixed, the first one first."""
     workload = state.coming("workload")
     first = run_index.suitable(every, device, workload, need)
@@ -468,7 +468,7 @@ def _picked(name: str) -> Naming | None:
         return None
 
 
-def _facts(info: Mapping[str, Any], listed: Listed | None) -> None:
+def _facts(info: Mapping[str, Any], listed: ListedRun | None) -> None:
     # The commit of an import belongs to the importer, and not to the profiled program.
     commit = str(info["git_commit"])[:8] if info["kind"] == "recording" else ""
     dirty = " with uncommitted changes" if info["git_dirty"] else ""

@@ -38,7 +38,7 @@ _CHOICE_WORDS: Final = "url choices in words"
 _SHOWN_RUN: Final = "url run of this page"
 
 
-class _Last(NamedTuple):
+class _LastChoice(NamedTuple):
     """The last choice of a key: the values of its widget, and their owner."""
 
     values: tuple[str, ...]
@@ -46,7 +46,7 @@ class _Last(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Arrived:
+class _ArrivedUrl:
     """A URL from outside, such as of a link or of the button Back, until the page has read it.
 
     Attributes:
@@ -68,12 +68,12 @@ def begin(page: str) -> None:
     st.session_state[_NOTES] = []
     st.session_state[_TOUCHED] = set()
     st.session_state[_CHOICE_WORDS] = {}
-    memory: dict[str, _Last] = st.session_state.setdefault(_MEMORY, {})
+    memory: dict[str, _LastChoice] = st.session_state.setdefault(_MEMORY, {})
     # A rerun for a widget may carry a URL from before the last change. Then the widgets have the right values.
     picked = any(_shown(key) not in (None, last.values) for key, last in memory.items())
     query = _query()
     if not picked and (query, page) != (st.session_state.get(_WRITTEN), st.session_state.get(_PAGE)):
-        st.session_state[_ARRIVED] = _Arrived(query, complete=RUN in query)
+        st.session_state[_ARRIVED] = _ArrivedUrl(query, complete=RUN in query)
     st.session_state[_WRITTEN], st.session_state[_PAGE] = query, page
 
 
@@ -126,7 +126,7 @@ def choose(
             label_visibility=shown,
         )
     chosen = (picked or fallback[0],)
-    _keep(key, _Last(chosen, owner), chosen, () if chosen == fallback and not always else chosen)
+    _keep(key, _LastChoice(chosen, owner), chosen, () if chosen == fallback and not always else chosen)
     st.session_state[_CHOICE_WORDS][key] = (text(chosen[0]), chosen != fallback and not always)
     return chosen[0]
 
@@ -159,7 +159,7 @@ def choose_many(
     )
     chosen = tuple(option for option in options if option in picked) or tuple(default)
     written = () if set(chosen) == set(default) else chosen
-    _keep(key, _Last(tuple(picked), owner), written, written)
+    _keep(key, _LastChoice(tuple(picked), owner), written, written)
     return list(chosen)
 
 
@@ -240,7 +240,7 @@ def coming(key: str) -> str:
     arriving = _arriving(key)
     if arriving is not None:
         return arriving[-1] if arriving else ""
-    last: _Last | None = st.session_state[_MEMORY].get(key)
+    last: _LastChoice | None = st.session_state[_MEMORY].get(key)
     if last is None:
         return ""
     shown = _shown(key)
@@ -252,13 +252,13 @@ def coming(key: str) -> str:
 
 def changed(key: str) -> bool:
     """Whether `coming` differs from the last choice."""
-    last: _Last | None = st.session_state[_MEMORY].get(key)
+    last: _LastChoice | None = st.session_state[_MEMORY].get(key)
     return last is None or last.values[:1] != (coming(key),)
 
 
 def forget(key: str) -> None:
     """Make `choose` return its default next, whatever was chosen before."""
-    last: _Last | None = st.session_state[_MEMORY].pop(key, None)
+    last: _LastChoice | None = st.session_state[_MEMORY].pop(key, None)
     st.session_state.get(_CHOICES, {}).pop((key, last.owner if last else ""), None)
     st.session_state.pop(_widget_key(key), None)
     if (arrived := st.session_state.get(_ARRIVED)) is not None:
@@ -276,7 +276,7 @@ def _arrived_once(key: str) -> tuple[str, ...] | None:
 
 def _arriving(key: str) -> tuple[str, ...] | None:
     """The values of a key in a URL from outside; empty for its default, and None where the session's choice applies."""
-    arrived: _Arrived | None = st.session_state.get(_ARRIVED)
+    arrived: _ArrivedUrl | None = st.session_state.get(_ARRIVED)
     if arrived is None or key in arrived.read:
         return None
     values = tuple(value for value in arrived.choices.get(key, ()) if value)
@@ -293,7 +293,7 @@ def _values(key: str, label: str, options: Sequence[str], fallback: tuple[str, .
             missing, shown_now = short(", ".join(dict.fromkeys(unknown))), ", ".join(usable or fallback)
             note(f"The link asks for {label.lower()} {missing}, which is not here; showing {shown_now}.")
         return usable or fallback
-    last: _Last | None = st.session_state[_MEMORY].get(key)
+    last: _LastChoice | None = st.session_state[_MEMORY].get(key)
     shown = _shown(key)
     by_hand = last is not None and last.owner == owner and shown not in (None, last.values)
     choices: dict[tuple[str, str], tuple[str, ...]] = st.session_state.setdefault(_CHOICES, {})
@@ -307,7 +307,7 @@ def _shown(key: str) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
-def _keep(key: str, last: _Last, owned: tuple[str, ...], written: tuple[str, ...]) -> None:
+def _keep(key: str, last: _LastChoice, owned: tuple[str, ...], written: tuple[str, ...]) -> None:
     """Store the values of the widget, the values of its owner on other pages, and the values in the URL."""
     st.session_state[_MEMORY][key] = last
     st.session_state.setdefault(_CHOICES, {})[key, last.owner] = owned

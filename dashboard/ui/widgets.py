@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_index import Listed
+from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.trace import picked as of_ranges
 from warpladder.dashboard.ui import document, images, runs, state, tables
 from warpladder.dashboard.ui.glossary import linked
@@ -118,7 +118,7 @@ def end_empty() -> NoReturn:
     st.stop()
 
 
-def link_runs(view: str, others: Sequence[Listed]) -> None:
+def link_runs(view: str, others: Sequence[ListedRun]) -> None:
     """Links to a page of the first few other runs."""
     for other in others[:_LINKED]:
         st.page_link(page_of(view), label=f"{plain(other.title)} →", query_params={state.RUN: other.name})

@@ -208,7 +208,7 @@ def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) ->
     return owners, _Sums(pd.concat(joined) if joined else durations, pd.concat([inside.kernels, _counts(alone)]), inside.ranges)
 
 
-def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
+def _of_pairs(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners: _Owners, width: int) -> _Sums:
     """The sums from all pairs of a range and a kernel in it."""
     holder, kernel = held.pairs()
     owner = owners.of_range[holder]
@@ -224,7 +224,7 @@ def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, widt
     return _Sums(statistics(counted._replace(group=groups[order][counted.group])), _counts(group[once]), in_ranges)
 
 
-def _of_windows(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
+def _of_windows(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners: _Owners, width: int) -> _Sums:
     """The sums from windows over each name's kernels. In the order of launches, the kernels of a range are consecutive."""
     names = kernels.name[held.launch].astype(np.int64)
     by_name = np.argsort(names, kind="stable")

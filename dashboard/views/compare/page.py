@@ -9,7 +9,7 @@ from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import Listed
+from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.compare import VIEW, cell_page, chart, query
@@ -184,7 +184,7 @@ def _comparable(run: store.Run) -> dict[str, store.Run]:
         and not own.facts.workloads.keys().isdisjoint(each.facts.workloads)
     ]
 
-    def order(each: Listed) -> tuple[bool, bool, datetime]:
+    def order(each: ListedRun) -> tuple[bool, bool, datetime]:
         same = each.facts.collector == own.facts.collector
         return same, each.facts.started_at <= own.facts.started_at, each.facts.started_at
 

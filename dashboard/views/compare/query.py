@@ -12,7 +12,7 @@ import pandas as pd
 
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Timing
-from warpladder.dashboard.core.changes import Change, Comparison, Lost, durations
+from warpladder.dashboard.core.changes import Change, Comparison, LostCell, durations
 from warpladder.dashboard.core.run_data import RunData
 
 #: The places of the roles in a list of variants: the competitors first.
@@ -33,7 +33,7 @@ class Filter:
     cache: str = ""
     variant: str = ""
 
-    def fits(self, change: Change | Lost) -> bool:
+    def fits(self, change: Change | LostCell) -> bool:
         pairs = ((self.workload, change.workload), (self.scope, change.timing.scope), (self.cache, change.timing.cache))
         if any(value and value != own for value, own in pairs):
             return False

@@ -37,7 +37,7 @@ from warpladder.dashboard.ui.template import (
     text,
     ticks,
 )
-from warpladder.dashboard.views.gpus.query import PARTS, Compared, Grown, Scaled, Share
+from warpladder.dashboard.views.gpus.query import PARTS, CrossoverRow, ScalingRow, Share, WeakScalingRow
 
 _HEIGHT: Final = 400
 #: Times that differ by more than this factor get a logarithmic axis.
@@ -62,7 +62,7 @@ class _Panel:
         is_time: the figure is the median time, which a hover text shows anyway.
     """
 
-    of: Callable[[Scaled], Estimate]
+    of: Callable[[ScalingRow], Estimate]
     title: str
     write: Callable[[float], str]
     ideal: Callable[[int], float] | None
@@ -71,8 +71,8 @@ class _Panel:
     is_time: bool = False
 
 
-def _weak_efficiency(row: Scaled) -> Estimate:
-    return row.weak_efficiency if isinstance(row, Grown) else Estimate.unknown()
+def _weak_efficiency(row: ScalingRow) -> Estimate:
+    return row.weak_efficiency if isinstance(row, WeakScalingRow) else Estimate.unknown()
 
 
 _SPEEDUP: Final = _Panel(lambda row: row.speedup, "speedup over one rank", format_ratio, float, "speedup over one")
@@ -88,7 +88,7 @@ def strong(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `query.scaling` of one case, not empty.
     """
-    rows = records(Scaled, frame)
+    rows = records(ScalingRow, frame)
     first = rows[0]
     figure = _panels(rows, look, _SPEEDUP, _EFFICIENCY)
     doubts = {(row.variant, row.ranks): why for row in rows if (why := doubt(row.n, row.flags))}
@@ -120,7 +120,7 @@ def weak(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `query.weak` of one `per_rank`, not empty.
     """
-    rows = records(Grown, frame)
+    rows = records(WeakScalingRow, frame)
     first = rows[0]
     each = f"{first.axis} {first.per_rank:,.0f} a rank"
     count = max(row.ranks for row in rows)
@@ -143,7 +143,7 @@ def skew(frame: pd.DataFrame, look: Look) -> Chart:
         frame: `query.scaling` of one case, with a row of several ranks.
     """
     frame = frame[frame["skew"].notna()]
-    rows = records(Scaled, frame)
+    rows = records(ScalingRow, frame)
     first, worst = rows[0], max(rows, key=lambda row: row.skew.value)
     title = (
         f"{first.workload}, {first.case}: the ranks of a round are up to {format_percent(worst.skew.value)} apart in the "
@@ -227,7 +227,7 @@ def _on_phases(rows: list[Share]) -> str:
     return f"{sentence} Without that wait, over NCCL's own time for as many bytes: {', '.join(ratios)}." if ratios else sentence
 
 
-def _panels(rows: Sequence[Scaled], look: Look, *panels: _Panel) -> go.Figure:
+def _panels(rows: Sequence[ScalingRow], look: Look, *panels: _Panel) -> go.Figure:
     figure = make_subplots(rows=1, cols=len(panels), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
     counts = sorted({row.ranks for row in rows})
     span = float(counts[-1] - counts[0] or 1)
@@ -259,7 +259,7 @@ def _draw_ideal(figure: go.Figure, counts: list[int], ideal: list[float], look: 
     figure.add_scatter(x=counts, y=ideal, mode="lines", hoverinfo="skip", line=line, row=1, col=place, **legend)
 
 
-def _set_scale(figure: go.Figure, measured: list[Scaled], counts: list[int], panel: _Panel, place: int) -> None:
+def _set_scale(figure: go.Figure, measured: list[ScalingRow], counts: list[int], panel: _Panel, place: int) -> None:
     """Give a panel a linear axis from 0, or a logarithmic one for times that differ too much."""
     high, low = max(panel.of(row).high for row in measured), min(panel.of(row).low for row in measured)
     logarithmic = high > _LINEAR_RANGE * low > 0 and panel.is_time
@@ -270,7 +270,7 @@ def _set_scale(figure: go.Figure, measured: list[Scaled], counts: list[int], pan
         figure.update_yaxes(range=[0, highest * 1.08], row=1, col=place)
 
 
-def _draw_line(figure: go.Figure, line: list[Scaled], look: Look, panel: _Panel, place: int, aside: float) -> None:
+def _draw_line(figure: go.Figure, line: list[ScalingRow], look: Look, panel: _Panel, place: int, aside: float) -> None:
     workload, variant = line[0].workload, line[0].variant
     style = look.style(workload, variant)
     figure.add_scatter(
@@ -290,31 +290,31 @@ def _draw_line(figure: go.Figure, line: list[Scaled], look: Look, panel: _Panel,
     )
 
 
-def _line_hover(row: Scaled, panel: _Panel) -> str:
+def _line_hover(row: ScalingRow, panel: _Panel) -> str:
     own = [] if panel.is_time else [(panel.label, format_estimate(panel.of(row), panel.write))]
     return _hover(row, *own, ("median", format_estimate(row.median_ns, format_duration)))
 
 
-def _hover(row: Scaled | Share, *figures: tuple[str, str]) -> str:
+def _hover(row: ScalingRow | Share, *figures: tuple[str, str]) -> str:
     config = f" [{row.config}]" if row.config else ""
     lines = [f"<b>{text(row.variant)}</b>{text(config)} on {_who(row)}", text(row.title)]
     lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
     return "<br>".join([*lines, f"{text(row.case)} · {text(_timing(row))} · n = {row.n}"])
 
 
-def _on_gpu(row: Scaled | Share) -> bool:
+def _on_gpu(row: ScalingRow | Share) -> bool:
     return row.kind != "host"
 
 
-def _who(row: Scaled | Share) -> str:
+def _who(row: ScalingRow | Share) -> str:
     return ranks_words(row.ranks, on_gpu=_on_gpu(row))
 
 
-def _timing(row: Scaled | Share) -> str:
+def _timing(row: ScalingRow | Share) -> str:
     return Timing(row.scope, row.cache).label(on_gpu=_on_gpu(row))
 
 
-def _note(rows: Sequence[Scaled], look: Look, *further: str) -> str:
+def _note(rows: Sequence[ScalingRow], look: Look, *further: str) -> str:
     how = " and ".join(dict.fromkeys(map(_timing, rows)))
     kinds: Iterable[str] = dict.fromkeys(row.interval_kind for row in rows)
     counts = samples([row.n for row in rows])
@@ -339,7 +339,7 @@ _BETWEEN: Final = " "
 
 
 @dataclass(frozen=True)
-class _Printed:
+class _PrintedRow:
     """A row of `reports.generator.published.table_4`."""
 
     images: int
@@ -372,11 +372,11 @@ def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFra
         finding: `reports.generator.guidance.finding` of the same variant.
         report: `reports.generator.published.table_4`.
     """
-    compared = records(Compared, frame)
+    compared = records(CrossoverRow, frame)
     first = compared[0]
     on_gpu = first.kind != "host"
     images = {row.case: images_of(row.case) for row in compared} if first.workload == WORKLOAD else {}
-    printed = [row for row in records(_Printed, report) if row.images in images.values()]
+    printed = [row for row in records(_PrintedRow, report) if row.images in images.values()]
     columns = list(dict.fromkeys(frame["case"]))
     own_rows = [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in sorted(set(frame["ranks"]))]
     report_rows = [_node(per_node) for per_node in sorted({row.per_node for row in printed})]
@@ -438,7 +438,7 @@ def _box(tile: _Tile, edges: list[float]) -> dict[str, float]:
     return {"x0": tile.x - 0.47, "x1": tile.x + 0.47, "y0": top + 0.05, "y1": bottom - 0.05}
 
 
-def _our_tile(row: Compared, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
+def _our_tile(row: CrossoverRow, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
     ranks = ranks_words(row.ranks, on_gpu=on_gpu)
     median = text(format_duration(row.median_ns.value))
     lines = [
@@ -458,7 +458,7 @@ def _our_tile(row: Compared, columns: list[str], rows: list[str], on_gpu: bool) 
     return _Tile(columns.index(row.case), rows.index(ranks), row.place, label, "<br>".join(lines))
 
 
-def _their_tile(row: _Printed, at: dict[int, int], rows: list[str]) -> _Tile:
+def _their_tile(row: _PrintedRow, at: dict[int, int], rows: list[str]) -> _Tile:
     written = text(format_duration(1e9 * row.seconds))
     place = "best" if row.best else format_ratio(row.over_best)
     advice = "<br>advised by the report" if row.advised else ""
@@ -525,7 +525,7 @@ def _on_finding(finding: Finding | None) -> str:
     return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {meaning}."
 
 
-def _on_report(compared: Sequence[Compared], printed: Sequence[_Printed], images: dict[str, int | None]) -> str:
+def _on_report(compared: Sequence[CrossoverRow], printed: Sequence[_PrintedRow], images: dict[str, int | None]) -> str:
     """Sentences about the report's rows, and about the columns in which its advice is best or tied here."""
     if not printed:
         return ""

@@ -33,7 +33,7 @@ _SAME: Final = Estimate(1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScalingRow:
     """A row of `scaling`: a variant at a case on a number of ranks.
 
     Attributes:
@@ -73,7 +73,7 @@ class Scaled:
 
 
 @dataclass(frozen=True)
-class Compared(Scaled):
+class CrossoverRow(ScalingRow):
     """A row of `crossover`.
 
     Attributes:
@@ -86,7 +86,7 @@ class Compared(Scaled):
 
 
 @dataclass(frozen=True)
-class Grown(Scaled):
+class WeakScalingRow(ScalingRow):
     """A row of `weak`.
 
     Attributes:
@@ -158,7 +158,7 @@ def scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Every variant that several ranks measured, by case and number of ranks, each with its fastest config there.
 
     Returns:
-        One row for each (variant, case, ranks) of the charted cases, by ladder, size and ranks, with the columns of `Scaled`.
+        One row for each (variant, case, ranks) of the charted cases, by ladder, size and ranks, with the columns of `ScalingRow`.
         Empty where several ranks have no correct samples in this timing.
     """
     return _scaling(data, workload, timing).copy()
@@ -174,10 +174,10 @@ def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     frame = best.drop(columns="size_rank").merge(charted_cases(data, workload)[_OF_CASE], on="case")
     frame["ranks"] = frame["gpus"].astype(int).clip(lower=1)
     if not (frame["ranks"] > 1).any():
-        return pd.DataFrame(columns=_columns(Scaled))
+        return pd.DataFrame(columns=_columns(ScalingRow))
     frame = frame.merge(_skew(data, workload, timing), "left", _CELL)
     unknown = [Estimate.unknown()] * len(frame)
-    rows = records(Scaled, with_estimates(with_estimates(frame, "speedup", unknown), "efficiency", unknown))
+    rows = records(ScalingRow, with_estimates(with_estimates(frame, "speedup", unknown), "efficiency", unknown))
     ones = {(row.variant, row.case): row for row in rows if row.ranks == 1}
     speedups = [_SAME if row.ranks == 1 else _ratio(joined, ones.get((row.variant, row.case)), row) for row in rows]
     frame = with_estimates(frame, "speedup", speedups)
@@ -185,7 +185,7 @@ def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
         frame[column] = 100 * frame[speedup] / frame["ranks"]
     ladder = {name: place for place, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
     frame["place"] = frame["variant"].map(ladder)
-    return frame.sort_values(["place", "size_rank", "case", "ranks"], kind="stable", ignore_index=True)[_columns(Scaled)]
+    return frame.sort_values(["place", "size_rank", "case", "ranks"], kind="stable", ignore_index=True)[_columns(ScalingRow)]
 
 
 def variant_to_show(frame: pd.DataFrame) -> str:
@@ -200,13 +200,13 @@ def crossover(data: RunData, workload: str, timing: Timing, variant: str) -> pd.
     """How far each number of ranks is from the best one at each case, for one variant.
 
     Returns:
-        The rows of `scaling` of the variant, by size and ranks, with the columns of `Compared`.
+        The rows of `scaling` of the variant, by size and ranks, with the columns of `CrossoverRow`.
     """
     frame = scaling(data, workload, timing)
     frame = frame[frame["variant"] == variant].sort_values(["size_rank", "case"], kind="stable", ignore_index=True)
     joined = _joined(data, workload)
-    rows = records(Scaled, frame)
-    best: dict[str, Scaled] = {}
+    rows = records(ScalingRow, frame)
+    best: dict[str, ScalingRow] = {}
     for row in sorted(rows, key=lambda row: row.median_ns.value):
         if not doubt(row.n, row.flags):
             best.setdefault(row.case, row)
@@ -216,11 +216,11 @@ def crossover(data: RunData, workload: str, timing: Timing, variant: str) -> pd.
         ratio = _SAME if row is fastest else _ratio(joined, row, fastest) if fastest else Estimate.unknown()
         ratios.append(ratio)
         places.append(_place(joined, row, fastest, ratio))
-    return with_estimates(frame, "over_best", ratios).assign(place=places)[_columns(Compared)]
+    return with_estimates(frame, "over_best", ratios).assign(place=places)[_columns(CrossoverRow)]
 
 
-def _place(joined: RunData, row: Scaled, fastest: Scaled | None, over_best: Estimate) -> str:
-    """`Compared.place` of a row."""
+def _place(joined: RunData, row: ScalingRow, fastest: ScalingRow | None, over_best: Estimate) -> str:
+    """`CrossoverRow.place` of a row."""
     if fastest is None or doubt(row.n, row.flags):
         return "unknown"
     if row is fastest:
@@ -233,8 +233,8 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Cases whose size grows with the ranks, so that each rank has as much work as one rank has in a smaller case.
 
     Returns:
-        The rows of `scaling` of such cases, rows of one rank included, with the columns of `Grown`, by ladder, `per_rank` and
-        ranks. A `per_rank` counts only where several numbers of ranks have it, and where the operations grow as the ranks do.
+        The rows of `scaling` of such cases, rows of one rank included, with the columns of `WeakScalingRow`, by ladder,
+        `per_rank` and ranks. A `per_rank` counts only where several numbers of ranks have it, and where the operations grow as the ranks do.
     """
     frame = scaling(data, workload, timing)
     frame = frame[frame["size"].str.fullmatch(r"\w+=\d+")].reset_index(drop=True)
@@ -242,7 +242,7 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     joined = _joined(data, workload)
     ratios: dict[int, Estimate] = {}
     for _, group in frame.groupby(["variant", "series", "per_rank"], sort=False):
-        rows = dict(zip(group.index.tolist(), records(Scaled, group), strict=True))
+        rows = dict(zip(group.index.tolist(), records(ScalingRow, group), strict=True))
         one = next((row for row in rows.values() if row.ranks == 1), None)
         same = {place: row for place, row in rows.items() if one and _grows_alike(row, one)}
         for place, row in same.items() if len(same) > 1 else ():
@@ -251,10 +251,12 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     # A peer has no rung. Exported files have held the rungs beside it as floats.
     grown = grown.astype({"rung": float if grown["rung"].isna().any() else int})
     grown["place"] = grown["variant"].map({name: place for place, name in enumerate(dict.fromkeys(grown["variant"]))})
-    return grown.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[_columns(Grown)]
+    return grown.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[
+        _columns(WeakScalingRow)
+    ]
 
 
-def _grows_alike(row: Scaled, one: Scaled) -> bool:
+def _grows_alike(row: ScalingRow, one: ScalingRow) -> bool:
     """Whether the operations of a case, over the operations of one rank's case, grow as the ranks do."""
     return not one.flops or abs(row.flops / (one.flops * row.ranks) - 1) <= _SAME_WORK
 
@@ -337,18 +339,18 @@ def _joined(data: RunData, workload: str) -> RunData:
     return replace(data, samples=samples, results=results, together=together)
 
 
-def _ratio(joined: RunData, numerator: Scaled | None, denominator: Scaled) -> Estimate:
+def _ratio(joined: RunData, numerator: ScalingRow | None, denominator: ScalingRow) -> Estimate:
     """Median of one cell over the median of another, with its interval; unknown without a numerator."""
     if numerator is None:
         return Estimate.unknown()
     return paired_ratio(_durations(joined, numerator), _durations(joined, denominator), independent=True).estimate
 
 
-def _durations(joined: RunData, row: Scaled) -> "pd.Series[float]":
+def _durations(joined: RunData, row: ScalingRow) -> "pd.Series[float]":
     return joined.rounds(row.workload, row.case, row.scope, row.cache)[Entry(row.variant, row.config, row.gpus, 0)]
 
 
-def _noise(joined: RunData, *rows: Scaled) -> float:
+def _noise(joined: RunData, *rows: ScalingRow) -> float:
     """The noise floor for rows of one case, from the baseline's two copies on as many ranks, as a factor of at least 1."""
     first = rows[0]
     rounds = joined.rounds(first.workload, first.case, first.scope, first.cache)

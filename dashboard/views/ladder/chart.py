@@ -396,7 +396,7 @@ _ZERO: Final = 4.0
 
 
 @dataclass(frozen=True)
-class _Drawn(Point):
+class _DrawnPoint(Point):
     """A point, and the error at which it is drawn, which is positive."""
 
     shown: float
@@ -414,7 +414,7 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     left, right = _reach(frame["median_ns"], _LEFT_FACTOR)
     low, high = _reach(frame["shown"], _ASIDE * 2)
     figure = blank(look.theme, _ERROR_HEIGHT)
-    points = records(_Drawn, frame)
+    points = records(_DrawnPoint, frame)
     front = [point for point in points if point.on_front]
     if front:
         _draw_front(figure, front, 10**right, 10**high, look)
@@ -464,7 +464,7 @@ def _reach(values: "pd.Series[float]", before: float) -> tuple[float, float]:
     return low - missing / 2 - before * span, high + missing / 2 + _ASIDE * span
 
 
-def _draw_front(figure: go.Figure, front: list[_Drawn], right: float, high: float, look: Look) -> None:
+def _draw_front(figure: go.Figure, front: list[_DrawnPoint], right: float, high: float, look: Look) -> None:
     """Draw steps along the front. Right of and above the steps, a variant of the front is better in both."""
     times, errors = [point.median_ns.value for point in front], [point.shown for point in front]
     x, y = [times[0], *times, right], [high, *errors, errors[-1]]
@@ -472,7 +472,7 @@ def _draw_front(figure: go.Figure, front: list[_Drawn], right: float, high: floa
     figure.add_scatter(x=x, y=y, mode="lines", name="front", hoverinfo="skip", legendrank=2000, line=line)
 
 
-def _draw_point(figure: go.Figure, point: _Drawn, look: Look) -> None:
+def _draw_point(figure: go.Figure, point: _DrawnPoint, look: Look) -> None:
     style = look.style(point.workload, point.variant)
     figure.add_scatter(
         x=[point.median_ns.value],
@@ -486,7 +486,7 @@ def _draw_point(figure: go.Figure, point: _Drawn, look: Look) -> None:
     )
 
 
-def _name_front(figure: go.Figure, front: list[_Drawn], reach: tuple[float, ...], look: Look) -> None:
+def _name_front(figure: go.Figure, front: list[_DrawnPoint], reach: tuple[float, ...], look: Look) -> None:
     """Write names left of and below the points, where no other point can be. The legend has all names."""
     left, right, low, high = reach
     written: list[tuple[float, float]] = []
@@ -502,7 +502,7 @@ def _name_front(figure: go.Figure, front: list[_Drawn], reach: tuple[float, ...]
         figure.add_annotation(x=x, y=y, text=words, showarrow=False, font=font, **side)
 
 
-def _error_title(front: list[_Drawn]) -> str:
+def _error_title(front: list[_DrawnPoint]) -> str:
     fastest, exact = front[0], front[-1]
     where = f"{fastest.workload}, {fastest.case}"
     name = with_precision(fastest.variant, fastest.precision)

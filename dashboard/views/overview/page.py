@@ -14,7 +14,7 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.overview import Line
-from warpladder.dashboard.core.run_index import Listed, Need, label_of
+from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.ui import runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import page_of
@@ -31,7 +31,7 @@ _RUN_CHARACTERS: Final = 26
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _ShownLine:
     """A line with its run."""
 
     line: Line
@@ -72,17 +72,17 @@ def _sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:
         yield name, other, frozenset(workloads)
 
 
-def _first_that_opens(context: runs.Context, workload: str) -> Listed | None:
+def _first_that_opens(context: runs.Context, workload: str) -> ListedRun | None:
     candidates = run_index.suitable(context.every, context.device, workload)
     return next((each for each in candidates if runs.opens(each.run)), None)
 
 
-def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[_Shown]:
+def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[_ShownLine]:
     lines = runs.ask(run, queries.lines, ROOT)
-    return [_Shown(line, run, name) for line in lines if line.summary.workload in workloads]
+    return [_ShownLine(line, run, name) for line in lines if line.summary.workload in workloads]
 
 
-def _table(shown: list[_Shown]) -> None:
+def _table(shown: list[_ShownLine]) -> None:
     """The lines as a table that can be sorted. A click on a line leads to its ladder."""
     lines = [each.line for each in shown]
     frame = table.frame_of(lines, [_dated(each.run) for each in shown])
@@ -127,7 +127,7 @@ def _turn(place: str) -> None:
     st.session_state[place] = st.session_state.get(place, 0) + 1
 
 
-def _open(each: _Shown) -> None:
+def _open(each: _ShownLine) -> None:
     """Go to the ladder of a line, at the case of the line."""
     axes = {f"case.{axis}": value for axis, value in each.line.params.items()}
     summary = each.line.summary
@@ -145,7 +145,7 @@ def _columns(frame: pd.DataFrame) -> list[str]:
     return [name for name in _COLUMNS if name not in empty]
 
 
-def _how(shown: list[_Shown]) -> str:
+def _how(shown: list[_ShownLine]) -> str:
     """How the figures were measured, and the case of each."""
     timings = dict.fromkeys(Timing(each.line.summary.scope, each.line.summary.cache) for each in shown)
     on_gpu = runs.load(shown[0].run).on_gpu
@@ -161,7 +161,7 @@ def _how(shown: list[_Shown]) -> str:
     )
 
 
-def _links(shown: list[_Shown]) -> None:
+def _links(shown: list[_ShownLine]) -> None:
     """Links to pages that the rows do not lead to: the error of each precision, several GPUs."""
     first = {each.line.summary.workload: each.name for each in reversed(shown)}
     precisions = Counter(each.line.summary.workload for each in shown)
@@ -216,7 +216,7 @@ def _other_runs(context: runs.Context) -> None:
             st.switch_page(page_of(_page_for(each)), query_params={state.RUN: each.name})
 
 
-def _page_for(each: Listed) -> str:
+def _page_for(each: ListedRun) -> str:
     """The page that shows most of a run."""
     for need, name in ((Need.TIMES, "ladder"), (Need.COUNTERS, "counters"), (Need.TRACE, "timeline")):
         if each.facts.has(need) and (need is Need.TRACE or each.facts.workloads):

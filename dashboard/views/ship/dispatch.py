@@ -78,7 +78,7 @@ class Dispatch:
 
 
 @dataclass(frozen=True)
-class _At:
+class _CaseCosts:
     """The entries that can run at a case, with the ratio of each to the fastest contender of the case.
 
     Attributes:
@@ -248,7 +248,7 @@ def dispatch(data: RunData, contest: Contest, variants: tuple[str, ...], toleran
     )
 
 
-def _at(data: RunData, contest: Contest, case: Case, shipped: Sequence[Entry], tolerance: float) -> _At | None:
+def _at(data: RunData, contest: Contest, case: Case, shipped: Sequence[Entry], tolerance: float) -> _CaseCosts | None:
     """What can run at a case; None where no shipped entry was timed."""
     if not shipped:
         return None
@@ -262,7 +262,7 @@ def _at(data: RunData, contest: Contest, case: Case, shipped: Sequence[Entry], t
         ratio, _, word = judged(rounds, noise, leader, entry)
         if word in UNDECIDED or ratio.ratio <= 1 + tolerance / 100 + 1e-9:
             good.add(entry)
-    return _At(case, rounds, noise, ratios, frozenset(good))
+    return _CaseCosts(case, rounds, noise, ratios, frozenset(good))
 
 
 def _usable(data: RunData, contest: Contest, variants: Sequence[str]) -> dict[str, list[Entry]]:
@@ -281,7 +281,7 @@ def _usable(data: RunData, contest: Contest, variants: Sequence[str]) -> dict[st
     return entries
 
 
-def _along(cases: Sequence[_At]) -> list[Entry]:
+def _along(cases: Sequence[_CaseCosts]) -> list[Entry]:
     """An entry for each size: of all choices of good entries, the one with the fewest changes, then with the least loss."""
     best: dict[Entry, tuple[int, float, tuple[Entry, ...]]] = {}
     for number, each in enumerate(cases):
@@ -299,7 +299,7 @@ def _along(cases: Sequence[_At]) -> list[Entry]:
     return list(min(best.values())[2])
 
 
-def _by_case(cases: Sequence[_At]) -> list[Entry]:
+def _by_case(cases: Sequence[_CaseCosts]) -> list[Entry]:
     """A good entry for each case: again and again the entry that serves the most cases that are left, the faster one of two."""
     picked: dict[int, Entry] = {}
     while remaining := [number for number in range(len(cases)) if number not in picked]:
@@ -317,7 +317,7 @@ def _by_case(cases: Sequence[_At]) -> list[Entry]:
     return [picked[number] for number in range(len(cases))]
 
 
-def _branches(cases: Sequence[_At], picked: Sequence[Entry]) -> tuple[Branch, ...]:
+def _branches(cases: Sequence[_CaseCosts], picked: Sequence[Entry]) -> tuple[Branch, ...]:
     """Neighbouring sizes of one entry as a branch, up to the size where the next entry overtakes it."""
     starts = [0, *(number for number in range(1, len(cases)) if picked[number] != picked[number - 1])]
     branches = []
@@ -330,7 +330,7 @@ def _branches(cases: Sequence[_At], picked: Sequence[Entry]) -> tuple[Branch, ..
     return tuple(branches)
 
 
-def _limit(cases: Sequence[_At], below: Entry, above: Entry, end: int) -> tuple[Estimate, tuple[float, float]]:
+def _limit(cases: Sequence[_CaseCosts], below: Entry, above: Entry, end: int) -> tuple[Estimate, tuple[float, float]]:
     """The size between cases `end - 1` and `end` from which the entry `above` is taken, and the measured sizes around its interval.
 
     It is the crossover of the two between these sizes, or their geometric mean where the two do not cross there. Whole sizes

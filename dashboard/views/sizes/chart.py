@@ -22,7 +22,7 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.trusted import about, is_trusted, passed_over, sentence
-from warpladder.dashboard.core.winners import Undecided, Winner, frame_of
+from warpladder.dashboard.core.winners import UndecidedCase, Winner, frame_of
 from warpladder.dashboard.ui.template import (
     BESIDE,
     Chart,
@@ -140,7 +140,7 @@ def over_size(
 
 
 def best_strip(
-    winners: Sequence[Winner], look: Look, workload: str, measured: str, undecided: Sequence[Undecided] = ()
+    winners: Sequence[Winner], look: Look, workload: str, measured: str, undecided: Sequence[UndecidedCase] = ()
 ) -> Chart:
     """The winner of every case as a strip of coloured tiles, with one row for each series and precision.
 
@@ -214,7 +214,7 @@ def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
     return f"{workload}: fastest is {'; '.join(first)}"
 
 
-def _doubts(winners: Sequence[Winner], undecided: Sequence[Undecided]) -> str:
+def _doubts(winners: Sequence[Winner], undecided: Sequence[UndecidedCase]) -> str:
     """Sentences about the faster cells that may not be called best; each names its case."""
     cases = [(each.cell.case, each.passed, True) for each in winners if each.passed]
     cases += [(each.case, each.passed, False) for each in undecided]

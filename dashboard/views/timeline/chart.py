@@ -13,7 +13,7 @@ from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
-from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, Shown, Swatch, Window, facts, names
+from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, LaneInWindow, Swatch, Window, facts, names
 
 #: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than the colours of variants and
 #: kernels.
@@ -41,7 +41,7 @@ def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
     return result
 
 
-def legend(scene: Sequence[Shown], coloring: Coloring, look: Look) -> list[int]:
+def legend(scene: Sequence[LaneInWindow], coloring: Coloring, look: Look) -> list[int]:
     """The swatches for the legend: variants and kernels first, and within each kind those with the most time; at most `_LEGEND`.
 
     Swatches of one name and one colour, such as variants of that name in several workloads, share an entry.
@@ -94,7 +94,7 @@ def swatch_titles(coloring: Coloring, look: Look) -> list[str]:
     ]
 
 
-def words(traces: Traces, lanes: Lanes, shown: Shown) -> tuple[list[str], list[str]]:
+def words(traces: Traces, lanes: Lanes, shown: LaneInWindow) -> tuple[list[str], list[str]]:
     """The name of each event that is drawn alone, and the further lines of its hover text, as plain text."""
     lane, places = shown.lane, shown.detail.alone
     called = names(traces, lanes, lane, places)
@@ -125,7 +125,13 @@ def _lines(row: dict[Any, Any], duration_ns: int) -> list[str]:
 
 
 def timeline(
-    scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look, left_out: int = 0
+    scene: Sequence[LaneInWindow],
+    window: Window,
+    traces: Traces,
+    lanes: Lanes,
+    coloring: Coloring,
+    look: Look,
+    left_out: int = 0,
 ) -> Chart:
     """The lanes of a window. Each colour is one set of polygons, because Plotly takes seconds for thousands of bars.
 
@@ -184,7 +190,7 @@ def timeline(
 
 
 def _polygons(
-    drawn: Sequence[Shown], window: Window, origin_ns: int, entries: Sequence[int]
+    drawn: Sequence[LaneInWindow], window: Window, origin_ns: int, entries: Sequence[int]
 ) -> dict[int, tuple[list[Any], list[Any]]]:
     """The rectangles of all lanes by colour, as the corners of one set of polygons for each."""
     shapes: dict[int, tuple[list[Any], list[Any]]] = {}
@@ -213,7 +219,9 @@ def whole_trace(data: RunData, look: Look) -> Chart:
     return timeline(scene, window, data.traces, lanes, coloring, look, len(lanes.lanes) - len(shown))
 
 
-def table(scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look) -> pd.DataFrame:
+def table(
+    scene: Sequence[LaneInWindow], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look
+) -> pd.DataFrame:
     """The data of the figure: one row for each event that is drawn alone, and one for each bar.
 
     Times are from the start of the trace.
@@ -241,7 +249,7 @@ def table(scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, 
     return pd.concat(parts, ignore_index=True)
 
 
-def _rectangles(shown: Shown, window: Window, origin_ns: int) -> list[tuple[int, int, int, float]]:
+def _rectangles(shown: LaneInWindow, window: Window, origin_ns: int) -> list[tuple[int, int, int, float]]:
     """Colour, left, right and height of each rectangle of a lane. Left and right are from the origin, and cut to the window."""
     lane, part, edges = shown.lane, shown.detail, window.edges
     least = max((window.end_ns - window.begin_ns) // (2 * window.bins), 1)
@@ -256,7 +264,7 @@ def _rectangles(shown: Shown, window: Window, origin_ns: int) -> list[tuple[int,
     return rectangles + [(int(c), int(a) - origin_ns, int(b) - origin_ns, float(height)) for c, a, b, height in bars]
 
 
-def _answer(scene: Sequence[Shown], window: Window) -> str:
+def _answer(scene: Sequence[LaneInWindow], window: Window) -> str:
     """The busy share of the busiest stream in the window; the length of the window where no stream is shown."""
     span = window.end_ns - window.begin_ns
     edges = np.array([window.begin_ns, window.end_ns])
@@ -288,7 +296,7 @@ def _cut(name: str, most: int = 21) -> str:
 
 
 def contents(
-    scene: Sequence[Shown],
+    scene: Sequence[LaneInWindow],
     window: Window,
     traces: Traces,
     lanes: Lanes,

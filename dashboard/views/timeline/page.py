@@ -19,8 +19,8 @@ from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.component import Act, payload, timeline
-from warpladder.dashboard.views.timeline.selection import Chosen, Hits, PatternError, Search, SearchHits
-from warpladder.dashboard.views.timeline.visible import Visible, answer, gpu_table, kernel_table, visible
+from warpladder.dashboard.views.timeline.selection import ChosenEvent, Hits, PatternError, Search, SearchHits
+from warpladder.dashboard.views.timeline.visible import VisibleWork, answer, gpu_table, kernel_table, visible
 from warpladder.data import store
 
 _KINDS: Final[Mapping[Kind, str]] = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
@@ -194,7 +194,7 @@ def _hits(run: store.Run, lanes: Lanes, search: Search) -> Hits:
 
 
 def _search_hits(
-    run: store.Run, lanes: Lanes, search: Search, window: timeline_detail.Window, chosen: Chosen | None
+    run: store.Run, lanes: Lanes, search: Search, window: timeline_detail.Window, chosen: ChosenEvent | None
 ) -> SearchHits:
     """The hits of a search for the canvas."""
     empty = SearchHits(text=search.text, regex=search.regex, total=0, place=-1, marks=[], error="")
@@ -261,7 +261,7 @@ def _keep_window(run: store.Run, lanes: Lanes, begin: int, end: int) -> None:
     state.set_text("window", run.run_id, "" if is_all else f"{begin}-{end}")
 
 
-def _step(run: store.Run, lanes: Lanes, search: Search, chosen: Chosen | None, act: Act) -> None:
+def _step(run: store.Run, lanes: Lanes, search: Search, chosen: ChosenEvent | None, act: Act) -> None:
     """Choose a hit of the search, and move the window to it."""
     traces, (begin, end) = runs.load(run).traces, (lanes.begin_ns + time for time in act.window)
     if begin >= end:
@@ -276,7 +276,7 @@ def _step(run: store.Run, lanes: Lanes, search: Search, chosen: Chosen | None, a
         _keep_window(run, lanes, begin - lanes.begin_ns, end - lanes.begin_ns)
 
 
-def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None:
+def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: ChosenEvent) -> None:
     """The events that belong to the chosen one, as a table with a download."""
     begin, end = timeline_selection.span(traces, chosen, lanes.end_ns)
     title = timeline_selection.title(traces, chosen)
@@ -314,16 +314,16 @@ def _by_what(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(what, frame[frame["what"] == what]) for what in ("kernel", "memory operation") if (frame["what"] == what).any()]
 
 
-def _visible(run: store.Run, lanes: Lanes, span: tuple[int, int]) -> Visible:
+def _visible(run: store.Run, lanes: Lanes, span: tuple[int, int]) -> VisibleWork:
     """What ran in a span. The last answer of the session is kept, because most acts leave the span as it is."""
-    last: tuple[Any, Visible] | None = st.session_state.get(_VISIBLE)
+    last: tuple[Any, VisibleWork] | None = st.session_state.get(_VISIBLE)
     if last is None or last[0] != (run.path, span):
         last = (run.path, span), visible(runs.load(run).traces, lanes, *span, int(run.info["device_count"] or 0))
         st.session_state[_VISIBLE] = last
     return last[1]
 
 
-def _tables(run: store.Run, seen: Visible, brief: Mapping[str, str], measured: bool) -> None:
+def _tables(run: store.Run, seen: VisibleWork, brief: Mapping[str, str], measured: bool) -> None:
     """The GPUs and the kernels of a span of time as tables with downloads. Nothing for a trace without device work.
 
     Args:

@@ -355,7 +355,7 @@ def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int6
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class LaneInWindow:
     """A lane in a window, with the colour of each event or bar (a place in the swatches).
 
     `alone_lit` and `bar_lit` mark the events and bars that belong to the chosen event.
@@ -370,7 +370,7 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False)
-class Lit:
+class Highlight:
     """The events that belong to a chosen event, as masks of the rows of device lanes, `ranges` and `api_calls`."""
 
     device: Bools
@@ -384,8 +384,8 @@ class Lit:
 
 
 def scene(
-    traces: Traces, lanes: Lanes, shown: Sequence[Lane], window: Window, colors: Coloring, lit: Lit | None = None
-) -> list[Shown]:
+    traces: Traces, lanes: Lanes, shown: Sequence[Lane], window: Window, colors: Coloring, lit: Highlight | None = None
+) -> list[LaneInWindow]:
     """The lanes in a window, with colours, and highlighted where `lit` is given."""
     lanes_shown = []
     for lane in shown:
@@ -397,7 +397,7 @@ def scene(
             nothing if lit is None else (lit.of(lane, alone), (lit.of(lane, looked_at) & (part.looked_ns > 0)).any(axis=1))
         )
         lanes_shown.append(
-            Shown(
+            LaneInWindow(
                 lane, part, colors.of(traces, lanes, lane, alone), _most(looked, part.looked_ns, len(colors.swatches)), *belongs
             )
         )

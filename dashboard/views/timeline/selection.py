@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
 from warpladder.dashboard.trace.lanes import Int32s, Kind, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
-from warpladder.dashboard.views.timeline.query import OPERATIONS, Bools, Lit, ranges_of, text_of
+from warpladder.dashboard.views.timeline.query import OPERATIONS, Bools, Highlight, ranges_of, text_of
 from warpladder.errors import Error
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
@@ -22,7 +22,7 @@ _NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", 
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenEvent:
     """A row of a trace table."""
 
     table: Table
@@ -39,20 +39,20 @@ class ChosenSpan(TypedDict):
     span: tuple[int, int]
 
 
-def parse(text: str, traces: Traces) -> Chosen | None:
+def parse(text: str, traces: Traces) -> ChosenEvent | None:
     """`kernels-12` as a row of a trace; None where the trace has no such row."""
     table, _, number = text.rpartition("-")
     table_name = next((name for name in get_args(Table) if name == table), None)
     if table_name is None or not number.isdecimal() or len(number) > 12 or int(number) >= _length(traces, table_name):
         return None
-    return Chosen(table_name, int(number))
+    return ChosenEvent(table_name, int(number))
 
 
-def chosen_of(lanes: Lanes, lane: Lane, row: int) -> Chosen:
+def chosen_of(lanes: Lanes, lane: Lane, row: int) -> ChosenEvent:
     """A row of a lane as a row of its table."""
     if lane.kind == "device":
-        return Chosen("kernels", row) if row < lanes.kernels else Chosen("memory_ops", row - lanes.kernels)
-    return Chosen("ranges" if lane.kind == "ranges" else "api_calls", row)
+        return ChosenEvent("kernels", row) if row < lanes.kernels else ChosenEvent("memory_ops", row - lanes.kernels)
+    return ChosenEvent("ranges" if lane.kind == "ranges" else "api_calls", row)
 
 
 def table_of(kind: Kind) -> tuple[Table, str]:
@@ -61,14 +61,14 @@ def table_of(kind: Kind) -> tuple[Table, str]:
     return table, _NAME[table]
 
 
-def place_in(lanes: Lanes, chosen: Chosen) -> tuple[Kind, int]:
+def place_in(lanes: Lanes, chosen: ChosenEvent) -> tuple[Kind, int]:
     """The kind of the lane that holds a row of a table, and the row in such a lane: the inverse of `chosen_of`."""
     if chosen.table in ("kernels", "memory_ops"):
         return "device", chosen.row + (lanes.kernels if chosen.table == "memory_ops" else 0)
     return ("ranges" if chosen.table == "ranges" else "calls"), chosen.row
 
 
-def lane_of(traces: Traces, lanes: Lanes, chosen: Chosen) -> Lane | None:
+def lane_of(traces: Traces, lanes: Lanes, chosen: ChosenEvent) -> Lane | None:
     """The lane of a row; None for an event that overlaps too many others to have one."""
     kind, row = place_in(lanes, chosen)
     start = int(traces.numbers(chosen.table, "start_ns")[chosen.row])
@@ -80,7 +80,7 @@ def lane_of(traces: Traces, lanes: Lanes, chosen: Chosen) -> Lane | None:
     return None
 
 
-def with_chosen(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Chosen | None) -> Sequence[Lane]:
+def with_chosen(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None) -> Sequence[Lane]:
     """The lanes to show, and the lane of the chosen event, which a search may find where no lane is shown."""
     lane = lane_of(traces, lanes, chosen) if chosen else None
     if lane is None or lane in shown or lane.kind not in {each.kind for each in shown}:
@@ -88,7 +88,7 @@ def with_chosen(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Cho
     return [each for each in lanes.lanes if each is lane or each in shown]
 
 
-def span_of(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Chosen | None) -> ChosenSpan | None:
+def span_of(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None) -> ChosenSpan | None:
     """The chosen event for the canvas."""
     if chosen is None:
         return None
@@ -98,7 +98,7 @@ def span_of(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Chosen 
     return ChosenSpan(lane=place, span=(start - lanes.begin_ns, end - lanes.begin_ns))
 
 
-def belongs(traces: Traces, chosen: Chosen) -> Lit:
+def belongs(traces: Traces, chosen: ChosenEvent) -> Highlight:
     """Masks of the events that belong to a chosen event.
 
     A range includes the ranges in it, and the calls and device work launched in any of these ranges. Another event includes its
@@ -114,10 +114,10 @@ def belongs(traces: Traces, chosen: Chosen) -> Lit:
     else:
         _same_call(traces, chosen, masks)
         masks["ranges"][_ranges_around(traces, chosen)] = True
-    return Lit(np.concatenate([masks["kernels"], masks["memory_ops"]]), masks["ranges"], masks["api_calls"])
+    return Highlight(np.concatenate([masks["kernels"], masks["memory_ops"]]), masks["ranges"], masks["api_calls"])
 
 
-def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
+def work(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
     """Kernels and memory operations launched in a range, by name, the longest total first.
 
     Args:
@@ -154,7 +154,7 @@ def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
     return joined.astype({"bytes": "Float64"}).sort_values(["total_ns", "name"], ascending=[False, True], ignore_index=True)
 
 
-def busy_ns(traces: Traces, chosen: Chosen) -> int:
+def busy_ns(traces: Traces, chosen: ChosenEvent) -> int:
     """Nanoseconds in which at least one kernel or memory operation of a range ran."""
     inside = _inside(traces, chosen.row)
     tables = [table for table in ("kernels", "memory_ops") if table in traces.tables]
@@ -165,12 +165,12 @@ def busy_ns(traces: Traces, chosen: Chosen) -> int:
     return int(union_ns(np.zeros(len(start), dtype=np.int64), start, end, 1)[0])
 
 
-def work_and_busy_ns(traces: Traces, chosen: Chosen, begin_ns: int) -> tuple[pd.DataFrame, int]:
+def work_and_busy_ns(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> tuple[pd.DataFrame, int]:
     """`work` and `busy_ns` of a range."""
     return work(traces, chosen, begin_ns), busy_ns(traces, chosen)
 
 
-def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
+def around(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
     """A kernel, memory operation or call, the other events of its call, and the ranges around it, the innermost first.
 
     Returns:
@@ -194,7 +194,7 @@ def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def by_time_ns(traces: Traces, chosen: Chosen) -> int:
+def by_time_ns(traces: Traces, chosen: ChosenEvent) -> int:
     """The summed durations of device work that is attributed by time to a range or to a range in it."""
     inside, total = _inside(traces, chosen.row), 0
     for table in ("kernels", "memory_ops"):
@@ -204,12 +204,12 @@ def by_time_ns(traces: Traces, chosen: Chosen) -> int:
     return total
 
 
-def title(traces: Traces, chosen: Chosen) -> str:
+def title(traces: Traces, chosen: ChosenEvent) -> str:
     """The chosen event in words, such as `range step`."""
     return f"{_WHAT[chosen.table]} {_name(traces, chosen.table, chosen.row)}"
 
 
-def span(traces: Traces, chosen: Chosen, end_ns: int) -> tuple[int, int]:
+def span(traces: Traces, chosen: ChosenEvent, end_ns: int) -> tuple[int, int]:
     """Start and end of the chosen event; the end is `end_ns` for a range that was never closed."""
     start, end = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("start_ns", "end_ns"))
     return start, end_ns if end == NONE else end
@@ -263,7 +263,7 @@ def _held(traces: Traces, table: str, ranges: Bools) -> Bools:
     return np.concatenate(pieces)
 
 
-def _ranges_around(traces: Traces, chosen: Chosen) -> list[int]:
+def _ranges_around(traces: Traces, chosen: ChosenEvent) -> list[int]:
     """Rows of the ranges that an event was called in, the innermost first."""
     if "ranges" not in traces.tables:
         return []
@@ -275,7 +275,7 @@ def _ranges_around(traces: Traces, chosen: Chosen) -> list[int]:
     return places
 
 
-def _same_call(traces: Traces, chosen: Chosen, masks: dict[str, Bools]) -> None:
+def _same_call(traces: Traces, chosen: ChosenEvent, masks: dict[str, Bools]) -> None:
     """Mark the call of the chosen event, and all device work of that call. A graph launch has several pieces of device work."""
     process, correlation = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("process", "correlation"))
     for table in ("kernels", "memory_ops", "api_calls"):
@@ -379,7 +379,7 @@ def hits(traces: Traces, lanes: Lanes, search: Search) -> Hits:
     return Hits(start[order], lane_number[order], row[order])
 
 
-def place_of(traces: Traces, lanes: Lanes, hits: Hits, chosen: Chosen | None) -> int:
+def place_of(traces: Traces, lanes: Lanes, hits: Hits, chosen: ChosenEvent | None) -> int:
     """The place of the chosen event among the hits; -1 where it is not a hit."""
     if chosen is None or not len(hits):
         return -1
@@ -391,7 +391,9 @@ def place_of(traces: Traces, lanes: Lanes, hits: Hits, chosen: Chosen | None) ->
     return -1
 
 
-def step(traces: Traces, lanes: Lanes, hits: Hits, chosen: Chosen | None, window: tuple[int, int], steps: int) -> Chosen | None:
+def step(
+    traces: Traces, lanes: Lanes, hits: Hits, chosen: ChosenEvent | None, window: tuple[int, int], steps: int
+) -> ChosenEvent | None:
     """The hit some steps after the chosen hit, or before it for negative steps. The first hit follows the last.
 
     Where no hit is chosen, the steps are counted from the chosen event if it is in the window, or else from the window's edge.

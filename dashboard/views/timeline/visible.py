@@ -52,7 +52,7 @@ class GpuTime:
 
 
 @dataclass(frozen=True)
-class Visible:
+class VisibleWork:
     """The work in the span from `begin_ns` to `end_ns` on the trace's clock.
 
     Attributes:
@@ -71,7 +71,7 @@ class Visible:
         return self.end_ns - self.begin_ns
 
 
-def gpu_table(seen: Visible) -> pd.DataFrame:
+def gpu_table(seen: VisibleWork) -> pd.DataFrame:
     """A row for each GPU. Shares are of the span, from 0 to 1."""
     rows = [
         {
@@ -87,7 +87,7 @@ def gpu_table(seen: Visible) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def kernel_table(seen: Visible, short: Mapping[str, str]) -> pd.DataFrame:
+def kernel_table(seen: VisibleWork, short: Mapping[str, str]) -> pd.DataFrame:
     """A row for each kernel name that ran, the longest total first. Shares are of the span; together they may exceed 1."""
     rows = [
         {
@@ -103,7 +103,7 @@ def kernel_table(seen: Visible, short: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["kernel", "count", "total_ns", "mean_ns", "share", "full_name"])
 
 
-def answer(seen: Visible, measured: bool) -> str:
+def answer(seen: VisibleWork, measured: bool) -> str:
     """How long the GPU is idle, in words; of several, the one that is idle longest among those whose processes are alive in the span.
 
     Args:
@@ -128,7 +128,7 @@ class _Part(NamedTuple):
     end: Int64s
 
 
-def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: int = 0) -> Visible:
+def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: int = 0) -> VisibleWork:
     """The work of all streams in a span, those that the page leaves out as well.
 
     An event without duration counts where it starts. Where the trace has as many numbers of GPUs as GPUs were used, GPUs of several
@@ -164,7 +164,7 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: i
         KernelTime(*each)
         for each in zip(names_of_kernels, count[ran].tolist(), total[ran].astype(np.int64).tolist(), strict=True)
     )
-    return Visible(begin_ns, end_ns, tuple(kernels), tuple(gpus))
+    return VisibleWork(begin_ns, end_ns, tuple(kernels), tuple(gpus))
 
 
 def _gpus(lanes: Lanes, devices: int) -> dict[str, list[Lane]]:

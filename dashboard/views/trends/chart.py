@@ -20,7 +20,7 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, samples, slug, text, ticks
 from warpladder.dashboard.views.trends.query import (
     Level,
-    Recorded,
+    RecordedRun,
     Series,
     Step,
     Trends,
@@ -49,8 +49,8 @@ def trend(trends: Trends, shown: Sequence[Series], look: Look) -> Chart:
     The custom data of a point is the place of its run in `trends.runs`.
 
     Args:
-        shown: at least one of `trends.series`. A single series is drawn with the noise around its levels and lanes of what its runs
-            were recorded with. Several are drawn over their first levels.
+        shown: at least one of `trends.series`. A single series is drawn with the noise around its levels, and
+            with lanes of the software of its runs. Several are drawn over their first levels.
     """
     lanes = _lanes(trends, shown[0]) if len(shown) == 1 else {}
     figure = blank(look.theme, _HEIGHT + _LANE_PX * len(lanes))
@@ -250,7 +250,7 @@ def _labelled(trends: Trends, shown: Sequence[Series]) -> list[int]:
     return sorted(places)
 
 
-def _label(run: Recorded) -> str:
+def _label(run: RecordedRun) -> str:
     return f"{run.started_at:%b %d %H:%M}<br>{text(run.commit)}"
 
 

@@ -112,7 +112,7 @@ def _timed(run: store.Run) -> frozenset[str] | None:
         return None
 
 
-def _read(group: _Group, workload: str) -> list[query.Recorded]:
+def _read(group: _Group, workload: str) -> list[query.RecordedRun]:
     """What the runs of the group measured of the workload. Runs that cannot be read are named below the page."""
     having = {name: run for name, run in group.items() if workload in (_timed(run) or ())}
     with st.spinner("Reading the runs …"):
@@ -122,13 +122,13 @@ def _read(group: _Group, workload: str) -> list[query.Recorded]:
     if unread:
         state.note(f"Runs that cannot be read are left out: {short(', '.join(unread))}. Runs & checks says why.")
     return [
-        query.Recorded(name, run.info, medians, run.path)
+        query.RecordedRun(name, run.info, medians, run.path)
         for (name, run), medians in zip(having.items(), every, strict=True)
         if not isinstance(medians, store.StoreError)
     ]
 
 
-def _choose_cell(recorded: Sequence[query.Recorded], workload: str, *, on_gpu: bool) -> tuple[str, Timing]:
+def _choose_cell(recorded: Sequence[query.RecordedRun], workload: str, *, on_gpu: bool) -> tuple[str, Timing]:
     """Case and timing, of those that at least two runs have; of all where none is in two runs."""
     cases = query.cases_of(recorded)
     count = {case: number for case, number in query.counts(recorded, lambda cell: cell.case).items() if case in cases}
@@ -149,7 +149,7 @@ def _choose_cell(recorded: Sequence[query.Recorded], workload: str, *, on_gpu: b
     return case, widgets.choose_timing_of(axes.in_order(twice), on_gpu=on_gpu)
 
 
-def _what_to_do(recorded: Sequence[query.Recorded], workload: str) -> str:
+def _what_to_do(recorded: Sequence[query.RecordedRun], workload: str) -> str:
     """How to get another run, by the command of the last one."""
     last = max(recorded, key=lambda each: each.started_at)
     if last.info["kind"] != "recording":
@@ -164,7 +164,7 @@ def _state(group: _Group) -> Hashable:
 
 @st.cache_resource(show_spinner="Searching steps …", max_entries=64)
 def _trends(
-    _recorded: tuple[query.Recorded, ...], workload: str, case: str, timing: Timing, state_of_runs: Hashable
+    _recorded: tuple[query.RecordedRun, ...], workload: str, case: str, timing: Timing, state_of_runs: Hashable
 ) -> query.Trends:
     return query.trends(_recorded, workload, case, timing)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.dashboard.core import changes, steps
-from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Judged, Machine, Pair, Verdict
+from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Judgement, Machine, Pair, Verdict
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
 from warpladder.dashboard.core.changes import Fact
 from warpladder.dashboard.core.history import Medians, TimedCell, timing_group
@@ -36,7 +36,7 @@ _COMMIT: Final = ("commit", "changes beyond the commit")
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordedRun:
     """A run with its medians of a workload.
 
     Attributes:
@@ -133,7 +133,7 @@ class Series:
     points: tuple[Point, ...]
     levels: tuple[Level, ...]
     steps: tuple[Step, ...]
-    judged: tuple[Judged, ...]
+    judged: tuple[Judgement, ...]
     noise: float
     since_first: Estimate
     failed: tuple[tuple[int, str], ...] = ()
@@ -165,11 +165,11 @@ class Trends:
     workload: str
     case: str
     timing: Timing
-    runs: tuple[Recorded, ...]
+    runs: tuple[RecordedRun, ...]
     series: tuple[Series, ...]
 
 
-def counts(recorded: Iterable[Recorded], of: Callable[[TimedCell], Any]) -> dict[Any, int]:
+def counts(recorded: Iterable[RecordedRun], of: Callable[[TimedCell], Any]) -> dict[Any, int]:
     """The number of runs that have a case, timing or other part of a cell, in the order in which the runs have them."""
     result: dict[Any, int] = {}
     for run in recorded:
@@ -178,7 +178,7 @@ def counts(recorded: Iterable[Recorded], of: Callable[[TimedCell], Any]) -> dict
     return result
 
 
-def cases_of(recorded: Sequence[Recorded]) -> dict[str, str]:
+def cases_of(recorded: Sequence[RecordedRun]) -> dict[str, str]:
     """The cases on the size axis of any run, by size, with the JSON of their parameters."""
     cases: dict[str, tuple[int, str]] = {}
     for run in recorded:
@@ -186,7 +186,7 @@ def cases_of(recorded: Sequence[Recorded]) -> dict[str, str]:
     return {case: params for case, (_, params) in sorted(cases.items(), key=lambda each: each[1][0])}
 
 
-def trends(recorded: Sequence[Recorded], workload: str, case: str, timing: Timing) -> Trends:
+def trends(recorded: Sequence[RecordedRun], workload: str, case: str, timing: Timing) -> Trends:
     """The variants of a case over the runs, on one device and by one collector.
 
     Each two neighbouring runs of a variant are judged as on Compare; see `between_runs.Pair`. A verdict `slower` or `faster` is a
@@ -211,7 +211,7 @@ def _has(measured: Medians, case: str, timing: Timing) -> bool:
     return timed or any(of == case for of, *_ in measured.failed)
 
 
-def _latest(runs: Sequence[Recorded], series: Series) -> tuple[float, bool, float, str, str]:
+def _latest(runs: Sequence[RecordedRun], series: Series) -> tuple[float, bool, float, str, str]:
     """A sort key: series that fail now, then series by their latest step, and then the others by name.
 
     Steps at the same run are ordered by a new source, and then by size.
@@ -233,13 +233,13 @@ class _Judge:
         runs: the runs with the case.
     """
 
-    def __init__(self, every: Sequence[Recorded], runs: Sequence[Recorded], timing: Timing) -> None:
+    def __init__(self, every: Sequence[RecordedRun], runs: Sequence[RecordedRun], timing: Timing) -> None:
         self._runs, self._timing = runs, timing
         self.rows = [{cell: row for row, cell in enumerate(run.medians.cells)} for run in runs]
         self._machine = functools.cache(lambda gpus: Machine([run.medians for run in every], timing, gpus))
         self._pairs: dict[tuple[int, int, int], Pair] = {}
 
-    def of(self, before: int, after: int, cell: TimedCell) -> Judged:
+    def of(self, before: int, after: int, cell: TimedCell) -> Judgement:
         """The verdict about a cell in two runs, by their places."""
         a, b = self._runs[before].medians, self._runs[after].medians
         _, gpus = timing_group(cell)
@@ -252,7 +252,7 @@ class _Judge:
         return self._pairs[key].judge(of_a, of_b, cell, SMALLEST_EFFECT, equal=equal)
 
 
-def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series | None:
+def _series(runs: Sequence[RecordedRun], judge: _Judge, cell: TimedCell) -> Series | None:
     """The variant over the runs in which its result is right and its work was done; None without such a run."""
     key = (cell.case, cell.variant, cell.config)
     failed = tuple((place, run.medians.failed[key]) for place, run in enumerate(runs) if key in run.medians.failed)
@@ -287,7 +287,7 @@ def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series 
     )
 
 
-def _noise(judged: Sequence[Judged], points: Sequence[Point], logs: Sequence[float]) -> tuple[float, float]:
+def _noise(judged: Sequence[Judgement], points: Sequence[Point], logs: Sequence[float]) -> tuple[float, float]:
     """The noise between two runs, and how the variant itself scatters between runs of equal source; factors of at least 1."""
     noises = [each.noise for each in judged if not math.isnan(each.noise)]
     own = [
@@ -310,7 +310,7 @@ def _sigmas(points: Sequence[Point], noise: float) -> Floats:
 
 
 def _step(
-    runs: Sequence[Recorded], points: Sequence[Point], judged: Sequence[Judged], before: steps.Level, after: steps.Level
+    runs: Sequence[RecordedRun], points: Sequence[Point], judged: Sequence[Judgement], before: steps.Level, after: steps.Level
 ) -> Step:
     beside = judged[after.first - 1]
     ratio = _ratio(after.log - before.log, math.hypot(before.error, after.error))

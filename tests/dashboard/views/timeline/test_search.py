@@ -12,7 +12,7 @@ from tests.synthetic import made_traces
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Kind, Lane, Lanes
 from warpladder.dashboard.views.timeline import selection
-from warpladder.dashboard.views.timeline.selection import Chosen, PatternError, Search
+from warpladder.dashboard.views.timeline.selection import ChosenEvent, PatternError, Search
 from warpladder.data import store
 
 ALL: tuple[Kind, ...] = ("device", "ranges", "calls")
@@ -71,11 +71,11 @@ def test_steps_go_round_and_begin_at_the_chosen_event_or_at_the_window(traces: T
     hits = selection.hits(traces, lanes, Search("gemm", False, ALL))
     rows = {1_000: 0, 3_000: 4, 5_000: 2}
 
-    def stepped(chosen: Chosen | None, window: tuple[int, int], steps: int) -> Chosen | None:
+    def stepped(chosen: ChosenEvent | None, window: tuple[int, int], steps: int) -> ChosenEvent | None:
         return selection.step(traces, lanes, hits, chosen, window, steps)
 
     whole = (0, 12_300)
-    first, second, third = (Chosen("kernels", rows[start]) for start in (1_000, 3_000, 5_000))
+    first, second, third = (ChosenEvent("kernels", rows[start]) for start in (1_000, 3_000, 5_000))
     assert [selection.place_of(traces, lanes, hits, each) for each in (first, second, third)] == [0, 1, 2]
     assert [stepped(each, whole, 1) for each in (None, first, second, third)] == [first, second, third, first]
     assert [stepped(each, whole, -1) for each in (None, first, second, third)] == [third, third, first, second]
@@ -83,8 +83,8 @@ def test_steps_go_round_and_begin_at_the_chosen_event_or_at_the_window(traces: T
     assert stepped(None, (2_000, 4_000), -1) == second
     assert stepped(None, (6_000, 7_000), 1) == first, "after the last comes the first"
     # `step` of thread 102 starts at 1000, and is no hit; a chosen event outside of the window counts no more.
-    assert stepped(Chosen("ranges", 4), whole, 2) == second
-    assert stepped(Chosen("ranges", 4), (4_000, 9_000), 1) == third
+    assert stepped(ChosenEvent("ranges", 4), whole, 2) == second
+    assert stepped(ChosenEvent("ranges", 4), (4_000, 9_000), 1) == third
     assert stepped(first, whole, 4) == second
     assert selection.step(traces, lanes, selection.hits(traces, lanes, Search("none", False, ALL)), None, whole, 1) is None
 
@@ -94,8 +94,8 @@ def test_events_that_start_together_are_hits_one_after_the_other(tmp_path: Path)
     traces = write_trace(tmp_path, kernels=rows)
     lanes = lanes_of(traces)
     hits = selection.hits(traces, lanes, Search("same", False, ALL))
-    assert [selection.place_of(traces, lanes, hits, Chosen("kernels", row)) for row in range(3)] == [0, 1, 2]
-    assert selection.step(traces, lanes, hits, Chosen("kernels", 1), (0, 30), 1) == Chosen("kernels", 2)
+    assert [selection.place_of(traces, lanes, hits, ChosenEvent("kernels", row)) for row in range(3)] == [0, 1, 2]
+    assert selection.step(traces, lanes, hits, ChosenEvent("kernels", 1), (0, 30), 1) == ChosenEvent("kernels", 2)
 
 
 @pytest.mark.parametrize(
