@@ -68,7 +68,7 @@ def test_trends() -> None:
             groups.setdefault((str(run.info["collector"]), workload), []).append(run.id)
     for (_, workload), ids in rng.sample([each for each in groups.items() if len(each[1]) > 1], 1):
         stored = [store.open_run(definitions.RECORDED / each) for each in ids]
-        recorded = [query.Recorded(run.run_id, run.info, history.medians(run, workload)) for run in stored]
+        recorded = [query.RecordedRun(run.run_id, run.info, history.medians(run, workload)) for run in stored]
         cases = query.counts(recorded, lambda cell: (cell.case, cell.timing))
         for case, timing in rng.sample([each for each, number in cases.items() if number > 1], 4):
             frame = chart.frame_of(query.trends(recorded, workload, case, timing))
