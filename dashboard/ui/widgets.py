@@ -59,7 +59,7 @@ def heading(view: View) -> None:
 
 
 def _picked(place: str = "") -> None:
-    """Show the pattern by which variants were picked, with a button that undoes it.
+    """Show the pattern that picks the variants, with a button that removes the pattern.
 
     Args:
         place: distinguishes the button from the button of the heading, which the page may have too.
@@ -112,7 +112,7 @@ def nothing(why: str, what_to_do: str) -> NoReturn:
 
 
 def end_empty() -> NoReturn:
-    """End a page that says why it is empty. It leads to shipped runs that have what the page needs."""
+    """End a page after the reason that it is empty, with links to shipped runs that have what the page needs."""
     offer_runs(st.session_state[_VIEW], shipped=True)
     end_page()
     st.stop()
@@ -195,7 +195,7 @@ def end_page() -> None:
 
 
 def _entitle(*choices: str) -> None:
-    """Name the document by its page and choices, for tabs, bookmarks and the history."""
+    """Set the title of the document from its page and choices, for tabs, bookmarks and the history."""
     page: str = st.session_state[_PAGE]
     st.set_page_config(" · ".join([page, *([short(", ".join(choices))] if choices else []), "Warpladder"]))
 
@@ -206,11 +206,13 @@ def controls() -> DeltaGenerator:
 
 
 def choose_workload(run: store.Run, among: Sequence[str] | None = None, default: str | None = None) -> str:
-    """The workload to show. Those of other runs of the device can be chosen too; their newest suitable run is shown then.
+    """The workload to show.
+
+    Workloads of other runs of the device can be chosen too; the page then shows their newest suitable run.
 
     Args:
         among: the workloads of the run that the page can show; all of the run when None.
-        default: the workload to show at first; when None the first of which the run is the newest suitable one.
+        default: the workload to show at first; when None, the first workload for which the run is the newest suitable run.
     """
     every = runs.load(run).workloads
     own = [name for name in every if among is None or name in among]
@@ -237,7 +239,7 @@ def choose_timing(run: store.Run, workload: str) -> Timing:
 
 
 def choose_timing_of(timings: Sequence[Timing], *, on_gpu: bool) -> Timing:
-    """One of these timings, at least one."""
+    """One of these timings; the sequence is not empty."""
     scopes = list(dict.fromkeys(timing.scope for timing in timings))
     scope = state.choose(
         "scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP
@@ -272,11 +274,11 @@ def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = Non
 
 
 def choose_case_of(cases: Mapping[str, str], timed: Collection[str]) -> str:
-    """One of these cases, at least one, with one control for each axis.
+    """One of these cases, chosen with one control for each axis.
 
     Args:
         cases: name -> the JSON of its parameters, in order.
-        timed: the cases of which the last is the default.
+        timed: the cases whose last one is the default.
     """
     names = list(cases)
     params = [json.loads(text) for text in cases.values()]
@@ -323,7 +325,7 @@ def _clicked(name: str, on_click: Callable[[Any], None]) -> None:
 def table(frame: pd.DataFrame, **options: Any) -> None:
     """A frame as a table without its index, with tuples as text. The options are passed to `st.dataframe`."""
     shown = frame.copy()
-    # One value at a time: what `map` gives of a column of categories is such a column, and has no `any`.
+    # One value at a time, because `map` of a column of categories returns such a column, which has no `any`.
     for name, dtype in shown.dtypes.items():
         if dtype.name in ("object", "category") and any(isinstance(value, tuple) for value in shown[name]):
             shown[name] = [", ".join(map(str, value)) if isinstance(value, tuple) else value for value in shown[name]]

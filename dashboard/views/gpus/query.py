@@ -234,7 +234,8 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
 
     Returns:
         The rows of `scaling` of such cases, rows of one rank included, with the columns of `WeakScalingRow`, by ladder,
-        `per_rank` and ranks. A `per_rank` counts only where several numbers of ranks have it, and where the operations grow as the ranks do.
+        `per_rank` and ranks. A `per_rank` counts only where several numbers of ranks have it, and where the operations grow as
+        the ranks do.
     """
     frame = scaling(data, workload, timing)
     frame = frame[frame["size"].str.fullmatch(r"\w+=\d+")].reset_index(drop=True)

@@ -1,4 +1,4 @@
-"""When to run which of the shipped variants: crossover sizes, and the dispatch with the fewest branches."""
+"""The choice between shipped variants by size: crossover sizes, and the dispatch with the fewest branches."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Crossover:
 
     Attributes:
         below, above: the faster variant at smaller and at larger sizes.
-        size: where the ratio is 1, and its interval; see `crossings`.
+        size: the size at which the ratio is 1, with its interval; see `crossings`.
         between: the measured sizes around the interval; 0 and infinite where no size is measured.
     """
 
@@ -57,14 +57,14 @@ class Branch:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """Which of the shipped variants to run at each case.
+    """The shipped variant to run at each case.
 
     Attributes:
-        axis: name of the axis that branches test; empty where the cases vary in several axes, or in none that is a number.
-        branches: by size; none without an axis.
+        axis: name of the axis that branches test; empty where the cases vary in several axes, or in no axis of numbers.
+        branches: branches by size; empty without an axis.
         chosen: case -> variant and config.
         mean, worst: loss in percent against the fastest contender of each case.
-        missing: cases that no shipped variant has a time of.
+        missing: cases in which no shipped variant has a time.
     """
 
     axis: str
@@ -82,7 +82,7 @@ class _CaseCosts:
     """The entries that can run at a case, with the ratio of each to the fastest contender of the case.
 
     Attributes:
-        good: the entries that may be chosen: those tied with the fastest shipped one, or within the tolerance of it.
+        good: the entries that may be chosen: tied with the fastest shipped entry, or slower by at most the tolerance.
     """
 
     case: Case
@@ -108,7 +108,7 @@ def _number(text: str) -> float:
 
 
 def crossovers(data: RunData, contest: Contest, variants: Sequence[str]) -> tuple[Crossover, ...]:
-    """The sizes at which these variants overtake each other, by size; none without an axis. Each has its fastest config."""
+    """The sizes at which these variants, each with its fastest config, overtake each other; empty without an axis."""
     if not axis_of(contest):
         return ()
     every = []
@@ -133,12 +133,12 @@ def _around(sizes: Sequence[float], size: Estimate) -> tuple[float, float]:
 
 
 def crossings(sizes: Sequence[float], ratios: Sequence[Estimate], times: Sequence[float] = ()) -> list[tuple[Estimate, bool]]:
-    """Where a ratio passes 1, with the sizes at which its interval holds 1, and whether the ratio rises.
+    """The sizes at which a ratio passes 1, with the interval of each size, and whether the ratio rises.
 
     Between two sizes, the logarithms of the ratio and of its ends are linear in the logarithm of the size. Nothing was measured
-    there, so that the interval also holds what another rule gives: times that are linear in the size. Sizes at which the interval
-    holds 1 without a gap give one crossing, in the middle of those of the ratio, or none where the ratio comes back. An end of the
-    interval that no size shows is 0 or infinite.
+    there, so the interval also holds the size from another rule: times that are linear in the size. Sizes without a gap at
+    which the interval holds 1 give one crossing, in the middle of the crossings of the ratio, or no crossing where the ratio
+    comes back. An end of the interval that no size shows is 0 or infinite.
 
     Args:
         sizes: positive, ascending.
@@ -162,7 +162,7 @@ def crossings(sizes: Sequence[float], ratios: Sequence[Estimate], times: Sequenc
 
 
 def _passing(at: np.ndarray, values: np.ndarray) -> list[tuple[Estimate, bool]]:
-    """Where lines through points pass 0, on the axis of `at`; an end that no point shows is infinite.
+    """The places on the axis of `at` where lines through points pass 0; an end that no point shows is infinite.
 
     Args:
         values: the middle and the ends of an interval at each point; shape (3, points).
@@ -194,7 +194,7 @@ def _passing(at: np.ndarray, values: np.ndarray) -> list[tuple[Estimate, bool]]:
 
 
 def _zeros(at: np.ndarray, values: np.ndarray) -> list[float]:
-    """Where a line through the points changes its sign. A run of zeros counts once, at its start."""
+    """The places where a line through the points changes its sign. A run of zeros counts once, at its start."""
     zeros: list[float] = []
     sign, zero_from = 0.0, 0.0
     for place, (x, y) in enumerate(zip(at, values, strict=True)):
@@ -217,7 +217,7 @@ def _after(ends: np.ndarray, right: float) -> float:
 
 
 def dispatch(data: RunData, contest: Contest, variants: tuple[str, ...], tolerance: float = 1.0) -> Dispatch:
-    """The dispatch among these variants and their configs that has the fewest branches; of several such, the fastest one.
+    """The dispatch among these variants and their configs that has the fewest branches; among several, the fastest.
 
     At each case it takes an entry that is tied with the fastest shipped entry of the case, or slower by at most the tolerance.
     With an axis, branches are ranges of sizes, found by dynamic programming. Without one, each case takes the entry that
@@ -249,7 +249,7 @@ def dispatch(data: RunData, contest: Contest, variants: tuple[str, ...], toleran
 
 
 def _at(data: RunData, contest: Contest, case: Case, shipped: Sequence[Entry], tolerance: float) -> _CaseCosts | None:
-    """What can run at a case; None where no shipped entry was timed."""
+    """The entries that can run at a case; None where no shipped entry was timed."""
     if not shipped:
         return None
     rounds = data.rounds(contest.workload, case.name, contest.timing.scope, contest.timing.cache)
@@ -282,7 +282,7 @@ def _usable(data: RunData, contest: Contest, variants: Sequence[str]) -> dict[st
 
 
 def _along(cases: Sequence[_CaseCosts]) -> list[Entry]:
-    """An entry for each size: of all choices of good entries, the one with the fewest changes, then with the least loss."""
+    """An entry for each size: the choice of good entries with the fewest changes, and then the least loss."""
     best: dict[Entry, tuple[int, float, tuple[Entry, ...]]] = {}
     for number, each in enumerate(cases):
         step: dict[Entry, tuple[int, float, tuple[Entry, ...]]] = {}
@@ -300,7 +300,7 @@ def _along(cases: Sequence[_CaseCosts]) -> list[Entry]:
 
 
 def _by_case(cases: Sequence[_CaseCosts]) -> list[Entry]:
-    """A good entry for each case: again and again the entry that serves the most cases that are left, the faster one of two."""
+    """A good entry for each case, chosen greedily: the entry that serves most remaining cases, and the faster of two."""
     picked: dict[int, Entry] = {}
     while remaining := [number for number in range(len(cases)) if number not in picked]:
         serves: dict[Entry, list[int]] = {}
@@ -333,8 +333,8 @@ def _branches(cases: Sequence[_CaseCosts], picked: Sequence[Entry]) -> tuple[Bra
 def _limit(cases: Sequence[_CaseCosts], below: Entry, above: Entry, end: int) -> tuple[Estimate, tuple[float, float]]:
     """The size between cases `end - 1` and `end` from which the entry `above` is taken, and the measured sizes around its interval.
 
-    It is the crossover of the two between these sizes, or their geometric mean where the two do not cross there. Whole sizes
-    give a whole limit.
+    The size is the crossover of the two entries between these sizes, or the geometric mean of the sizes without a crossover.
+    Whole sizes give a whole limit.
     """
     both = [each for each in cases if below in each.rounds and above in each.rounds]
     sizes = [each.case.size_value for each in both]

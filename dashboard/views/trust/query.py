@@ -27,10 +27,10 @@ def findings(data: RunData) -> pd.DataFrame:
     Returns:
         `severity` (errors first), `source`, and
 
-        - `workload`, `variant`, `role`: of the variant; empty for a finding about the run;
+        - `workload`, `variant`, `role`: identify the variant; empty for a finding about the run;
         - `cells`: number of diagnostics joined;
-        - `example`: case and config of the first one; empty where it has none;
-        - `text`: about a variant, the text of the first one, whose figures differ by cell; about the run, all texts, a line each.
+        - `example`: case and config of the first diagnostic; empty where it names no case;
+        - `text`: about a variant, the first text, because its figures differ by cell; about the run, all texts, one a line.
     """
     rows = data.diagnostics.merge(data.variants[["workload", "variant", "role"]], on=["workload", "variant"], how="left")
     about = ["workload", "variant", "role"]
@@ -202,8 +202,9 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
     Returns:
         One row for each collector: `collector`, and
 
-        - `above`, `agree`: number of cells above `AGREE_ABOVE_NS`, and of those that agree;
-        - `below`, `less`: number of other cells, and of those in which the collector's median is less than this run's;
+        - `above`, `agree`: number of cells above `AGREE_ABOVE_NS`, and number of these cells that agree;
+        - `below`, `less`: number of other cells, and number of these cells in which the collector's median is less than this
+          run's;
         - `difference_ns`: median absolute difference in the cells of `below`; null without such cells.
     """
     rows: list[dict[str, Any]] = []
@@ -223,7 +224,7 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _log(over: "pd.Series[float]", under: "pd.Series[float]") -> npt.NDArray[np.float64]:
-    """The distance of two times: the logarithm of their ratio, or 0 where a time is 0."""
+    """The distance between two times: the logarithm of their ratio, or 0 where a time is 0."""
     positive = (over > 0) & (under > 0)
     return np.log((over / under).where(positive, 1.0).to_numpy(dtype=float))
 
@@ -234,7 +235,7 @@ _DIRECTIONS: Final = ("h2d", "d2h")
 
 @dataclass(frozen=True)
 class Attribution:
-    """The number and time of a trace's kernels: all, those outside of ranges, and those with an unknown launch."""
+    """The number and time of a trace's kernels: all kernels, kernels outside of ranges, and kernels with an unknown launch."""
 
     kernels: int
     time_ns: int
