@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from warpladder.dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, hatch, patterns, slug, text, ticks
-from warpladder.dashboard.views.counters.query import THRESHOLDS, answer, reason_name, short_verdict, verdict
+from warpladder.dashboard.views.counters.query import THRESHOLDS, answer, limit_clause, limit_words, reason_name
 
 _ROW_PX: Final = 26
 _ROOFS: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram_percent": "DRAM"}
@@ -57,7 +57,7 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
             yref="y",
             showarrow=False,
             align="left",
-            text=text(short_verdict(row)),
+            text=text(limit_words(row)),
             font={"size": 12, "color": look.tones.text if row["bound"] in ("memory", "compute") else look.tones.muted},
         )
     _name_rows(figure, rows, look, workload)
@@ -259,7 +259,7 @@ def _note(frame: pd.DataFrame, look: Look, case: str, how: str) -> str:
 
 def _hover(row: dict[Any, Any]) -> str:
     config = f" [{text(row['config'])}]" if row["config"] else ""
-    lines = [f"<b>{text(row['variant'])}</b>{config}", text(verdict(row)).replace("; ", "<br>")]
+    lines = [f"<b>{text(row['variant'])}</b>{config}", text(limit_clause(row)).replace("; ", "<br>")]
     figures = (
         ("compute, memory, DRAM", " · ".join(format_percent(row[name]) for name in _ROOFS)),
         ("L2, L1", f"{format_percent(row['l2_percent'])} · {format_percent(row['l1_percent'])}"),

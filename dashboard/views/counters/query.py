@@ -51,7 +51,7 @@ def reason_name(reason: str) -> str:
     return reason.replace("_", " ")
 
 
-def verdict(row: dict[Any, Any]) -> str:
+def limit_clause(row: dict[Any, Any]) -> str:
     """The end of a sentence on what limits a row of `core.counters.by_config`. The sentence begins with the variant's name."""
     if not row["bound"]:
         return "was not measured against the roofs of the device"
@@ -70,7 +70,7 @@ def verdict(row: dict[Any, Any]) -> str:
     return f"runs at {roof}: {LABELS[row['bound']]}" if row["bound"] != "neither" else f"runs at {roof}, short of a roof{waits}"
 
 
-def short_verdict(row: dict[Any, Any]) -> str:
+def limit_words(row: dict[Any, Any]) -> str:
     """The same in two or three words, for the end of a bar: `memory-bound: DRAM`."""
     if not row["bound"]:
         return "not measured"
@@ -88,7 +88,7 @@ def answer(frame: pd.DataFrame) -> str:
     shown = (others if len(others) else frame).sort_values(["timed_ns", "time_ns"], kind="stable")
     first, *rest = shown.to_dict("records")
     role = ", the fastest," if pd.notna(first["timed_ns"]) else ", with the least time under the profiler,"
-    lead = f"{first['variant']}{role if rest else ''} {verdict(first)}."
+    lead = f"{first['variant']}{role if rest else ''} {limit_clause(first)}."
     counts = {label: sum(row["bound"] == bound for row in rest) for bound, label in LABELS.items()}
     parts = [f"{count} {label}" for label, count in counts.items() if count]
     return f"{lead} The others: {', '.join(parts)}." if parts else lead

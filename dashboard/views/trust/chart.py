@@ -161,10 +161,10 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
         f"{samples(frame['n'])} by {collector}, {samples(frame['other_n'])} by the others. Interval: both medians' relative "
         f"half-widths, added as independent errors. Band: ±{100 * AGREE_WITHIN:g} % above {format_duration(AGREE_ABOVE_NS)}."
     )
-    return Chart("agreement", verdict(frame), figure, frame, note)
+    return Chart("agreement", agreement_title(frame), figure, frame, note)
 
 
-def verdict(frame: pd.DataFrame) -> str:
+def agreement_title(frame: pd.DataFrame) -> str:
     """The title: the number of cells above 20 µs that agree, and the largest difference. Shorter cells count only without others."""
     above = frame[frame["above"]]
     shown = above if len(above) else frame
