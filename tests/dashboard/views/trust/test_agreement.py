@@ -96,7 +96,9 @@ def test_what_differs_below_20_us_is_told_in_nanoseconds(compared: pd.DataFrame)
     assert charts.in_words(long, "cuda_events") == "nsight_compute: 1 of 1 cells above 20.0 µs within 2 % of cuda_events."
 
 
-def test_the_title_gives_the_agreement_and_the_chart_draws_short_and_long_cells_apart(recorded: Path, compared: pd.DataFrame) -> None:
+def test_the_title_gives_the_agreement_and_the_chart_draws_short_and_long_cells_apart(
+    recorded: Path, compared: pd.DataFrame
+) -> None:
     chart = charts.agreement(compared, look(data_of(recorded, "cuda_events")), "cuda_events")
     assert chart.title == (
         "2 of 3 cells above 20.0 µs agree within 2 %; the largest difference is cupti +3.00 % for v02_longer at n=512"
