@@ -19,7 +19,7 @@ from warpladder.dashboard.core.compare import noise_of, verdict, word
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.core.run_index import Listed, Need
+from warpladder.dashboard.core.run_index import ListedRun, Need
 from warpladder.dashboard.ui.ideas import Idea, read
 from warpladder.data import store
 
@@ -139,10 +139,10 @@ def measured(gain: Gain) -> Measured:
 
 
 @cache
-def shipped() -> tuple[Listed, ...]:
+def shipped() -> tuple[ListedRun, ...]:
     """The runs in data/recorded."""
     runs, _ = store.list_runs([store.RECORDED])
-    return tuple(Listed(run.run_id, run, run_index.facts_of(run), shipped=True) for run in runs)
+    return tuple(ListedRun(run.run_id, run, run_index.facts_of(run), shipped=True) for run in runs)
 
 
 @cache

@@ -1,8 +1,9 @@
 """Counts how often intervals hold the truth, and how often identical code is called different: python -m benchmarks.verdicts [TRIALS]
 
-Each trial makes samples of code that is the same on both sides, so that the true ratio is 1 and every verdict but `unchanged` is false.
-The first table is of two runs, as on Compare: one cell whose source changed, and other cells of equal code. The second is of two variants
-of one run, as on the Ladder. Of an interval without a verdict nothing is counted. 2,000 trials take about ten minutes.
+Each trial makes samples of code that is the same on both sides, so that the true ratio is 1 and every verdict but `tied` is
+false. The first table is of two runs, as on Compare: one cell whose source changed, and other cells of equal code. The second
+is of two variants of one run, as on the Ladder. Of an interval without a verdict nothing is counted. 2,000 trials take about
+ten minutes.
 """
 
 import functools

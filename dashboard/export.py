@@ -48,16 +48,16 @@ def charts_of(data: RunData, theme: Theme = "light", topics: Collection[str] = T
         topics: of `TOPICS`, those that are wanted.
     """
     style = look(data, theme)
-    wanted = [charts for view in VIEWS for charts in view.charts if charts.topic in topics]
-    wanted.sort(key=lambda charts: TOPICS.index(charts.topic))
-    for of_run, group in groupby(wanted, key=lambda charts: isinstance(charts, OfRun)):
+    kinds = [charts for view in VIEWS for charts in view.charts if charts.topic in topics]
+    kinds.sort(key=lambda charts: TOPICS.index(charts.topic))
+    for of_run, group in groupby(kinds, key=lambda charts: isinstance(charts, OfRun)):
         together = list(group)
         for workload in ("",) if of_run else data.workloads:
             yield from _drawn(data, style, workload, together)
 
 
 def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]) -> Iterator[Chart]:
-    """Charts of a run or of one workload: first those of timings (without phases) by their place, then the others."""
+    """Charts of a run or of one workload: first charts of timings (without phases) by their place, then the others."""
     of_timing = sorted((each for each in together if isinstance(each, OfTiming)), key=lambda each: each.place)
     for timing in axes.timings(data, workload) if of_timing else ():
         if not timing.scope.startswith(PHASE):
@@ -71,27 +71,27 @@ def _drawn(data: RunData, style: Look, workload: str, together: Sequence[Charts]
 
 
 def parse_formats(names: str) -> tuple[str, ...]:
-    """`html,csv` as formats. Raises Error: one is not known, or there is none."""
-    return _known(names, formats.CHARTS, "format")
+    """`html,csv` as formats. Raises Error: a format is not known, or the text is empty."""
+    return _parse_names(names, formats.CHARTS, "format")
 
 
 def parse_topics(names: str) -> tuple[str, ...]:
-    """`roofline,counters` as topics of charts. Raises Error: one is not known, or there is none."""
-    return _known(names, TOPICS, "topic")
+    """`roofline,counters` as topics of charts. Raises Error: a topic is not known, or the text is empty."""
+    return _parse_names(names, TOPICS, "topic")
 
 
-def _known(names: str, known: Sequence[str], what: str) -> tuple[str, ...]:
+def _parse_names(names: str, allowed: Sequence[str], what: str) -> tuple[str, ...]:
     words = tuple(dict.fromkeys(name.strip().lower() for name in names.split(",") if name.strip()))
-    unknown = [word for word in words if word not in known]
+    unknown = [word for word in words if word not in allowed]
     if unknown or not words:
-        raise Error(f"{unknown[0] if unknown else f'--{what}'}: no such {what}; known: {', '.join(known)}")
+        raise Error(f"{unknown[0] if unknown else f'--{what}'}: no such {what}; known: {', '.join(allowed)}")
     return words
 
 
 def write(
     data: RunData,
     out: Path,
-    wanted: Sequence[str],
+    chart_formats: Sequence[str],
     say: Callable[[str], None] = lambda line: None,
     topics: Sequence[str] = TOPICS,
     size: Paper = SCREEN,
@@ -102,7 +102,7 @@ def write(
 
     Args:
         out: folder to write to, made where it does not exist.
-        wanted: formats, of `formats.CHARTS`.
+        chart_formats: formats, of `formats.CHARTS`.
         say: takes a line on the progress.
         topics: the topics of the charts, from `TOPICS`.
         size: of the images.
@@ -122,16 +122,16 @@ def write(
         charts = list(charts_of(data, topics=topics))
         (staging / REPORT).write_text(report(data, summary.figures(data, ROOT), charts), encoding="utf-8")
         for chart in charts:
-            if "html" in wanted:
+            if "html" in chart_formats:
                 _write_page(chart, staging)
-            for ending, text in (_TABLES[name] for name in wanted if name in _TABLES):
+            for ending, text in (_TABLES[name] for name in chart_formats if name in _TABLES):
                 (staging / f"{chart.name}.{ending}").write_text(text(chart), encoding="utf-8")
-        if "html" in wanted:
+        if "html" in chart_formats:
             # One copy for all pages, because it is about a hundred times larger than a chart.
             (staging / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
-        problem = _write_images(charts, [name for name in wanted if name in formats.IMAGES], staging, say, size)
+        problem = _write_images(charts, [name for name in chart_formats if name in formats.IMAGES], staging, say, size)
         _move(staging, out)
-        say(f"{out}: {REPORT} and {len(charts)} charts as {', '.join(wanted)}")
+        say(f"{out}: {REPORT} and {len(charts)} charts as {', '.join(chart_formats)}")
     except OSError as error:
         raise Error(f"{out}: cannot be written ({error.strerror}); free some space or choose another --out") from error
     finally:

@@ -94,7 +94,7 @@ def _answer(rows: pd.DataFrame) -> str:
 
 
 def _checks(data: RunData) -> str:
-    parts = ("What was distrusted", trust.findings(data)), ("Verdicts", trust.verdicts(data)), ("Not ok", trust.failures(data))
+    parts = ("What was distrusted", trust.findings(data)), ("Statuses", trust.statuses(data)), ("Not ok", trust.failures(data))
     return "".join(
         f"<details{' open' if len(frame) <= 10 else ''}><summary>{label}, {len(frame)} rows</summary>"
         f'<div class="wrap">{table(frame)}</div></details>'

@@ -86,8 +86,8 @@ class Guard:
 
     def _refusal(self, headers: Headers) -> str:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        named = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-        if named is None or named[1].lower() not in self._names:
+        match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+        if match is None or match[1].lower() not in self._names:
             return f"This dashboard answers to {', '.join(sorted(self._names))}. For another name start it with --address."
         if any(origin not in (f"http://{hosts[0]}", f"https://{hosts[0]}") for origin in origins):
             return "This dashboard answers its own pages only, not those of another site."
@@ -121,8 +121,9 @@ async def _to_first_page(request: Request) -> RedirectResponse:
     return RedirectResponse(f"/{query}")
 
 
-#: What each page loads besides Streamlit's own files, before them: one history entry a page, a focus that is seen, readable
-#: captions. Streamlit has no option for these; `bind="query-params"` of its widgets would say nothing about values that it drops.
+#: What each page loads in addition to Streamlit's own files, and before them: one history entry a page, a focus that is seen,
+#: readable captions. Streamlit has no option for these; `bind="query-params"` of its widgets would say nothing about values
+#: that it drops.
 _HEAD: Final = '<script src="./ours/page.js"></script><link rel="stylesheet" href="./ours/page.css" />'
 
 
@@ -133,7 +134,7 @@ async def _page(request: Request) -> HTMLResponse:
     return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
 
-#: Routes besides those of Streamlit.
+#: Routes in addition to Streamlit's routes.
 ROUTES: Final = (
     Route(f"/{VIEWS[0].name}", _to_first_page),
     *(Route(f"/{name}", _page) for name in ("", *(view.name for view in VIEWS[1:]))),

@@ -72,9 +72,7 @@ def test_an_example_runs_and_shows_its_tables_and_figures(example: Path, tmp_pat
     assert "Plotly.newPlot" in ladder[HTML] and not re.search(r"<script[^>]*src=", ladder[HTML])
     assert len(data['run.plot.sizes(metric="percent_of_floor")'][0][HTML]) < 200_000 < len(ladder[HTML]), "plotly.js comes once"
     compared, forest = data["run.compare(after)"]
-    assert (
-        "sources that differ: softmax in_place" in compared[HTML] and "unchanged" in forest[PLOTLY]["layout"]["title"]["text"]
-    )
+    assert "sources that differ: softmax in_place" in compared[HTML] and "tied" in forest[PLOTLY]["layout"]["title"]["text"]
     for source in ('run.plot.sizes(metric="percent_of_floor")', 'warpladder.open_run("H200 conv2d").plot.ladder()'):
         assert len(data[source][0][PLOTLY]["data"]) >= 2
     assert [run.info["label"] for run in store.list_runs([tmp_path / "runs"])[0]] == ["second", "first"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from warpladder.api import open_run, record, runs
     from warpladder.benchmark import Benchmark
     from warpladder.comparing import compare_functions
-    from warpladder.dashboard.session.run import Run
+    from warpladder.dashboard.run.run import Run
     from warpladder.errors import Error
 
 __all__ = ["Benchmark", "Error", "Run", "compare_functions", "open_run", "record", "runs"]
@@ -22,7 +22,7 @@ _LATER: Final = {
     "Benchmark": "warpladder.benchmark",
     "compare_functions": "warpladder.comparing",
     "Error": "warpladder.errors",
-    "Run": "warpladder.dashboard.session.run",
+    "Run": "warpladder.dashboard.run.run",
     **dict.fromkeys(("open_run", "record", "runs"), "warpladder.api"),
 }
 

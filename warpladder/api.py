@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.session.run import Run
+    from warpladder.dashboard.run.run import Run
 
 
 def open_run(run: str | Path, *, data_dir: str | Path | None = None) -> "Run":
@@ -19,7 +19,7 @@ def open_run(run: str | Path, *, data_dir: str | Path | None = None) -> "Run":
     Raises:
         Error: there is no such run, or it is damaged.
     """
-    from warpladder.dashboard.session import run as opened
+    from warpladder.dashboard.run import run as opened
     from warpladder.data import store
 
     return opened.open_run(run, *([] if data_dir is None else [store.folder(data_dir)]))
@@ -34,7 +34,7 @@ def runs(*, data_dir: str | Path | None = None) -> "list[Run]":
     Raises:
         Error: the folder has an empty name.
     """
-    from warpladder.dashboard.session import run as opened
+    from warpladder.dashboard.run import run as opened
     from warpladder.data import store
 
     good, bad = opened.runs(*([] if data_dir is None else [store.folder(data_dir)]))
@@ -87,7 +87,7 @@ def record(
     from warpladder.workloads.neighbours import end_if_loading
 
     end_if_loading()  # before anything else is imported
-    from warpladder.dashboard.session.run import Run
+    from warpladder.dashboard.run.run import Run
     from warpladder.data import store
     from warpladder.declared import record as record_declared
     from warpladder.declared import request_of

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from warpladder.workloads.functions import benchmark
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.session.run import Run
+    from warpladder.dashboard.run.run import Run
 
 
 class Benchmark(benchmark.Benchmark):

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from warpladder.collectors.core.verify import compare
-from warpladder.dashboard.session.run import Run
-from warpladder.dashboard.session.table import html_table
+from warpladder.dashboard.run.run import Run
+from warpladder.dashboard.run.table import html_table
 from warpladder.data import store
 from warpladder.workloads import neighbours
 from warpladder.workloads.api import WorkloadError, WrongOutput

@@ -16,16 +16,16 @@ def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     A page shows the first one at first.
     """
     keys = data.grouped.keys
-    found = keys.loc[keys["workload"] == workload, ["scope", "cache"]].drop_duplicates().itertuples(index=False)
-    return in_order(Timing(scope, cache) for scope, cache in found)
+    keys_of_workload = keys.loc[keys["workload"] == workload, ["scope", "cache"]].drop_duplicates().itertuples(index=False)
+    return in_order(Timing(scope, cache) for scope, cache in keys_of_workload)
 
 
-def in_order(found: Iterable[Timing]) -> tuple[Timing, ...]:
+def in_order(timings: Iterable[Timing]) -> tuple[Timing, ...]:
     """Timings in the order of `timings`."""
     order = ("device", "operation", "end_to_end")
     return tuple(
         sorted(
-            found,
+            timings,
             key=lambda timing: (order.index(timing.scope) if timing.scope in order else len(order), timing.scope, timing.cache),
         )
     )
@@ -58,7 +58,7 @@ def charted_cases(data: RunData, workload: str) -> pd.DataFrame:
 
 
 def timed_cases(data: RunData, workload: str) -> frozenset[str]:
-    """The workload's cases that have samples. An interrupted run lacks those of its last cases."""
+    """The workload's cases that have samples. An interrupted run lacks samples of its last cases."""
     keys = data.grouped.keys
     return frozenset(keys.loc[keys["workload"] == workload, "case"])
 
@@ -80,7 +80,7 @@ def _follows_rank(axis: str, params: list[dict[str, Any]], ranks: list[int]) -> 
     values: dict[int, set[str]] = {}
     for point, rank in zip(params, ranks, strict=True):
         values.setdefault(rank, set()).add(str(point.get(axis)))
-    return all(len(found) == 1 for found in values.values()) and len(set.union(*values.values())) > 1
+    return all(len(of_rank) == 1 for of_rank in values.values()) and len(set.union(*values.values())) > 1
 
 
 def _text(params: dict[str, Any], axes: list[str]) -> str:
@@ -89,5 +89,5 @@ def _text(params: dict[str, Any], axes: list[str]) -> str:
 
 def scaled_workloads(data: RunData) -> tuple[str, ...]:
     """The workloads that several ranks measured together, in the order of the run."""
-    found = set(data.together["workload"].unique())
-    return tuple(name for name in data.workloads if name in found)
+    scaled = set(data.together["workload"].unique())
+    return tuple(name for name in data.workloads if name in scaled)

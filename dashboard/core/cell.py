@@ -131,7 +131,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Contender(Cell):
-    """A cell of a charted case: `size`, `series` and `size_value` are those of `axes.charted_cases`."""
+    """A cell of a charted case: `size`, `series` and `size_value` are columns of `axes.charted_cases`."""
 
     size_rank: int
     size: str
@@ -171,11 +171,11 @@ def _text(value: Any) -> str:
     return "" if pd.isna(value) else str(value)
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     return 0 if pd.isna(value) else int(value)
 
 
-_CONVERT: Final[dict[Any, Callable[[Any], Any]]] = {str: _text, int: _whole, bool: bool}
+_CONVERT: Final[dict[Any, Callable[[Any], Any]]] = {str: _text, int: _integer, bool: bool}
 
 
 def with_estimates(frame: pd.DataFrame, name: str, estimates: Sequence[Estimate]) -> pd.DataFrame:

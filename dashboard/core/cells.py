@@ -11,7 +11,7 @@ import pandas as pd
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Baseline, Timing
 from warpladder.dashboard.core.intervals import error_ns, grouped_median_intervals, interval_kind, is_single, widened
-from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.dashboard.core.trusted import doubt, fastest_trusted
 from warpladder.data import limits
 from warpladder.data.limits import (
@@ -34,21 +34,21 @@ _Times = tuple[np.ndarray, np.ndarray]
 def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
     """The value of a ceiling in its unit, on the first GPU that was measured; NaN where it was not measured."""
     table = data.ceilings
-    found = table[(table["name"] == name) & ((table["device"] != HOST) == on_gpu)].sort_values("device")
-    return float(found["value"].iloc[0]) if len(found) else float("nan")
+    rows = table[(table["name"] == name) & ((table["device"] != HOST) == on_gpu)].sort_values("device")
+    return float(rows["value"].iloc[0]) if len(rows) else float("nan")
 
 
 def measured(data: RunData) -> dict[str, float]:
     """The values of all ceilings by name in their units, each of the first device that has it."""
-    found = data.ceilings.sort_values("device").drop_duplicates("name")
-    return dict(zip(found["name"], found["value"], strict=True))
+    rows = data.ceilings.sort_values("device").drop_duplicates("name")
+    return dict(zip(rows["name"], rows["value"], strict=True))
 
 
 def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
-    """The GPU's memory or the processor's, as it was measured; `cache` is that of `bandwidths.device_memory`."""
+    """The GPU's memory or the processor's, as it was measured; `cache` is passed to `bandwidths.device_memory`."""
     table = data.ceilings
-    found = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
-    values = dict(zip(found["name"], found["value"], strict=True))
+    rows = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
+    values = dict(zip(rows["name"], rows["value"], strict=True))
     return device_memory(values, cache) if on_gpu else host_memory(values)
 
 
@@ -84,11 +84,11 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     timed = frame["scope"].isin(["device", "operation", "end_to_end"]).to_numpy()
     longest = np.where(np.isnan(times), -1.0, times).argmax(axis=0)
     rows = np.arange(len(frame))
-    known = timed & (times[longest, rows] > 0)
+    has_floor = timed & (times[longest, rows] > 0)
     columns = {
-        "floor_ns": np.where(known, times[longest, rows], np.nan),
-        "floor_bound": np.where(known, np.array(list(bounds), dtype=object)[longest], None),
-        "floor_ceiling": np.where(known, names[longest, rows], None),
+        "floor_ns": np.where(has_floor, times[longest, rows], np.nan),
+        "floor_bound": np.where(has_floor, np.array(list(bounds), dtype=object)[longest], None),
+        "floor_ceiling": np.where(has_floor, names[longest, rows], None),
     }
     return frame.assign(**{name: pd.Series(values, index=frame.index) for name, values in columns.items()})
 
@@ -108,7 +108,7 @@ def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times
     end_to_end = (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
     caches = [(frame["cache"] == cache).to_numpy(dtype=bool) & ~end_to_end for cache in ("cold", "hot")]
     chosen = [~on_gpu, caches[0] | (end_to_end & (cold[0] < hot[0])), caches[1] | end_to_end]
-    times, names = (np.select(chosen, of, last) for *of, last in zip(host, cold, hot, rate, strict=True))
+    times, names = (np.select(chosen, values, last) for *values, last in zip(host, cold, hot, rate, strict=True))
     return times, names
 
 
@@ -122,9 +122,9 @@ def cells(data: RunData) -> pd.DataFrame:
     Returns:
         One row for each (workload, variant, config, case, gpus, cache, scope), in the order of the variants and cases. A cell
         without samples failed, was skipped, or was only verified. It has one row, with null in `gpus`, `cache`, `scope` and all
-        figures. The columns besides the key are:
+        figures. The columns after the key are:
 
-        - `n`: number of samples, without those of the baseline's second copy;
+        - `n`: number of samples, without the samples of the baseline's second copy;
         - `median_ns`, `low_ns`, `high_ns`, `interval_kind`: their median, the ends of its interval with the error of the clock
           (see `intervals`), and the kind of the interval;
         - `role`, `kind`, `precision`, `title`, `rung`, `transfer`: columns of the variant;
@@ -133,7 +133,7 @@ def cells(data: RunData) -> pd.DataFrame:
         - `floor_ns`, `floor_bound`, `floor_ceiling`: see `floors.add_floors`;
         - `percent_of_floor`: the floor over the median, in percent;
         - `_low` and `_high` of `gb_per_s`, `gflop_per_s` and `percent_of_floor`: the ends of their intervals;
-        - `status`, `detail`, `rel_l2_error`: the verdict, and the error against float64; null where it was not verified;
+        - `status`, `detail`, `rel_l2_error`: how the cell ended, and the error against float64; null where it was not verified;
         - `flags`: a tuple with the sources of the warnings and errors about the cell, and `above_ceiling` where a time of it is below
           a floor by more than the margin of `data.limits`.
 
@@ -153,7 +153,7 @@ def _cells(data: RunData) -> pd.DataFrame:
     low, high = widened(timed["low_ns"].to_numpy(), timed["high_ns"].to_numpy(), error, np.array(single, dtype=bool))
     timed = timed.assign(low_ns=low, high_ns=high)
     timed = timed[(timed["twin"] == 0) & ~_hidden(timed, data)].drop(columns="twin")
-    frame = timed.merge(data.results[[*VERDICT_CELL, "status", "detail", "rel_l2_error"]], on=VERDICT_CELL, how="outer")
+    frame = timed.merge(data.results[[*STATUS_KEY, "status", "detail", "rel_l2_error"]], on=STATUS_KEY, how="outer")
     frame["status"] = frame["status"].fillna("ok")
     frame["detail"] = frame["detail"].fillna("")
     frame["rel_l2_error"] = frame["rel_l2_error"].astype(float)
@@ -235,7 +235,7 @@ def _flags(frame: pd.DataFrame, data: RunData) -> list[tuple[str, ...]]:
     serious = diagnostics[diagnostics["severity"].isin(["warning", "error"])]
     for finding in serious[serious["variant"].notna() | serious["case"].notna()].to_dict("records"):
         about = np.ones(len(frame), dtype=bool)
-        for column in VERDICT_CELL:
+        for column in STATUS_KEY:
             if pd.notna(finding[column]):
                 about &= (frame[column] == finding[column]).to_numpy()
         for row in np.flatnonzero(about):
@@ -243,8 +243,8 @@ def _flags(frame: pd.DataFrame, data: RunData) -> list[tuple[str, ...]]:
                 flags[row].append(str(finding["source"]))
     beyond = np.any(list(limits.beyond(frame, measured(data), data.info["l2_bytes"] or 0).values()), axis=0)
     if beyond.any():
-        cells_beyond = pd.MultiIndex.from_frame(frame.loc[beyond, VERDICT_CELL])
-        for row in np.flatnonzero(pd.MultiIndex.from_frame(frame[VERDICT_CELL]).isin(cells_beyond)):
+        cells_beyond = pd.MultiIndex.from_frame(frame.loc[beyond, STATUS_KEY])
+        for row in np.flatnonzero(pd.MultiIndex.from_frame(frame[STATUS_KEY]).isin(cells_beyond)):
             if Source.ABOVE_CEILING not in flags[row]:
                 flags[row].append(Source.ABOVE_CEILING)
     return [tuple(sources) for sources in flags]
@@ -256,11 +256,11 @@ def baselines(data: RunData, workload: str, timing: Timing, cases: Iterable[str]
     The config is the one of `cells.best_config`, so that every speedup is over the cell that the ladder shows. A case without a right
     time of the variant has none.
     """
-    wanted = set(cases)
+    case_names = set(cases)
     data = data.selected_from or data
-    variant = baseline_variant(data, workload, timing, cases=wanted)
+    variant = baseline_variant(data, workload, timing, cases=case_names)
     every = cells(data)
-    chosen = (every["workload"] == workload) & (every["variant"] == variant) & every["case"].isin(wanted)
+    chosen = (every["workload"] == workload) & (every["variant"] == variant) & every["case"].isin(case_names)
     chosen &= (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     # Where a variant ran on several numbers of GPUs, the fewest are the baseline.
     rows = best_config(every[chosen]).sort_values("gpus", kind="stable").drop_duplicates("case")
@@ -301,15 +301,15 @@ def baseline_variant(
     if copies.empty:
         return ""
     # A case whose baseline failed has a second copy of another variant. The baseline has one in the most cases.
-    found = copies.groupby(["variant", "config", "gpus"], as_index=False, sort=False)["twin"].sum()
+    candidates = copies.groupby(["variant", "config", "gpus"], as_index=False, sort=False)["twin"].sum()
     variants = data.variants[data.variants["workload"] == workload].reset_index(names="place")
-    found = found.merge(variants[["variant", "role", "rung", "place"]], on="variant", how="left")
-    order = found.assign(
-        single=found["twin"] == 0,
-        off_gpu=found["gpus"] == 0,
-        twins=-found["twin"],
-        rung=found["rung"].astype(float).where(found["role"] == "rung"),
-        not_preferred=found["variant"] != preferred,
+    candidates = candidates.merge(variants[["variant", "role", "rung", "place"]], on="variant", how="left")
+    order = candidates.assign(
+        single=candidates["twin"] == 0,
+        off_gpu=candidates["gpus"] == 0,
+        twins=-candidates["twin"],
+        rung=candidates["rung"].astype(float).where(candidates["role"] == "rung"),
+        not_preferred=candidates["variant"] != preferred,
     )
     keys = ["single", "off_gpu", "twins", "rung", "not_preferred", "place"]
     first = order.sort_values(keys, na_position="last", kind="stable").iloc[0]

@@ -1,4 +1,4 @@
-"""Two runs compared: the cells that changed, what one lost, and what differs between the recordings."""
+"""Two runs compared: the cells that changed, the cells that one run lacks, and what differs between the recordings."""
 
 import functools
 import json
@@ -11,10 +11,10 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from warpladder.dashboard.core import axes, between_runs, intervals
-from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, VERDICTS, Judged, Machine, Pair, Verdict
+from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict
 from warpladder.dashboard.core.cell import Estimate, Timing, name_on
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.history import Medians, Reading, Timed, reading
+from warpladder.dashboard.core.history import Medians, Reading, SampledCell, reading
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_index import label_from
@@ -23,7 +23,7 @@ from warpladder.errors import Error
 
 #: Clocks and ceilings that differ by more than this are worth a warning.
 _WORTH_A_WARNING: Final = 0.02
-#: Columns of table `run` -> their words, and the reason that a difference makes a comparison unlike; empty for none.
+#: Columns of table `run` -> their words, and why a difference makes a comparison unfair; empty where it does not.
 _OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
     "device_name": ("GPU", "different GPUs"),
     "device_count": ("number of GPUs", ""),
@@ -41,7 +41,7 @@ _OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True)
 class Fact:
-    """A difference between two recordings; `warning` says why they are not like with like, and is empty where they are."""
+    """A difference between two recordings; `warning` says why the recordings are not comparable, and is empty where they are."""
 
     what: str
     a: str
@@ -57,13 +57,13 @@ def facts(a: RunData, b: RunData) -> Iterator[Fact]:
 
 
 def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:
-    """The differences between the rows of table `run` of two runs, then those of their packages."""
+    """The differences between the rows of table `run` of two runs, then the differences between their packages."""
     for column, (what, warning) in _OF_RUN.items():
-        before, after = said(a[column]), said(b[column])
+        before, after = value_text(a[column]), value_text(b[column])
         if before != after:
             like = column == "collector" and not intervals.differ(a[column], b[column])
             yield Fact(what, before, after, "" if like else warning)
-    of_a, of_b = (json.loads(said(info["packages"]) or "{}") for info in (a, b))
+    of_a, of_b = (json.loads(value_text(info["packages"]) or "{}") for info in (a, b))
     for name in sorted(of_a.keys() | of_b.keys()):
         if of_a.get(name) != of_b.get(name):
             yield Fact(name, of_a.get(name, "not installed"), of_b.get(name, "not installed"))
@@ -85,27 +85,27 @@ def of_clocks(a_mhz: float, b_mhz: float) -> Iterator[Fact]:
         yield Fact("SM clock, median", f"{a_mhz:.0f} MHz", f"{b_mhz:.0f} MHz", "the GPU ran at different clocks")
 
 
-def said(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value of table `run` as text; empty for a null."""
     return "" if value is None or pd.isna(value) else str(value)
 
 
-#: What became of a cell that B has no verdict about.
+#: The status of a cell that B has no result of.
 LOST = "lost"
-#: That of a cell whose times in B cannot be true.
+#: The status of a cell whose times in B cannot be true.
 DISTRUSTED = "distrusted"
 _SKIPPED = "skipped"
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostCell:
     """A cell that ended well in A and has no times in B.
 
     Attributes:
         variant, config: of A.
         a_ns: median of A with its interval.
-        status: of B, such as `wrong_result`; `lost` where B has no verdict, and `distrusted` where its work was not done.
+        status: of B, such as `wrong_result`; `lost` where B has no result, and `distrusted` where its work was not done.
         detail: why.
         fails: whether a gate fails on it.
     """
@@ -123,7 +123,7 @@ class Lost:
 
     @property
     def judged(self) -> bool:
-        """Whether B has a verdict about the cell."""
+        """Whether B has a result of the cell."""
         return self.status != LOST
 
     @property
@@ -137,23 +137,23 @@ class Lost:
         return f"{self.status}: {self.detail}" if self.detail else self.status
 
 
-def not_done(cell: Timed, sources: Iterable[str]) -> Lost:
+def not_done(cell: SampledCell, sources: Iterable[str]) -> LostCell:
     """A cell of A whose work was not done in B, or not waited for, by these sources of findings."""
     workload, case, scope, cache, _, _, gpus = cell.key
     how = Timing(scope, cache)
-    return Lost(
+    return LostCell(
         workload, case, how, cell.variant, cell.config, gpus, cell.median_ns, DISTRUSTED, ", ".join(sources), fails=True
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Verdicts:
-    """What B tells about cells that it has no times of.
+class Statuses:
+    """How the cells ended that B has no times of.
 
     Attributes:
         results: workload, variant, case -> config -> status and detail.
         data: of B.
-        partial: B recorded a part of A, so that a cell without a verdict is not lost.
+        partial: B recorded a part of A, so that a cell without a result is not lost.
     """
 
     results: Mapping[tuple[str, str, str], Mapping[str, tuple[str, str]]]
@@ -161,31 +161,31 @@ class Verdicts:
     partial: bool
 
     @classmethod
-    def of(cls, data: RunData, *, partial: bool) -> "Verdicts":
-        found: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
+    def of(cls, data: RunData, *, partial: bool) -> "Statuses":
+        results: dict[tuple[str, str, str], dict[str, tuple[str, str]]] = {}
         columns = ["workload", "variant", "case", "config", "status", "detail"]
         for workload, variant, case, config, status, detail in (
             data.results[columns].fillna("").itertuples(index=False, name=None)
         ):
-            found.setdefault((workload, variant, case), {})[config] = status, detail
-        return cls(found, data, partial)
+            results.setdefault((workload, variant, case), {})[config] = status, detail
+        return cls(results, data, partial)
 
-    def about(self, cell: Timed, of_b: str, *, any_config: bool, other_variant: bool) -> Lost:
-        """What became of a cell of A.
+    def about(self, cell: SampledCell, of_b: str, *, any_config: bool, other_variant: bool) -> LostCell:
+        """How a cell of A ended in B.
 
         Args:
-            of_b: the variant of B that it is compared with; empty for the one of its name.
+            of_b: the variant of B that the cell is compared with; empty for the variant of the same name.
             any_config: the fastest configs are compared, not equal ones.
             other_variant: two variants are compared: one that cannot run, or was not asked for in a case, is no loss.
         """
         workload, case, scope, cache, _, _, gpus = cell.key
         variant = of_b or cell.variant
         every = self.results.get((workload, variant, case), {})
-        asked = [verdict for config, verdict in every.items() if any_config or config == cell.config]
-        bad = next(((status, detail) for status, detail in asked if status != "ok"), None)
-        status, detail = bad or (LOST, self._why(workload, variant, case, Timing(scope, cache), timed=bool(asked)))
+        results = [result for config, result in every.items() if any_config or config == cell.config]
+        bad = next(((status, detail) for status, detail in results if status != "ok"), None)
+        status, detail = bad or (LOST, self._why(workload, variant, case, Timing(scope, cache), timed=bool(results)))
         fails = status not in (LOST, _SKIPPED) or not (other_variant or (self.partial and status == LOST))
-        return Lost(
+        return LostCell(
             workload, case, Timing(scope, cache), cell.variant, cell.config, gpus, cell.median_ns, status, detail, fails
         )
 
@@ -197,14 +197,14 @@ class Verdicts:
         variants = self.data.variants
         if variant not in set(variants.loc[variants["workload"] == workload, "variant"]):
             return "B has no such variant"
-        told = self.data.diagnostics
-        unreached = told.loc[told["source"] == Source.NOT_REACHED, "text"]
-        if len(unreached) and not any((workload, case) == (of, at) for of, _, at in self.results):
+        diagnostics = self.data.diagnostics
+        unreached = diagnostics.loc[diagnostics["source"] == Source.NOT_REACHED, "text"]
+        if len(unreached) and not any((workload, case) == (workload_of, case_of) for workload_of, _, case_of in self.results):
             return str(unreached.iloc[0])
         return "not recorded in B"
 
 
-def told(lost: Iterable[Lost]) -> list[tuple[bool, str]]:
+def loss_lines(lost: Iterable[LostCell]) -> list[tuple[bool, str]]:
     """A line for each reason in each workload, with its first cells; and whether a gate fails on it.
 
     `conv2d n=512 v03_tile, n=1024 v03_tile and 4 more: wrong_result: relative error 0.3`
@@ -234,7 +234,7 @@ class Side:
     """One side of a comparison: a run, or one variant of it.
 
     Attributes:
-        variant: compares this variant with that of the other side; empty for every variant with the one of its name.
+        variant: compares this variant with the variant of the other side; empty to compare variants of equal names.
     """
 
     data: RunData
@@ -249,10 +249,10 @@ class Options:
         scope: compares this scope, with every state of the caches, or `all`; empty for the first timing that both sides have of a
             workload.
         match: `config` compares equal configs; `best` compares the fastest config of each side.
-        smallest: smallest effect of interest, a fraction: smaller differences are `unchanged`.
+        smallest: smallest effect of interest, a fraction: smaller differences are `tied`.
         without_shift: judge ratios after the common shift of their case is taken out.
         any_device: compare although the GPUs differ.
-        partial: B recorded a part of A: what it has no verdict about is not lost.
+        partial: B recorded a part of A: a cell without a result is not lost.
     """
 
     scope: str = ""
@@ -268,13 +268,13 @@ class Change:
     """A cell of both sides.
 
     Attributes:
-        variant, config: of B; `of_a` has those of A.
+        variant, config: of B; `of_a` has the variant and config of A.
         gpus: that worked together, or processes of a host variant; 0 for a host variant of one process.
         a_ns, b_ns: medians with 95 % intervals, in nanoseconds.
-        ratio: the median of B over that of A; above 1, B is slower.
+        ratio: the median of B over the median of A; above 1, B is slower.
         shift: median ratio of the variants of the case whose source is equal in both runs; NaN where they are too few.
-        noise: a factor of at least 1; ratios from 1/noise to noise are `unchanged`. Of two runs it is the noise between them, see
-            `between_runs`, and NaN where nothing tells it. Of one run it is the noise floor.
+        noise: a factor of at least 1; ratios from 1/noise to noise are `tied`. Of two runs it is the noise between them, see
+            `between_runs`, and NaN where it is not known. Within one run it is the noise floor.
         same_source: whether the source text is equal on both sides.
         equal_code: whether the source text is known and equal, and variant and config are equal.
         n: samples of the smaller side.
@@ -302,7 +302,7 @@ class Change:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The texts that tell the cell of B from others of its run."""
+        """The texts that identify the cell of B in its run."""
         return (self.workload, self.case, self.timing.scope, self.timing.cache, self.variant, self.config, str(self.gpus))
 
     @property
@@ -312,7 +312,7 @@ class Change:
 
     @property
     def without_shift(self) -> Estimate:
-        """The ratio after the common shift of the case is taken out; the ratio itself where there is none."""
+        """The ratio without the common shift of the case; the ratio itself where no shift is known."""
         return self.ratio if math.isnan(self.shift) else self.ratio.times(1 / self.shift)
 
 
@@ -323,15 +323,15 @@ class Comparison:
     Attributes:
         facts: the differences between the recordings, warnings first.
         changed_sources: workload and variant of B for each source text that differs.
-        changes: every matched cell: those slower in B first, then the unchanged ones, then the faster ones, each by the ratio.
-        lost: cells that A has and B does not, those that fail first.
+        changes: every matched cell: slower cells of B first, then tied, then faster cells, each part by the ratio.
+        lost: cells that A has and B lacks, failing cells first.
         new: cells that B alone has: workload, case, name and timing.
     """
 
     facts: tuple[Fact, ...]
     changed_sources: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...]
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostCell, ...] = ()
     new: tuple[tuple[str, str, str, Timing], ...] = ()
 
     def of(self, *verdicts: Verdict) -> tuple[Change, ...]:
@@ -343,11 +343,11 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     """Compare B with A.
 
     Each cell of two runs is judged as `between_runs` documents. Device times of events and of a trace are not judged. Two variants of one run are compared round by round, without noise
-    between runs. Of samples that several ranks took together, the slowest rank of a round counts, and cells of equal numbers of
+    between runs. Where several ranks took samples together, the slowest rank of a round counts, and cells of equal numbers of
     ranks are compared.
 
     Args:
-        history: what other runs of the machine measured. It is asked for workloads whose two runs do not tell the noise.
+        history: what other runs of the machine measured. It is called for workloads whose two runs do not determine the noise.
 
     Raises:
         NotComparable: no cell is in both and none is lost, or the GPUs differ and `options.any_device` is False.
@@ -356,40 +356,40 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     before, after = reading(a.data), reading(b.data)
     of_a, of_b = ({each.key: each for each in _timed(*sides, options)} for sides in ((a, b), (b, a)))
     both = [key for key in of_b if key in of_a]
-    left = [cell for key, cell in of_a.items() if key not in of_b]
+    missing = [cell for key, cell in of_a.items() if key not in of_b]
     undone = {key: of_b[key].not_done for key in both if _became_undone(before, after, of_a[key], of_b[key])}
     shared = [key for key in both if key not in undone]
-    lost = (*_lost(a, b, left, options), *(not_done(of_a[key], sources) for key, sources in undone.items()))
+    lost = (*_lost(a, b, missing, options), *(not_done(of_a[key], sources) for key, sources in undone.items()))
     if not shared and not any(each.judged for each in lost):
         raise NotComparable(
             f"{_title(a)} and {_title(b)} have no cell in common; `warpladder summary RUN` shows the workloads and cases of a run"
         )
     judged = _slowest_first(_judge(before, after, [(of_a[key], of_b[key]) for key in shared], options, history))
-    told = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
+    differences = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     new = tuple(
         (key[0], key[1], name_on(cell.variant, cell.config, key[-1]), cell.cell.timing)
         for key, cell in of_b.items()
         if key not in of_a
     )
-    return Comparison(tuple(told), tuple(sources), tuple(judged), lost, new)
+    return Comparison(tuple(differences), tuple(sources), tuple(judged), lost, new)
 
 
-def _became_undone(before: Reading, after: Reading, of_a: Timed, of_b: Timed) -> bool:
-    """Whether the work of a cell is not done in B, and was in A. Of equal code, the ceilings differ, and not the work."""
+def _became_undone(before: Reading, after: Reading, of_a: SampledCell, of_b: SampledCell) -> bool:
+    """Whether the work of a cell is not done in B, and was in A. With equal code, the ceilings differ, and not the work."""
     return bool(of_b.not_done) and not of_a.not_done and before.source(of_a) != after.source(of_b)
 
 
-def _lost(a: Side, b: Side, cells_of_a: Iterable[Timed], options: Options) -> tuple[Lost, ...]:
-    of_b = Verdicts.of(b.data, partial=options.partial)
+def _lost(a: Side, b: Side, cells_of_a: Iterable[SampledCell], options: Options) -> tuple[LostCell, ...]:
+    of_b = Statuses.of(b.data, partial=options.partial)
     roles = {(workload, variant): role for workload, variant, role in _roles(a.data)}
     variants = a.variant != b.variant
-    found = [
+    losses = [
         of_b.about(cell, b.variant, any_config=options.match == "best", other_variant=variants)
         for cell in cells_of_a
         if roles.get((cell.key[0], cell.variant)) != "specimen"
     ]
-    return tuple(sorted(found, key=lambda each: not each.fails))
+    return tuple(sorted(losses, key=lambda each: not each.fails))
 
 
 def _roles(data: RunData) -> Iterable[tuple[str, str, str]]:
@@ -404,12 +404,12 @@ def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
         )
 
 
-def sentence(changes: Sequence[Change], lost: Sequence[Lost] = ()) -> str:
-    """`1 wrong or lost, 3 slower, 61 unchanged; the worst: conv2d n=512 v03_tile, 1.04x; less than 1 to 3 % could not be told`.
+def sentence(changes: Sequence[Change], lost: Sequence[LostCell] = ()) -> str:
+    """`1 wrong or lost, 3 slower, 61 tied; the worst: conv2d n=512 v03_tile, 1.04x; less than 1 to 3 % could not be told`.
 
     Args:
         changes: with the slowest first.
-        lost: those that fail are counted.
+        lost: the failing cells are counted.
     """
     counts = Counter(change.verdict for change in changes)
     failed = sum(each.fails for each in lost)
@@ -418,7 +418,7 @@ def sentence(changes: Sequence[Change], lost: Sequence[Lost] = ()) -> str:
     worst = next((change for change in changes if change.verdict == "slower"), None)
     if worst is not None:
         parts.append(f"the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x")
-    effects = sorted(change.least_effect for change in changes if change.verdict == "unchanged")
+    effects = sorted(change.least_effect for change in changes if change.verdict == "tied")
     if effects:
         ends = dict.fromkeys(f"{float(f'{100 * effect:.2g}'):g}" for effect in (effects[0], effects[-1]))
         parts.append(f"less than {' to '.join(ends)} % could not be told")
@@ -436,7 +436,7 @@ def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Serie
     return rounds[Entry(*cell, change.gpus, 0)]
 
 
-def _timed(side: Side, other: Side, options: Options) -> Iterator[Timed]:
+def _timed(side: Side, other: Side, options: Options) -> Iterator[SampledCell]:
     """The cells of a side that the options ask for."""
     data = reading(side.data).data
     every = cells(data)
@@ -450,7 +450,7 @@ def _timed(side: Side, other: Side, options: Options) -> Iterator[Timed]:
     for workload, case, scope, cache, variant, config, gpus, *figures, flags in every[names].itertuples(index=False, name=None):
         matched = "" if side.variant and other.variant else variant
         key = (workload, case, scope, cache, matched, "" if options.match == "best" else config, int(gpus))
-        yield Timed(key, variant, config, Estimate(*figures), tuple(flag for flag in flags if flag in NOT_DONE))
+        yield SampledCell(key, variant, config, Estimate(*figures), tuple(flag for flag in flags if flag in NOT_DONE))
 
 
 def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "pd.Series[bool]":
@@ -458,38 +458,38 @@ def _chosen(data: RunData, other: RunData, every: pd.DataFrame, scope: str) -> "
         return pd.Series(True, every.index)
     if scope:
         return every["scope"] == scope
-    found = pd.Series(False, every.index)
+    mask = pd.Series(False, every.index)
     for workload in data.workloads:
-        own, theirs = axes.timings(data, workload), axes.timings(other, workload)
-        for timing in ([each for each in own if each in theirs] or own)[:1]:
+        own, of_other = axes.timings(data, workload), axes.timings(other, workload)
+        for timing in ([each for each in own if each in of_other] or own)[:1]:
             same = (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
-            found |= (every["workload"] == workload) & same
-    return found
+            mask |= (every["workload"] == workload) & same
+    return mask
 
 
 def _judge(
-    a: Reading, b: Reading, pairs: Sequence[tuple[Timed, Timed]], options: Options, history: History | None
+    a: Reading, b: Reading, pairs: Sequence[tuple[SampledCell, SampledCell]], options: Options, history: History | None
 ) -> list[Change]:
     """The changes of pairs of cells, in their order."""
     if a.data.info["run_id"] == b.data.info["run_id"]:
         return [_within(a, b, *pair, options) for pair in pairs]
-    between = _Between(a, b, options, history)
+    between = _PairOfRuns(a, b, options, history)
     return [between.change(*pair) for pair in pairs]
 
 
-def _within(a: Reading, b: Reading, of_a: Timed, of_b: Timed, options: Options) -> Change:
+def _within(a: Reading, b: Reading, of_a: SampledCell, of_b: SampledCell, options: Options) -> Change:
     """Two cells of one run, compared round by round."""
     ratio = paired_ratio(b.durations(of_b), a.durations(of_a))
     noise = max(a.noise(of_a), b.noise(of_b))
     verdict = between_runs.judge(ratio.estimate, noise, options.smallest, n=ratio.n, equal=False)
-    judged, same = Judged(ratio.estimate, noise, verdict), a.source(of_a) == b.source(of_b)
+    judged, same = Judgement(ratio.estimate, noise, verdict), a.source(of_a) == b.source(of_b)
     return _change(of_a, of_b, judged, options, same=same, n=ratio.n)
 
 
 def _change(
-    of_a: Timed,
-    of_b: Timed,
-    judged: Judged,
+    of_a: SampledCell,
+    of_b: SampledCell,
+    judged: Judgement,
     options: Options,
     *,
     same: bool,
@@ -498,7 +498,7 @@ def _change(
     shift: float = math.nan,
 ) -> Change:
     workload, case, scope, cache, _, _, gpus = of_b.key
-    made = Change(
+    change = Change(
         workload,
         case,
         Timing(scope, cache),
@@ -517,18 +517,18 @@ def _change(
         verdict=judged.verdict,
         least_effect=math.nan,
     )
-    asked = made.without_shift if options.without_shift else made.ratio
-    return replace(made, least_effect=between_runs.least_effect(asked, judged.noise, options.smallest))
+    ratio = change.without_shift if options.without_shift else change.ratio
+    return replace(change, least_effect=between_runs.least_effect(ratio, judged.noise, options.smallest))
 
 
-class _Between:
+class _PairOfRuns:
     """The comparison of cells of two runs."""
 
     def __init__(self, a: Reading, b: Reading, options: Options, history: History | None) -> None:
         self._a, self._b, self._options, self._history = a, b, options, history
         self._pairs: dict[tuple[str, Timing, int], Pair] = {}
 
-    def change(self, of_a: Timed, of_b: Timed) -> Change:
+    def change(self, of_a: SampledCell, of_b: SampledCell) -> Change:
         """The change of a cell."""
         workload, case, *_, gpus = of_b.key
         before, after = self._a.level(of_a), self._b.level(of_b)
@@ -538,7 +538,7 @@ class _Between:
         equal = same and bool(source) and (of_a.variant, of_a.config) == (of_b.variant, of_b.config)
         judged = pair.judge(before, after, of_b.cell, self._options.smallest, equal=equal)
         if of_b.cell.scope == "device" and intervals.differ(*(each.data.info["collector"] for each in (self._a, self._b))):
-            judged = Judged(judged.ratio, math.nan, "unknown")
+            judged = Judgement(judged.ratio, math.nan, "unknown")
         shift = math.exp(pair.shifts.get(case, math.nan))
         n = min(before.n, after.n)
         return _change(of_a, of_b, judged, self._options, same=same, n=n, equal=equal, shift=shift)
@@ -553,13 +553,13 @@ class _Between:
 
 
 def _slowest_first(changes: Iterable[Change]) -> list[Change]:
-    """The slower cells, then those without a verdict of their own, then the faster ones; each part by its ratio."""
+    """The slower cells, then cells with another verdict, then the faster cells; each part by its ratio."""
     places = {"slower": 0, "faster": 2}
     return sorted(changes, key=lambda each: (places.get(each.verdict, 1), -each.ratio.value if each.ratio.known else math.inf))
 
 
 def _title(side: Side) -> str:
-    return said(side.data.info["label"]) or label_from(side.data.info, side.data.workloads)
+    return value_text(side.data.info["label"]) or label_from(side.data.info, side.data.workloads)
 
 
 def against_variant(a: Side, b: Side, options: Options = Options(), history: History | None = None) -> tuple[Change, ...]:
@@ -580,6 +580,6 @@ def against_variant(a: Side, b: Side, options: Options = Options(), history: His
     return tuple(_slowest_first(_judge(reading(a.data), reading(b.data), pairs, options, history)))
 
 
-def _place(cell: Timed) -> tuple[str, str, str, str, int]:
+def _place(cell: SampledCell) -> tuple[str, str, str, str, int]:
     workload, case, scope, cache, _, _, gpus = cell.key
     return workload, case, scope, cache, max(gpus, 1)

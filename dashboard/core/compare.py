@@ -31,7 +31,7 @@ def word(precision: str) -> str:
     return _WORDS.get(precision, precision)
 
 
-def named(name: str, precision: str) -> str:
+def with_precision(name: str, precision: str) -> str:
     """`v08_toeplitz · TF32`; the name alone where no precision is given, or where the name ends with it, as `cublas_tf32`."""
     return name if not precision or name.endswith(f"_{precision}") else f"{name} · {word(precision)}"
 
@@ -46,14 +46,14 @@ def is_mixed(variants: pd.DataFrame) -> bool:
 
 
 def precisions(frame: pd.DataFrame) -> list[str]:
-    """The precisions in which a winner is chosen, fp32 first: those of the rungs, or of all rows where there is no rung.
+    """The precisions in which a winner is chosen, fp32 first: the precisions of the rungs, or of all rows where there is no rung.
 
     Args:
         frame: rows of `cells`.
     """
     rungs = frame[frame["role"] == "rung"]
-    found = list(dict.fromkeys((rungs if len(rungs) else frame)["precision"]))
-    return sorted(found, key=lambda name: list(PEERS_OF).index(name) if name in PEERS_OF else len(PEERS_OF))
+    names = list(dict.fromkeys((rungs if len(rungs) else frame)["precision"]))
+    return sorted(names, key=lambda name: list(PEERS_OF).index(name) if name in PEERS_OF else len(PEERS_OF))
 
 
 def compared(frame: pd.DataFrame, precision: str) -> pd.DataFrame:
@@ -201,7 +201,7 @@ class Step:
     verdict: str
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """An entry against a reference: the reference's median over its own, the noise floor of the two, and the verdict."""
 
     ratio: RatioInterval
@@ -209,11 +209,11 @@ class Judged(NamedTuple):
     verdict: str
 
 
-def judged(rounds: Mapping[Entry, "pd.Series[float]"], noise: Noise, entry: Entry, reference: Entry) -> Judged:
-    """Compare two entries of a case. `faster` means that the entry is faster than the reference; see `noise.verdict`."""
+def judged(rounds: Mapping[Entry, "pd.Series[float]"], noise: Noise, entry: Entry, reference: Entry) -> Judgement:
+    """Compare two entries of a case. `faster` means that the entry is faster than the reference; see `compare.verdict`."""
     ratio = paired_ratio(rounds[reference], rounds[entry])
     band = noise.between(reference.variant, entry.variant)
-    return Judged(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))
+    return Judgement(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))
 
 
 def speedups(
@@ -232,19 +232,19 @@ def speedups(
     compared = sorted(
         (entry for entry in rounds if not entry.twin), key=lambda each: (place.get(each.variant, len(place)), *each)
     )
-    found = []
+    rows = []
     for entry in compared:
-        ratio, band, told = judged(rounds, noise, entry, reference)
-        found.append(Speedup(entry.variant, entry.config, entry.gpus, ratio.estimate, ratio.n, ratio.paired, band, told))
-    return found
+        ratio, band, word = judged(rounds, noise, entry, reference)
+        rows.append(Speedup(entry.variant, entry.config, entry.gpus, ratio.estimate, ratio.n, ratio.paired, band, word))
+    return rows
 
 
 def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.DataFrame) -> list[Step]:
     """The gain of each rung over the one before it in the same precision, each with its fastest config, in the order of the
     rungs.
 
-    The first rung of a precision is compared with the last fp32 rung before it, or where there is none with the rung before it.
-    Rungs without samples are left out.
+    The first rung of a precision is compared with the last fp32 rung before it. Without such a rung, it is compared with the
+    rung before it. Rungs without samples are left out.
 
     Args:
         best: `cells.best_config` of the case in the timing.
@@ -252,31 +252,31 @@ def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.Data
     rounds = data.rounds(workload, case, timing.scope, timing.cache)
     noise = noise_of(rounds, data.hosts(workload))
     rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
-    found: list[Step] = []
-    done: list[tuple[str, Entry]] = []
+    rows: list[Step] = []
+    earlier: list[tuple[str, Entry]] = []
     doubtful = set(rungs.loc[~is_trusted(rungs), "variant"])
     for variant, config, gpus, precision in rungs[["variant", "config", "gpus", "precision"]].itertuples(
         index=False, name=None
     ):
         entry = Entry(variant, config, int(gpus), 0)
-        known, previous = _step_from(done, precision)
+        from_precision, previous = _step_from(earlier, precision)
         if previous is None:
-            found.append(Step(variant, config, None, "", Estimate.unknown(), 0, ""))
+            rows.append(Step(variant, config, None, "", Estimate.unknown(), 0, ""))
         else:
-            ratio, _, told = judged(rounds, noise, entry, previous)
-            told = "unknown" if doubtful & {variant, previous.variant} else told
-            found.append(Step(variant, config, previous, known, ratio.estimate, ratio.n, told))
-        done.append((precision, entry))
-    return found
+            ratio, _, word = judged(rounds, noise, entry, previous)
+            word = "unknown" if doubtful & {variant, previous.variant} else word
+            rows.append(Step(variant, config, previous, from_precision, ratio.estimate, ratio.n, word))
+        earlier.append((precision, entry))
+    return rows
 
 
-def _step_from(done: list[tuple[str, Entry]], precision: str) -> tuple[str, Entry | None]:
+def _step_from(earlier: list[tuple[str, Entry]], precision: str) -> tuple[str, Entry | None]:
     """The rung that a rung of this precision is compared with, after its own precision; see `steps`."""
-    for wanted in (precision, FULL):
-        for name, entry in reversed(done):
-            if name == wanted:
+    for target in (precision, FULL):
+        for name, entry in reversed(earlier):
+            if name == target:
                 return name, entry
-    return done[-1] if done else ("", None)
+    return earlier[-1] if earlier else ("", None)
 
 
 def with_speedups(data: RunData, workload: str, timing: Timing, frame: pd.DataFrame) -> pd.DataFrame:
@@ -287,25 +287,25 @@ def with_speedups(data: RunData, workload: str, timing: Timing, frame: pd.DataFr
     there, and where the cell itself may not be called best.
     """
     references = baselines(data, workload, timing, frame["case"].unique())
-    found = [
+    rows = [
         (case, each.variant, each.config, each.gpus, *each.ratio.columns("speedup").values(), each.verdict)
         for case, reference in references.items()
         for each in speedups(data, workload, case, timing, reference.variant, reference.config)
     ]
     keys = ["case", "variant", "config", "gpus"]
-    ratios = pd.DataFrame(found, columns=[*keys, *Estimate.names("speedup"), "verdict"])
+    ratios = pd.DataFrame(rows, columns=[*keys, *Estimate.names("speedup"), "verdict"])
     types: dict[str, Any] = {
         "gpus": "Int64",
         **dict.fromkeys(Estimate.names("speedup"), float),
         **dict.fromkeys(("case", "variant", "config"), "str"),
     }
     joined = frame.merge(ratios.astype(types), on=keys, how="left")
-    named = {"baseline": "variant", "baseline_config": "config", "no_speedup": "no_speedup"}
-    for column, name in named.items():
+    of_baseline = {"baseline": "variant", "baseline_config": "config", "no_speedup": "no_speedup"}
+    for column, name in of_baseline.items():
         values = {case: getattr(reference, name) for case, reference in references.items()}
         joined[column] = joined["case"].map(values).fillna("").astype("str")
     doubted = joined["no_speedup"] != ""
-    known = joined["verdict"].fillna("") != ""
-    joined["verdict"] = joined["verdict"].fillna("").mask((~is_trusted(joined) | doubted) & known, "unknown")
+    has_verdict = joined["verdict"].fillna("") != ""
+    joined["verdict"] = joined["verdict"].fillna("").mask((~is_trusted(joined) | doubted) & has_verdict, "unknown")
     joined.loc[doubted, list(Estimate.names("speedup"))] = float("nan")
     return joined

@@ -16,7 +16,8 @@ from warpladder.data import metrics
 BOUND_PERCENT: Final = 80.0
 #: A kernel is latency-bound where both arithmetic and memory stay below this share.
 LATENCY_PERCENT: Final = 60.0
-#: A part of the memory system is named where its own share of its peak differs from that of the busiest part by no more.
+#: A part of the memory system is named where its share of its peak differs from the share of the busiest part by no more than
+#: this.
 _CLOSE: Final = 0.1
 _FULL_PERCENT: Final = 99.5
 
@@ -55,14 +56,14 @@ _PARTS: Final = {"dram_percent": "DRAM", "l2_percent": "L2", "l1_percent": "L1"}
 
 def counted_cases(data: RunData, workload: str) -> tuple[str, ...]:
     """Cases of the workload that have counters, in the order of the cases."""
-    found = set(data.counters.loc[data.counters["workload"] == workload, "case"])
-    return tuple(case for case in data.cases.loc[data.cases["workload"] == workload, "case"] if case in found)
+    counted = set(data.counters.loc[data.counters["workload"] == workload, "case"])
+    return tuple(case for case in data.cases.loc[data.cases["workload"] == workload, "case"] if case in counted)
 
 
 def counted_workloads(data: RunData) -> tuple[str, ...]:
     """Workloads that have counters, in the order of the run."""
-    found = set(data.counters["workload"])
-    return tuple(workload for workload in data.workloads if workload in found)
+    counted = set(data.counters["workload"])
+    return tuple(workload for workload in data.workloads if workload in counted)
 
 
 def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
@@ -84,15 +85,15 @@ def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
         - `top_stall`, `top_stall_percent`: the reason that takes the most cycles, and its share;
         - `bound`: `memory`, `compute`, `latency`, or `neither` between the two limits; empty where it was not measured;
         - `part`, `part_percent`: where memory is busier than arithmetic, the part of the memory system whose own share of its peak is
-          closest to that of the busiest part, and that share; `memory` where none is close.
+          closest to the share of the busiest part, and that share; `memory` where no share is close.
     """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)]
     joined = _joined(rows)
     frame = joined[["variant", "config", "launches", "kernels"]].copy()
     for column, name in _COLUMNS.items():
         frame[column] = joined[name]
-    for column, (part, whole) in _RATIOS.items():
-        frame[column] = joined[part] / joined[whole].where(joined[whole] > 0)
+    for column, (part, divisor) in _RATIOS.items():
+        frame[column] = joined[part] / joined[divisor].where(joined[divisor] > 0)
     frame["dram_bytes"] = frame["dram_read_bytes"] + frame["dram_write_bytes"]
     least = data.cases.loc[(data.cases["workload"] == workload) & (data.cases["case"] == case), "min_bytes"]
     frame["min_bytes"] = float(least.iloc[0]) if len(least) and least.iloc[0] > 0 else np.nan
@@ -107,8 +108,8 @@ def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
         frame[f"stall_{reason}"] = joined[metrics.stall_metric(reason)]
     limits = joined[list(metrics.LIMITS)].to_dict("records")
     frame["limiter"] = [_limiter(*pair) for pair in zip(limits, frame["theoretical_percent"], strict=True)]
-    told = pd.DataFrame([_told(row) for row in frame.to_dict("records")], index=frame.index, columns=_TOLD)
-    return _in_order(pd.concat([frame, told], axis=1), data, workload)
+    bounds = pd.DataFrame([_bound(row) for row in frame.to_dict("records")], index=frame.index, columns=_BOUND_COLUMNS)
+    return _in_order(pd.concat([frame, bounds], axis=1), data, workload)
 
 
 def _joined(rows: pd.DataFrame) -> pd.DataFrame:
@@ -136,36 +137,36 @@ def _joined(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _limiter(limits: dict[Any, float], theoretical_percent: float) -> str:
-    known = {name: blocks for name, blocks in limits.items() if pd.notna(blocks)}
-    if not known or theoretical_percent >= _FULL_PERCENT:
+    blocks_by_limit = {name: blocks for name, blocks in limits.items() if pd.notna(blocks)}
+    if not blocks_by_limit or theoretical_percent >= _FULL_PERCENT:
         return ""
-    return metrics.LIMITS[min(known, key=known.__getitem__)]
+    return metrics.LIMITS[min(blocks_by_limit, key=blocks_by_limit.__getitem__)]
 
 
-_TOLD: Final = ["bound", "part", "part_percent", "top_stall", "top_stall_percent"]
+_BOUND_COLUMNS: Final = ["bound", "part", "part_percent", "top_stall", "top_stall_percent"]
 
 
-def _told(row: dict[Any, Any]) -> dict[str, Any]:
-    """The columns `_TOLD` of a row, by `BOUND_PERCENT` and `LATENCY_PERCENT`."""
+def _bound(row: dict[Any, Any]) -> dict[str, Any]:
+    """The columns `_BOUND_COLUMNS` of a row, by `BOUND_PERCENT` and `LATENCY_PERCENT`."""
     spent = {reason: row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"])}
     waiting = {reason: cycles for reason, cycles in spent.items() if reason not in metrics.ISSUING and cycles > 0}
     top = max(waiting, key=waiting.__getitem__, default="")
-    told = {"bound": "", "part": "", "part_percent": np.nan, "top_stall": top, "top_stall_percent": np.nan}
+    columns = {"bound": "", "part": "", "part_percent": np.nan, "top_stall": top, "top_stall_percent": np.nan}
     if top:
-        told["top_stall_percent"] = 100 * waiting[top] / sum(spent.values())
+        columns["top_stall_percent"] = 100 * waiting[top] / sum(spent.values())
     compute, memory = row["compute_percent"], row["memory_percent"]
     if pd.isna(compute) or pd.isna(memory):
-        return told
+        return columns
     if max(compute, memory) < LATENCY_PERCENT:
-        return {**told, "bound": "latency"}
+        return {**columns, "bound": "latency"}
     if compute > memory:
-        return {**told, "bound": "compute" if compute >= BOUND_PERCENT else "neither"}
+        return {**columns, "bound": "compute" if compute >= BOUND_PERCENT else "neither"}
     near = {part: row[name] for name, part in _PARTS.items() if abs(row[name] - memory) <= _CLOSE * memory} or {
         "memory": memory
     }
     part = min(near, key=lambda name: abs(near[name] - memory))
     bound = "memory" if near[part] >= BOUND_PERCENT else "neither"
-    return {**told, "bound": bound, "part": part, "part_percent": near[part]}
+    return {**columns, "bound": bound, "part": part, "part_percent": near[part]}
 
 
 def _in_order(frame: pd.DataFrame, data: RunData, workload: str) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The medians of a cell in many runs, the levels that they lie on, and what they make of a cell's time."""
+"""The medians of cells in many runs, their levels, and the ratios of levels."""
 
 import json
 import math
@@ -23,7 +23,7 @@ from warpladder.data.names import NOT_DONE
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-#: Cells whose times are at most this many times apart are alike, and so many of them tell a noise.
+#: Cells are alike if their times differ by at most this factor, and so many alike cells give a noise.
 LIKE: Final = 3.0
 ENOUGH_ALIKE: Final = 8
 #: The fewest processes of each run from which the interval of a ratio holds the noise from one process to the next.
@@ -38,14 +38,14 @@ _NORMAL: Final = 1.960
 
 
 class Level(NamedTuple):
-    """A cell in one run. All but the counts are natural logarithms of nanoseconds, or distances of them.
+    """A cell in one run. All fields but the counts are natural logarithms of nanoseconds, or distances between such logarithms.
 
     Attributes:
         log: mean over the processes of the logarithm of the median of each; NaN if the clock is too coarse.
         down, up: from the median of all samples to the ends of its 95 % interval; see `statistics.median_ranks`.
         error: standard error of `log` over the processes; NaN for one process.
         freedom: degrees of freedom of `error`.
-        processes: that took samples.
+        processes: processes that took samples.
         n: samples.
     """
 
@@ -79,17 +79,17 @@ class Levels(NamedTuple):
         return Level(log, down, up, error, freedom, int(self.processes[place]), int(self.n[place]))
 
 
-def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], alike: Sequence[Hashable]) -> Levels:
+def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], groups: Sequence[Hashable]) -> Levels:
     """The levels of cells.
 
-    Three processes tell their variance badly. So it is averaged with the mean variance of at least eight other cells of like times,
-    from a third to three times the cell's, which doubles its degrees of freedom.
+    The variance of three processes is uncertain. So it is averaged with the mean variance of at least eight other cells of like
+    times, from a third to three times the cell's, which doubles its degrees of freedom.
 
     Args:
-        durations: in nanoseconds, the samples of the first cell, then those of the second, and so on.
+        durations: in nanoseconds, the samples of the first cell, then the samples of the second, and so on.
         n: samples of each cell, at least 1.
         processes: the process of each sample.
-        alike: the cells with equal values here are timed alike.
+        groups: the cells with equal values here are timed alike.
     """
     ends = grouped_median_intervals(durations, n)
     cell = np.repeat(np.arange(len(n)), n)
@@ -105,19 +105,19 @@ def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], a
         mean = np.bincount(of_cell, logs, minlength=len(n)) / count
         variance = np.bincount(of_cell, (logs - mean[of_cell]) ** 2, minlength=len(n)) / (count - 1)
         down, up = np.log(ends["median"] / ends["low"]), np.log(ends["high"] / ends["median"])
-    typical = _typical(mean, np.where(count >= FEWEST_PROCESSES, variance, np.nan), alike)
-    known = np.isfinite(typical)
-    shared = np.where(known, (variance + typical) / 2, variance)
-    freedom = ((count - 1) * np.where(known, 2, 1)).astype(np.float64)
+    typical = _typical(mean, np.where(count >= FEWEST_PROCESSES, variance, np.nan), groups)
+    has_typical = np.isfinite(typical)
+    shared = np.where(has_typical, (variance + typical) / 2, variance)
+    freedom = ((count - 1) * np.where(has_typical, 2, 1)).astype(np.float64)
     return Levels(mean, down, up, np.sqrt(shared / count), freedom, count, n)
 
 
-def _typical(logs: Floats, variances: Floats, alike: Sequence[Hashable]) -> Floats:
+def _typical(logs: Floats, variances: Floats, groups: Sequence[Hashable]) -> Floats:
     """The mean variance of the other cells of like times of each cell; NaN where fewer than eight are known."""
-    found = np.full(len(logs), np.nan)
+    typical = np.full(len(logs), np.nan)
     places: dict[Hashable, list[int]] = {}
     for place in np.flatnonzero(np.isfinite(variances) & np.isfinite(logs)).tolist():
-        places.setdefault(alike[place], []).append(place)
+        places.setdefault(groups[place], []).append(place)
     for group in places.values():
         ordered = np.array(group)[np.argsort(logs[group], kind="stable")]
         times, sums = logs[ordered], np.concatenate([[0.0], np.cumsum(variances[ordered])])
@@ -126,8 +126,8 @@ def _typical(logs: Floats, variances: Floats, alike: Sequence[Hashable]) -> Floa
         others = high - low - 1
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = (sums[high] - sums[low] - variances[ordered]) / others
-        found[ordered] = np.where(others >= ENOUGH_ALIKE, np.maximum(mean, 0.0), np.nan)
-    return found
+        typical[ordered] = np.where(others >= ENOUGH_ALIKE, np.maximum(mean, 0.0), np.nan)
+    return typical
 
 
 def several_processes(before: Level, after: Level) -> bool:
@@ -136,10 +136,10 @@ def several_processes(before: Level, after: Level) -> bool:
 
 
 def ratio(before: Level, after: Level) -> Estimate:
-    """The level after over that before, in two independent runs, with a 95 % interval.
+    """The later level over the earlier level, in two independent runs, with a 95 % interval.
 
-    The distances to the ends of both medians' intervals add up as squares, as those of independent errors do. Where both runs
-    have three processes, the interval is also at least that of Welch's t test for the means over the processes (Welch, The
+    The distances to the ends of both medians' intervals add up as squares, as independent errors do. Where both runs
+    have three processes, the interval is also at least as wide as in Welch's t test for the means over the processes (Welch, The
     generalization of Student's problem, Biometrika 34, 1947). Unknown where a level is not finite.
     """
     log = after.log - before.log
@@ -153,7 +153,7 @@ def ratio(before: Level, after: Level) -> Estimate:
 
 
 def _welch(before: Level, after: Level) -> float:
-    """Half of the width of the interval of the difference of two means."""
+    """Half the width of the interval of the difference of two means."""
     a, b = before.error**2, after.error**2
     if a + b == 0:
         return 0.0
@@ -163,8 +163,8 @@ def _welch(before: Level, after: Level) -> float:
 
 def student(freedom: float) -> float:
     """The 97.5 % quantile of Student's t; between two entries of the table it is linear in the inverse of the degrees of freedom."""
-    known = [math.inf, *range(len(_T), 0, -1)]
-    return float(np.interp(1 / freedom, [1 / each for each in known], [_NORMAL, *reversed(_T)]))
+    degrees = [math.inf, *range(len(_T), 0, -1)]
+    return float(np.interp(1 / freedom, [1 / each for each in degrees], [_NORMAL, *reversed(_T)]))
 
 
 _KEY: Final = ("case", "scope", "cache", "variant", "config")
@@ -186,25 +186,25 @@ class TimedCell(NamedTuple):
         return Timing(self.scope, self.cache)
 
 
-def alike(cell: TimedCell) -> tuple[Timing, int]:
-    """What cells have in common that are timed alike: the timing and the number of GPUs, at least one."""
+def timing_group(cell: TimedCell) -> tuple[Timing, int]:
+    """The timing and the number of GPUs, at least one. Cells with equal groups are timed in the same way."""
     return cell.timing, max(cell.gpus, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Medians:
-    """What a run measured of one workload.
+    """The medians of a run for one workload.
 
     Attributes:
         run_id: of the run.
-        cells: those that ended well and have samples. Samples that several ranks took together are left out.
+        cells: cells that ended well and have samples. Samples that several ranks took together are left out.
         levels: of the cells.
         figures: median, and ends of its interval with the error of the clock, in nanoseconds; shape (cells, 3).
-        sources: variant -> hash of its source, as it was measured; empty where none was recorded.
+        sources: variant -> hash of its source, as it was measured; empty where no source was recorded.
         cases: case -> size_rank, and the JSON of its parameters, of the cases on the size axis.
         clock_mhz: median SM clock of the samples; NaN where it is not known.
-        failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for those of `cells`
-            whose work was not done.
+        failed: (case, variant, config) -> status of the cells that ended badly, but for skipped ones; `distrusted` for cells of
+            `cells` whose work was not done.
     """
 
     run_id: str
@@ -218,47 +218,47 @@ class Medians:
 
 
 def medians(run: store.Run, workload: str) -> Medians:
-    """The medians of a workload. The run is not checked as `store.open_run` does.
+    """The medians of a workload. The run is not checked as in `store.open_run`.
 
     Raises:
         StoreError: a file is damaged or is not of this schema.
     """
-    of = {"workload": workload}
-    samples = run.arrow("samples", [*_KEY, *_NUMBERS, "sm_clock_mhz"], of)
+    filters = {"workload": workload}
+    samples = run.arrow("samples", [*_KEY, *_NUMBERS, "sm_clock_mhz"], filters)
     if any(samples.column(name).null_count for name in (*_KEY, *_NUMBERS)):
         raise store.StoreError(f"{run.path}: table samples has nulls where none may be; record or import the run again")
     cells, of_cells, figures = _medians(samples)
-    verdicts = _rows(run.arrow("results", ["case", "variant", "config", "status"], of))
-    found = {(case, variant, config): status for case, variant, config, status in verdicts}
-    bad = {cell: status for cell, status in found.items() if status != "ok"}
+    results = _rows(run.arrow("results", ["case", "variant", "config", "status"], filters))
+    statuses = {(case, variant, config): status for case, variant, config, status in results}
+    bad = {cell: status for cell, status in statuses.items() if status != "ok"}
     well = [
         place for place, cell in enumerate(cells) if (cell.case, cell.variant, cell.config) not in bad and figures[place, 1] > 0
     ]
     single = np.array([intervals.is_single(cell.scope, cell.cache) for cell in cells], dtype=bool)
     error_ns = intervals.error_ns(run.info["collector"], dict(_rows(run.arrow("ceilings", ["name", "value"]))))
     figures[:, 1], figures[:, 2] = intervals.widened(figures[:, 1], figures[:, 2], error_ns, single)
-    cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], of))}
+    cases = {case: (rank, params) for case, rank, params in _rows(run.arrow("cases", ["case", "size_rank", "params"], filters))}
     clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
     return Medians(
         run.run_id,
         tuple(cells[place] for place in well),
         of_cells.of(well),
         figures[well],
-        {variant: source or "" for variant, source in _rows(run.arrow("variants", ["variant", "source_sha256"], of))},
+        {variant: source or "" for variant, source in _rows(run.arrow("variants", ["variant", "source_sha256"], filters))},
         {case: (rank, params) for case, (rank, params) in cases.items() if rank is not None and _is_object(params)},
         float(np.median(clocks)) if len(clocks) else float("nan"),
         {cell: status for cell, status in bad.items() if status != "skipped"}
-        | dict.fromkeys(_not_done(run, workload, found), "distrusted"),
+        | dict.fromkeys(_not_done(run, workload, statuses), "distrusted"),
     )
 
 
-def _not_done(run: store.Run, workload: str, known: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+def _not_done(run: store.Run, workload: str, cells: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
     """The cells whose work was not done; see `names.NOT_DONE`. A null in a diagnostic stands for any value."""
     columns = ["case", "variant", "config", "source", "severity"]
-    found = _rows(run.arrow("diagnostics", columns, {"workload": workload}))
-    about = [each for *each, source, severity in found if source in NOT_DONE and severity != "info"]
-    for cell in known if about else ():
-        if any(all(wanted in (None, of) for wanted, of in zip(each, cell, strict=True)) for each in about):
+    rows = _rows(run.arrow("diagnostics", columns, {"workload": workload}))
+    about = [each for *each, source, severity in rows if source in NOT_DONE and severity != "info"]
+    for cell in cells if about else ():
+        if any(all(name in (None, value) for name, value in zip(each, cell, strict=True)) for each in about):
             yield cell
 
 
@@ -296,7 +296,7 @@ def _medians(samples: pa.Table) -> tuple[list[TimedCell], Levels, npt.NDArray[np
     cells = list(map(TimedCell._make, zip(*parts, gpus[rows].tolist(), strict=True)))
     return (
         cells,
-        levels(durations, n, processes, [alike(cell) for cell in cells]),
+        levels(durations, n, processes, [timing_group(cell) for cell in cells]),
         np.column_stack([ends["median"], ends["low"], ends["high"]]),
     )
 
@@ -310,12 +310,12 @@ def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 
 @dataclass(frozen=True)
-class Timed:
+class SampledCell:
     """A cell with samples.
 
     Attributes:
-        key: what it is matched by: workload, case, scope, cache, variant, config and number of GPUs; the variant and the config are
-            empty where they are not matched.
+        key: the values by which cells are matched: workload, case, scope, cache, variant, config and number of GPUs; the
+            variant and the config are empty where they are not matched.
         not_done: sources of findings that its work was not done; see `names.NOT_DONE`.
     """
 
@@ -333,19 +333,19 @@ class Timed:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A run whose samples of one process and of several ranks are together, with what is asked for each of its cells."""
+    """A run whose samples of one process and of several ranks are in one frame, with the figures of each cell."""
 
     data: RunData
     _noises: dict[tuple[str, str, str, str, int], Noise] = field(default_factory=dict)
     _medians: dict[str, tuple[Medians, dict[TimedCell, int]]] = field(default_factory=dict)
 
-    def durations(self, cell: Timed) -> "pd.Series[float]":
+    def durations(self, cell: SampledCell) -> "pd.Series[float]":
         """Durations of a cell in nanoseconds, by round."""
         workload, case, scope, cache, _, _, gpus = cell.key
         return self.data.rounds(workload, case, scope, cache)[Entry(cell.variant, cell.config, gpus, 0)]
 
-    def noise(self, cell: Timed) -> float:
-        """The noise floor of a cell, by the baseline's two copies on as many ranks."""
+    def noise(self, cell: SampledCell) -> float:
+        """The noise floor of a cell, from the baseline's two copies on as many ranks."""
         workload, case, scope, cache, _, _, gpus = cell.key
         key = (workload, case, scope, cache, max(gpus, 1))
         if key not in self._noises:
@@ -354,23 +354,23 @@ class Reading:
             self._noises[key] = noise_of(same, self.data.hosts(workload))
         return self._noises[key].between(cell.variant)
 
-    def level(self, cell: Timed) -> Level:
+    def level(self, cell: SampledCell) -> Level:
         """The level of a cell."""
         medians, places = self._of(cell.key[0])
         return medians.levels.at(places[cell.cell])
 
-    def source(self, cell: Timed) -> str:
-        """Hash of a cell's source; empty where none was recorded."""
+    def source(self, cell: SampledCell) -> str:
+        """Hash of a cell's source; empty where no source was recorded."""
         return self._of(cell.key[0])[0].sources.get(cell.variant, "")
 
     def medians(self, workload: str) -> Medians:
-        """What the run measured of a workload, as `history.medians` reads it, and with the samples that ranks took together."""
+        """The medians of a workload, as `history.medians` reads them, including the samples that ranks took together."""
         return self._of(workload)[0]
 
     def _of(self, workload: str) -> tuple[Medians, dict[TimedCell, int]]:
         if workload not in self._medians:
-            found = _medians_of(self.data, workload)
-            self._medians[workload] = found, {cell: place for place, cell in enumerate(found.cells)}
+            medians = _medians_of(self.data, workload)
+            self._medians[workload] = medians, {cell: place for place, cell in enumerate(medians.cells)}
         return self._medians[workload]
 
 
@@ -383,13 +383,13 @@ def _medians_of(data: RunData, workload: str) -> Medians:
     rows = [places[key] for key in every[CELL].itertuples(index=False, name=None)]
     n = grouped.keys["n"].to_numpy()[rows]
     first = np.repeat(grouped.first[rows] - np.cumsum(n) + n, n)
-    taken = first + np.arange(len(first))
+    positions = first + np.arange(len(first))
     variants = data.variants[data.variants["workload"] == workload]
     of_run = tuple(map(TimedCell._make, every[list(TimedCell._fields)].itertuples(index=False, name=None)))
     return Medians(
         str(data.info["run_id"]),
         of_run,
-        levels(grouped.durations[taken], n, grouped.processes[taken], [alike(cell) for cell in of_run]),
+        levels(grouped.durations[positions], n, grouped.processes[positions], [timing_group(cell) for cell in of_run]),
         every[["median_ns", "low_ns", "high_ns"]].to_numpy(dtype=float),
         dict(zip(variants["variant"], variants["source_sha256"].fillna(""), strict=True)),
         {},
@@ -402,6 +402,6 @@ def reading(data: RunData) -> Reading:
     """The reading of a run, made once."""
     if len(data.together):
         samples = pd.concat([data.samples, data.together], ignore_index=True)
-        whole = data.selected_from and reading(data.selected_from).data
-        data = replace(data, samples=samples, together=data.together.iloc[:0], selected_from=whole)
+        full = data.selected_from and reading(data.selected_from).data
+        data = replace(data, samples=samples, together=data.together.iloc[:0], selected_from=full)
     return Reading(data)

@@ -55,7 +55,7 @@ def grouped_median_intervals(values: Floats, n: npt.NDArray[np.int64]) -> dict[s
     """Median intervals of every group at once, by `data.statistics.median_ranks`.
 
     Args:
-        values: the samples of the first group, then those of the second, and so on.
+        values: the samples of the first group, then the samples of the second, and so on.
         n: samples in each group, at least 1.
 
     Returns:
@@ -137,7 +137,7 @@ def _resampled_medians(values: npt.NDArray[Any], seed: int) -> Floats:
 
 #: The collector whose device times are read between two events.
 BY_EVENTS: Final = "cuda_events"
-#: Collectors whose device times are those of a trace. Both read the same records of the driver.
+#: Collectors whose device times come from a trace. Both read the same records of the driver.
 BY_TRACE: Final = frozenset({"cupti", "nsight_systems"})
 #: The error in ns of a run by events that did not measure it: how much more they read than CUPTI, in the median of 74 cold cells below
 #: 20 us of two runs that ship (`h200-by-cuda-events` and `h200-by-cupti`).

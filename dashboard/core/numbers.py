@@ -28,7 +28,7 @@ def format_rate(value: float, unit: str = "GB/s") -> str:
     """`4.22 TB/s` for 4224 GB/s; `–` for a null.
 
     Args:
-        unit: that of the value, `GB/s` or `GFLOP/s`.
+        unit: unit of the value, `GB/s` or `GFLOP/s`.
     """
     base = unit.removeprefix("G")
     return _with_unit(value, tuple((factor, prefix + base) for factor, prefix in _RATES))
@@ -46,15 +46,15 @@ def format_ratio(value: float) -> str:
     return NOTHING if pd.isna(value) else f"{significant(value)}×"
 
 
-def format_over(ratio: float, of: str, reference: str, verdict: str) -> str:
+def format_over(ratio: float, variant: str, reference: str, verdict: str) -> str:
     """`3.42× v01_base`; `tied with v01_base`; `the baseline itself` for the baseline; empty where nothing is known.
 
     Args:
-        of: the variant that the ratio belongs to, by its fastest config.
+        variant: the variant that the ratio belongs to, by its fastest config.
         reference: the baseline, which has its fastest config too.
-        verdict: of the ratio, by `noise.verdict`.
+        verdict: of the ratio, by `compare.verdict`.
     """
-    if of == reference:
+    if variant == reference:
         return ITSELF
     if verdict not in ("faster", "slower", "tied"):
         return ""

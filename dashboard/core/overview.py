@@ -31,7 +31,7 @@ _COLUMNS: Final = (
 )
 
 
-#: The columns of cells that a summary is made of. Rows of fewer columns are chosen in less time.
+#: The columns of cells that a summary needs. Rows with fewer columns are selected faster.
 _USED: Final = (
     *("workload", "variant", "config", "case", "size_rank", "params", "gpus", "role", "precision", "title", "n"),
     *(*Estimate.names("median_ns"), *Estimate.names("percent_of_floor")),
@@ -75,7 +75,7 @@ class Line:
     """The line of a workload and precision on the page.
 
     Attributes:
-        summary: of the last row of the workload and precision in `overview`.
+        summary: the last row of the workload and precision in `overview`.
         cases_apart: how many cases of the largest size have a row of their own; 1 where all are in one row.
         case: the last case of the summary, to which the line leads.
         params: the axes of that case.
@@ -93,17 +93,17 @@ class Line:
 
 def lines(data: RunData, root: Path | None = None) -> tuple[Line, ...]:
     """A line for each workload and precision of `overview`, in its order."""
-    found = overview(data, root)
-    badges = found.groupby("workload", sort=False)["badges"].sum().to_dict()
-    made = []
-    for (workload, precision), rows in found.groupby(["workload", "precision"], sort=False):
+    frame = overview(data, root)
+    badges = frame.groupby("workload", sort=False)["badges"].sum().to_dict()
+    result = []
+    for (workload, precision), rows in frame.groupby(["workload", "precision"], sort=False):
         (summary,) = records(Summary, rows.tail(1))
         best = _in_precision(data, str(workload), Timing(summary.scope, summary.cache), str(precision))
         last = (_largest(best) or [_of_largest_size(best)])[-1].iloc[-1]
         params = {axis: str(value) for axis, value in json.loads(last["params"]).items()}
         sizes = _by_size(best[is_trusted(best)])
-        made.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
-    return tuple(made)
+        result.append(Line(summary, len(rows), str(last["case"]), params, sizes, tuple(badges[str(workload)])))
+    return tuple(result)
 
 
 def _in_precision(data: RunData, workload: str, timing: Timing, precision: str) -> pd.DataFrame:
@@ -114,7 +114,7 @@ def _in_precision(data: RunData, workload: str, timing: Timing, precision: str) 
 
 
 def _by_size(best: pd.DataFrame) -> tuple[float, ...]:
-    """Percent of floor at each size, of the fastest in each case, the mean over the cases."""
+    """Percent of floor at each size: the mean over the cases, each with its fastest variant."""
     if not best["percent_of_floor"].notna().any():
         return ()
     of_case = best.groupby(["size_rank", "case"], sort=True)["percent_of_floor"].max()
@@ -125,7 +125,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     """The best rung of each workload and precision, against the baseline, the floor and the best peer.
 
     The best rung of a precision is compared with the best of the peers that it replaces. Both may be called best (see
-    `core.trusted`), and so may the baseline, or else there is no ratio. The figures are those of the largest size at which a rung of
+    `core.trusted`), and so may the baseline, or else there is no ratio. The figures belong to the largest size at which a rung of
     the precision has samples, in the first of `axes.timings`. In a run without a GPU, the host variants take the place of the rungs,
     the baseline is a host variant (see `baseline.baselines`), and there is no peer.
 
@@ -142,19 +142,20 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         `baseline_precision`, `baseline_ns`, `best_title`, `best_config`, `floor_bound`, `floor_ceiling`, `baseline_percent_of_floor`,
         `peer_title`, `peer_config`, `peer_precision`, `peer_error`, and
 
-        - `on`: `1 GPU` where the run has times of several GPUs of the workload too, which the figures are not of; else empty;
+        - `on`: `1 GPU` where the run also has times of the workload on several GPUs, which these figures leave out; else empty;
         - `cases`: number of cases;
         - `case`: the size, such as `n=512`; for some of its cases, the common part of their names;
-        - `baseline`, `best`, `peer`: the variants; `peer` is null where there is none;
+        - `baseline`, `best`, `peer`: the variants; `peer` is null without a peer;
         - `error`: largest rel_l2_error of the best rung against float64;
         - `best`, `best_ns`, `percent_of_floor` and what depends on them are null where no rung may be called best;
         - `tied_with`: the next rung, where it is not known to be slower; else null;
         - `best_ns`, `percent_of_floor`: estimates of the best rung's time and percent of floor;
-        - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it (`noise.verdict`);
+        - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it
+          (`compare.verdict`);
         - `peer_percent_of_floor`: percent of the best rung's floor;
         - `over_peer`, `over_peer_verdict`: estimate of the peer's time over the best rung's, and the word for it;
         - `n`: least number of samples of the cells used;
-        - `doubts`: text on a faster cell that was passed over, and on ratios that are not given; empty where there is none;
+        - `doubts`: text on a faster cell that was passed over, and on ratios that are missing; empty without doubts;
         - `badges`: tuple of texts on the whole workload, in its first row; empty where nothing is distrusted.
     """
     stale = stale_variants(data, root) if root else None
@@ -169,19 +170,19 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
 
 
 def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
-    """The rows of one workload; none where it has no rung and no host variant with samples."""
-    found = timings(data, workload)
-    if not found:
+    """The rows of one workload; no rows without a rung or host variant with samples."""
+    known_timings = timings(data, workload)
+    if not known_timings:
         return []
-    every = best_of_charted(data, workload, found[0])[list(_USED)]
+    every = best_of_charted(data, workload, known_timings[0])[list(_USED)]
     candidates = every[every["role"] == ("rung" if (every["role"] == "rung").any() else "host")]
     rows = []
     for precision in precisions(candidates):
         of_precision = candidates[candidates["precision"] == precision]
         largest = _largest(of_precision)
-        rows += [_row(data, found[0], every, each, precision) for each in largest]
+        rows += [_row(data, known_timings[0], every, each, precision) for each in largest]
         if not largest:
-            rows.append(_undecided(found[0], _of_largest_size(of_precision), precision))
+            rows.append(_undecided(known_timings[0], _of_largest_size(of_precision), precision))
     return rows
 
 
@@ -191,7 +192,7 @@ def _of_largest_size(candidates: pd.DataFrame) -> pd.DataFrame:
 
 
 def _undecided(timing: Timing, rows: pd.DataFrame, precision: str) -> dict[str, Any]:
-    """The row of a workload and precision without a winner, which says why."""
+    """The row of a workload and precision without a winner, with the reason."""
     return {
         "workload": rows["workload"].iloc[0],
         "precision": precision,
@@ -205,8 +206,9 @@ def _undecided(timing: Timing, rows: pd.DataFrame, precision: str) -> dict[str, 
 
 
 def _largest(candidates: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of the largest size that may be called best: together where one variant is nearly the fastest in all cases, else case
-    by case.
+    """The rows of the largest size that may be called best.
+
+    They are together where one variant is nearly the fastest in all cases, else case by case.
     """
     candidates = _of_largest_size(candidates)
     candidates = candidates[is_trusted(candidates)]
@@ -253,13 +255,13 @@ def _row(data: RunData, timing: Timing, every: pd.DataFrame, candidates: pd.Data
 
 
 def _tied_with(data: RunData, timing: Timing, best: pd.DataFrame, candidates: pd.DataFrame) -> str | None:
-    """The next rung with a time in every case of the best one, where it is not known to be slower."""
+    """The next rung with a time in every case of the best rung, where it is not known to be slower."""
     others = candidates[(candidates["variant"] != best["variant"].iloc[0]) & candidates["case"].isin(best["case"])]
     second = _fastest(others) if len(others) else others
     if len(second) < len(best):
         return None
-    _, told = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(second)})
-    return None if told in ("", "faster") else str(second["variant"].iloc[0])
+    _, word = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(second)})
+    return None if word in ("", "faster") else str(second["variant"].iloc[0])
 
 
 def _in_all(names: pd.Series) -> str:
@@ -269,7 +271,7 @@ def _in_all(names: pd.Series) -> str:
 
 
 def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tuple[dict[str, Any], str]:
-    """The figures, and the reason that there is no ratio; empty where there is one."""
+    """The figures, and the reason for a missing ratio; empty where the ratio is known."""
     workload = best["workload"].iloc[0]
     references = baselines(data, workload, timing, best["case"])
     every = cells(data.selected_from or data)
@@ -279,29 +281,29 @@ def _against_baseline(data: RunData, timing: Timing, best: pd.DataFrame) -> tupl
     rows = by_cell.loc[keys].reset_index()
     if rows.empty:
         return {}, ""
-    found = {
+    columns = {
         "baseline": rows["variant"].iloc[0],
         "baseline_config": _configs(rows),
         "baseline_precision": rows["precision"].iloc[0],
     }
     if len(rows) < len(best):
-        return found, ""
-    found |= {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
+        return columns, ""
+    columns |= {"baseline_ns": _mean(rows["median_ns"]), "baseline_percent_of_floor": _mean(rows["percent_of_floor"])}
     if why := next(filter(None, (each.no_speedup for each in references.values())), ""):
-        return found | {"speedup_verdict": "unknown"}, why
-    over, told = _ratio(data, timing, best, {case: (each.variant, each.config) for case, each in references.items()})
-    return found | {**over.columns("speedup"), "speedup_verdict": told}, ""
+        return columns | {"speedup_verdict": "unknown"}, why
+    over, word = _ratio(data, timing, best, {case: (each.variant, each.config) for case, each in references.items()})
+    return columns | {**over.columns("speedup"), "speedup_verdict": word}, ""
 
 
 def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.DataFrame) -> dict[str, Any]:
-    """The best of the peers that have a time in every case of the best rung; nulls where there is none."""
+    """The best of the peers that have a time in every case of the best rung; nulls without such a peer."""
     peers = peers[peers["case"].isin(best["case"])]
     peer = _fastest(peers) if len(peers) else peers
     if len(peer) < len(best):
         return {}
     floors = peer["case"].map(best.set_index("case")["floor_ns"])
-    over, told = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
-    if not told:
+    over, word = _ratio(data, timing, best, {case: (name, config) for case, name, config in _names(peer)})
+    if not word:
         return {}
     return {
         "peer": peer["variant"].iloc[0],
@@ -311,12 +313,12 @@ def _against_peer(data: RunData, timing: Timing, best: pd.DataFrame, peers: pd.D
         "peer_error": peer["rel_l2_error"].max(),
         "peer_percent_of_floor": _mean(100 * floors / peer["median_ns"]),
         **over.columns("over_peer"),
-        "over_peer_verdict": told,
+        "over_peer_verdict": word,
     }
 
 
 def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the variant with the least geometric mean time, among those with a time in the most cases."""
+    """The rows of the variant with the least geometric mean time, among the variants with a time in the most cases."""
     times = frame.assign(log=np.log(frame["median_ns"])).groupby("variant", sort=False)["log"].agg(["size", "mean"])
     times = times[times["size"] == times["size"].max()]
     fastest: pd.DataFrame = frame[frame["variant"] == times["mean"].idxmin()]
@@ -324,20 +326,22 @@ def _fastest(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[str, tuple[str, str]]) -> tuple[Estimate, str]:
-    """The geometric mean, over the cases, of the other's time over the best's, and the verdict on it, whose noise floor is the mean of
-    those of the cases. Nothing is known, and the verdict is empty, where the other lacks a time.
+    """The geometric mean, over the cases, of the other's time over the best's, with its verdict.
+
+    The noise floor is the mean of the noise floors of the cases. Where the other lacks a time, the mean is unknown and the
+    verdict is empty.
     """
-    workload, found = best["workload"].iloc[0], []
+    workload, comparisons = best["workload"].iloc[0], []
     for case, variant, config in _names(best):
         rounds = data.rounds(workload, case, timing.scope, timing.cache)
         other = find_entry(rounds, *others[case])
         if other is None:
             return Estimate.unknown(), ""
         gpus = best.loc[best["case"] == case, "gpus"].iloc[0]
-        found.append(judged(rounds, noise_of(rounds, data.hosts(workload)), Entry(variant, config, int(gpus), 0), other))
-    over = Estimate(*(_mean([each.ratio[end] for each in found]) for end in range(3)))
-    told = verdict(over.low, over.high, min(each.ratio.n for each in found), _mean([each.noise for each in found]))
-    return (Estimate.unknown() if told == "unknown" else over), told
+        comparisons.append(judged(rounds, noise_of(rounds, data.hosts(workload)), Entry(variant, config, int(gpus), 0), other))
+    over = Estimate(*(_mean([each.ratio[end] for each in comparisons]) for end in range(3)))
+    word = verdict(over.low, over.high, min(each.ratio.n for each in comparisons), _mean([each.noise for each in comparisons]))
+    return (Estimate.unknown() if word == "unknown" else over), word
 
 
 def _names(frame: pd.DataFrame) -> list[tuple[str, str, str]]:
@@ -358,10 +362,10 @@ def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFra
     """The reasons to distrust a workload's figures. Specimens do not count, because the checks must catch them."""
     every = cells(data)
     every = every[(every["workload"] == workload) & (every["role"] != "specimen")]
-    verdicts = every.drop_duplicates(["variant", "config", "case"])
-    flagged = verdicts[verdicts["flags"].map(len) > 0]
-    wrong = int((verdicts["status"] == "wrong_result").sum())
-    broken = int(verdicts["status"].isin(_BROKEN).sum())
+    results = every.drop_duplicates(["variant", "config", "case"])
+    flagged = results[results["flags"].map(len) > 0]
+    wrong = int((results["status"] == "wrong_result").sum())
+    broken = int(results["status"].isin(_BROKEN).sum())
     own_noise = noise[noise["workload"] == workload]
     off = int((~own_noise["holds_one"].astype(bool)).sum())
     badges = []

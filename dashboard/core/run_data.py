@@ -17,7 +17,8 @@ from warpladder.errors import Error
 
 #: The columns that identify the cell and timing of a group of samples.
 CELL: Final = ["workload", "variant", "config", "case", "gpus", "cache", "scope"]
-VERDICT_CELL: Final = ["workload", "variant", "config", "case"]
+#: The columns that identify a row of table `results`, which holds the status of a cell.
+STATUS_KEY: Final = ["workload", "variant", "config", "case"]
 NO_COUNTERS: Final = pd.DataFrame(columns=schema.COUNTERS.arrow.names)
 NO_SAMPLES: Final = pd.DataFrame(columns=schema.SAMPLES.arrow.names)
 
@@ -31,7 +32,7 @@ class Entry(NamedTuple):
     twin: int
 
 
-class Grouped(NamedTuple):
+class SampleGroups(NamedTuple):
     """Samples in the order of their groups.
 
     Attributes:
@@ -52,7 +53,7 @@ class Grouped(NamedTuple):
 class Rounds(Mapping[Entry, "pd.Series[float]"]):
     """Durations in nanoseconds by round, of the entries of one case and timing. A series is made when it is read."""
 
-    grouped: Grouped
+    grouped: SampleGroups
     places: Mapping[Entry, slice]
 
     def __getitem__(self, entry: Entry) -> "pd.Series[float]":
@@ -78,7 +79,7 @@ class RunData:
 
     Attributes:
         info: the row of table `run`.
-        samples: those of one process.
+        samples: samples of one process.
         together: samples that several ranks took together, one row for each rank and round. They are apart, so that a page
             never compares different numbers of GPUs by mistake.
         hidden: workloads with variants that no comparison shows, although others may be compared with them.
@@ -127,15 +128,15 @@ class RunData:
     def _places(self) -> Mapping[tuple[str, str, str, str], dict[Entry, slice]]:
         """The place of each entry's samples in `grouped`, by workload, case, scope and cache."""
         keys, first = self.grouped.keys, self.grouped.first
-        found: dict[tuple[str, str, str, str], dict[Entry, slice]] = {}
+        places: dict[tuple[str, str, str, str], dict[Entry, slice]] = {}
         columns = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "twin"]
         rows = zip(keys[columns].itertuples(index=False, name=None), first, keys["n"], strict=True)
         for (*where, variant, config, gpus, twin), start, n in rows:
-            found.setdefault(tuple(where), {})[Entry(variant, config, int(gpus), int(twin))] = slice(start, start + n)
-        return found
+            places.setdefault(tuple(where), {})[Entry(variant, config, int(gpus), int(twin))] = slice(start, start + n)
+        return places
 
     @cached_property
-    def grouped(self) -> Grouped:
+    def grouped(self) -> SampleGroups:
         """The samples grouped by cell and twin, once for all queries."""
         samples = by_round(self.samples)
         groups = samples.groupby([*CELL, "twin"], observed=True, sort=False)
@@ -146,14 +147,14 @@ class RunData:
         n = keys["n"].to_numpy()
         durations = samples["duration_ns"].to_numpy(dtype=float)[order]
         rounds, processes = (samples[column].to_numpy()[order] for column in ("round", "process"))
-        named = keys.astype(dict.fromkeys(texts, "str"))
-        return Grouped(named, np.cumsum(n) - n, durations, rounds, processes)
+        labels = keys.astype(dict.fromkeys(texts, "str"))
+        return SampleGroups(labels, np.cumsum(n) - n, durations, rounds, processes)
 
 
 def find_entry(rounds: "Mapping[Entry, pd.Series[float]]", variant: str, config: str) -> Entry | None:
     """The first entry of a variant and config in a case, on the fewest GPUs; None where it has no samples."""
-    found = [entry for entry in rounds if (entry.variant, entry.config, entry.twin) == (variant, config, 0)]
-    return min(found, default=None)
+    entries = [entry for entry in rounds if (entry.variant, entry.config, entry.twin) == (variant, config, 0)]
+    return min(entries, default=None)
 
 
 def by_round(samples: pd.DataFrame) -> pd.DataFrame:
@@ -209,24 +210,26 @@ def select(data: RunData, workloads: Sequence[str] = (), variants: Sequence[str]
     """
     if not workloads and not variants:
         return data
-    taken = _found(workloads, data.workloads, "--workload", "workload") or set(data.workloads)
-    of_taken = data.variants[data.variants["workload"].isin(taken)]
-    shown = _found(variants, list(of_taken["variant"].unique()), "--variants", "variant") or set(of_taken["variant"])
-    is_shown = of_taken["variant"].isin(shown)
-    left = set(of_taken.loc[is_shown, "workload"])
+    selected = _matching(workloads, data.workloads, "--workload", "workload") or set(data.workloads)
+    of_selected = data.variants[data.variants["workload"].isin(selected)]
+    shown = _matching(variants, list(of_selected["variant"].unique()), "--variants", "variant") or set(of_selected["variant"])
+    is_shown = of_selected["variant"].isin(shown)
+    shown_workloads = set(of_selected.loc[is_shown, "workload"])
     names = zip(data.variants["workload"], data.variants["variant"], strict=True)
-    hidden = frozenset((workload, variant) for workload, variant in names if workload not in left or variant not in shown)
+    hidden = frozenset(
+        (workload, variant) for workload, variant in names if workload not in shown_workloads or variant not in shown
+    )
 
     def chosen(frame: pd.DataFrame) -> pd.DataFrame:
         """The rows of the chosen variants, and those about no variant."""
         workload, variant = (frame[name].astype(object) for name in ("workload", "variant"))
-        wanted = (workload.isin(left) | _is_nothing(workload)) & (variant.isin(shown) | _is_nothing(variant))
-        return frame[wanted].reset_index(drop=True)
+        mask = (workload.isin(shown_workloads) | _is_nothing(workload)) & (variant.isin(shown) | _is_nothing(variant))
+        return frame[mask].reset_index(drop=True)
 
     return replace(
         data,
-        variants=data.variants[data.variants["workload"].isin(left)].reset_index(drop=True),
-        cases=data.cases[data.cases["workload"].isin(left)].reset_index(drop=True),
+        variants=data.variants[data.variants["workload"].isin(shown_workloads)].reset_index(drop=True),
+        cases=data.cases[data.cases["workload"].isin(shown_workloads)].reset_index(drop=True),
         results=chosen(data.results),
         diagnostics=chosen(data.diagnostics),
         counters=chosen(data.counters),
@@ -245,22 +248,22 @@ def _beside(samples: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
     """The samples of all variants, among them the baseline, in the cases and timings in which a chosen one has samples."""
     where = ["workload", "case", "scope", "cache"]
     texts = samples[where].astype(object)
-    known = pd.MultiIndex.from_frame(chosen[where].astype(object).drop_duplicates())
-    return samples[pd.MultiIndex.from_frame(texts).isin(known)].reset_index(drop=True)
+    keys = pd.MultiIndex.from_frame(chosen[where].astype(object).drop_duplicates())
+    return samples[pd.MultiIndex.from_frame(texts).isin(keys)].reset_index(drop=True)
 
 
-def _found(patterns: Sequence[str], names: Sequence[str], option: str, what: str) -> set[str]:
+def _matching(patterns: Sequence[str], names: Sequence[str], option: str, what: str) -> set[str]:
     """The names that names and globs find, where each finds one."""
-    found: set[str] = set()
+    matching: set[str] = set()
     for pattern in patterns:
         matches = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
         if not matches:
-            raise Error(f"{option} {pattern}: no {what} of this run; {_known(pattern, names)}")
-        found.update(matches)
-    return found
+            raise Error(f"{option} {pattern}: no {what} of this run; {_suggestion(pattern, names)}")
+        matching.update(matches)
+    return matching
 
 
-def _known(pattern: str, names: Sequence[str]) -> str:
+def _suggestion(pattern: str, names: Sequence[str]) -> str:
     plain = "".join(letter for letter in pattern if letter not in _GLOB)
     within = [name for name in names if plain and plain.lower() in name.lower()]
     close = list(dict.fromkeys([*difflib.get_close_matches(plain, names), *within]))

@@ -1,4 +1,7 @@
-"""What each run has, the runs that suit a page, and their labels: the user's own, or one made of what was measured, when and where."""
+"""What each run has, the runs that suit a page, and their labels.
+
+A label is the user's own, or it is made from what was measured, when and where.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +16,7 @@ import numpy as np
 
 from warpladder.data import files, store
 
-#: Workloads that a made label names.
+#: Workloads that an automatic label names.
 _MOST: Final = 2
 
 
@@ -30,7 +33,7 @@ def label_of(run: store.Run) -> str:
 
 
 def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
-    """As `label_of`, of the row of table `run` and of the workloads in their order. The id of the run where it has no workload."""
+    """As `label_of`, from the row of table `run` and the workloads in their order. The id of the run where it has no workload."""
     if info["label"]:
         return files.one_line(str(info["label"]))
     if not workloads:
@@ -40,7 +43,7 @@ def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
     return files.one_line(f"{', '.join(workloads[:_MOST])}{more} · {info['started_at']:%Y-%m-%d %H:%M} · {device}")
 
 
-#: A run that has a smaller part than this of the charted cases or cells of the fullest one does not hide it.
+#: A run with a smaller fraction of the charted cases or cells of the fullest run does not hide the fullest run.
 LEAST_PART: Final = 0.5
 #: The rule of `suitable`, for users.
 RULE: Final = (
@@ -48,7 +51,7 @@ RULE: Final = (
     "workload on this device has."
 )
 _Further = ParamSpec("_Further")
-_Found = TypeVar("_Found")
+_Value = TypeVar("_Value")
 _MOST_NAMES: Final = 3  # of workloads in the title of a run
 _TRACE: Final = ("ranges", "kernels", "memory_ops", "api_calls")
 
@@ -74,7 +77,7 @@ class Coverage:
     """What a run has of a workload.
 
     Attributes:
-        cases: charted cases with a correct result; those without a verdict count as correct.
+        cases: charted cases with a correct result; cases without a status count as correct.
         cells: pairs of such a case and a variant.
     """
 
@@ -84,12 +87,12 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a run has, by its tables `run`, `cases` and `results`.
+    """What a run has, from its tables `run`, `cases` and `results`.
 
     Attributes:
         device: the GPU, or the processor where there is no GPU.
-        gpus: that were measured together at most; 1 for an import and for a host.
-        workloads: what there is of each workload, in the order of the run.
+        gpus: the most GPUs that were measured together; 1 for an import and for a host.
+        workloads: the coverage of each workload, in the order of the run.
     """
 
     device: str
@@ -109,12 +112,12 @@ class Facts:
         """Whether the run has what a page needs."""
         if need is Need.GPUS:
             return self.gpus > 1 and self.timed
-        wanted = _TABLES.get(need)
-        return wanted is None or not self.tables.isdisjoint(wanted)
+        tables = _TABLES.get(need)
+        return tables is None or not self.tables.isdisjoint(tables)
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What the run has besides times: a trace, counters, several GPUs."""
+        """What the run has in addition to times: a trace, counters, several GPUs."""
         several = (f"{self.gpus} GPUs",) if self.has(Need.GPUS) else ()
         return (
             *(("trace",) if self.has(Need.TRACE) else ()),
@@ -145,7 +148,7 @@ def facts_of(run: store.Run) -> Facts:
     """Read what a run has.
 
     Raises:
-        StoreError: table `cases` or `results` is damaged, or its columns are not those of the schema.
+        StoreError: table `cases` or `results` is damaged, or its columns do not match the schema.
     """
     info = run.info
     return Facts(
@@ -163,11 +166,11 @@ def _workloads(run: store.Run) -> dict[str, Coverage]:
     cases = list(_rows(run, "cases", "workload", "case", "size_rank"))
     charted = {(workload, case) for workload, case, rank in cases if rank is not None}
     cells = _measured(run) or {(workload, case, "") for workload, case, _ in cases}
-    found = {}
+    coverage = {}
     for name in dict.fromkeys(workload for workload, _, _ in cases):
-        mine = {(case, variant) for workload, case, variant in cells if workload == name and (workload, case) in charted}
-        found[str(name)] = Coverage(len({case for case, _ in mine}), len(mine))
-    return found
+        correct = {(case, variant) for workload, case, variant in cells if workload == name and (workload, case) in charted}
+        coverage[str(name)] = Coverage(len({case for case, _ in correct}), len(correct))
+    return coverage
 
 
 def _measured(run: store.Run) -> set[tuple[str, str, str]]:
@@ -190,7 +193,7 @@ def _rows(run: store.Run, table: str, *columns: str) -> Iterator[tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedRun:
     """A run that can be chosen.
 
     Attributes:
@@ -207,60 +210,62 @@ class Listed:
     def title(self) -> str:
         """Label, date, device, workloads and marks, as in `conv2d · 2026-11-22 16:02 · NVIDIA H200 · conv2d · trace`."""
         if not self.run.info["label"] and self.facts.workloads:
-            made = (label_from(self.run.info, list(self.facts.workloads)), ", ".join(self.facts.marks))
-            return " · ".join(part for part in made if part)
-        named = list(self.facts.workloads)
-        shown = ", ".join(named[:_MOST_NAMES]) + (f" and {len(named) - _MOST_NAMES} more" if len(named) > _MOST_NAMES else "")
+            labels = (label_from(self.run.info, list(self.facts.workloads)), ", ".join(self.facts.marks))
+            return " · ".join(part for part in labels if part)
+        workloads = list(self.facts.workloads)
+        shown = ", ".join(workloads[:_MOST_NAMES]) + (
+            f" and {len(workloads) - _MOST_NAMES} more" if len(workloads) > _MOST_NAMES else ""
+        )
         date = f"{self.facts.started_at:%Y-%m-%d %H:%M}"
         parts = (str(self.run.info["label"] or self.name), date, self.facts.device, shown, ", ".join(self.facts.marks))
         return files.one_line(" · ".join(part for part in parts if part))
 
 
-class Runs(tuple[Listed, ...]):
-    """Runs that can be chosen. What the functions of this module find of them is computed once.
+class Runs(tuple[ListedRun, ...]):
+    """Runs that can be chosen. The results of the functions of this module are computed once for them.
 
-    A tuple of thousands of runs is asked a dozen times for each page.
+    Each page calls these functions a dozen times with a tuple of thousands of runs.
     """
 
-    def __init__(self, _: Iterable[Listed] = ()) -> None:
-        self.found: dict[Hashable, Any] = {}
+    def __init__(self, _: Iterable[ListedRun] = ()) -> None:
+        self.results: dict[Hashable, Any] = {}
 
 
 def _once(
-    find: Callable[Concatenate[Iterable[Listed], _Further], _Found],
-) -> Callable[Concatenate[Iterable[Listed], _Further], _Found]:
+    find: Callable[Concatenate[Iterable[ListedRun], _Further], _Value],
+) -> Callable[Concatenate[Iterable[ListedRun], _Further], _Value]:
     """A function of runs that is computed once for the same `Runs` and the same further arguments."""
 
     @wraps(find)
-    def found(every: Iterable[Listed], /, *args: _Further.args, **named: _Further.kwargs) -> _Found:
+    def once(every: Iterable[ListedRun], /, *args: _Further.args, **options: _Further.kwargs) -> _Value:
         if not isinstance(every, Runs):
-            return find(every, *args, **named)
-        key = (find, args, tuple(named.items()))
-        if key not in every.found:
-            every.found[key] = find(every, *args, **named)
-        answer: _Found = every.found[key]
+            return find(every, *args, **options)
+        key = (find, args, tuple(options.items()))
+        if key not in every.results:
+            every.results[key] = find(every, *args, **options)
+        answer: _Value = every.results[key]
         return answer
 
-    return found
+    return once
 
 
 @_once
-def titles(every: Iterable[Listed]) -> Mapping[str, str]:
-    """The texts of the runs, those of the user's own first, by their names."""
+def titles(every: Iterable[ListedRun]) -> Mapping[str, str]:
+    """The titles of the runs by their names; the user's own runs come first."""
     ordered = sorted(every, key=lambda each: each.shipped)
     return MappingProxyType({each.name: f"{'Shipped' if each.shipped else 'Mine'}: {each.title}" for each in ordered})
 
 
 @_once
-def devices(every: Iterable[Listed]) -> tuple[str, ...]:
-    """The devices of the runs: those of the user's own runs before those of shipped ones alone, by their newest run."""
+def devices(every: Iterable[ListedRun]) -> tuple[str, ...]:
+    """The devices of the runs by their newest run. Devices of the user's own runs come before devices of shipped runs alone."""
     ordered = sorted(_newest(every), key=lambda each: each.shipped)
     return tuple(dict.fromkeys(each.facts.device for each in ordered))
 
 
 @_once
-def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> str:
-    """The workload to show first on a device: that of the newest run to show, a run of the user's own before a shipped one."""
+def first_workload(every: Iterable[ListedRun], device: str, need: Need = Need.TIMES) -> str:
+    """The workload of the newest run to show on a device. The user's own runs come before shipped ones."""
     every = list(every)
     names = workloads(every, device, need)
     shown = {name: suitable(every, device, name, need)[0] for name in names}
@@ -269,10 +274,10 @@ def first_workload(every: Iterable[Listed], device: str, need: Need = Need.TIMES
 
 
 @_once
-def workloads(every: Iterable[Listed], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
-    """The workloads that a run of the device has with what is needed, by name."""
-    here = (each for each in every if each.facts.device == device and each.facts.has(need))
-    count = Counter(name for each in here for name, has in each.facts.workloads.items() if has.cells)
+def workloads(every: Iterable[ListedRun], device: str, need: Need = Need.TIMES) -> tuple[str, ...]:
+    """The names of the workloads for which a run of the device has what is needed."""
+    suited = (each for each in every if each.facts.device == device and each.facts.has(need))
+    count = Counter(name for each in suited for name, has in each.facts.workloads.items() if has.cells)
     return tuple(sorted(name for name, runs in count.items() if runs >= _least_runs(need)))
 
 
@@ -282,35 +287,35 @@ def _least_runs(need: Need) -> int:
 
 
 @_once
-def suitable(every: Iterable[Listed], device: str, workload: str, need: Need = Need.TIMES) -> tuple[Listed, ...]:
-    """The runs to show of a workload on a device, the one to take first at the front.
+def suitable(every: Iterable[ListedRun], device: str, workload: str, need: Need = Need.TIMES) -> tuple[ListedRun, ...]:
+    """The runs of a workload on a device, in the order in which a page prefers them.
 
-    See `RULE`. Times come from recordings of one process where there are any, then from those of several GPUs, then from
-    imports. For a page of several GPUs, the runs with the most GPUs come first. The runs that are only a small part of the
+    See `RULE`. Times come from recordings of one process where there are any, then from recordings of several GPUs, then
+    from imports. For a page of several GPUs, the runs with the most GPUs come first. The runs that are only a small part of the
     fullest one follow the others.
     """
-    found = [each for each in every if each.facts.device == device and each.facts.has(need)]
-    found = [each for each in _newest(found) if _coverage(each, workload).cells]
-    if len(found) < _least_runs(need):
+    candidates = [each for each in every if each.facts.device == device and each.facts.has(need)]
+    candidates = [each for each in _newest(candidates) if _coverage(each, workload).cells]
+    if len(candidates) < _least_runs(need):
         return ()
-    first = min(_place(each, need) for each in found)
-    whole = [each for each in found if _place(each, need) == first]
-    cases = max((_coverage(each, workload).cases for each in whole), default=0)
-    cells = max((_coverage(each, workload).cells for each in whole), default=0)
+    first = min(_place(each, need) for each in candidates)
+    leading = [each for each in candidates if _place(each, need) == first]
+    cases = max((_coverage(each, workload).cases for each in leading), default=0)
+    cells = max((_coverage(each, workload).cells for each in leading), default=0)
 
-    def order(each: Listed) -> tuple[int, bool]:
+    def order(each: ListedRun) -> tuple[int, bool]:
         has = _coverage(each, workload)
         return _place(each, need), has.cases < LEAST_PART * cases or has.cells < LEAST_PART * cells
 
-    return tuple(sorted(found, key=order))
+    return tuple(sorted(candidates, key=order))
 
 
-def _coverage(each: Listed, workload: str) -> Coverage:
+def _coverage(each: ListedRun, workload: str) -> Coverage:
     return each.facts.workloads.get(workload, Coverage(0, 0))
 
 
-def _place(each: Listed, need: Need) -> int:
-    """Smaller for a run that is taken before others, whatever their dates."""
+def _place(each: ListedRun, need: Need) -> int:
+    """Smaller for a run that comes before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
     if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.GPU_TIMES):
@@ -318,25 +323,25 @@ def _place(each: Listed, need: Need) -> int:
     return 0
 
 
-def _newest(every: Iterable[Listed]) -> list[Listed]:
+def _newest(every: Iterable[ListedRun]) -> list[ListedRun]:
     return sorted(every, key=lambda each: each.facts.started_at, reverse=True)
 
 
 @_once
-def having(every: Iterable[Listed], need: Need, device: str, workload: str = "") -> tuple[Listed, ...]:
-    """The runs with what a page needs: first those of the device and workload, then of the device, then all others.
+def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = "") -> tuple[ListedRun, ...]:
+    """The runs with what a page needs: first runs of the device and workload, then of the device, then all others.
 
-    Among equals the order is that of `suitable`, and then the newest first.
+    Equal runs come in the order of `suitable`, and then the newest first.
     """
     every = list(every)
-    found = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]
-    first = suitable(found, device, workload, need)
+    fitting = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]
+    first = suitable(fitting, device, workload, need)
     names = {each.name for each in first}
-    rest = sorted((each for each in found if each.name not in names), key=lambda each: each.facts.device != device)
+    rest = sorted((each for each in fitting if each.name not in names), key=lambda each: each.facts.device != device)
     return (*first, *rest)
 
 
-def _fits(every: list[Listed], each: Listed, need: Need) -> bool:
+def _fits(every: list[ListedRun], each: ListedRun, need: Need) -> bool:
     """Whether a run is of a GPU where the page needs one, and as many runs of its device as the page needs have a workload of it."""
     if need is Need.GPU_TIMES:
         return bool(each.run.info["device_name"])
@@ -345,8 +350,8 @@ def _fits(every: list[Listed], each: Listed, need: Need) -> bool:
     return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))
 
 
-def lacks(every: Iterable[Listed], device: str, need: Need) -> bool:
+def lacks(every: Iterable[ListedRun], device: str, need: Need) -> bool:
     """Whether no run of the device has what a page needs. A page that compares two runs can compare two variants of one."""
     need = Need.TIMES if need is Need.PAIR else need
-    here = [each for each in every if each.facts.device == device]
-    return not having(here, need, device)
+    of_device = [each for each in every if each.facts.device == device]
+    return not having(of_device, need, device)

@@ -17,8 +17,8 @@ from warpladder.data.names import NOT_DONE
 
 #: Half of a 95 % interval over the median, from which on the median says little.
 WIDE: Final = 0.5
-#: A time is falling where the interval of a smaller size lies above that of the larger one by more than this factor. Whole waves of
-#: blocks and tiles that fit explain smaller differences.
+#: A time is falling where the interval of a smaller size lies above the interval of the larger one by more than this factor.
+#: Whole waves of blocks and tiles that fit explain smaller differences.
 FALLS: Final = 1.25
 WIDE_INTERVAL: Final = "wide interval"
 FALLING_TIME: Final = "falling time"
@@ -44,16 +44,16 @@ def _unsteady(data: RunData) -> pd.DataFrame:
     every = every[(every["n"] >= MIN_SAMPLES) & (every["status"] == "ok") & ~every["role"].isin(["ceiling", "specimen"])]
     every = every[~every["flags"].map(lambda flags: bool(NOT_DONE.intersection(flags))).astype(bool)]
     every = every.astype({"min_bytes": float, "flops": float})
-    found: list[dict[str, Any]] = []
+    suspects: list[dict[str, Any]] = []
     for workload in data.workloads:
         for timing in timings(data, workload)[:1]:
             chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
             charted = charted_cases(data, workload)[["case", "series"]]
             rows = every[chosen]
-            found += _wide(rows)
+            suspects += _wide(rows)
             for _, line in rows.merge(charted, on="case").groupby(["variant", "config", "gpus", "series"], sort=False):
-                found += _falling(line.sort_values("size_rank", kind="stable").to_dict("records"))
-    return pd.DataFrame(found, columns=list(COLUMNS))
+                suspects += _falling(line.sort_values("size_rank", kind="stable").to_dict("records"))
+    return pd.DataFrame(suspects, columns=list(COLUMNS))
 
 
 def _wide(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:

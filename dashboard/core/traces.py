@@ -45,16 +45,16 @@ class Traces:
     def numbers(self, table: str, column: str) -> Int64s:
         """An integer column; `NONE` where it is null."""
         self.read(table, column)
-        found: Int64s = self._columns[table, column]
-        return found
+        values: Int64s = self._columns[table, column]
+        return values
 
     def texts(self, table: str, column: str) -> "pd.Categorical[Any]":
         """A text column as a categorical; code -1 where it is null."""
         self.read(table, column)
-        found: pd.Categorical[Any] = self._columns[table, column]
-        return found
+        values: pd.Categorical[Any] = self._columns[table, column]
+        return values
 
-    def find(self, table: str, column: str, wanted: Int64s, *others: str) -> tuple[Int64s, ...]:
+    def find(self, table: str, column: str, numbers: Int64s, *others: str) -> tuple[Int64s, ...]:
         """Rows whose integer column has one of the wanted numbers, and perhaps some further rows.
 
         The columns are not kept, since they may have millions of values.
@@ -62,15 +62,15 @@ class Traces:
         Returns:
             The rows, their numbers, and their values in the other columns.
         """
-        marks = _Marks(wanted)
-        found = [[np.empty(0, dtype=np.int64)] for _ in range(2 + len(others))]
+        marks = _Marks(numbers)
+        parts = [[np.empty(0, dtype=np.int64)] for _ in range(2 + len(others))]
         first = 0
         for batch in self.scan(table, column, *others):
             rows = marks.places(batch[0])
-            for part, values in zip(found, (np.arange(first, first + len(batch[0])), *batch), strict=True):
+            for part, values in zip(parts, (np.arange(first, first + len(batch[0])), *batch), strict=True):
                 part.append(values[rows])
             first += len(batch[0])
-        return tuple(np.concatenate(part) for part in found)
+        return tuple(np.concatenate(part) for part in parts)
 
     def length(self, table: str) -> int:
         """Rows of a table."""
@@ -78,15 +78,15 @@ class Traces:
 
     def at(self, table: str, rows: Int64s, *columns: str) -> tuple[Int64s, ...]:
         """Values of integer columns in some rows, in ascending order of the rows. The columns are not kept."""
-        found = [[np.empty(0, dtype=np.int64)] for _ in columns]
+        parts = [[np.empty(0, dtype=np.int64)] for _ in columns]
         first = 0
         for batch in self.scan(table, *columns):
             last = first + len(batch[0])
-            here = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)] - first
-            for part, values in zip(found, batch, strict=True):
-                part.append(values[here])
+            places = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last)] - first
+            for part, values in zip(parts, batch, strict=True):
+                part.append(values[places])
             first = last
-        return tuple(np.concatenate(part) for part in found)
+        return tuple(np.concatenate(part) for part in parts)
 
     def ranges_of_work(self, table: str) -> Int64s:
         """The id of the range that each kernel or memory operation is attributed to, by thread or else by time; or `NONE`."""
@@ -94,8 +94,8 @@ class Traces:
         if key not in self._columns:
             own, by_time = self.numbers(table, "range_id"), self.numbers(table, "time_range_id")
             self._columns[key] = np.where(own == NONE, by_time, own) if (by_time != NONE).any() else own
-        found: Int64s = self._columns[key]
-        return found
+        ranges: Int64s = self._columns[key]
+        return ranges
 
     def device_time_of_ranges(self, column: str) -> Int64s:
         """Column `gpu_start_ns`, `gpu_end_ns` or `gpu_busy_ns` of `ranges`, with work that is attributed by time; `NONE` for
@@ -109,8 +109,8 @@ class Traces:
         key = (table, "")
         if key not in self._columns:
             self._columns[key] = self._durations(table)
-        found: Int64s = self._columns[key]
-        return found
+        values: Int64s = self._columns[key]
+        return values
 
     def _durations(self, table: str) -> Int64s:
         if (table, "start_ns") in self._columns and (table, "end_ns") in self._columns:
@@ -161,14 +161,14 @@ def codes_of(*columns: Int64s) -> tuple[Int64s, list[Int64s]]:
         The number of each row, and the columns of the distinct rows, in the order of their numbers.
     """
     number, distinct = _factorize(columns[0])
-    found = [distinct]
+    tuples = [distinct]
     for column in columns[1:]:
         code, distinct = _factorize(column)
         width = max(len(distinct), 1)
-        number, pairs = _factorize(number * width + code) if width > 1 else (number, np.arange(len(found[0])))
+        number, pairs = _factorize(number * width + code) if width > 1 else (number, np.arange(len(tuples[0])))
         before, last = np.divmod(pairs, width)
-        found = [*(values[before] for values in found), distinct[last]]
-    return number, found
+        tuples = [*(values[before] for values in tuples), distinct[last]]
+    return number, tuples
 
 
 def _factorize(values: Int64s) -> tuple[Int64s, Int64s]:
@@ -179,9 +179,9 @@ def _factorize(values: Int64s) -> tuple[Int64s, Int64s]:
     return code.astype(np.int64, copy=False), np.asarray(distinct, dtype=np.int64)
 
 
-def lookup(ids: Int64s, wanted: Int64s) -> Int64s:
+def lookup(ids: Int64s, numbers: Int64s) -> Int64s:
     """The first place of each wanted number in `ids`; `NONE` where it is not in them."""
-    return IdIndex(ids).of(wanted)
+    return IdIndex(ids).of(numbers)
 
 
 class IdIndex:
@@ -205,13 +205,13 @@ class IdIndex:
         else:
             self._order = np.argsort(ids, kind="stable")
 
-    def of(self, wanted: Int64s) -> Int64s:
+    def of(self, numbers: Int64s) -> Int64s:
         """The first place of each wanted number; `NONE` where it is not among the ids."""
-        place = wanted - self._low
+        place = numbers - self._low
         inside = (place >= 0) & (place < self._span)
         if self._order is not None:
-            found = self._order[np.minimum(np.searchsorted(self._ids, wanted, sorter=self._order), len(self._ids) - 1)]
-            return np.where(self._ids[found] == wanted, found, NONE)
+            rows = self._order[np.minimum(np.searchsorted(self._ids, numbers, sorter=self._order), len(self._ids) - 1)]
+            return np.where(self._ids[rows] == numbers, rows, NONE)
         if self._table is not None:
             place = self._table[np.where(inside, place, 0)]
         return np.where(inside, place, NONE)
@@ -233,31 +233,31 @@ def of_calls(traces: Traces, process: Int64s, correlation: Int64s, *columns: str
     Returns:
         Their places, then their values of integer columns; `NONE` where the call was not traced.
     """
-    found = tuple(np.full(len(process), NONE, dtype=np.int64) for _ in ("place", *columns))
+    arrays = tuple(np.full(len(process), NONE, dtype=np.int64) for _ in ("place", *columns))
     if "api_calls" not in traces.tables or not len(process):
-        return found
+        return arrays
     place_of, ids, processes, *values = traces.find("api_calls", "correlation", correlation, "process", *columns)
     # Correlations are unique within a process only. There are few processes.
     for each in np.unique(process):
-        calls, mine = np.flatnonzero(processes == each), np.flatnonzero(process == each)
-        place = lookup(ids[calls], correlation[mine])
-        mine, place = mine[place >= 0], place[place >= 0]
-        for array, value in zip(found, (place_of, *values), strict=True):
-            array[mine] = value[calls[place]]
-    return found
+        calls, rows = np.flatnonzero(processes == each), np.flatnonzero(process == each)
+        place = lookup(ids[calls], correlation[rows])
+        rows, place = rows[place >= 0], place[place >= 0]
+        for array, value in zip(arrays, (place_of, *values), strict=True):
+            array[rows] = value[calls[place]]
+    return arrays
 
 
 class _Marks:
     """A filter for numbers that may be wanted. Its table is small, because a mark stands for several consecutive numbers."""
 
-    def __init__(self, wanted: Int64s) -> None:
-        self._low, self._high = (int(wanted.min()), int(wanted.max())) if len(wanted) else (0, -1)
+    def __init__(self, numbers: Int64s) -> None:
+        self._low, self._high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, -1)
         self._shift = max((self._high - self._low).bit_length() - _MARK_BITS, 0)
         self._marks = np.zeros(max((self._high - self._low) >> self._shift, 0) + 1, dtype=bool)
-        self._marks[(wanted - self._low) >> self._shift] = True
+        self._marks[(numbers - self._low) >> self._shift] = True
 
     def places(self, numbers: Int64s) -> Int64s:
         """Places of the wanted numbers, and perhaps of some more."""
         inside = np.flatnonzero((numbers >= self._low) & (numbers <= self._high))
-        found: Int64s = inside[self._marks[(numbers[inside] - self._low) >> self._shift]]
-        return found
+        places: Int64s = inside[self._marks[(numbers[inside] - self._low) >> self._shift]]
+        return places

@@ -15,7 +15,7 @@ DOUBTED: Final = ("doubted", "doubted_ns", "doubt")
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassedCell:
     """The fastest of the cells that were passed over when the best was chosen.
 
     Attributes:
@@ -51,7 +51,7 @@ def fastest_trusted(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
 
     Returns:
         The rows with the columns `doubted` (variant and config), `doubted_ns` and `doubt` of the fastest row of the group that may
-        not be called best and is at least as fast; null where there is none.
+        not be called best and is at least as fast; null without such a cell.
     """
     ordered = frame.sort_values("median_ns", kind="stable")
     trusted = is_trusted(ordered)
@@ -68,7 +68,7 @@ def fastest_trusted(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:
     return joined.rename_axis(None)
 
 
-def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> Passed | None:
+def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> PassedCell | None:
     """The fastest cell of a contest that may not be called best, among those that are faster than the best of their case.
 
     Args:
@@ -80,10 +80,10 @@ def passed_over(frame: pd.DataFrame, best: pd.DataFrame) -> Passed | None:
     if faster.empty:
         return None
     first = faster.iloc[0]
-    return Passed(str(first["doubted"]), float(first["doubted_ns"]), str(first["doubt"]), faster["doubted"].nunique() - 1)
+    return PassedCell(str(first["doubted"]), float(first["doubted_ns"]), str(first["doubt"]), faster["doubted"].nunique() - 1)
 
 
-def about(passed: Passed | None, *, won: bool) -> str:
+def about(passed: PassedCell | None, *, won: bool) -> str:
     """`v09_x is faster (1.20 µs) but distrusted: above_ceiling`; without a winner `no winner: v09_x (1.20 µs) is …`; empty for None."""
     if passed is None:
         return ""

@@ -12,7 +12,7 @@ from warpladder.dashboard.core.cell import Cell, Contender, Estimate, Timing, re
 from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.compare import compared, judged, noise_of, precisions
 from warpladder.dashboard.core.run_data import Entry, RunData
-from warpladder.dashboard.core.trusted import Passed, is_trusted, passed_over
+from warpladder.dashboard.core.trusted import PassedCell, is_trusted, passed_over
 
 _ROLES: Final = ("rung", "peer", "host")
 
@@ -24,10 +24,10 @@ class Winner:
     Attributes:
         cell: the winner's. A peer can have another precision than `compared_in`.
         compared_in: the precision; see `precision.precisions`.
-        runner_up: the next variant; empty where there is none.
+        runner_up: the next variant; empty without a second variant.
         margin: the runner-up's time over the winner's.
-        verdict: of the margin, see `noise.verdict`; empty where there is no runner-up.
-        passed: a faster cell that may not be called best; None where there is none.
+        verdict: of the margin, see `compare.verdict`; empty where there is no runner-up.
+        passed: a faster cell that may not be called best, or None.
     """
 
     cell: Contender
@@ -35,7 +35,7 @@ class Winner:
     runner_up: str
     margin: Estimate
     verdict: str
-    passed: Passed | None
+    passed: PassedCell | None
 
     @property
     def tied(self) -> bool:
@@ -44,12 +44,12 @@ class Winner:
 
 
 @dataclass(frozen=True)
-class Undecided:
+class UndecidedCase:
     """A case without a winner in one precision, because none of its cells may be called best."""
 
     case: str
     compared_in: str
-    passed: Passed
+    passed: PassedCell
 
 
 def frame_of(winners: Iterable[Winner]) -> pd.DataFrame:
@@ -84,25 +84,25 @@ def best_per_size(data: RunData, workload: str, timing: Timing, roles: tuple[str
     return tuple(each for each in _contests(data, workload, timing, roles) if isinstance(each, Winner))
 
 
-def undecided(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[Undecided, ...]:
+def undecided(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...] = _ROLES) -> tuple[UndecidedCase, ...]:
     """The charted cases that `best_per_size` leaves out."""
-    return tuple(each for each in _contests(data, workload, timing, roles) if isinstance(each, Undecided))
+    return tuple(each for each in _contests(data, workload, timing, roles) if isinstance(each, UndecidedCase))
 
 
 @lru_cache(maxsize=8)
-def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...]) -> tuple[Winner | Undecided, ...]:
+def _contests(data: RunData, workload: str, timing: Timing, roles: tuple[str, ...]) -> tuple[Winner | UndecidedCase, ...]:
     best = best_of_charted(data, workload, timing)
     best = best[best["role"].isin(roles)].sort_values(["size_rank", "median_ns"], kind="stable")
-    found = {
+    contests = {
         (str(case), place): _decided(data, timing, precision, rows)
         for place, precision in enumerate(precisions(best))
         for case, rows in compared(best, precision).groupby("case", sort=False)
     }
     order = charted_cases(data, workload)["case"].tolist()
-    return tuple(found[key] for key in sorted(found, key=lambda key: (order.index(key[0]), key[1])))
+    return tuple(contests[key] for key in sorted(contests, key=lambda key: (order.index(key[0]), key[1])))
 
 
-def _decided(data: RunData, timing: Timing, precision: str, rows: pd.DataFrame) -> Winner | Undecided:
+def _decided(data: RunData, timing: Timing, precision: str, rows: pd.DataFrame) -> Winner | UndecidedCase:
     """The fastest of the rows of one case that may be called best, and its margin over the second.
 
     Args:
@@ -112,14 +112,14 @@ def _decided(data: RunData, timing: Timing, precision: str, rows: pd.DataFrame) 
     passed = passed_over(rows, good.head(1))
     if good.empty:
         assert passed is not None
-        return Undecided(str(rows["case"].iloc[0]), precision, passed)
+        return UndecidedCase(str(rows["case"].iloc[0]), precision, passed)
     first, *others = records(Contender, good.head(2))
-    runner_up, margin, told = "", Estimate.unknown(), ""
+    runner_up, margin, word = "", Estimate.unknown(), ""
     for second in others:
         rounds = data.rounds(first.workload, first.case, timing.scope, timing.cache)
-        found = judged(rounds, noise_of(rounds, data.hosts(first.workload)), _entry(first), _entry(second))
-        runner_up, margin, told = second.variant, found.ratio.estimate, found.verdict
-    return Winner(first, precision, runner_up, margin, told, passed)
+        comparison = judged(rounds, noise_of(rounds, data.hosts(first.workload)), _entry(first), _entry(second))
+        runner_up, margin, word = second.variant, comparison.ratio.estimate, comparison.verdict
+    return Winner(first, precision, runner_up, margin, word, passed)
 
 
 def _entry(cell: Cell) -> Entry:

@@ -28,9 +28,9 @@ def block_sensitivity(data: RunData, workload: str) -> pd.DataFrame:
         Rows of `cells` with `block` (N of the config), and `relative`, `relative_low` and `relative_high`: time over that of
         the fastest block, paired by round.
     """
-    found = timings(data, workload)
+    known_timings = timings(data, workload)
     every = cells(data)
-    timing = found[0] if found else Timing("", "")
+    timing = known_timings[0] if known_timings else Timing("", "")
     timed = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     timed &= (every["n"] > 0) & every["size_rank"].notna()
     rows = every[timed & every["config"].str.fullmatch(_BLOCK_CONFIG.pattern)]
@@ -69,7 +69,7 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
         cols=len(variants),
         shared_yaxes=True,
         horizontal_spacing=0.03,
-        subplot_titles=[text(look.named(workload, name)) for name in variants],
+        subplot_titles=[text(look.variant_name(workload, name)) for name in variants],
     )
     figure.update_layout(blank(look.theme, 340).layout)
     figure.update_annotations(font={"size": 13})
@@ -100,7 +100,7 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_yaxes(ticksuffix=" %", rangemode="tozero")
     figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
     (worst,) = records(_Point, frame.nlargest(1, "relative"))
-    where = f"{look.named(workload, worst.variant)} with {worst.config} at {worst.case}"
+    where = f"{look.variant_name(workload, worst.variant)} with {worst.config} at {worst.case}"
     title = f"The wrong block costs up to {format_percent(100 * (worst.relative.value - 1))}: {where}"
     note = measured(frame, look.device, "Ratios are paired by round.")
     return Chart(slug("block-sensitivity", workload), title, figure, frame, note)

@@ -98,7 +98,7 @@ def sizes_to_choose(frame: pd.DataFrame, workload: str) -> tuple[tuple[str, ...]
 
 
 def _host_reference(data: RunData, workload: str) -> str:
-    """The host variant that speedups are counted from, chosen as on a machine without a GPU; empty where there is none."""
+    """The host variant that speedups are counted from, chosen as on a machine without a GPU; empty without a host variant."""
     return baseline_variant(data, workload, Timing("operation", "hot"), on_host=True, preferred=SEQUENTIAL)
 
 
@@ -132,7 +132,7 @@ def chart(frame: pd.DataFrame, look: Look, workload: str, size: str = "") -> Cha
                 mode="markers" if size else "lines+markers",
                 row=1,
                 col=column,
-                name=text(look.named(workload, str(variant))),
+                name=text(look.variant_name(workload, str(variant))),
                 legendgroup=text(str(variant)),
                 showlegend=column == 1,
                 marker={"symbol": style.symbol, "size": 9, "color": style.color},
@@ -149,12 +149,12 @@ def chart(frame: pd.DataFrame, look: Look, workload: str, size: str = "") -> Cha
         # Five sizes with the axis before each have no room side by side in a narrow window.
         values = [label.split("=")[1] for label in labels.values()]
         figure.update_xaxes(tickvals=list(labels.values()), ticktext=values, title_text=axes.pop())
-    reference = look.named(workload, frame["reference"].iloc[0])
+    reference = look.variant_name(workload, frame["reference"].iloc[0])
     figure.update_yaxes(title_text=f"speedup over {text(reference)}", row=1, col=1)
     figure.update_layout(margin={"t": 34}, legend={"x": 1.01, "y": 1})
     best = {copies: frame[frame["copies"] == copies].nlargest(1, "speedup").to_dict("records")[0] for copies in panels}
     title = "; ".join(
-        f"{titles[copies]}, {format_ratio(row['speedup'])} ({look.named(workload, row['variant'])})"
+        f"{titles[copies]}, {format_ratio(row['speedup'])} ({look.variant_name(workload, row['variant'])})"
         for copies, row in best.items()
     )
     scopes = " and ".join(Timing(row["scope"], row["cache"]).label(on_gpu=True) for row in best.values())

@@ -37,7 +37,7 @@ class Detail:
         name: in URLs.
         title: its title on the page.
         charts: its charts in an export.
-        place: the place of its charts in an export, among those of the other details.
+        place: the place of its charts in an export, among the charts of the other details.
     """
 
     name: str

@@ -135,7 +135,7 @@ def generations(data: RunData) -> pd.DataFrame:
     A generation with phases copies in, computes and copies out, one after another. Its median less the medians of the phases is
     the time of launches and of the host's waiting.
 
-    An overlapped generation has no phases, so its parts come from other measurements. Its kernels are those of the scope
+    An overlapped generation has no phases, so its parts come from other measurements. Its kernels come from the scope
     `device` with a hot L2. Its copies are the fastest copies of pinned memory, without overlap, at the same number of images.
     The longest of the three parts is the least time that the generation can take.
 
@@ -172,10 +172,10 @@ def generations(data: RunData) -> pd.DataFrame:
     for part in (IN, OUT):
         frame[part] = frame[part].where(~overlapped, frame["case"].map(copies[part]))
     frame[COMPUTE] = frame[COMPUTE].where(~overlapped, frame["device"])
-    known = overlapped & frame[parts].notna().all(axis=1)
+    has_parts = overlapped & frame[parts].notna().all(axis=1)
     frame["longest"] = pd.Series(None, index=frame.index, dtype=object)
-    frame.loc[known, "longest"] = frame.loc[known, parts].idxmax(axis=1)
-    frame["longest_ns"] = frame[parts].max(axis=1).where(known)
+    frame.loc[has_parts, "longest"] = frame.loc[has_parts, parts].idxmax(axis=1)
+    frame["longest_ns"] = frame[parts].max(axis=1).where(has_parts)
     frame["ratio"] = frame["median_ns"] / frame["longest_ns"]
     frame["images"] = frame["case"].map(images_in)
     ladder = data.variants[data.variants["workload"] == WORKLOAD].reset_index(names="place")
@@ -257,10 +257,10 @@ def _median_executions(traces: Traces, case: str) -> pd.DataFrame:
     """One row for each execution: `place` of its range, `order`, `figure`, `variant`, `config`, `begin_ns`, `span_ns`, `n`."""
     traces.read("ranges", "workload", "variant", "config", "case", "scope", "round", "gpu_start_ns", "gpu_end_ns")
     # Warm-ups have no round.
-    wanted = (traces.numbers("ranges", "round") >= 0) & (traces.numbers("ranges", "gpu_start_ns") >= 0)
+    mask = (traces.numbers("ranges", "round") >= 0) & (traces.numbers("ranges", "gpu_start_ns") >= 0)
     for column, value in (("workload", WORKLOAD), ("case", case), ("scope", _SCOPE)):
-        wanted &= np.asarray(traces.texts("ranges", column) == value)
-    place = np.flatnonzero(wanted)
+        mask &= np.asarray(traces.texts("ranges", column) == value)
+    place = np.flatnonzero(mask)
     names = {
         name: pd.Series(np.asarray(traces.texts("ranges", name)[place]), dtype="str").fillna("")
         for name in ("variant", "config")
@@ -286,11 +286,11 @@ def _work(traces: Traces, table: str, ids: Int64s, owner: Int64s) -> pd.DataFram
         owner: for each range, the place of the execution that it is or is in; `NONE` where it is in none.
     """
     column, *numbers = _NAMES[table]
-    rows, range_id, *found = traces.find(table, "range_id", ids[owner >= 0], "start_ns", "end_ns", *numbers)
+    rows, range_id, *columns = traces.find(table, "range_id", ids[owner >= 0], "start_ns", "end_ns", *numbers)
     at = lookup(ids, range_id)
     texts = traces.texts(table, column)
     names = np.asarray(texts.categories, dtype=object)[texts.codes[rows]]
-    values = dict(zip(("start_ns", "end_ns", *numbers), found, strict=True))
+    values = dict(zip(("start_ns", "end_ns", *numbers), columns, strict=True))
     frame = pd.DataFrame({"place": np.where(at >= 0, owner[at], NONE), "name": names, "bytes": np.nan, **values})
     return frame[frame["place"] >= 0]
 
@@ -329,10 +329,10 @@ def finding(frame: pd.DataFrame) -> Finding | None:
     """
     frame = frame[(frame["workload"] == WORKLOAD) & (frame["scope"] != "device") & (frame["kind"] != "host")]
     frame = frame[frame["case"].map(images_of).notna()]
-    known = frame[(frame["ranks"] > 1) & frame["speedup"].notna()]
-    if known.empty:
+    scaled = frame[(frame["ranks"] > 1) & frame["speedup"].notna()]
+    if scaled.empty:
         return None
-    smallest = known[known["size_rank"] == known["size_rank"].min()]
+    smallest = scaled[scaled["size_rank"] == scaled["size_rank"].min()]
     one = frame[(frame["ranks"] == 1) & (frame["case"] == smallest["case"].iloc[0])]
     believed = is_trusted(one).all() and is_trusted(smallest).all()
     fewest = int(one["n"].min()) if believed else 0

@@ -48,7 +48,6 @@ from warpladder.dashboard.ui.template import (
     BESIDE,
     Chart,
     Look,
-    apart,
     blank,
     error_bars,
     hatch,
@@ -57,6 +56,7 @@ from warpladder.dashboard.ui.template import (
     patterns,
     samples,
     slug,
+    spaced,
     stack_shares,
     text,
     ticks,
@@ -134,7 +134,7 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
             x=line["images"],
             y=line["median_ns"],
             mode="lines+markers",
-            name=text(look.named(WORKLOAD, str(variant))),
+            name=text(look.variant_name(WORKLOAD, str(variant))),
             line={"color": style.color, "width": 1.6},
             marker={"symbol": style.symbol, "size": 7, "color": style.color},
             error_y=error_bars(Estimate.of(row, "median_ns") for row in line.to_dict("records")),
@@ -157,7 +157,7 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
         )
     counts = sorted({*frame["images"], *published["images"]})
     figure.update_xaxes(
-        type="log", tickmode="array", tickvals=apart(counts), ticktext=[f"{n:,}" for n in apart(counts)], title_text="images"
+        type="log", tickmode="array", tickvals=spaced(counts), ticktext=[f"{n:,}" for n in spaced(counts)], title_text="images"
     )
     times = [*frame["median_ns"], *(1e9 * published["seconds"])]
     figure.update_yaxes(type="log", title_text="end to end", **ticks(min(times), max(times), format_duration, logarithmic=True))
@@ -169,10 +169,13 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
         # The report computes in fp32.
         same = both[both["precision"] == "fp32"] if (both["precision"] == "fp32").any() else both
         most = same[same["images"] == same["images"].max()]
-        theirs = f"the report's fastest took {format_duration(1e9 * float(most['seconds'].min()))} on other hardware"
+        published_time = f"the report's fastest took {format_duration(1e9 * float(most['seconds'].min()))} on other hardware"
         best = most[is_trusted(most)].nsmallest(1, "median_ns").to_dict("records")
-        ours = [f"take {format_duration(row['median_ns'])} by {look.named(WORKLOAD, row['variant'])}" for row in best]
-        title = f"{most['images'].iloc[0]:,} images {ours[0] if ours else 'have no fastest generation here'}; {theirs}"
+        fastest = [f"take {format_duration(row['median_ns'])} by {look.variant_name(WORKLOAD, row['variant'])}" for row in best]
+        title = (
+            f"{most['images'].iloc[0]:,} images {fastest[0] if fastest else 'have no fastest generation here'}; "
+            f"{published_time}"
+        )
     note = (
         f"{look.device}, one GPU; end-to-end time, medians with {' and '.join(dict.fromkeys(frame['interval_kind']))}; "
         f"{samples(frame['n'])}. Open marks: the report's table 4, on two nodes with 1, 2 or 4 GPUs each. The report does not "
@@ -183,36 +186,37 @@ def over_images(frame: pd.DataFrame, published: pd.DataFrame, look: Look) -> Cha
 
 def _parts_title(frame: pd.DataFrame, case: str, look: Look) -> str:
     best = frame[is_trusted(frame)].nsmallest(1, "median_ns").to_dict("records")
-    told = [
-        f"{look.named(WORKLOAD, row['variant'])} is fastest end to end with {format_duration(row['median_ns'])}" for row in best
+    fastest = [
+        f"{look.variant_name(WORKLOAD, row['variant'])} is fastest end to end with {format_duration(row['median_ns'])}"
+        for row in best
     ]
-    title = f"At {case}, {told[0] if told else 'no generation may be called fastest'}"
-    known = frame[frame["ratio"].notna()]
-    if known.empty:
+    title = f"At {case}, {fastest[0] if fastest else 'no generation may be called fastest'}"
+    with_ratio = frame[frame["ratio"].notna()]
+    if with_ratio.empty:
         return title
-    within = int((known["ratio"] <= AIM).sum())
-    return f"{title}; {within} of {len(known)} overlapped take at most {AIM}× their longest part"
+    within = int((with_ratio["ratio"] <= AIM).sum())
+    return f"{title}; {within} of {len(with_ratio)} overlapped take at most {AIM}× their longest part"
 
 
 def _label(row: dict[Any, Any], look: Look) -> str:
     ratio = f", {format_ratio(row['ratio'])}" if pd.notna(row["ratio"]) else ""
-    name = f"{look.named(WORKLOAD, row['variant'])}{_MARK.get(row['transfer'], '')}"
+    name = f"{look.variant_name(WORKLOAD, row['variant'])}{_MARK.get(row['transfer'], '')}"
     return f"{text(name)}  {text(format_duration(row['median_ns']))}{ratio}"
 
 
 def _share(row: dict[Any, Any], part: str) -> float:
     """The share of a part in the variant's bar; 0 for a part that the variant does not have."""
-    whole = float(row["median_ns"])
+    total = float(row["median_ns"])
     if row["transfer"] != OVERLAPPED:
         # Each phase and the whole have their own medians, so the phases can add up to slightly more than the whole.
-        return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(whole, sum(_known(row)))
+        return 0.0 if part == _NOT_KNOWN or pd.isna(row[part]) else float(row[part]) / max(total, sum(_known_parts(row)))
     if pd.isna(row["ratio"]):
         return float(part == _NOT_KNOWN)
-    longest = min(1.0, float(row["longest_ns"]) / whole)
+    longest = min(1.0, float(row["longest_ns"]) / total)
     return longest if part == row["longest"] else 1.0 - longest if part == REST else 0.0
 
 
-def _known(row: dict[Any, Any]) -> list[float]:
+def _known_parts(row: dict[Any, Any]) -> list[float]:
     return [float(row[part]) for part in PARTS if pd.notna(row[part])]
 
 

@@ -33,8 +33,8 @@ def matrix_and_tensor(data: RunData) -> pd.DataFrame:
         kinds.
     """
     every = cells(data)
-    found = timings(data, WORKLOAD)
-    timing = found[0] if found else Timing("", "")
+    known_timings = timings(data, WORKLOAD)
+    timing = known_timings[0] if known_timings else Timing("", "")
     cases = charted_cases(data, WORKLOAD)
     cases = cases.loc[cases["series"] == "perm=021", ["case", "size", "size_value"]]
     rows = every[

@@ -64,7 +64,7 @@ def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     operation = frame[frame["part"] == "compute"]
     chosen = pd.concat([operation.drop_duplicates("case"), operation.sort_values("median_ns").drop_duplicates("case")])
     keys = chosen[["case", "variant", "size_rank"]].drop_duplicates().sort_values(["size_rank", "variant"], kind="stable")
-    labels = [text(f"{row['case']}  {look.named(workload, row['variant'])}") for row in keys.to_dict("records")]
+    labels = [text(f"{row['case']}  {look.variant_name(workload, row['variant'])}") for row in keys.to_dict("records")]
     figure = blank(look.theme, 30 * len(labels) + 90)
     colors = dict(zip(_PARTS, ("#7A5AA6", "#56B4E9", "#009E73", "#E69F00", "#8A6D3B"), strict=True))
     for part, pattern in _PARTS.items():
@@ -93,7 +93,7 @@ def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     largest = operation[operation["size_rank"] == operation["size_rank"].max()].nsmallest(1, "median_ns").iloc[0]
     title = (
         f"At {largest['case']}, {format_percent(100 * (1 - largest['fraction']))} of a run of "
-        f"{look.named(workload, largest['variant'])} is allocation, copies and release"
+        f"{look.variant_name(workload, largest['variant'])} is allocation, copies and release"
     )
     note = (
         f"{look.device}; parts of one end-to-end operation; copies and computation are timed by events on the device, "

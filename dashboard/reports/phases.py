@@ -22,7 +22,7 @@ PHASES: Final = ("forward", "backward", "update")
 OTHER, COPIES, REST = "other kernels", "copies", "host and idle"
 PARTS: Final = (*PHASES, OTHER, COPIES, REST)
 
-_NAMED: Final = re.compile(rf"({'|'.join(PHASES)})(?![a-z])")
+_PHASE: Final = re.compile(rf"({'|'.join(PHASES)})(?![a-z])")
 _CELL: Final = ("case", "variant", "config")
 _SCOPE: Final = "operation"
 
@@ -32,8 +32,8 @@ def workloads(data: RunData) -> tuple[str, ...]:
     traces = data.traces
     if not {"ranges", "kernels"} <= set(traces.tables):
         return ()
-    named = np.array([*(_NAMED.match(str(name)) is not None for name in traces.texts("kernels", "name").categories), False])
-    samples = _sample_of(traces, "kernels")[named[traces.texts("kernels", "name").codes]]
+    is_phase = np.array([*(_PHASE.match(str(name)) is not None for name in traces.texts("kernels", "name").categories), False])
+    samples = _sample_of(traces, "kernels")[is_phase[traces.texts("kernels", "name").codes]]
     codes = set(traces.texts("ranges", "workload").codes[samples[samples >= 0]].tolist())
     return tuple(name for name in data.workloads if name in {traces.texts("ranges", "workload").categories[c] for c in codes})
 
@@ -58,10 +58,10 @@ def phases(data: RunData, workload: str) -> pd.DataFrame:
     if workload not in workloads(data):
         return pd.DataFrame(columns=columns)
     traces = data.traces
-    found = _samples(traces, workload)
+    samples = _samples(traces, workload)
     charted = data.cases[(data.cases["workload"] == workload) & data.cases["size_rank"].notna()]
-    found = found.merge(charted[["case", "size_rank"]], on="case")
-    sums = found.groupby(list(_CELL), as_index=False).agg(n=("span", "size"), size_rank=("size_rank", "first"), **_means())
+    samples = samples.merge(charted[["case", "size_rank"]], on="case")
+    sums = samples.groupby(list(_CELL), as_index=False).agg(n=("span", "size"), size_rank=("size_rank", "first"), **_means())
     sums = sums[sums[[*PHASES, OTHER]].sum(axis=1) > 0]
     sums["total_ns"] = sums[list(PARTS)].sum(axis=1)
     sums = sums.sort_values("total_ns", kind="stable").drop_duplicates(["case", "variant"])
@@ -106,7 +106,7 @@ def _add(frame: pd.DataFrame, sample: Int64s, part: "np.ndarray[tuple[int], np.d
 
 
 def _part(kernel: str) -> str:
-    match = _NAMED.match(kernel)
+    match = _PHASE.match(kernel)
     return match[1] if match else OTHER
 
 
@@ -114,8 +114,8 @@ def _outermost(traces: Traces) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     """Whether each range is a sample: it has a round, and the range around it has none."""
     numbered = traces.numbers("ranges", "round") >= 0
     parent = parents(traces)
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = numbered & ~((parent >= 0) & numbered[parent])
-    return found
+    mask: np.ndarray[tuple[int], np.dtype[np.bool_]] = numbered & ~((parent >= 0) & numbered[parent])
+    return mask
 
 
 def _sample_of(traces: Traces, table: str) -> Int64s:
@@ -143,7 +143,7 @@ def chart(frame: pd.DataFrame, look: Look, workload: str) -> Chart:
     case = str(frame["case"].iloc[0])
     keys = frame.drop_duplicates("variant")
     labels = {
-        row["variant"]: f"{text(look.named(workload, row['variant']))}  {text(format_duration(row['total_ns']))}"
+        row["variant"]: f"{text(look.variant_name(workload, row['variant']))}  {text(format_duration(row['total_ns']))}"
         for row in keys.to_dict("records")
     }
     figure = blank(look.theme, 30 * len(labels) + 90)

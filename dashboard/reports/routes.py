@@ -55,8 +55,8 @@ def routes(data: RunData) -> pd.DataFrame:
         Empty if the run does not have the workload.
     """
     every = cells(data)
-    ours = every[(every["workload"] == WORKLOAD) & every["role"].isin(["rung", "peer"])]
-    rows = [_route(ours[ours["variant"] == variant]) for variant in ours["variant"].unique()]
+    timed = every[(every["workload"] == WORKLOAD) & every["role"].isin(["rung", "peer"])]
+    rows = [_route(timed[timed["variant"] == variant]) for variant in timed["variant"].unique()]
     frame = pd.DataFrame(rows)
     return frame if frame.empty else frame.sort_values("in_a_row", kind="stable", na_position="last", ignore_index=True)
 
@@ -72,7 +72,7 @@ def _route(rows: pd.DataFrame) -> dict[str, Any]:
     device = _estimate(rows, ROW_CASE, "device", "hot")
     steps = {name: _estimate(rows, REPORT_CASE, scope, "cold").value for scope, name in STEPS.items()}
     details = rows.loc[rows["n"] > 0, "detail"]
-    handed = next((found for detail in details if (found := hand_over.of_detail(detail))), None)
+    handed = next((hand_over_result for detail in details if (hand_over_result := hand_over.of_detail(detail))), None)
     failed = rows[(rows["n"] == 0) & (rows["status"] != "ok")]
     first = rows.iloc[0]
     return {
@@ -92,14 +92,14 @@ def _route(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _cell(rows: pd.DataFrame, case: str, scope: str, cache: str) -> pd.DataFrame:
-    found = rows[(rows["case"] == case) & (rows["scope"] == scope) & (rows["cache"] == cache)]
-    return found[(found["n"] > 0) & (found["status"] == "ok")]
+    cell = rows[(rows["case"] == case) & (rows["scope"] == scope) & (rows["cache"] == cache)]
+    return cell[(cell["n"] > 0) & (cell["status"] == "ok")]
 
 
 def _estimate(rows: pd.DataFrame, case: str, scope: str, cache: str) -> Estimate:
     """The median of a cell with its interval; unknown where it has no samples."""
-    found = _cell(rows, case, scope, cache)
-    return Estimate.of(found.iloc[0], "median_ns") if len(found) else Estimate.unknown()
+    cell = _cell(rows, case, scope, cache)
+    return Estimate.of(cell.iloc[0], "median_ns") if len(cell) else Estimate.unknown()
 
 
 #: Column -> its words and the pattern of its bars.
@@ -113,7 +113,7 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
         frame: `query.timed` of `query.routes`, not empty.
     """
     rows = frame.to_dict("records")
-    names = [text(look.named(WORKLOAD, row["variant"])) for row in rows]
+    names = [text(look.variant_name(WORKLOAD, row["variant"])) for row in rows]
     figure = blank(look.theme, 46 * len(rows) + 90)
     colors = [look.style(WORKLOAD, row["variant"]).color for row in rows]
     for kind, (words, pattern) in _KINDS.items():
@@ -132,9 +132,9 @@ def chart(frame: pd.DataFrame, look: Look) -> Chart:
     figure.update_xaxes(title_text="host time of a call, µs", rangemode="tozero")
     figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", tickfont={"color": look.tones.text})
     first, last = rows[0], rows[-1]
-    title = f"In a row, a call takes {format_duration(first['in_a_row'])} by {look.named(WORKLOAD, first['variant'])}"
+    title = f"In a row, a call takes {format_duration(first['in_a_row'])} by {look.variant_name(WORKLOAD, first['variant'])}"
     if len(rows) > 1:
-        title += f" and {format_duration(last['in_a_row'])} by {look.named(WORKLOAD, last['variant'])}"
+        title += f" and {format_duration(last['in_a_row'])} by {look.variant_name(WORKLOAD, last['variant'])}"
     note = look.note(
         "operation time on 64x64, from the launch until the host has waited for the device, hot L2; medians with 95 % interval; "
         f"{samples(frame['n'])}."

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cell import Cell, Contender, Timing, name_on, records
 from warpladder.dashboard.core.cells import best_config, best_of_charted, cells
-from warpladder.dashboard.core.compare import compared, judged, named, noise_of
+from warpladder.dashboard.core.compare import compared, judged, noise_of, with_precision
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import doubt, is_trusted
@@ -22,7 +22,7 @@ _LEGEND: Final = {_FASTEST: "the fastest", _TIED: "tied with it", _DOUBTED: "not
 #: Spaces between two columns.
 _GAP: Final = 2
 #: A variant, and the number of its GPUs or processes.
-_Who = tuple[str, int]
+_VariantOn = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ def lines(data: RunData, width: int = 0) -> list[str]:
     Args:
         width: columns of the terminal, to which a wider table is divided; 0 where the lines may have any length.
     """
-    found: list[str] = []
+    result: list[str] = []
     for workload in data.workloads:
         for timing in timings(data, workload)[:1]:
-            found += [*([""] if found else []), *_of_workload(data, workload, timing, width)]
-    return found
+            result += [*([""] if result else []), *_of_workload(data, workload, timing, width)]
+    return result
 
 
 def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> list[str]:
@@ -55,7 +55,7 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
     texts = _texts(data, every, timing)
     cases = [case for case in _cases(data, workload) if any(at == case for _, at in texts)]
     place = {name: number for number, name in enumerate(every["variant"].drop_duplicates())}
-    variants = sorted({who for who, _ in texts}, key=lambda who: (place[who[0]], who[1]))
+    variants = sorted({variant for variant, _ in texts}, key=lambda variant: (place[variant[0]], variant[1]))
     shared, sizes = _labels(cases)
     names = _names(variants, texts, every)
     down, across = (variants, cases) if len(variants) > len(cases) else (cases, variants)
@@ -74,45 +74,45 @@ def _of_workload(data: RunData, workload: str, timing: Timing, width: int) -> li
     return [title, *shown, *(["   ".join(marks)] if marks else [])]
 
 
-def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> dict[tuple[_Who, str], _Text]:
-    """The text of each variant in each case, where there is a verdict other than `skipped`."""
+def _texts(data: RunData, every: pd.DataFrame, timing: Timing) -> dict[tuple[_VariantOn, str], _Text]:
+    """The text of each variant in each case in which its status is not `skipped`."""
     times = best_config(every[(every["scope"] == timing.scope) & (every["cache"] == timing.cache)])
-    found = {}
+    texts = {}
     marks = _marks(data, str(every["workload"].iloc[0]), timing)
     for cell in records(Cell, times):
-        mark = _DOUBTED if doubt(cell.n, cell.flags) else marks.get((_who(cell), cell.case), " ")
-        found[_who(cell), cell.case] = _Text(f"{format_duration(cell.median_ns.value)} {mark}", cell.config)
-    timed = {(variant, case) for (variant, _), case in found}
+        mark = _DOUBTED if doubt(cell.n, cell.flags) else marks.get((_variant_on(cell), cell.case), " ")
+        texts[_variant_on(cell), cell.case] = _Text(f"{format_duration(cell.median_ns.value)} {mark}", cell.config)
+    timed = {(variant, case) for (variant, _), case in texts}
     for cell in records(Cell, every[~every["status"].isin(["ok", "skipped"])]):
         if (cell.variant, cell.case) not in timed:
-            found.setdefault((_who(cell), cell.case), _Text(f"{cell.status}  "))
-    return found
+            texts.setdefault((_variant_on(cell), cell.case), _Text(f"{cell.status}  "))
+    return texts
 
 
-def _who(cell: Cell) -> _Who:
+def _variant_on(cell: Cell) -> _VariantOn:
     return cell.variant, max(cell.gpus, 1)
 
 
-def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_Who, str], str]:
+def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_VariantOn, str], str]:
     """The mark of the fastest of each case and precision, and of those that it is not known to be faster than."""
     every = best_of_charted(data, workload, timing)
     every = every[is_trusted(every)].sort_values("median_ns", kind="stable")
-    found: dict[tuple[_Who, str], str] = {}
+    marks: dict[tuple[_VariantOn, str], str] = {}
     for winner in best_per_size(data, workload, timing):
         first = winner.cell
-        found[_who(first), first.case] = _FASTEST
+        marks[_variant_on(first), first.case] = _FASTEST
         rounds = data.rounds(workload, first.case, timing.scope, timing.cache)
         noise = noise_of(rounds, data.hosts(workload))
         rivals = compared(
             every[(every["case"] == first.case) & ~every["role"].isin(["ceiling", "specimen"])], winner.compared_in
         )
         for cell in records(Contender, rivals):
-            if _who(cell) == _who(first):
+            if _variant_on(cell) == _variant_on(first):
                 continue
             if judged(rounds, noise, _entry(first), _entry(cell)).verdict == "faster":
                 break  # the others are slower still
-            found.setdefault((_who(cell), first.case), _TIED)
-    return found
+            marks.setdefault((_variant_on(cell), first.case), _TIED)
+    return marks
 
 
 def _entry(cell: Cell) -> Entry:
@@ -121,8 +121,8 @@ def _entry(cell: Cell) -> Entry:
 
 def _cases(data: RunData, workload: str) -> list[str]:
     """The cases of a workload by size, then those without a size."""
-    mine = data.cases.loc[data.cases["workload"] == workload, "case"]
-    return list(dict.fromkeys([*charted_cases(data, workload)["case"], *mine]))
+    names = data.cases.loc[data.cases["workload"] == workload, "case"]
+    return list(dict.fromkeys([*charted_cases(data, workload)["case"], *names]))
 
 
 def _labels(cases: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -132,26 +132,30 @@ def _labels(cases: Sequence[str]) -> tuple[list[str], list[str]]:
     return shared, [",".join(part for part in own if part not in shared) for own in parts]
 
 
-def _names(variants: Sequence[_Who], texts: dict[tuple[_Who, str], _Text], every: pd.DataFrame) -> dict[_Who, str]:
+def _names(
+    variants: Sequence[_VariantOn], texts: dict[tuple[_VariantOn, str], _Text], every: pd.DataFrame
+) -> dict[_VariantOn, str]:
     """The name of each variant, with its precision where there are several, and with its config where it is the same in all cases."""
     precisions = every.drop_duplicates("variant").set_index("variant")["precision"]
     several = precisions[[variant for variant, _ in variants]].nunique() > 1
-    found = {}
-    for who in variants:
-        configs = {cell.config for (each, _), cell in texts.items() if each == who and cell.config}
-        name = name_on(who[0], next(iter(configs)) if len(configs) == 1 else "", who[1])
-        precision = precisions[who[0]]
-        found[who] = named(name, precision) if several and precision != "fp32" else name
-    return found
+    names = {}
+    for key in variants:
+        configs = {cell.config for (each, _), cell in texts.items() if each == key and cell.config}
+        name = name_on(key[0], next(iter(configs)) if len(configs) == 1 else "", key[1])
+        precision = precisions[key[0]]
+        names[key] = with_precision(name, precision) if several and precision != "fp32" else name
+    return names
 
 
-def _shown(texts: dict[tuple[_Who, str], _Text], names: dict[_Who, str], one: object, other: object, *, configs: bool) -> str:
+def _shown(
+    texts: dict[tuple[_VariantOn, str], _Text], names: dict[_VariantOn, str], one: object, other: object, *, configs: bool
+) -> str:
     """The text of a variant in a case, with the config where it is not the same in all cases."""
-    who, case = (one, other) if one in names else (other, one)
-    cell = texts.get((who, case))  # type: ignore[arg-type]
+    variant, case = (one, other) if one in names else (other, one)
+    cell = texts.get((variant, case))  # type: ignore[arg-type]
     if cell is None:
         return f"{NOTHING}  "
-    own = configs and cell.config and f"[{cell.config}]" not in names[who]  # type: ignore[index]
+    own = configs and cell.config and f"[{cell.config}]" not in names[variant]  # type: ignore[index]
     return f"{cell.text.rstrip()} [{cell.config}]" if own else cell.text
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.changes import Change, Comparison, Fact, Lost, sentence, told
+from warpladder.dashboard.core.changes import Change, Comparison, Fact, LostCell, loss_lines, sentence
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form
@@ -33,7 +33,7 @@ _MOST_NAMED: Final = 3
 _LISTED: Final = ("slower", "faster", "drifted")
 
 
-def render(found: Comparison, a: RunData, b: RunData, limit: float, form: Form) -> str:
+def render(comparison: Comparison, a: RunData, b: RunData, limit: float, form: Form) -> str:
     """A comparison as text that ends with a line feed.
 
     Args:
@@ -42,87 +42,89 @@ def render(found: Comparison, a: RunData, b: RunData, limit: float, form: Form) 
         form: a table and Markdown list the cells that became slower or faster, the slowest first, those that drifted, and what was lost;
             JSON and JUnit list every cell.
     """
-    return _RENDERERS[form](found, a, b, limit)
+    return _RENDERERS[form](comparison, a, b, limit)
 
 
-def failures(found: Comparison, limit: float) -> tuple[Change | Lost, ...]:
+def failures(comparison: Comparison, limit: float) -> tuple[Change | LostCell, ...]:
     """The cells that are wrong or lost, and those that are slower by more than the limit, a fraction."""
-    slower = (change for change in found.of("slower") if change.ratio.value > 1 + limit)
-    return (*(each for each in found.lost if each.fails), *slower)
+    slower = (change for change in comparison.of("slower") if change.ratio.value > 1 + limit)
+    return (*(each for each in comparison.lost if each.fails), *slower)
 
 
-def _table(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
+def _table(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
     lines = [f"A: {_title(a)}", f"B: {_title(b)}"]
-    lines += [f"{'warning: ' if fact.warning else ''}{said}" for fact, said in _facts(found)]
-    lines += _sources(found)
-    lines += plain_table(_HEADINGS, _rows(found))
-    return plain_lines((*lines, *alone(found), *_left_out(found), sentence(found.changes, found.lost)))
+    lines += [f"{'warning: ' if fact.warning else ''}{line}" for fact, line in _facts(comparison)]
+    lines += _sources(comparison)
+    lines += plain_table(_HEADINGS, _rows(comparison))
+    return plain_lines((*lines, *alone(comparison), *_left_out(comparison), sentence(comparison.changes, comparison.lost)))
 
 
-def _markdown(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
-    told = markdown_text(sentence(found.changes, found.lost))
-    lines = [f"**{told}**", "", f"A: {markdown_text(_title(a))}  ", f"B: {markdown_text(_title(b))}", ""]
-    lines += [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(said)}" for fact, said in _facts(found)]
-    lines += [f"- {markdown_text(line)}" for line in (*_sources(found), *alone(found))]
-    if rows := _rows(found):
+def _markdown(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    summary = markdown_text(sentence(comparison.changes, comparison.lost))
+    lines = [f"**{summary}**", "", f"A: {markdown_text(_title(a))}  ", f"B: {markdown_text(_title(b))}", ""]
+    lines += [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(text)}" for fact, text in _facts(comparison)]
+    lines += [f"- {markdown_text(line)}" for line in (*_sources(comparison), *alone(comparison))]
+    if rows := _rows(comparison):
         lines += ["", *markdown_table(_HEADINGS, rows)]
     commands = [str(a.info["command"]), str(b.info["command"])]
     # A fence ends at a line of as many marks.
     fence = "`" * max(3, 1 + max(len(marks) for command in commands for marks in re.findall("`+", command) or [""]))
-    lines += ["", *_left_out(found), "To record both again:", "", f"{fence}sh", *commands, fence]
+    lines += ["", *_left_out(comparison), "To record both again:", "", f"{fence}sh", *commands, fence]
     return plain_lines(lines)
 
 
-def _json(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
-    failed = set(map(id, failures(found, limit)))
-    changes = [{**asdict(change), "failed": id(change) in failed} for change in found.changes]
-    lost = [{**asdict(each), "reason": each.reason, "failed": each.fails} for each in found.lost]
-    new = [{"workload": workload, "case": case, "cell": name, **asdict(timing)} for workload, case, name, timing in found.new]
-    told = {
+def _json(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    failed = set(map(id, failures(comparison, limit)))
+    changes = [{**asdict(change), "failed": id(change) in failed} for change in comparison.changes]
+    lost = [{**asdict(each), "reason": each.reason, "failed": each.fails} for each in comparison.lost]
+    new = [
+        {"workload": workload, "case": case, "cell": name, **asdict(timing)} for workload, case, name, timing in comparison.new
+    ]
+    content = {
         "a": a.info["run_id"],
         "b": b.info["run_id"],
-        "sentence": sentence(found.changes, found.lost),
-        "differences": [asdict(fact) for fact in found.facts],
-        "changed_sources": found.changed_sources,
+        "sentence": sentence(comparison.changes, comparison.lost),
+        "differences": [asdict(fact) for fact in comparison.facts],
+        "changed_sources": comparison.changed_sources,
         "lost": lost,
         "new": new,
         "changes": changes,
     }
-    return json.dumps(_without_nan(told), indent=1) + "\n"
+    return json.dumps(_without_nan(content), indent=1) + "\n"
 
 
-def _junit(found: Comparison, a: RunData, b: RunData, limit: float) -> str:
-    failed = set(map(id, failures(found, limit)))
+def _junit(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
+    failed = set(map(id, failures(comparison, limit)))
     suite = ElementTree.Element("testsuite", name=one_line(f"{_title(a)} to {_title(b)}"))
-    suite.set("tests", str(len(found.changes) + len(found.lost)))
+    suite.set("tests", str(len(comparison.changes) + len(comparison.lost)))
     suite.set("failures", str(len(failed)))
-    skipped = [each for each in found.lost if not each.fails]
+    skipped = [each for each in comparison.lost if not each.fails]
     suite.set("skipped", str(len(skipped)))
-    for each in found.lost:
+    for each in comparison.lost:
         tag = "failure" if each.fails else "skipped"
         _element(_testcase(suite, each), tag, f"A: {format_duration(each.a_ns.value)}", message=each.reason)
-    for change in found.changes:
+    for change in comparison.changes:
         case = _testcase(suite, change)
         case.set("time", f"{change.b_ns.value / 1e9:.9f}")
         if id(change) in failed:
-            told = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
-            _element(case, "failure", told, message=f"slower: {_ratio(change.ratio)}")
+            text = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
+            _element(case, "failure", text, message=f"slower: {_ratio(change.ratio)}")
         elif change.verdict in ("drifted", "unknown"):
             _element(case, "system-out", f"{change.verdict}: {_ratio(change.ratio)}")
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _testcase(suite: ElementTree.Element, cell: Change | Lost) -> ElementTree.Element:
+def _testcase(suite: ElementTree.Element, cell: Change | LostCell) -> ElementTree.Element:
     name = f"{cell.case} {cell.name} {cell.timing.scope} {cell.timing.cache}"
     return _element(suite, "testcase", classname=cell.workload, name=name)
 
 
 def _element(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
     """A new element below another one. Its texts are without the characters that XML may not hold."""
-    made = ElementTree.SubElement(parent, tag, {name: one_line(value) for name, value in attributes.items()})
-    made.text = one_line(text) or None
-    return made
+    element = ElementTree.SubElement(parent, tag, {name: one_line(value) for name, value in attributes.items()})
+    element.text = one_line(text) or None
+    return element
 
 
 _RENDERERS: Final[Mapping[Form, Callable[[Comparison, RunData, RunData, float], str]]] = {
@@ -138,12 +140,12 @@ def _title(data: RunData) -> str:
     return f"{label} ({data.info['run_id']})" if label else str(data.info["run_id"])
 
 
-def _facts(found: Comparison) -> list[tuple[Fact, str]]:
-    return [(fact, f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}{_why(fact)}") for fact in found.facts]
+def _facts(comparison: Comparison) -> list[tuple[Fact, str]]:
+    return [(fact, f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}{_why(fact)}") for fact in comparison.facts]
 
 
-def _sources(found: Comparison) -> list[str]:
-    names = ", ".join(f"{workload} {variant}" for workload, variant in found.changed_sources)
+def _sources(comparison: Comparison) -> list[str]:
+    names = ", ".join(f"{workload} {variant}" for workload, variant in comparison.changed_sources)
     return [f"sources that differ: {names}"] if names else []
 
 
@@ -151,8 +153,8 @@ def _why(fact: Fact) -> str:
     return f" ({fact.warning})" if fact.warning else ""
 
 
-def _rows(found: Comparison) -> list[Sequence[str]]:
-    return [_row(change) for change in found.of(*_LISTED)[:_MOST_ROWS]]
+def _rows(comparison: Comparison) -> list[Sequence[str]]:
+    return [_row(change) for change in comparison.of(*_LISTED)[:_MOST_ROWS]]
 
 
 def _row(change: Change) -> Sequence[str]:
@@ -172,7 +174,7 @@ def _row(change: Change) -> Sequence[str]:
 
 
 def noise_text(change: Change) -> str:
-    """The noise in percent; a dash where nothing tells it."""
+    """The noise in percent; a dash where it is not known."""
     return NOTHING if math.isnan(change.noise) else f"{100 * (change.noise - 1):.1f} %"
 
 
@@ -181,17 +183,17 @@ def _ratio(ratio: Estimate) -> str:
     return f"{ratio.value:.3f} ({format_ends(ratio, lambda value: f'{value:.3f}')})"
 
 
-def _left_out(found: Comparison) -> list[str]:
-    changed = len(found.of(*_LISTED))
+def _left_out(comparison: Comparison) -> list[str]:
+    changed = len(comparison.of(*_LISTED))
     return [f"{changed - _MOST_ROWS} more cells changed; --format json lists them"] if changed > _MOST_ROWS else []
 
 
-def alone(found: Comparison) -> list[str]:
+def alone(comparison: Comparison) -> list[str]:
     """A line for each reason for which B lacks cells of A, and one that names the new cells of B."""
-    lines = [f"{'FAILED' if fails else 'not compared'}: {line}" for fails, line in told(found.lost)]
-    if found.new:
-        names = [" ".join(each[:3]) for each in found.new[:_MOST_NAMED]]
-        more = f" and {len(found.new) - _MOST_NAMED} more" if len(found.new) > _MOST_NAMED else ""
+    lines = [f"{'FAILED' if fails else 'not compared'}: {line}" for fails, line in loss_lines(comparison.lost)]
+    if comparison.new:
+        names = [" ".join(each[:3]) for each in comparison.new[:_MOST_NAMED]]
+        more = f" and {len(comparison.new) - _MOST_NAMED} more" if len(comparison.new) > _MOST_NAMED else ""
         lines.append(f"new in B: {', '.join(names)}{more}")
     return lines
 

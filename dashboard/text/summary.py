@@ -58,11 +58,11 @@ def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
     Args:
         root: as in `views.overview.query.overview`.
     """
-    found = overview(data, root)
-    rows = found[_FIGURES].copy()
+    frame = overview(data, root)
+    rows = frame[_FIGURES].copy()
     rows.insert(0, "run_id", str(data.info["run_id"]))
-    told = zip(found["doubts"], found["badges"], strict=True)
-    rows["distrust"] = ["; ".join(filter(None, (doubts, *badges))) for doubts, badges in told]
+    distrust = zip(frame["doubts"], frame["badges"], strict=True)
+    rows["distrust"] = ["; ".join(filter(None, (doubts, *badges))) for doubts, badges in distrust]
     return rows
 
 
@@ -121,8 +121,8 @@ def _over(row: Mapping[Any, Any], name: str, other: str, *, with_ends: bool = Fa
         return "unknown"
     if pd.isna(row[name]):
         return NOTHING
-    said = f"{'tied with' if verdict == 'tied' else format_ratio(row[name])} {_variant(row, other)}"
-    return f"{said} ({format_ends(Estimate.of(row, name), format_ratio)})" if with_ends or verdict == "tied" else said
+    words = f"{'tied with' if verdict == 'tied' else format_ratio(row[name])} {_variant(row, other)}"
+    return f"{words} ({format_ends(Estimate.of(row, name), format_ratio)})" if with_ends or verdict == "tied" else words
 
 
 def _variant(row: Mapping[Any, Any], name: str) -> str:
@@ -160,15 +160,15 @@ def table(rows: pd.DataFrame, width: int = 0, *, every: bool = True) -> list[str
     lines = plain_table(*_with_figures(HEADINGS, texts(rows)))
     if not width or max(map(len, lines), default=0) <= width:
         return lines
-    found = rows.to_dict("records")
-    told = (f"{row['workload']}: {doubt}" for row in found for doubt in str(row["distrust"]).split("; ") if doubt)
-    doubts = list(dict.fromkeys(told))
+    records = rows.to_dict("records")
+    distrust = (f"{row['workload']}: {doubt}" for row in records for doubt in str(row["distrust"]).split("; ") if doubt)
+    doubts = list(dict.fromkeys(distrust))
     if not every and len(doubts) > _MOST_DOUBTS:
         doubts[_MOST_DOUBTS - 1 :] = [f"and {len(doubts) - _MOST_DOUBTS + 1} more doubts: warpladder summary --all"]
-    texts_of = [_narrow(row) for row in found]
+    texts_of = [_narrow(row) for row in records]
     for left_out in ((), *_LEFT_OUT):
-        kept = [place for place, heading in enumerate(_NARROW) if heading not in left_out]
-        narrow = _with_figures([_NARROW[place] for place in kept], [[row[place] for place in kept] for row in texts_of])
+        columns = [place for place, heading in enumerate(_NARROW) if heading not in left_out]
+        narrow = _with_figures([_NARROW[place] for place in columns], [[row[place] for place in columns] for row in texts_of])
         if max(map(len, plain_table(*narrow))) <= width:
             break
     return [*plain_table(*narrow, width), *doubts]
@@ -205,8 +205,8 @@ def _narrow(row: Mapping[Any, Any]) -> tuple[str, ...]:
 
 def _with_figures(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
     """A table without the columns that have no figure in any row."""
-    kept = [place for place in range(len(headings)) if any(row[place] not in ("", NOTHING) for row in rows)]
-    return [headings[place] for place in kept], [[row[place] for place in kept] for row in rows]
+    columns = [place for place in range(len(headings)) if any(row[place] not in ("", NOTHING) for row in rows)]
+    return [headings[place] for place in columns], [[row[place] for place in columns] for row in rows]
 
 
 #: Roles of the variants that have to be right unasked. A caught specimen is right, and a peer may lack what it needs.
@@ -218,7 +218,7 @@ _MOST_REASONS: Final = 3
 
 
 def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
-    """The verdicts and diagnostics of a run, line by line.
+    """The statuses and diagnostics of a run, line by line.
 
     Findings of one kind take one line, with their count and the first of them. So do all specimens, which are variants that the checks
     have to catch.
@@ -229,17 +229,17 @@ def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
     variants = run.table("variants").to_dict("records")
     specimens = {(row["workload"], row["variant"]) for row in variants if row["role"] == "specimen"}
     results = run.table("results").to_dict("records")
-    found = run.table("diagnostics").query("severity != 'info' or source == 'not_reached'").to_dict("records")
+    diagnostics = run.table("diagnostics").query("severity != 'info' or source == 'not_reached'").to_dict("records")
     aside = set() if every else specimens
     yield _counts([row for row in results if _key(row) not in aside])
     if every:
         failed = ((row, f"{_cell(row)}: {row['status']}: {row['detail']}") for row in results)
         yield from (line for row, line in failed if row["status"] not in ("ok", "skipped"))
-        yield from map(_finding, found)
+        yield from map(_finding, diagnostics)
         return
-    if caught := _caught(results, found, specimens):
+    if caught := _caught(results, diagnostics, specimens):
         yield caught
-    lines = [*_failures(results, specimens), *_kinds([row for row in found if _key(row) not in specimens])]
+    lines = [*_failures(results, specimens), *_kinds([row for row in diagnostics if _key(row) not in specimens])]
     yield from (line for line, _ in lines)
     if any(shortened for _, shortened in lines):
         yield "each of them: warpladder summary --all"
@@ -254,10 +254,10 @@ def _counts(results: Sequence[Mapping[Any, Any]]) -> str:
     counts = Counter(row["status"] for row in results)
     order = sorted(counts, key=lambda status: (status != "ok", status == "skipped", -counts[status]))
     reasons = Counter(row["detail"] for row in results if row["status"] == "skipped").most_common()
-    told = [f"{count}: {reason}" if len(reasons) > 1 else str(reason) for reason, count in reasons[:_MOST_REASONS]]
-    told += [f"{len(reasons) - _MOST_REASONS} more reasons on Runs & checks"] if len(reasons) > _MOST_REASONS else []
+    texts = [f"{count}: {reason}" if len(reasons) > 1 else str(reason) for reason, count in reasons[:_MOST_REASONS]]
+    texts += [f"{len(reasons) - _MOST_REASONS} more reasons on Runs & checks"] if len(reasons) > _MOST_REASONS else []
     counted = ", ".join(f"{counts[status]} {status}" for status in order)
-    return f"{counted} ({'; '.join(told)})" if told else counted
+    return f"{counted} ({'; '.join(texts)})" if texts else counted
 
 
 def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> str:
@@ -267,9 +267,9 @@ def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any
     caught = [row for row in measured if row["status"] != "ok" or _cell(row) in doubted]
     if not measured:
         return ""
-    of = str(len(caught)) if len(caught) == len(measured) else f"{len(caught)} of {len(measured)}"
+    count = str(len(caught)) if len(caught) == len(measured) else f"{len(caught)} of {len(measured)}"
     names = ", ".join(dict.fromkeys(str(row["variant"]) for row in measured))
-    return f"specimens (known pitfalls, which the checks have to catch): {of} caught: {names}"
+    return f"specimens (known pitfalls, which the checks have to catch): {count} caught: {names}"
 
 
 def _failures(results: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> Iterator[tuple[str, bool]]:
@@ -291,8 +291,8 @@ def _kinds(findings: Sequence[Mapping[Any, Any]]) -> Iterator[tuple[str, bool]]:
     """A line for each kind of finding, and whether it stands for several. What was not reached is told in full."""
     kinds: dict[tuple[Any, ...], list[Mapping[Any, Any]]] = {}
     for row in findings:
-        apart = row["text"] if row["source"] == Source.NOT_REACHED else ""
-        kinds.setdefault((row["severity"], row["source"], apart), []).append(row)
+        detail = row["text"] if row["source"] == Source.NOT_REACHED else ""
+        kinds.setdefault((row["severity"], row["source"], detail), []).append(row)
     for (severity, source, _), rows in sorted(kinds.items(), key=lambda kind: _SEVERITIES.index(kind[0][0])):
         if len(rows) == 1:
             yield (rows[0]["text"] if source == Source.NOT_REACHED else _finding(rows[0])), False
@@ -315,25 +315,29 @@ def _cell(row: Mapping[Any, Any]) -> str:
     return f"{row['workload']}/{name_of(row['variant'], row['config'])}/{row['case']}"
 
 
-def not_right(run: store.Run, named: Collection[str] = ()) -> str:
+def not_right(run: store.Run, counted_variants: Collection[str] = ()) -> str:
     """A line that names the first cell that is not right, and how many there are; empty where all are right.
 
     Rungs, host variants and named variants count, but no specimens. What was skipped is not wrong. A cell whose work was not done, or not
     waited for, is not right.
 
     Args:
-        named: variants that the user named.
+        counted_variants: variants that the user named.
     """
     roles = {_key(row): row["role"] for row in run.table("variants").to_dict("records")}
     counted = [
         row
         for row in run.table("results").to_dict("records")
-        if (role := roles[_key(row)]) in _OWN or (role != "specimen" and row["variant"] in named)
+        if (role := roles[_key(row)]) in _OWN or (role != "specimen" and row["variant"] in counted_variants)
     ]
     not_done = {_cell(row): row for row in run.table("diagnostics").to_dict("records") if row["source"] in NOT_DONE}
     wrong = [(_cell(row), f"{row['status']}: {row['detail']}") for row in counted if row["status"] not in ("ok", "skipped")]
-    wrong += [(cell, f"{found['source']}: {found['text']}") for row in counted if (found := not_done.get(cell := _cell(row)))]
+    wrong += [
+        (cell, f"{diagnostic['source']}: {diagnostic['text']}")
+        for row in counted
+        if (diagnostic := not_done.get(cell := _cell(row)))
+    ]
     if not wrong:
         return ""
-    (first, why), of = wrong[0], f"{len(wrong)} of {len(counted)} cells{', first' if len(wrong) > 1 else ''}"
-    return f"not right: {of} {first}: {why}"
+    (first, why), share = wrong[0], f"{len(wrong)} of {len(counted)} cells{', first' if len(wrong) > 1 else ''}"
+    return f"not right: {share} {first}: {why}"

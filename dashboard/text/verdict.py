@@ -1,7 +1,7 @@
-"""What changed in variants that were recorded again: each against the last run with times of it, in a line.
+"""The changes of variants that were recorded again: a line for each variant, against the last run with times of it.
 
-In each run the time of a variant is taken relative to that of the baseline, which is measured in the same rounds and did not
-change. So a machine that became slower as a whole makes no variant slower. The rest of the rule is that of Compare; see
+In each run the time of a variant is taken relative to the time of the baseline, which is measured in the same rounds and did not
+change. So a machine that became slower as a whole makes no variant slower. The rest of the rule is the rule of Compare; see
 `between_runs`.
 """
 
@@ -35,18 +35,18 @@ from warpladder.dashboard.ui.tables import plain_lines, plain_table
 from warpladder.data import store
 
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")
-#: The ratio of two times scatters by so many times more than one of them.
+#: How much more the ratio of two times scatters than one time.
 _OF_A_RATIO: Final = math.sqrt(2)
-#: Verdicts in the order in which they are told.
-_FIRST: Final = ("slower", "faster", "unchanged", "drifted", "new", "unknown")
+#: Verdicts in the order in which a line lists them.
+_FIRST: Final = ("slower", "faster", "tied", "drifted", "new", "unknown")
 
 
 @dataclass(frozen=True)
-class Asked:
+class JudgedVariant:
     """A variant to judge.
 
     Attributes:
-        last: folder of the last run with times of it; empty where there is none.
+        last: folder of the last run with times of the variant; empty where no run has such times.
     """
 
     workload: str
@@ -56,7 +56,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Cell:
-    """A variant in one case, by its fastest config: its last time, its time now, and the one over the other."""
+    """A variant in one case, with its fastest config: the last time, the new time, and the new time over the last."""
 
     case: str
     verdict: Verdict | Literal["new"]
@@ -67,69 +67,69 @@ class _Cell:
 
 
 def verdicts(
-    data: RunData, asked: Sequence[Asked], history: History | None = None, smallest: float = Options().smallest
+    data: RunData, variants: Sequence[JudgedVariant], history: History | None = None, smallest: float = Options().smallest
 ) -> str:
     """The verdicts as text that ends with a line feed: a table with a line for each variant that has times, then the failures.
 
     Args:
-        data: the run of now.
+        data: the new run.
         history: see `changes.compare`.
-        smallest: smaller differences are unchanged, a fraction.
+        smallest: smaller differences are tied, a fraction.
     """
-    several = len({each.workload for each in asked}) > 1
+    several = len({each.workload for each in variants}) > 1
     rows: list[tuple[str, ...]] = []
     failed: list[str] = []
-    for each in asked:
+    for each in variants:
         name = f"{each.workload} {each.variant}" if several else each.variant
-        if found := _cells(data, each, history, smallest):
-            rows.append((name, *_line(found)))
+        if cells := _cells(data, each, history, smallest):
+            rows.append((name, *_line(cells)))
         failed += [f"{name}: {failure}" for failure in _failures(data, each)]
     return plain_lines((*plain_table(_HEADINGS, rows), *failed))
 
 
-def _cells(data: RunData, asked: Asked, history: History | None, smallest: float) -> list[_Cell]:
+def _cells(data: RunData, judged: JudgedVariant, history: History | None, smallest: float) -> list[_Cell]:
     """The cells of a variant, in the order of the cases."""
-    known = axes.timings(data, asked.workload)
-    if not known:
+    timings = axes.timings(data, judged.workload)
+    if not timings:
         return []
-    changes = _changes(data, asked.last, history) if asked.last else {}
-    timing = next((change.timing for key, change in changes.items() if key[0] == asked.workload), known[0])
+    changes = _changes(data, judged.last, history) if judged.last else {}
+    timing = next((change.timing for key, change in changes.items() if key[0] == judged.workload), timings[0])
     times = best_config(cells(data))
-    times = times[(times["workload"] == asked.workload) & (times["scope"] == timing.scope) & (times["cache"] == timing.cache)]
+    times = times[(times["workload"] == judged.workload) & (times["scope"] == timing.scope) & (times["cache"] == timing.cache)]
     now = {(row["variant"], row["case"]): row for row in times.drop_duplicates(["variant", "case"]).to_dict("records")}
-    base = baseline_variant(data, asked.workload, timing)
-    references = baselines(data, asked.workload, timing, times["case"])
-    found = []
-    for case in data.cases.loc[data.cases["workload"] == asked.workload, "case"]:
-        if (asked.variant, case) not in now:
+    base = baseline_variant(data, judged.workload, timing)
+    references = baselines(data, judged.workload, timing, times["case"])
+    result = []
+    for case in data.cases.loc[data.cases["workload"] == judged.workload, "case"]:
+        if (judged.variant, case) not in now:
             continue
-        now_ns = float(now[asked.variant, case]["median_ns"])
+        now_ns = float(now[judged.variant, case]["median_ns"])
         over = NOTHING
-        if asked.variant == base:
+        if judged.variant == base:
             over = ITSELF
         elif case in references and references[case].doubt:
             over = "unknown"
         elif (base, case) in now:
             over = f"{format_ratio(float(now[base, case]['median_ns']) / now_ns)} {base}"
-        change = changes.get((asked.workload, asked.variant, case))
+        change = changes.get((judged.workload, judged.variant, case))
         if change is None:
-            found.append(_Cell(case, "new", Estimate.unknown(), math.nan, now_ns, over))
+            result.append(_Cell(case, "new", Estimate.unknown(), math.nan, now_ns, over))
         else:
-            of_base = changes.get((asked.workload, base, case))
+            of_base = changes.get((judged.workload, base, case))
             verdict, ratio = change.verdict, change.ratio
-            if of_base is not None and _tells(of_base, change):
-                verdict, ratio = _judged(_load(asked.last), data, change, of_base, history, smallest)
-            found.append(_Cell(case, verdict, ratio, change.a_ns.value, now_ns, over))
-    return found
+            if of_base is not None and _baseline_is_usable(of_base, change):
+                verdict, ratio = _judged(_load(judged.last), data, change, of_base, history, smallest)
+            result.append(_Cell(case, verdict, ratio, change.a_ns.value, now_ns, over))
+    return result
 
 
 def _changes(data: RunData, last: str, history: History | None) -> dict[tuple[str, str, str], Change]:
-    """The cells of now against those of the last run, by workload, variant and case; empty where they cannot be compared."""
+    """The changes from the last run to this run, by workload, variant and case; empty where they cannot be compared."""
     try:
-        found = compare(Side(_load(last)), Side(data), Options(match="best"), history)
+        comparison = compare(Side(_load(last)), Side(data), Options(match="best"), history)
     except (NotComparable, store.StoreError):
         return {}
-    return {(change.workload, change.variant, change.case): change for change in reversed(found.changes)}
+    return {(change.workload, change.variant, change.case): change for change in reversed(comparison.changes)}
 
 
 @lru_cache(maxsize=8)
@@ -137,15 +137,15 @@ def _load(path: str) -> RunData:
     return run_data.load(store.open_run(Path(path)))
 
 
-def _tells(base: Change, change: Change) -> bool:
-    """Whether the baseline is another variant, did not change, and was measured alike."""
+def _baseline_is_usable(base: Change, change: Change) -> bool:
+    """Whether the baseline is another variant, did not change, and was measured in the same way."""
     return base.variant != change.variant and base.same_source and base.gpus == change.gpus
 
 
 def _judged(
     last: RunData, now: RunData, change: Change, base: Change, history: History | None, smallest: float
 ) -> tuple[Verdict, Estimate]:
-    """The verdict, and the time of now over the last time, each relative to the baseline in the same case."""
+    """The verdict, and the new time over the last time, each relative to the baseline in the same case."""
     before = _relative(last, change, change.of_a, base.of_a)
     after = _relative(now, change, (change.variant, change.config), (base.variant, base.config))
     runs = [reading(data).medians(change.workload) for data in (last, now)]
@@ -156,7 +156,7 @@ def _judged(
 
     def shown() -> between_runs.Floats:
         machine = Machine(history(change.workload) if history else [], change.timing, gpus)
-        return _OF_A_RATIO * machine.apart(log, frozenset(run.run_id for run in runs))
+        return _OF_A_RATIO * machine.distances(log, frozenset(run.run_id for run in runs))
 
     own = equal.over(base.variant).like(log, cell)
     if len(own) < between_runs.FEWEST and not several_processes(before, after):
@@ -166,7 +166,10 @@ def _judged(
 
 
 def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[str, str]) -> Level:
-    """The level of a cell over that of the baseline. Of one process they are paired by round: what slows a round down slows both."""
+    """The level of a cell over the level of the baseline.
+
+    Within one process both are paired by round, because a slow round slows both.
+    """
     paired = paired_ratio(durations(data, change, cell), durations(data, change, base)).estimate
     if not paired.low > 0:  # unknown, or too short for the clock
         return Level(math.nan, math.nan, math.nan, math.nan, math.nan, 0, 0)
@@ -179,19 +182,19 @@ def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[
     return Level(float(np.mean(logs)), down, up, error, count - 1, count, sum(map(len, of_cell)))
 
 
-def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
-    """The texts under `_HEADINGS`, but for the first: of several cases the ends of their intervals, and the largest change."""
-    counts = Counter(cell.verdict for cell in found)
+def _line(cells: Sequence[_Cell]) -> tuple[str, ...]:
+    """The texts under `_HEADINGS` except the first. For several cases: the ends of their intervals, and the largest change."""
+    counts = Counter(cell.verdict for cell in cells)
     main = next(verdict for verdict in _FIRST if counts[verdict])
-    judged = [cell for cell in found if cell.verdict == main]
+    judged = [cell for cell in cells if cell.verdict == main]
     ratios = [cell.ratio.value for cell in judged]
-    told = {"slower": max, "faster": min}.get(main)
-    cell = judged[ratios.index(told(ratios))] if told else judged[-1]
+    extreme = {"slower": max, "faster": min}.get(main)
+    cell = judged[ratios.index(extreme(ratios))] if extreme else judged[-1]
     words = ", ".join(f"{verdict} in {counts[verdict]}" for verdict in _FIRST if counts[verdict])
-    verdict = f"{words} of {len(found)} cases" if len(counts) > 1 else f"{main} in {len(found)} cases"
+    verdict = f"{words} of {len(cells)} cases" if len(counts) > 1 else f"{main} in {len(cells)} cases"
     ends = [end for cell in judged for end in (cell.ratio.low, cell.ratio.high)]
     ratio = format_interval(format_ratio(min(ends)), format_ratio(max(ends)))
-    if len(found) == 1:
+    if len(cells) == 1:
         verdict = str(main)
     if len(judged) == 1:
         ratio = format_estimate(cell.ratio, format_ratio)
@@ -199,15 +202,15 @@ def _line(found: Sequence[_Cell]) -> tuple[str, ...]:
     return verdict, ratio, cell.case, format_duration(cell.last_ns), format_duration(cell.now_ns), cell.over_baseline
 
 
-def _failures(data: RunData, asked: Asked) -> list[str]:
-    """A text for each way in which cells of a variant failed or were skipped."""
+def _failures(data: RunData, judged: JudgedVariant) -> list[str]:
+    """A text for each status with which cells of a variant failed or were skipped."""
     results = data.results
-    mine = results[(results["workload"] == asked.workload) & (results["variant"] == asked.variant)]
-    failed = mine[mine["status"] != "ok"]
-    found = []
+    of_variant = results[(results["workload"] == judged.workload) & (results["variant"] == judged.variant)]
+    failed = of_variant[of_variant["status"] != "ok"]
+    failures = []
     for status, rows in failed.groupby("status", sort=False):
         first = rows.iloc[0]
         where = f"{first['case']} with {first['config']}" if first["config"] else first["case"]
         more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-        found.append(f"{status} at {where}{more}: {first['detail']}")
-    return found
+        failures.append(f"{status} at {where}{more}: {first['detail']}")
+    return failures

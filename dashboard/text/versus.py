@@ -44,16 +44,16 @@ def figures(data: RunData) -> pd.DataFrame:
         compared = speedups(data, workload, case, WALL, reference.variant, reference.config) if reference else []
         over = {each.variant: each for each in compared}
         for variant in of_case["variant"].drop_duplicates():
-            mine = of_case[of_case["variant"] == variant]
-            timed = mine[(mine["scope"] == WALL.scope) & (mine["cache"] == WALL.cache)]
-            row = (timed if len(timed) else mine).iloc[0].to_dict()
-            found = over.get(variant)
+            of_variant = of_case[of_case["variant"] == variant]
+            timed = of_variant[(of_variant["scope"] == WALL.scope) & (of_variant["cache"] == WALL.cache)]
+            row = (timed if len(timed) else of_variant).iloc[0].to_dict()
+            speedup = over.get(variant)
             row |= {"baseline": reference.variant if reference else None, "verdict": ""}
-            if found is not None and reference is not None:
-                verdict = "baseline" if variant == reference.variant else found.verdict
-                row |= {**found.ratio.columns("speedup"), "noise": found.noise, "verdict": verdict}
+            if speedup is not None and reference is not None:
+                verdict = "baseline" if variant == reference.variant else speedup.verdict
+                row |= {**speedup.ratio.columns("speedup"), "noise": speedup.noise, "verdict": verdict}
             for phase in _PHASES:
-                row[f"{phase.partition(':')[2]}_ns"] = mine.loc[mine["scope"] == phase, "median_ns"].max()
+                row[f"{phase.partition(':')[2]}_ns"] = of_variant.loc[of_variant["scope"] == phase, "median_ns"].max()
             rows.append(row)
     return pd.DataFrame(rows, columns=list(_COLUMNS))
 

@@ -52,12 +52,12 @@ def tally(groups: npt.NDArray[Any], values: Int64s, count: int) -> Tally:
             np.add.at(cells, group, 1)
     place = np.flatnonzero(cells)
     group, value = np.divmod(place, width)
-    found = Tally(group, value + low, cells[place])
+    result = Tally(group, value + low, cells[place])
     if not far:
-        return found
+        return result
     sorted_far = _by_sorting(np.concatenate([group for group, _ in far]), np.concatenate([value for _, value in far]), count)
     joined = Tally(
-        *(np.concatenate(pair) for pair in zip(found, sorted_far._replace(value=sorted_far.value + low), strict=True))
+        *(np.concatenate(pair) for pair in zip(result, sorted_far._replace(value=sorted_far.value + low), strict=True))
     )
     # In each group, the sorted values are larger than the counted ones.
     order = np.argsort(joined.group, kind="stable")
@@ -109,12 +109,12 @@ def statistics(counted: Tally) -> pd.DataFrame:
 
 def rounded(values: "pd.Series[float]") -> npt.NDArray[np.float64]:
     """The values with one decimal, rounded as SQLite's `round` does it for `nsys stats`: half away from zero, in decimal."""
-    found = np.asarray(values, dtype=float)
-    tenths = found * 10
+    numbers = np.asarray(values, dtype=float)
+    tenths = numbers * 10
     result = np.asarray(np.floor(tenths + 0.5) / 10)
     # The decimal form of a number matters only near a tie, within the last digits that a float holds.
     for place in np.flatnonzero(np.abs(tenths - np.floor(tenths) - 0.5) < 1e-14 * np.maximum(1, np.abs(tenths))):
-        result[place] = float(Decimal(repr(float(found[place]))).quantize(_TENTH, ROUND_HALF_UP))
+        result[place] = float(Decimal(repr(float(numbers[place]))).quantize(_TENTH, ROUND_HALF_UP))
     return result
 
 
@@ -130,18 +130,18 @@ def times(
         ties: headings of the columns that decide between equal totals.
     """
     width = max(len(values) for values in names.values())
-    found = describe(groups, durations, width)
+    sums = describe(groups, durations, width)
     frame = pd.DataFrame(
         {
-            "Time (%)": rounded(100.0 * found["total"] / max(found["total"].sum(), 1)),
-            "Total Time (ns)": found["total"],
-            count: found["n"],
-            "Avg (ns)": rounded(found["mean"]),
-            "Med (ns)": rounded(found["median"]),
-            "Min (ns)": found["min"],
-            "Max (ns)": found["max"],
-            "StdDev (ns)": rounded(found["stddev"]),
-            **{heading: values[found.index] for heading, values in names.items()},
+            "Time (%)": rounded(100.0 * sums["total"] / max(sums["total"].sum(), 1)),
+            "Total Time (ns)": sums["total"],
+            count: sums["n"],
+            "Avg (ns)": rounded(sums["mean"]),
+            "Med (ns)": rounded(sums["median"]),
+            "Min (ns)": sums["min"],
+            "Max (ns)": sums["max"],
+            "StdDev (ns)": rounded(sums["stddev"]),
+            **{heading: values[sums.index] for heading, values in names.items()},
         }
     )
     return frame.sort_values(["Total Time (ns)", *ties], ascending=[False, *[True] * len(ties)], ignore_index=True)
@@ -161,8 +161,8 @@ def _by_sorting(groups: Int64s, values: Int64s, count: int) -> Tally:
         packed = packed.astype(np.uint32)
     packed.sort()
     first = np.flatnonzero(np.concatenate(([True], packed[1:] != packed[:-1])))
-    kept = packed[first].astype(np.int64)
-    return Tally(kept >> bits, kept & ((1 << bits) - 1), np.diff(np.append(first, len(packed))))
+    distinct = packed[first].astype(np.int64)
+    return Tally(distinct >> bits, distinct & ((1 << bits) - 1), np.diff(np.append(first, len(packed))))
 
 
 #: Brackets and separators of a demangled name. Texts in which brackets are part of a name stand first.
@@ -197,18 +197,18 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     it is.
     """
     parts = {name: _parse(name) for name in dict.fromkeys(names)}
-    alike: dict[str, list[str]] = {}
+    by_base: dict[str, list[str]] = {}
     for name, part in parts.items():
-        alike.setdefault(part.base, []).append(name)
-    found: dict[str, str] = {}
-    for base, group in alike.items():
-        found.update({group[0]: base} if len(group) == 1 else _told_apart([(name, parts[name]) for name in group]))
+        by_base.setdefault(part.base, []).append(name)
+    shorts: dict[str, str] = {}
+    for base, group in by_base.items():
+        shorts.update({group[0]: base} if len(group) == 1 else _distinguished([(name, parts[name]) for name in group]))
     # A number or arguments may make a name that another kernel has.
-    seen = Counter(found.values())
-    return {name: short if seen[short] == 1 else name for name, short in found.items()}
+    seen = Counter(shorts.values())
+    return {name: short if seen[short] == 1 else name for name, short in shorts.items()}
 
 
-def _told_apart(group: Sequence[tuple[str, _Name]]) -> dict[str, str]:
+def _distinguished(group: Sequence[tuple[str, _Name]]) -> dict[str, str]:
     """Names of kernels with one base."""
     arguments = _differing([part.arguments for _, part in group])
     scopes = [f"{part.scope}::{part.base}" if part.scope else part.base for _, part in group]
@@ -217,12 +217,12 @@ def _told_apart(group: Sequence[tuple[str, _Name]]) -> dict[str, str]:
     for labels in (with_arguments, scopes, both):
         if len(set(labels)) == len(labels):
             return {name: label for (name, _), label in zip(group, labels, strict=True)}
-    found, used = {}, Counter(with_arguments)
+    shorts, used = {}, Counter(with_arguments)
     number: Counter[str] = Counter()
     for (name, _), label in zip(group, with_arguments, strict=True):
         number[label] += 1
-        found[name] = f"{label} #{number[label]}" if used[label] > 1 else label
-    return found
+        shorts[name] = f"{label} #{number[label]}" if used[label] > 1 else label
+    return shorts
 
 
 def _differing(arguments: Sequence[tuple[str, ...]]) -> list[str]:
@@ -239,14 +239,14 @@ def _differing(arguments: Sequence[tuple[str, ...]]) -> list[str]:
         if more > distinct:
             chosen.append(place)
             distinct = more
-    found = []
+    texts = []
     for row, each in enumerate(arguments):
         shown: list[str] = []
         for place in range(len(each)):
             if place in chosen or shown[-1:] != [_OMITTED]:
                 shown.append(columns[place][row] if place in chosen else _OMITTED)
-        found.append(f"<{', '.join(shown)}>" if chosen and shown else "")
-    return found
+        texts.append(f"<{', '.join(shown)}>" if chosen and shown else "")
+    return texts
 
 
 def _simple(argument: str) -> str:
@@ -258,8 +258,8 @@ def _simple(argument: str) -> str:
 
 def _parse(name: str) -> _Name:
     """The parts of a name; the whole name as its base where it does not look like C++."""
-    whole = " ".join(name.split()).removeprefix("void ")
-    text = whole[:_MOST_CHARACTERS]
+    full = " ".join(name.split()).removeprefix("void ")
+    text = full[:_MOST_CHARACTERS]
     head = _Head(text)
     end = len(text)
     for match in _TOKEN.finditer(text):
@@ -267,16 +267,16 @@ def _parse(name: str) -> _Name:
             end = match.start()
             break
         if not head.take(match):
-            return _Name(whole)
+            return _Name(full)
     else:
-        if len(whole) > len(text):
+        if len(full) > len(text):
             # Cut within its brackets: the base is known, the arguments are not.
             end = head.arguments_from if head.arguments_from >= 0 else end
         elif head.open:
-            return _Name(whole)
+            return _Name(full)
     base = text[head.component : head.arguments_from if head.arguments_from >= 0 else end].strip()
     base = base if base.startswith(("operator", "[", "<", "(")) else base.split(" ")[-1]
-    return _Name(base, _scope(text[: head.component]), tuple(head.arguments)) if base else _Name(whole)
+    return _Name(base, _scope(text[: head.component]), tuple(head.arguments)) if base else _Name(full)
 
 
 def _scope(before: str) -> str:
@@ -287,14 +287,14 @@ def _scope(before: str) -> str:
     return inner if inner in ("<unnamed>", "(anonymous namespace)") else inner.split("<")[0]
 
 
-def _last(text: str, wanted: Callable[[re.Match[str]], bool]) -> int:
+def _last(text: str, matches: Callable[[re.Match[str]], bool]) -> int:
     """Where the last wanted token outside of brackets ends; 0 for none."""
-    depth, found = 0, 0
+    depth, end = 0, 0
     for match in _TOKEN.finditer(text):
         depth += (match[0] in _OPEN) - (match[0] in _OPEN.values())
-        if depth == 0 and wanted(match):
-            found = match.end()
-    return found
+        if depth == 0 and matches(match):
+            end = match.end()
+    return end
 
 
 class _Head:

@@ -30,16 +30,16 @@ def layers(start: Int64s, end: Int64s) -> Int64s:
     if at_once > _MOST_PASSES:
         return _first_free(start, end)
     layer = np.zeros(len(start), dtype=np.int64)
-    left = np.arange(len(start))
+    pending = np.arange(len(start))
     begins, ends = start, end
     for level in range(max(at_once, 1)):
-        clear = np.ones(len(left), dtype=bool)
+        clear = np.ones(len(pending), dtype=bool)
         np.greater_equal(begins[1:], np.maximum.accumulate(ends)[:-1], out=clear[1:])
-        layer[left[clear]] = level
-        left = left[~clear]
-        if not len(left):
+        layer[pending[clear]] = level
+        pending = pending[~clear]
+        if not len(pending):
             return layer
-        begins, ends = start[left], end[left]
+        begins, ends = start[pending], end[pending]
     return _first_free(start, end)
 
 
@@ -58,11 +58,11 @@ def _first_free(start: Int64s, end: Int64s) -> Int64s:
         while running and running[0][0] <= begins:
             heapq.heappush(free, heapq.heappop(running)[1])
         if free:
-            mine = heapq.heappop(free)
+            row = heapq.heappop(free)
         else:
-            mine, used = used, used + 1
-        chosen[place] = mine
-        heapq.heappush(running, (ends, mine))
+            row, used = used, used + 1
+        chosen[place] = row
+        heapq.heappush(running, (ends, row))
     layer[crowded] = chosen
     return layer
 
@@ -205,7 +205,7 @@ def build(traces: Traces) -> Lanes | None:
     if device is not None:
         lanes += _device_lanes(device)
     if ranges is not None:
-        # Start/end ranges need not nest. Their lanes are below those of push/pop ranges.
+        # Start/end ranges need not nest. Their lanes are below the lanes of push/pop ranges.
         free = np.asarray(traces.texts("ranges", "style") == "start_end")
         lanes += _range_lanes(ranges, free, end)
     if calls is not None:
@@ -285,26 +285,26 @@ def _layered(
     Args:
         rows: rows of the events, sorted. When None, all rows in their order; `events` must not be used afterwards.
     """
-    mine = events if rows is None else _gathered(events, rows)
-    numbers = np.arange(len(mine.start), dtype=np.int32) if rows is None else rows.astype(np.int32)
-    if bool((mine.start[1:] >= mine.end[:-1]).all()) and bool((mine.end >= mine.start).all()):
-        yield _lane(kind, owner, label, mine, numbers, first_level)
+    own = events if rows is None else _gathered(events, rows)
+    numbers = np.arange(len(own.start), dtype=np.int32) if rows is None else rows.astype(np.int32)
+    if bool((own.start[1:] >= own.end[:-1]).all()) and bool((own.end >= own.start).all()):
+        yield _lane(kind, owner, label, own, numbers, first_level)
         return
-    np.maximum(mine.end, mine.start, out=mine.end)
-    layer = layers(mine.start, mine.end)
+    np.maximum(own.end, own.start, out=own.end)
+    layer = layers(own.start, own.end)
     order = np.argsort(layer, kind="stable")
     cuts = np.searchsorted(layer[order], np.arange(min(int(layer.max()) + 1, MOST_LAYERS) + 1))
     for number, (first, last) in enumerate(pairwise(cuts.tolist())):
         inside = order[first:last]
         name = label if number == 0 else f"{label} ({number + 1})"
-        yield _lane(kind, owner, name, _gathered(mine, inside), numbers[inside], first_level + number)
+        yield _lane(kind, owner, name, _gathered(own, inside), numbers[inside], first_level + number)
 
 
 def _gathered(events: _Events, rows: Int64s) -> _Events:
-    found = _Events(events.start[rows], np.empty(len(rows) + 1, dtype=np.int64), ())
+    gathered = _Events(events.start[rows], np.empty(len(rows) + 1, dtype=np.int64), ())
     # The mode avoids a copy of the output. Rows are never out of bounds.
-    np.take(events.end, rows, out=found.end, mode="clip")
-    return found
+    np.take(events.end, rows, out=gathered.end, mode="clip")
+    return gathered
 
 
 def _lane(kind: Kind, owner: tuple[int, ...], label: str, events: _Events, row: Int32s, level: int) -> Lane:

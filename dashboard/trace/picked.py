@@ -44,21 +44,21 @@ class Shares:
 
 def shares(data: RunData) -> Shares:
     """The shares of a run's device time; zeros where it has no device work."""
-    found = np.zeros(3, dtype=np.int64)
+    sums = np.zeros(3, dtype=np.int64)
     for table in TABLES:
         if table in data.traces.tables:
             durations = data.traces.durations(table)
             own, by_time = (data.traces.numbers(table, name) != NONE for name in ("range_id", "time_range_id"))
             for place, chosen in enumerate((own, ~own & by_time, ~own & ~by_time)):
-                found[place] += durations[chosen].sum()
-    return Shares(*found.tolist())
+                sums[place] += durations[chosen].sum()
+    return Shares(*sums.tolist())
 
 
-def sentence(found: Shares) -> str:
-    """The shares in words; empty where all work was launched inside ranges of its own thread, or there is none."""
-    if found.by_time_ns + found.none_ns == 0:
+def sentence(shares: Shares) -> str:
+    """The shares in words; empty where all work was launched inside ranges of its own thread, or where there is no work."""
+    if shares.by_time_ns + shares.none_ns == 0:
         return ""
-    own, by_time, none = found.percent
+    own, by_time, none = shares.percent
     return (
         f"Of the device time, {own:g} % was launched inside NVTX ranges of the launching thread, {by_time:g} % is attributed "
         f"by time to a range of another thread, and {none:g} % to no range."
@@ -76,8 +76,8 @@ def loose_work(traces: Traces) -> LooseWork:
                 launched = traces.numbers(table, "launch_start_ns")[rows]
             else:
                 _, launched = of_calls(traces, process, traces.numbers(table, "correlation")[rows], "start_ns")
-            known = launched != NONE
-            parts.append((process[known], launched[known], traces.durations(table)[rows][known]))
+            has_launch = launched != NONE
+            parts.append((process[has_launch], launched[has_launch], traces.durations(table)[rows][has_launch]))
     return LooseWork(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -88,7 +88,7 @@ MOST_VARIANTS: Final = 200
 MOST_CELLS: Final = 5_000
 
 
-class _Picked(Traces):
+class _PickedTraces(Traces):
     """A trace whose ranges name other cells than they do on disk."""
 
     def __init__(self, traces: Traces, columns: "Mapping[tuple[str, str], pd.Categorical[Any]]") -> None:
@@ -146,24 +146,24 @@ def pick(data: RunData, chosen: Naming) -> RunData:
     busy, gpu_end = (traces.device_time_of_ranges(name) for name in ("gpu_busy_ns", "gpu_end_ns"))
     at = np.flatnonzero((cell >= 0) & (end >= 0))
     used, number = np.unique(cell[at], return_inverse=True)
-    found = [cells[each] for each in used.tolist()]
-    _refuse_too_many(found, chosen)
+    cell_names = [cells[each] for each in used.tolist()]
+    _refuse_too_many(cell_names, chosen)
     loose_ns = loose_work(traces).within(process[at], start[at], end[at])
     shares = naming.unranked(number, busy[at], loose_ns)
     ranked = ~np.isin(number, list(shares))
-    made = naming.samples(*(column[ranked] for column in (number, start[at], (end - start)[at], busy[at])))
+    columns = naming.samples(*(column[ranked] for column in (number, start[at], (end - start)[at], busy[at])))
     notes = [
         (naming.RANGES_AS_SAMPLES, "info", int((cell >= 0).sum())),
         (naming.ENDED_EARLY, "warning", int((gpu_end[at] > end[at]).sum())),
     ]
     return replace(
         data,
-        variants=store.frame("variants", naming.variant_rows(found)),
-        cases=store.frame("cases", naming.case_rows(found)),
-        results=store.frame("results", naming.result_rows(found, shares)),
-        samples=_samples(found, made, _gpus(traces)),
+        variants=store.frame("variants", naming.variant_rows(cell_names)),
+        cases=store.frame("cases", naming.case_rows(cell_names)),
+        results=store.frame("results", naming.result_rows(cell_names, shares)),
+        samples=_samples(cell_names, columns, _gpus(traces)),
         diagnostics=_diagnostics(data, chosen, notes),
-        traces=_Picked(traces, _columns(traces, cells, cell)),
+        traces=_PickedTraces(traces, _columns(traces, cells, cell)),
     )
 
 
@@ -203,14 +203,14 @@ def _gpus(traces: Traces) -> int:
     return max(1, len(devices))
 
 
-def _samples(cells: list[CellName], made: dict[str, Int64s], gpus: int) -> pd.DataFrame:
+def _samples(cells: list[CellName], numbers_of: dict[str, Int64s], gpus: int) -> pd.DataFrame:
     columns: dict[str, Any] = {}
     for column in CellName._fields:
         values, place = np.unique(np.array([getattr(each, column) for each in cells], dtype=object), return_inverse=True)
-        columns[column] = pd.Categorical.from_codes(place[made["cell"]], categories=pd.Index(values, dtype="str"))
-    columns["scope"] = pd.Categorical.from_codes(made["scope"], categories=pd.Index(naming.SCOPES, dtype="str"))
-    numbers = {"round": made["round"], "duration_ns": made["duration_ns"], "gpus": gpus, **naming.SAME}
-    count = len(made["cell"])
+        columns[column] = pd.Categorical.from_codes(place[numbers_of["cell"]], categories=pd.Index(values, dtype="str"))
+    columns["scope"] = pd.Categorical.from_codes(numbers_of["scope"], categories=pd.Index(naming.SCOPES, dtype="str"))
+    numbers = {"round": numbers_of["round"], "duration_ns": numbers_of["duration_ns"], "gpus": gpus, **naming.SAME}
+    count = len(numbers_of["cell"])
     types = store.frame("samples", []).dtypes.drop(list(columns))
     types["cache"] = "category"
     # Reindexing makes typed nulls faster than a conversion of a million nulls.
@@ -221,23 +221,23 @@ def _samples(cells: list[CellName], made: dict[str, Int64s], gpus: int) -> pd.Da
 
 def _diagnostics(data: RunData, chosen: Naming, notes: list[tuple[str, str, int]]) -> pd.DataFrame:
     """The diagnostics of the trace without those about its former variants, and the notes about the picked ones."""
-    kept = data.diagnostics[data.diagnostics["variant"].isna() & (data.diagnostics["source"] != Source.VARIANT_FROM)]
+    others = data.diagnostics[data.diagnostics["variant"].isna() & (data.diagnostics["source"] != Source.VARIANT_FROM)]
     texts = [("info", f"Variants were picked on a page or by --variant-from, by nvtx:{chosen.expression}")]
     texts += [(severity, note.format(f"{count:,}")) for note, severity, count in notes if count]
     nowhere = dict.fromkeys(CellName._fields)
     rows = [{"severity": severity, "source": Source.VARIANT_FROM, "text": text, **nowhere} for severity, text in texts]
-    return pd.concat([kept, store.frame("diagnostics", rows)], ignore_index=True)
+    return pd.concat([others, store.frame("diagnostics", rows)], ignore_index=True)
 
 
 def _columns(traces: Traces, cells: list[CellName], cell: Int64s) -> "dict[tuple[str, str], pd.Categorical[Any]]":
     """The columns of `ranges` that name a cell, with the names of the picked cells."""
     matched = np.flatnonzero(cell >= 0)
-    found = {}
+    columns = {}
     for column in CellName._fields:
         before = traces.texts("ranges", column)
         names = {str(name): number for number, name in enumerate(before.categories)}
         numbers = np.array([names.setdefault(getattr(each, column), len(names)) for each in cells], dtype=np.int64)
         codes = before.codes.astype(np.int64)
         codes[matched] = numbers[cell[matched]]
-        found["ranges", column] = pd.Categorical.from_codes(codes, categories=pd.Index(list(names), dtype="str"))
-    return found
+        columns["ranges", column] = pd.Categorical.from_codes(codes, categories=pd.Index(list(names), dtype="str"))
+    return columns

@@ -30,13 +30,13 @@ class Windows(NamedTuple):
 def least(values: Int64s, first: Int64s, last: Int64s) -> Int64s:
     """The least value of each window `values[first:last]`, none empty, from two blocks whose length is a power of two."""
     power_of = np.frexp((last - first).astype(np.float64))[1] - 1
-    found = np.empty(len(first), dtype=np.int64)
+    result = np.empty(len(first), dtype=np.int64)
     for power in range(int(power_of.max(initial=NONE)) + 1):
         block = 1 << power
         rows = np.flatnonzero(power_of == power)
-        found[rows] = np.minimum(values[first[rows]], values[last[rows] - block])
+        result[rows] = np.minimum(values[first[rows]], values[last[rows] - block])
         values = np.minimum(values[:-block], values[block:])
-    return found
+    return result
 
 
 def statistics(values: Int64s, windows: Windows) -> pd.DataFrame:
@@ -108,7 +108,7 @@ def _of_rank(values: Int64s, windows: Windows, heads: Int64s, rank: Int64s) -> I
     distinct, code = np.unique(values, return_inverse=True)
     _, first, last, times = windows
     group = np.repeat(np.arange(len(heads)), np.diff(np.append(heads, len(first))))
-    rank, found = rank.copy(), np.zeros(len(heads), dtype=np.int64)
+    rank, place = rank.copy(), np.zeros(len(heads), dtype=np.int64)
     for bit in reversed(range((len(distinct) - 1).bit_length())):
         low = (code >> bit & 1) == 0
         before = _before(low)
@@ -116,12 +116,12 @@ def _of_rank(values: Int64s, windows: Windows, heads: Int64s, rank: Int64s) -> I
         lower = np.add.reduceat((right - left) * times, heads)
         up = rank >= lower
         rank -= np.where(up, lower, 0)
-        found |= up.astype(np.int64) << bit
+        place |= up.astype(np.int64) << bit
         moved = up[group]
         first = np.where(moved, before[-1] + first - left, left)
         last = np.where(moved, before[-1] + last - right, right)
         code = np.concatenate((code[low], code[~low]))
-    return np.asarray(distinct[found], dtype=np.int64)
+    return np.asarray(distinct[place], dtype=np.int64)
 
 
 class RangeSpans(NamedTuple):
@@ -140,7 +140,7 @@ class LaunchCalls(NamedTuple):
     end: Int64s
 
 
-class Held(NamedTuple):
+class HeldLaunches(NamedTuple):
     """Range number r holds the launches `launch[first[r]:last[r]]`."""
 
     launch: Int64s
@@ -198,7 +198,7 @@ def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s) ->
     return LaunchCalls(thread, start, end)
 
 
-def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) -> Held:
+def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) -> HeldLaunches:
     """The launches in each range. Launches of one thread follow one another, so those in a range are neighbours.
 
     Args:
@@ -210,10 +210,10 @@ def held(ranges: RangeSpans, launches: LaunchCalls, call: Int64s | None = None) 
     for rows in _by_thread(ranges.thread, ranges.start, ranges.end):
         one = ranges.thread[rows[0]]
         begin, stop = np.searchsorted(thread, one), np.searchsorted(thread, one, side="right")
-        mine = order[begin:stop]
-        first[rows] = begin + np.searchsorted(launches.start[mine], ranges.start[rows])
-        last[rows] = begin + np.searchsorted(np.maximum.accumulate(launches.end[mine]), ranges.end[rows], side="right")
-    return Held(order, first, np.maximum(last, first))
+        calls = order[begin:stop]
+        first[rows] = begin + np.searchsorted(launches.start[calls], ranges.start[rows])
+        last[rows] = begin + np.searchsorted(np.maximum.accumulate(launches.end[calls]), ranges.end[rows], side="right")
+    return HeldLaunches(order, first, np.maximum(last, first))
 
 
 def shortest_around(ranges: RangeSpans) -> Int64s:
@@ -239,8 +239,8 @@ def shortest_around(ranges: RangeSpans) -> Int64s:
         best[order] = np.where(later, np.minimum(best[order], offered), best[order])
         order = _halved(order, later, level)
     parent = np.full(count, NONE)
-    found = np.flatnonzero(best < count)
-    parent[rows[found]] = rows[by_length[best[found]]]
+    rows_inside = np.flatnonzero(best < count)
+    parent[rows[rows_inside]] = rows[by_length[best[rows_inside]]]
     return parent
 
 
@@ -255,9 +255,9 @@ def _halved(order: Int64s, later: Int64s, level: int) -> Int64s:
     # The blocks before are full, so half of their places are later ones.
     later_before = np.cumsum(later) - later - begin // 2
     place = np.where(later, begin + (1 << level) + later_before, np.arange(len(order)) - later_before)
-    found = np.empty_like(order)
-    found[place] = order
-    return found
+    halved = np.empty_like(order)
+    halved[place] = order
+    return halved
 
 
 def _by_thread(thread: Int64s, start: Int64s, end: Int64s) -> list[Int64s]:
@@ -300,7 +300,7 @@ _CORRELATION_BITS: Final = 38
 _UNNAMED: Final = re.compile(r"domain \d+")
 
 
-class Named(NamedTuple):
+class RangeNames(NamedTuple):
     """Ranges by name and style: the number of each range, and the name and style of each number, sorted by both."""
 
     code: Int64s
@@ -313,9 +313,9 @@ def nvtx_sum(data: RunData) -> pd.DataFrame:
 
     A range that was never closed lasts to the end of the last one.
     """
-    of = named(data.traces)
-    keys = {"Style": of.styles, "Range": of.names}
-    return times(of.code, range_ns(data.traces), "Instances", keys, ["Range", "Style"])
+    ranges = range_names(data.traces)
+    keys = {"Style": ranges.styles, "Range": ranges.names}
+    return times(ranges.code, range_ns(data.traces), "Instances", keys, ["Range", "Style"])
 
 
 def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
@@ -325,37 +325,37 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     counts launches, and not the several kernels of one graph launch.
     """
     traces = data.traces
-    of = named(traces)
+    labelled = range_names(traces)
     simple = not has_graphs(traces) and only_nested(traces)
     projected = _by_parents(traces) if simple else _by_times(traces)
-    kept = np.flatnonzero((projected.launches > 0) & (of.names != "")[of.code])
-    codes = of.code[kept]
-    found = describe(codes, (projected.end - projected.start)[kept], len(of.names))
+    rows = np.flatnonzero((projected.launches > 0) & (labelled.names != "")[labelled.code])
+    codes = labelled.code[rows]
+    described = describe(codes, (projected.end - projected.start)[rows], len(labelled.names))
 
     def summed(values: Int64s) -> Int64s:
-        sums = np.zeros(len(of.names), dtype=np.int64)
-        np.add.at(sums, codes, values[kept])
-        return sums[found.index]
+        sums = np.zeros(len(labelled.names), dtype=np.int64)
+        np.add.at(sums, codes, values[rows])
+        return sums[described.index]
 
     above = projected.parent[projected.launches > 0]
     children = summed(np.bincount(above[above >= 0], minlength=len(projected.parent)))
     operations, levels = summed(projected.launches), summed(projected.depth)
     frame = pd.DataFrame(
         {
-            "Range": of.names[found.index],
-            "Style": of.styles[found.index],
-            "Total Proj Time (ns)": found["total"],
+            "Range": labelled.names[described.index],
+            "Style": labelled.styles[described.index],
+            "Total Proj Time (ns)": described["total"],
             "Total Range Time (ns)": summed(range_ns(traces)),
-            "Range Instances": found["n"],
-            "Proj Avg (ns)": rounded(found["mean"]),
-            "Proj Med (ns)": rounded(found["median"]),
-            "Proj Min (ns)": found["min"],
-            "Proj Max (ns)": found["max"],
-            "Proj StdDev (ns)": rounded(found["stddev"]),
+            "Range Instances": described["n"],
+            "Proj Avg (ns)": rounded(described["mean"]),
+            "Proj Med (ns)": rounded(described["median"]),
+            "Proj Min (ns)": described["min"],
+            "Proj Max (ns)": described["max"],
+            "Proj StdDev (ns)": rounded(described["stddev"]),
             "Total GPU Ops": operations,
-            "Avg GPU Ops": rounded(operations / found["n"]),
-            "Avg Range Lvl": rounded(levels / found["n"]),
-            "Avg Num Child": rounded(children / found["n"]),
+            "Avg GPU Ops": rounded(operations / described["n"]),
+            "Avg Range Lvl": rounded(levels / described["n"]),
+            "Avg Num Child": rounded(children / described["n"]),
         }
     )
     order = ["Total Proj Time (ns)", "Range", "Style"]
@@ -372,7 +372,7 @@ def labels(traces: Traces) -> "pd.Categorical[Any]":
     return pd.Categorical.from_codes(code[pair], categories=pd.Index(unique))
 
 
-def named(traces: Traces) -> Named:
+def range_names(traces: Traces) -> RangeNames:
     """The ranges by label and style."""
     traces.read("ranges", "domain", "text", "style")
     label, style = labels(traces), traces.texts("ranges", "style")
@@ -381,7 +381,7 @@ def named(traces: Traces) -> Named:
     ways = np.array([STYLES[each] for each in style.categories], dtype=object)
     # The words stay objects, because an array of fixed width would take the longest word's size for each.
     order = np.lexsort((_ranks(ways)[styles], _ranks(words)[names]))
-    return Named(_inverse(order)[code], words[names][order], ways[styles][order])
+    return RangeNames(_inverse(order)[code], words[names][order], ways[styles][order])
 
 
 def _ranks(words: npt.NDArray[Any]) -> Int64s:
@@ -409,7 +409,7 @@ def parents(traces: Traces) -> Int64s:
 
 
 def nearest(parent: Int64s, chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """The place of the nearest chosen range among each range and the ranges around it; `NONE` where there is none.
+    """The place of the nearest chosen range among each range and the ranges around it; `NONE` where no range is chosen.
 
     Args:
         parent: as `parents` gives it.
@@ -449,7 +449,7 @@ def distinct(numbers: Int64s, size: int) -> Int64s:
     return np.flatnonzero(marks)
 
 
-class _Projected(NamedTuple):
+class _ProjectedRanges(NamedTuple):
     """For each range: number of launches in it, start and end of their work, place of its parent, and its depth."""
 
     launches: Int64s
@@ -459,7 +459,7 @@ class _Projected(NamedTuple):
     depth: Int64s
 
 
-def _by_parents(traces: Traces) -> _Projected:
+def _by_parents(traces: Traces) -> _ProjectedRanges:
     """The projection of ranges that nest, from the importer.
 
     A launch counts for its innermost range and all ranges around it.
@@ -471,7 +471,7 @@ def _by_parents(traces: Traces) -> _Projected:
     for places, around in climbs(parent):
         np.add.at(count, around, count[places])
     # Earlier imports gave no device time to ranges with too much work.
-    return _Projected(np.where(start >= 0, count, 0), start, end, parent, depth)
+    return _ProjectedRanges(np.where(start >= 0, count, 0), start, end, parent, depth)
 
 
 def _launches(traces: Traces, size: int) -> Int64s:
@@ -494,7 +494,7 @@ def _launches(traces: Traces, size: int) -> Int64s:
     return np.bincount(once, minlength=size)
 
 
-def _by_times(traces: Traces) -> _Projected:
+def _by_times(traces: Traces) -> _ProjectedRanges:
     """The projection of ranges that overlap without nesting, from the launches within each range."""
     ranges = places(traces)
     parts, columns = list[LaunchCalls](), list[list[Int64s]]()
@@ -509,12 +509,12 @@ def _by_times(traces: Traces) -> _Projected:
         joined = LaunchCalls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         start, end, process, correlation = (np.concatenate(column) for column in zip(*columns, strict=True))
         call, _ = codes_of(process, correlation)
-        found = held(ranges, joined, call)
-        some = np.flatnonzero(found.first < found.last)
-        windows = found.first[some], found.last[some]
-        first[some] = least(start[found.launch], *windows)
-        last[some] = -least(-end[found.launch], *windows)
+        nested = held(ranges, joined, call)
+        some = np.flatnonzero(nested.first < nested.last)
+        windows = nested.first[some], nested.last[some]
+        first[some] = least(start[nested.launch], *windows)
+        last[some] = -least(-end[nested.launch], *windows)
         # The work of one call is consecutive.
-        begins = np.cumsum(np.diff(call[found.launch], prepend=NONE) != 0)
+        begins = np.cumsum(np.diff(call[nested.launch], prepend=NONE) != 0)
         launches[some] = begins[windows[1] - 1] - begins[windows[0]] + 1
-    return _Projected(launches, first, last, parent, depths(parent))
+    return _ProjectedRanges(launches, first, last, parent, depths(parent))

@@ -19,7 +19,7 @@ Extent = Literal["samples", "all"]
 
 _DOMAIN: Final = "warpladder"
 #: The texts of the collectors for a sample, such as `device.cold.warm_up#0`, and for the launches in a sample of device time. A
-#: test compares them with those of the collectors.
+#: test compares them with the texts of the collectors.
 _SAMPLE: Final = re.compile(r"(?P<scope>[^.#]+)\.(?:cold|hot)(?:\.(?P<mark>twin|warm_up))?#\d{1,9}")
 _EXECUTIONS: Final = re.compile(r"executions=\d{1,9}")
 #: Kinds of ranges by their texts.
@@ -29,8 +29,8 @@ _OTHER, _WARM_UP, _DEVICE_WARM_UP, _DEVICE, _HOST, _LAUNCHES = range(6)
 def extents(data: RunData) -> tuple[Extent, ...]:
     """The parts of the trace that can be summed, the default first: samples and all for a recording with samples, else all."""
     traces = data.traces
-    ours = data.info["kind"] == "recording" and "ranges" in traces.tables
-    return ("samples", "all") if ours and sampled(traces).any() else ("all",)
+    is_recording = data.info["kind"] == "recording" and "ranges" in traces.tables
+    return ("samples", "all") if is_recording and sampled(traces).any() else ("all",)
 
 
 def sampled(traces: Traces) -> npt.NDArray[np.bool_]:
@@ -40,23 +40,23 @@ def sampled(traces: Traces) -> npt.NDArray[np.bool_]:
     no sample. Ranges of a library belong to the range that they are in.
     """
     around, launches = _around(traces)
-    found: npt.NDArray[np.bool_] = (around == _HOST) | (around == _DEVICE) & launches
-    return found
+    mask: npt.NDArray[np.bool_] = (around == _HOST) | (around == _DEVICE) & launches
+    return mask
 
 
 def of_the_measurement(traces: Traces) -> npt.NDArray[np.bool_]:
     """Whether the launches in each range, without those in inner ranges, only prepare a sample, as the flush of L2 does."""
     around, launches = _around(traces)
-    found: npt.NDArray[np.bool_] = np.isin(around, (_DEVICE, _DEVICE_WARM_UP)) & ~launches
-    return found
+    mask: npt.NDArray[np.bool_] = np.isin(around, (_DEVICE, _DEVICE_WARM_UP)) & ~launches
+    return mask
 
 
 def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """The kind of sample that each range is or is in (`_OTHER` for none), and whether it is or is in a sample's executions."""
     traces.read("ranges", "domain", "text")
     domains, texts = traces.texts("ranges", "domain"), traces.texts("ranges", "text")
-    ours = np.array([*(name == _DOMAIN for name in domains.categories), False])[domains.codes]
-    kind = np.where(ours, np.array([*(_kind(str(text)) for text in texts.categories), _OTHER])[texts.codes], _OTHER)
+    own_domain = np.array([*(name == _DOMAIN for name in domains.categories), False])[domains.codes]
+    kind = np.where(own_domain, np.array([*(_kind(str(text)) for text in texts.categories), _OTHER])[texts.codes], _OTHER)
     parent = parents(traces)
     sample = nearest(parent, np.isin(kind, (_WARM_UP, _DEVICE_WARM_UP, _DEVICE, _HOST)))
     launches = nearest(parent, kind == _LAUNCHES) >= 0
@@ -65,17 +65,17 @@ def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_
 
 def rows(traces: Traces, table: str) -> Int64s:
     """Places of the rows of `kernels`, `memory_ops` or `api_calls` that are a variant's own work in a sample."""
-    wanted, places = sampled(traces), IdIndex(traces.numbers("ranges", "range_id"))
-    found, first = [np.empty(0, dtype=np.int64)], 0
+    mask, places = sampled(traces), IdIndex(traces.numbers("ranges", "range_id"))
+    parts, first = [np.empty(0, dtype=np.int64)], 0
     for (range_id,) in traces.scan(table, "range_id"):
         at = places.of(range_id)
-        found.append(first + np.flatnonzero((at >= 0) & wanted[at]))
+        parts.append(first + np.flatnonzero((at >= 0) & mask[at]))
         first += len(range_id)
-    return np.concatenate(found)
+    return np.concatenate(parts)
 
 
 def is_of_measurement(text: str) -> bool:
-    """Whether a text is that of a sample or of its executions, which is no variant."""
+    """Whether a text names a sample or its executions, and so no variant."""
     return _kind(text) != _OTHER
 
 

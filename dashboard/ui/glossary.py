@@ -47,7 +47,8 @@ WORDS: Final[Mapping[str, str]] = {
         "of its bytes in their mix of reads and writes; for `end_to_end` also its copies"
     ),
     "percent of floor": "floor over measured time",
-    "verdict": "how a cell ended: `ok`, `wrong_result`, `skipped`, `launch_error`, `out_of_memory`, `timeout`",
+    "status": "how a cell ended: `ok`, `wrong_result`, `skipped`, `launch_error`, `out_of_memory`, `timeout`",
+    "verdict": "the result of a comparison of two times: `faster`, `slower`, `tied` or `unknown`; of two runs also `drifted`",
     "diagnostic": "what a collector lost, could not attribute or distrusts",
     "run": "one recording or one imported report; it is written once and never changed",
     "rank": "one MPI process with one GPU, or with none",
@@ -73,6 +74,7 @@ _FORMS: Final[Mapping[str, str]] = {
     "config": r"configs?",
     "cache": r"cold|hot",
     "scope": r"device time|operation time|end\\-to\\-end",
+    "status": r"status(?:es)?",
     "verdict": r"verdicts?",
     "rank": r"ranks?",
 }
@@ -86,11 +88,11 @@ def linked(text: str) -> str:
     """Text as `plain` gives it, in which the first of each word is a link to its meaning on the page Glossary."""
     seen = set[str]()
 
-    def link(found: re.Match[str]) -> str:
-        word = _NAMES[str(found.lastgroup)]
+    def link(match: re.Match[str]) -> str:
+        word = _NAMES[str(match.lastgroup)]
         if word in seen:
-            return found[0]
+            return match[0]
         seen.add(word)
-        return f"[{found[0]}](glossary#{word.replace(' ', '-')})"
+        return f"[{match[0]}](glossary#{word.replace(' ', '-')})"
 
     return _FIND.sub(link, plain(text))

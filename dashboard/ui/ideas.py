@@ -69,8 +69,8 @@ def line(ideas: Sequence[Idea]) -> None:
     with st.container(key="ideas", horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(":small[**Ideas**]", width="content")
         for idea in ideas:
-            told = plain(f"Where the limit was: {idea.limit}.")
-            if st.button(plain(idea.title), key=f"idea {idea.name}", type="tertiary", help=told):
+            help_text = plain(f"Where the limit was: {idea.limit}.")
+            if st.button(plain(idea.title), key=f"idea {idea.name}", type="tertiary", help=help_text):
                 st.dialog(plain(idea.title), width="large")(_show)(idea)
 
 

@@ -54,7 +54,7 @@ class Job:
 
     Attributes:
         figure: JSON of the figure; its layout has `width` and `height` in pixels, and all four margins.
-        scale: size of the picture over that of the layout; texts, lines and marks grow with it.
+        scale: size of the picture over the size of the layout; texts, lines and marks grow with it.
         density: pixels of a PNG for a pixel of the layout.
         formats: those that are wanted, of `svg`, `png` and `pdf`.
     """
@@ -66,7 +66,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Pictures:
     """What a tab made of a job.
 
     Attributes:
@@ -82,22 +82,22 @@ class Drawn:
 
 def browser() -> Path | None:
     """The Chromium to draw with: `BROWSER_PATH`, one on PATH, or one in the usual place of this system."""
-    named = os.environ.get("BROWSER_PATH")
-    if named:
-        return Path(named) if os.access(named, os.X_OK) else None
-    found = next(filter(None, map(shutil.which, _NAMES)), None) or Chromium.find_browser(skip_local=False)
-    return Path(found) if found else None
+    variable = os.environ.get("BROWSER_PATH")
+    if variable:
+        return Path(variable) if os.access(variable, os.X_OK) else None
+    path = next(filter(None, map(shutil.which, _NAMES)), None) or Chromium.find_browser(skip_local=False)
+    return Path(path) if path else None
 
 
 def why_not() -> str | None:
     """The reason that no image can be made here, with what to install; None where images can be made."""
     if browser():
         return None
-    named = os.environ.get("BROWSER_PATH")
-    return f"PNG, SVG and PDF need a Chromium{f', and BROWSER_PATH={named} is none' if named else ''}: {INSTALL}"
+    variable = os.environ.get("BROWSER_PATH")
+    return f"PNG, SVG and PDF need a Chromium{f', and BROWSER_PATH={variable} is none' if variable else ''}: {INSTALL}"
 
 
-def draw(jobs: Sequence[Job]) -> list[Drawn]:
+def draw(jobs: Sequence[Job]) -> list[Pictures]:
     """Draw figures, in their order, side by side in the tabs of one browser.
 
     Raises:
@@ -116,27 +116,27 @@ def draw(jobs: Sequence[Job]) -> list[Drawn]:
         ) from error
 
 
-def _in_thread(work: Coroutine[Any, Any, list[Drawn]]) -> list[Drawn]:
+def _in_thread(work: Coroutine[Any, Any, list[Pictures]]) -> list[Pictures]:
     """Run a coroutine in a thread of its own, since the caller's may have an event loop."""
     with ThreadPoolExecutor(max_workers=1) as threads:
         return threads.submit(asyncio.run, work).result()
 
 
-async def _draw_all(jobs: Sequence[Job], path: Path) -> list[Drawn]:
+async def _draw_all(jobs: Sequence[Job], path: Path) -> list[Pictures]:
     waiting = list(enumerate(jobs))[::-1]
-    done: dict[int, Drawn] = {}
+    pictures: dict[int, Pictures] = {}
 
     async def work(browser: choreographer.Browser) -> None:
         tab = await browser.create_tab("about:blank", window=True)
         await asyncio.wait_for(_prepare(tab), _SECONDS)
         while waiting:
             place, job = waiting.pop()
-            done[place] = await asyncio.wait_for(_draw(tab, job), _SECONDS)
+            pictures[place] = await asyncio.wait_for(_draw(tab, job), _SECONDS)
 
     tabs = max(1, min(_MOST_TABS, os.cpu_count() or 1, len(jobs)))
     async with choreographer.Browser(path=path, proxy_server=_NO_NETWORK) as browser:
         await asyncio.gather(*(work(browser) for _ in range(tabs)))
-    return [done[place] for place in range(len(jobs))]
+    return [pictures[place] for place in range(len(jobs))]
 
 
 async def _prepare(tab: choreographer.Tab) -> None:
@@ -145,7 +145,7 @@ async def _prepare(tab: choreographer.Tab) -> None:
         await _command(tab, "Runtime.evaluate", expression=f"{source}\n;", awaitPromise=True)
 
 
-async def _draw(tab: choreographer.Tab, job: Job) -> Drawn:
+async def _draw(tab: choreographer.Tab, job: Job) -> Pictures:
     drawn = json.loads(await _call(tab, f"draw({json.dumps(job.figure)})"))
     width, height = drawn["width"], drawn["height"]
     svg = template.embedded(drawn["svg"])
@@ -155,7 +155,7 @@ async def _draw(tab: choreographer.Tab, job: Job) -> Drawn:
         files["png"] = base64.b64decode(png)
     if "pdf" in job.formats:
         files["pdf"] = await _print(tab, width * job.scale, height * job.scale)
-    return Drawn(files, width, height)
+    return Pictures(files, width, height)
 
 
 async def _print(tab: choreographer.Tab, width: float, height: float) -> bytes:
@@ -171,8 +171,8 @@ async def _print(tab: choreographer.Tab, width: float, height: float) -> bytes:
 
 
 async def _call(tab: choreographer.Tab, expression: str) -> str:
-    found = await _command(tab, "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-    return str(found["result"].get("value", ""))
+    answer = await _command(tab, "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+    return str(answer["result"].get("value", ""))
 
 
 async def _command(tab: choreographer.Tab, name: str, **params: Any) -> dict[str, Any]:
@@ -180,10 +180,10 @@ async def _command(tab: choreographer.Tab, name: str, **params: Any) -> dict[str
     answer = await tab.send_command(name, params=params)
     if "error" in answer:
         raise RuntimeError(answer["error"].get("message", name))
-    found: dict[str, Any] = answer["result"]
-    if thrown := found.get("exceptionDetails"):
+    result: dict[str, Any] = answer["result"]
+    if thrown := result.get("exceptionDetails"):
         raise RuntimeError(thrown.get("exception", {}).get("description") or thrown.get("text", name))
-    return found
+    return result
 
 
 __all__ = ["ImageError", "image", "why_not", "write"]
@@ -226,14 +226,14 @@ def _job(chart: Chart, formats: Sequence[str], size: Paper) -> Job:
     return Job(to_json_plotly(paper.figure(chart, size)), size.scale, density, formats)
 
 
-def _file(drawn: Drawn, name: str, size: Paper) -> bytes:
+def _file(drawn: Pictures, name: str, size: Paper) -> bytes:
     data = drawn.files[name]
     if name == "svg":
         return _sized(data.decode(), drawn, size).encode()
     return _with_density(data) if name == "png" and size.font_px else data
 
 
-def _sized(svg: str, drawn: Drawn, size: Paper) -> str:
+def _sized(svg: str, drawn: Pictures, size: Paper) -> str:
     if not size.font_px:
         return svg
     wide, high = (f"{pixels * size.scale * 25.4 / _CSS_DPI:.3f}mm" for pixels in (drawn.width, drawn.height))

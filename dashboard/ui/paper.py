@@ -34,7 +34,7 @@ _CONFIG: Final = re.compile(r" \[[^]]*\]$")
 _PANEL_PX: Final = 190.0
 _BETWEEN_PX: Final = 56.0
 _LABEL_CHARACTERS: Final = 27
-#: Height that a further line of a row's label adds, of that of the row.
+#: Height that a further line of a row's label adds, as a fraction of the row's height.
 _OF_A_ROW: Final = 0.35
 _LEAST_NAME: Final = 8
 #: Height of a horizontal axis with its title.
@@ -58,10 +58,10 @@ def put_legend_above(layout: _Figure, above: float) -> None:
     old = layout.get("legend", {})
     if old.get("y", 1) <= 0:
         layout["margin"]["b"] = 8
-    kept = {name: value for name, value in old.items() if name in ("traceorder", "title")}
+    style = {name: value for name, value in old.items() if name in ("traceorder", "title")}
     place = {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"}
     look = {"orientation": "h", "tracegroupgap": 0, "maxheight": _MOST_PX, "font": {"size": _LEGEND_PX}}
-    layout["legend"] = {**kept, **place, **look}
+    layout["legend"] = {**style, **place, **look}
     # A legend that was above had this room already.
     layout["margin"]["t"] = above + min(layout["margin"]["t"] - above, 12 if old.get("yanchor") == "bottom" else 34)
     layout["meta"] = {"legend_above": above}
@@ -110,8 +110,8 @@ def _shorten_labels(drawn: _Figure) -> None:
         layout["annotations"] = annotations
     most = 1
     for each in annotations:
-        if found := _LABEL.fullmatch(_text_of(each)):
-            lines = [found[1], *textwrap.wrap(_CONFIG.sub("", found[2]), _LABEL_CHARACTERS)]
+        if match := _LABEL.fullmatch(_text_of(each)):
+            lines = [match[1], *textwrap.wrap(_CONFIG.sub("", match[2]), _LABEL_CHARACTERS)]
             each.update(text="<br>".join(lines), align="left")
             most = max(most, len(lines))
     if any(map(_of_names, _axes(layout, "y").values())):
@@ -159,8 +159,8 @@ def _thin(axis: _Figure, extent: tuple[float, float], room: float, pitch: Callab
     seen = sum(extent[0] <= value <= extent[1] for value, _ in ticks)
     if ticks:
         step = math.ceil(max(seen, 1) * pitch([word for _, word in ticks]) / max(room, 1))
-        kept = ticks[::-1][::step][::-1]
-        axis.update(tickvals=[value for value, _ in kept], ticktext=[word for _, word in kept])
+        shown = ticks[::-1][::step][::-1]
+        axis.update(tickvals=[value for value, _ in shown], ticktext=[word for _, word in shown])
 
 
 def _numbers(values: Any) -> list[Any]:
@@ -243,7 +243,7 @@ class Paper:
 
     @property
     def scale(self) -> float:
-        """The size of the picture over that of the layout."""
+        """The size of the picture over the size of the layout."""
         return self.font_px / _TEXT_PX if self.font_px else 1.0
 
 
@@ -271,18 +271,18 @@ def parse(width: str | None = None, font_size: str | None = None, *, heading: bo
 
 
 def _points(size: str) -> float:
-    found = _POINTS.fullmatch(size.strip().lower())
-    points = float(found[1]) if found else 0.0
+    match = _POINTS.fullmatch(size.strip().lower())
+    points = float(match[1]) if match else 0.0
     if not _FONT_PT[0] <= points <= _FONT_PT[1]:
         raise Error(f"--font-size {size}: write points from {_FONT_PT[0]:g} to {_FONT_PT[1]:g}, such as 8")
     return points
 
 
 def _pixels(width: str) -> float:
-    found = _LENGTH.fullmatch(width.strip().lower())
-    if found is None or found[2] not in _PX_OF:
+    match = _LENGTH.fullmatch(width.strip().lower())
+    if match is None or match[2] not in _PX_OF:
         raise Error(f"--width {width}: write a length in {', '.join(_PX_OF)}, such as 84mm")
-    pixels = float(found[1]) * _PX_OF[found[2]]
+    pixels = float(match[1]) * _PX_OF[match[2]]
     if not _LEAST_PX <= pixels <= _MOST_PX:
         raise Error(f"--width {width}: write a length from 20mm to 2000mm")
     return pixels

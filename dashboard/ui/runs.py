@@ -1,7 +1,7 @@
-"""The runs that the pages can show, and the answers of queries about them, which are kept until a file of the run changes.
+"""The runs that the pages can show, and the results of queries about them, which are kept until a file of the run changes.
 
-A run is checked when it is first loaded. A bad run is no longer in `listing`. `load`, `ask` and `share` of it raise
-`StoreError`, which `app` shows in place of the page.
+A run is checked when it is first loaded. `listing` no longer has a bad run, and `load`, `ask` and `share` raise `StoreError`
+for it. `app` shows the error in place of the page.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import streamlit as st
 
 from warpladder.dashboard.core import run_data, run_index
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import Facts, Listed, Need, facts_of
+from warpladder.dashboard.core.run_index import Facts, ListedRun, Need, facts_of
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Lanes
 from warpladder.dashboard.trace.picked import pick
@@ -31,9 +31,9 @@ _Further = ParamSpec("_Further")
 _Answer = TypeVar("_Answer")
 _CHOSEN: Final = "chosen run"
 _PICKED: Final = "chosen naming"
-_PATIENCE_S: Final = 0.2  # for the look at runs that are known
+_PATIENCE_S: Final = 0.2  # for checks of runs that are already read
 _AT_ONCE: Final = 4  # runs that are read side by side
-_MOST_GLANCED: Final = 1_000  # answers about runs that are only read in part
+_MOST_GLANCED: Final = 1_000  # results from runs that are only read in part
 _NAME: Final = "name of the chosen run"
 _FIXED: Final = "chosen run is fixed"
 _CONTEXT: Final = "context of the chosen run"
@@ -44,40 +44,43 @@ class Listing:
     """The runs of the data folders, by their names in a URL: the id, or `id@folder` where several runs have one id.
 
     Attributes:
-        runs: runs that can be shown, as far as is known.
-        bad: runs that cannot be opened, and why.
+        runs: runs that can be shown, before their check.
+        bad: runs that cannot be opened, with the error.
         refused: bad runs whose table `run` can be read, but whose check failed.
-        index: what each of `runs` has, by the same names.
+        index: the facts of each run of `runs`, by the same names.
         every: the runs of `index`.
     """
 
     runs: dict[str, store.Run]
     bad: tuple[store.BadRun, ...]
     refused: dict[str, store.Run]
-    index: dict[str, Listed]
+    index: dict[str, ListedRun]
     every: run_index.Runs
 
 
 def data_dirs(arguments: Sequence[str] | None = None) -> tuple[Path, ...]:
-    """Folders that hold runs: those of `--data-dir`, those of WARPLADDER_DATA_DIR, this machine's, and the shipped ones.
+    """Folders that hold runs: of `--data-dir` and WARPLADDER_DATA_DIR, of this machine, and the shipped one.
 
     Args:
-        arguments: the arguments after `--` on the command line; those of this process when None.
+        arguments: the arguments after `--` on the command line; when None, the arguments of this process.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--data-dir", type=store.folder, action="append", default=[])
-    given, _ = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
-    named = [*given.data_dir, *(store.folder(part) for part in os.environ.get(DATA_DIR_VARIABLE, "").split(os.pathsep) if part)]
-    return tuple(dict.fromkeys(folder.resolve() for folder in (*named, store.LOCAL, store.RECORDED)))
+    options, _ = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
+    folders = [
+        *options.data_dir,
+        *(store.folder(part) for part in os.environ.get(DATA_DIR_VARIABLE, "").split(os.pathsep) if part),
+    ]
+    return tuple(dict.fromkeys(folder.resolve() for folder in (*folders, store.LOCAL, store.RECORDED)))
 
 
 @st.cache_resource(show_spinner=False, ttl=3)
 def listing(folders: tuple[Path, ...]) -> Listing:
     """Every run of the folders, folder by folder, the newest first. It is shared between sessions: never change it.
 
-    What is known of a run is kept until its folder or its table `run` changes, so that looking again asks only for the times of
-    change. With thousands of runs that takes longer than a click may. A page then gets what was known before, and the next one
-    what has been found meanwhile.
+    The facts of a run are kept until its folder or its table `run` changes, so that a further look only reads modification
+    times. With thousands of runs the look takes longer than a click may. A page then gets the listing of the look before, and
+    the next page the new listing.
     """
     if folders not in _listed:
         return _look(folders)
@@ -87,40 +90,42 @@ def listing(folders: tuple[Path, ...]) -> Listing:
     return _listed[folders].listing
 
 
-class _Found(NamedTuple):
-    """What was found in some folders: the runs and bad runs of each, and what each run has, by its `id`."""
+class _Look(NamedTuple):
+    """One look at some folders: the runs and bad runs of each folder, and the facts of each run, by its `id`."""
 
     of_folders: list[tuple[list[store.Run], list[store.BadRun]]]
     facts: dict[int, Facts | str]
     listing: Listing
 
 
-_listed: Final[dict[tuple[Path, ...], _Found]] = {}
+_listed: Final[dict[tuple[Path, ...], _Look]] = {}
 
 
 def _look(folders: tuple[Path, ...]) -> Listing:
     """The listing as it is now; the same object as before where nothing has changed."""
-    found = [store.list_runs([folder]) for folder in folders]
-    every = [run for good, bad in found for run in (*good, *(each.run for each in bad if each.run))]
+    of_folders = [store.list_runs([folder]) for folder in folders]
+    every = [run for good, bad in of_folders for run in (*good, *(each.run for each in bad if each.run))]
     facts = {id(run): _facts(run) for run in every}
     before = _listed.get(folders)
-    if before is None or _ids(before.of_folders, before.facts) != _ids(found, facts):
-        before = _listed[folders] = _Found(found, facts, _listing(folders, found, facts))
+    if before is None or _ids(before.of_folders, before.facts) != _ids(of_folders, facts):
+        before = _listed[folders] = _Look(of_folders, facts, _listing(folders, of_folders, facts))
     return before.listing
 
 
-def _ids(found: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]], facts: Mapping[int, Facts | str]) -> list[Any]:
-    return [[*map(id, each)] for of_folder in found for each in of_folder] + [[*facts], [*map(id, facts.values())]]
+def _ids(
+    of_folders: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]], facts: Mapping[int, Facts | str]
+) -> list[Any]:
+    return [[*map(id, each)] for of_folder in of_folders for each in of_folder] + [[*facts], [*map(id, facts.values())]]
 
 
 def _listing(
     folders: Sequence[Path],
-    found: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]],
+    of_folders: Sequence[tuple[Sequence[store.Run], Sequence[store.BadRun]]],
     facts: Mapping[int, Facts | str],
 ) -> Listing:
     names: dict[str, store.Run] = {}
     every_bad: list[store.BadRun] = []
-    for folder, (good, bad) in zip(folders, found, strict=True):
+    for folder, (good, bad) in zip(folders, of_folders, strict=True):
         every_bad += bad
         for run in (*good, *(each.run for each in bad if each.run)):
             names[_name(run, folder, names)] = run
@@ -130,7 +135,7 @@ def _listing(
         if run.path not in refused:
             has = facts[id(run)]
             if isinstance(has, Facts):
-                index[name] = Listed(name, run, has, is_recorded(run))
+                index[name] = ListedRun(name, run, has, is_recorded(run))
             else:
                 every_bad.append(store.BadRun(run.path, has, run))
     return Listing(
@@ -143,46 +148,46 @@ def _listing(
 
 
 def forget_listing() -> None:
-    """Make the next page look at all runs, since a check found something wrong with one."""
+    """Make the next page look at all runs again, because a run failed its check."""
     _listed.clear()
     listing.clear()
 
 
-#: Folder of a run -> the run, and what it has, or why that cannot be read.
-_known: Final[dict[Path, tuple[store.Run, Facts | str]]] = {}
+#: Folder of a run -> the run, and its facts, or the error of reading them.
+_facts_of_path: Final[dict[Path, tuple[store.Run, Facts | str]]] = {}
 
 
 def _facts(run: store.Run) -> Facts | str:
-    """What a run has, or why that cannot be read; read once until the run changes."""
-    known = _known.get(run.path)
-    if known is None or known[0] is not run:
+    """The facts of a run, or the error of reading them; read once until the run changes."""
+    cached = _facts_of_path.get(run.path)
+    if cached is None or cached[0] is not run:
         try:
-            known = (run, facts_of(run))
+            cached = (run, facts_of(run))
         except store.StoreError as error:
-            known = (run, str(error))
+            cached = (run, str(error))
             if files.is_passing(error.__cause__):
-                return known[1]
-        _known[run.path] = known
-    return known[1]
+                return cached[1]
+        _facts_of_path[run.path] = cached
+    return cached[1]
 
 
-def _name(run: store.Run, folder: Path, taken: Container[str]) -> str:
-    """The name of a run in a URL: its id, with as much of its path as it takes to tell it from others."""
+def _name(run: store.Run, folder: Path, names: Container[str]) -> str:
+    """The name of a run in a URL: its id, with as much of its path as makes the name unique."""
     name = files.one_line(run.run_id)
     for more in (folder.name, f"{folder.name}/{run.path.name}", run.path):
-        if name not in taken:
+        if name not in names:
             break
         name = files.one_line(f"{run.run_id}@{more}")
     return name
 
 
 def choose(run: store.Run | None, picked: Naming | None = None, name: str = "", *, fixed: bool = False) -> None:
-    """Make a run the one that the pages of this session show.
+    """Set the run that the pages of this session show.
 
     Args:
-        picked: picks ranges of the run as variants, in place of its own variants; None for its own.
+        picked: the naming that picks ranges of the run as variants; None for its own variants.
         name: what the URL calls the run.
-        fixed: whether it was chosen by hand or by a link; else it was found.
+        fixed: whether the run was chosen by hand or by a link, and not automatically.
     """
     st.session_state[_CHOSEN] = run
     st.session_state[_PICKED] = picked
@@ -202,7 +207,7 @@ def chosen_name() -> str:
 
 @dataclass(frozen=True)
 class Context:
-    """What the run of the page was found by.
+    """The criteria by which the run of the page was chosen.
 
     Attributes:
         need: what the page needs of a run.
@@ -218,24 +223,24 @@ class Context:
         return run_index.workloads(self.every, self.device, self.need)
 
     def is_first(self, workload: str, name: str) -> bool:
-        """Whether a run is the one to show of a workload."""
-        found = run_index.suitable(self.every, self.device, workload, self.need)
-        return bool(found) and found[0].name == name
+        """Whether the run is the first choice for a workload."""
+        runs = run_index.suitable(self.every, self.device, workload, self.need)
+        return bool(runs) and runs[0].name == name
 
-    def having(self, need: Need, workload: str = "") -> tuple[Listed, ...]:
-        """The runs with what is needed, those of the device and workload first."""
+    def having(self, need: Need, workload: str = "") -> tuple[ListedRun, ...]:
+        """The runs that have what is needed. Runs of the device and workload come first."""
         return run_index.having(self.every, need, self.device, workload)
 
 
 def set_context(context: Context) -> None:
-    """Keep what the run of the page was found by."""
+    """Store the criteria by which the run of the page was chosen."""
     st.session_state[_CONTEXT] = context
 
 
 def context() -> Context:
-    """What the run of the page was found by."""
-    found: Context = st.session_state[_CONTEXT]
-    return found
+    """The criteria by which the run of the page was chosen."""
+    value: Context = st.session_state[_CONTEXT]
+    return value
 
 
 def chosen() -> store.Run | None:
@@ -245,14 +250,14 @@ def chosen() -> store.Run | None:
 
 
 def picked(run: store.Run) -> Naming | None:
-    """The naming by which this session picked variants of the run; None where it compares the run's own variants."""
+    """The naming with which this session picked variants of the run; None where it compares the run's own variants."""
     naming: Naming | None = st.session_state.get(_PICKED)
     shown = chosen()
     return naming if shown is not None and shown.path == run.path else None
 
 
 def opens(run: store.Run) -> bool:
-    """Whether a run passes its check. Pages that show several runs ask this, so that a bad run does not hide the others.
+    """Whether a run passes its check. Pages that show several runs call this, so that a bad run does not hide the others.
 
     After a check that finds a run bad, or a table too large to be read, `listing` is made again.
     """
@@ -272,23 +277,23 @@ def is_recorded(run: store.Run) -> bool:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedRun:
     """A run with the variants of a naming, or with its own variants where that is None."""
 
     run: store.Run
     naming: Naming | None
 
 
-def as_recorded(run: store.Run) -> Named:
+def as_recorded(run: store.Run) -> NamedRun:
     """The run with its own variants, whatever this session picked."""
-    return Named(run, None)
+    return NamedRun(run, None)
 
 
-def _named(run: store.Run | Named) -> Named:
-    return run if isinstance(run, Named) else Named(run, picked(run))
+def _named_run(run: store.Run | NamedRun) -> NamedRun:
+    return run if isinstance(run, NamedRun) else NamedRun(run, picked(run))
 
 
-def load(run: store.Run | Named) -> RunData:
+def load(run: store.Run | NamedRun) -> RunData:
     """The run's tables, read once. They are shared between sessions: never change a frame of them.
 
     Args:
@@ -296,41 +301,41 @@ def load(run: store.Run | Named) -> RunData:
 
     Raises:
         StoreError: the run does not pass its check.
-        NamingError: the pattern by which variants were picked gives none.
+        NamingError: the pattern that picks variants matches no range.
     """
-    named = _named(run)
-    data: RunData = _load(named.run, *_key(named.run))
-    if named.naming is None:
+    named_run = _named_run(run)
+    data: RunData = _load(named_run.run, *_key(named_run.run))
+    if named_run.naming is None:
         return data
-    again = _pick(data, named.naming, *_key(named.run))
+    again = _pick(data, named_run.naming, *_key(named_run.run))
     if isinstance(again, NamingError):
         raise again
     return again
 
 
 def ask(
-    run: store.Run | Named,
+    run: store.Run | NamedRun,
     query: Callable[Concatenate[RunData, _Further], _Answer],
     *args: _Further.args,
-    **named: _Further.kwargs,
+    **options: _Further.kwargs,
 ) -> _Answer:
-    """The answer of a query about a run, computed once for the same arguments.
+    """The result of a query about a run, computed once for the same arguments.
 
     Args:
         run: see `load`.
         query: a function of a module `query` whose first parameter is the `RunData`.
         args: its further arguments.
     """
-    about = _named(run)
-    answer: _Answer = _asked(query, about, _name_of(query), about.naming, *_key(about.run), args, named)
+    about = _named_run(run)
+    answer: _Answer = _query_answer(query, about, _name_of(query), about.naming, *_key(about.run), args, options)
     return answer
 
 
 def share(
-    run: store.Run | Named,
+    run: store.Run | NamedRun,
     make: Callable[Concatenate[Traces, _Further], _Answer],
     *args: _Further.args,
-    **named: _Further.kwargs,
+    **options: _Further.kwargs,
 ) -> _Answer:
     """The same as `ask` for a result that is too large to be copied: never change it. The last few results are kept.
 
@@ -338,52 +343,53 @@ def share(
         run: see `load`.
         make: a function whose first parameter is the `Traces` of the run.
     """
-    about = _named(run)
-    made: _Answer = _shared(make, about, _name_of(make), about.naming, *_key(about.run), args, named)
-    return made
+    about = _named_run(run)
+    answer: _Answer = _shared(make, about, _name_of(make), about.naming, *_key(about.run), args, options)
+    return answer
 
 
 def glance(
     every: Sequence[store.Run],
     read: Callable[Concatenate[store.Run, _Further], _Answer],
     *args: _Further.args,
-    **named: _Further.kwargs,
+    **options: _Further.kwargs,
 ) -> list[_Answer | store.StoreError]:
-    """What a function reads from each of many runs, which are not checked and not loaded. A run is read again when it changes.
+    """The result of a function for each of many runs, without their check and without loading them.
 
-    The answers are shared between sessions: never change them. The error stands for a run that cannot be read.
+    A run is read again when it changes. The results are shared between sessions: never change them. For a run that cannot be
+    read, the result is the error.
 
     Args:
         read: a function whose first parameter is a run.
         args: its further parameters.
     """
-    kept, lock = _glanced()
-    keys = [(_name_of(read), *_key(run), args, tuple(named.items())) for run in every]
+    answers_by_key, lock = _glanced()
+    keys = [(_name_of(read), *_key(run), args, tuple(options.items())) for run in every]
     with lock:
-        answers = {key: kept[key] for key in keys if key in kept}
+        answers = {key: answers_by_key[key] for key in keys if key in answers_by_key}
     new = {key: run for key, run in zip(keys, every, strict=True) if key not in answers}
 
     def answer(run: store.Run) -> _Answer | store.StoreError:
         try:
-            return read(run, *args, **named)
+            return read(run, *args, **options)
         except store.StoreError as error:
             return error
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # so that kept results start no thread
         answers |= zip(new, pool.map(answer, new.values()), strict=True)
     with lock:
         for key in keys:
-            kept.pop(key, None)  # so that the answers that were asked for last are the last
+            answers_by_key.pop(key, None)  # so that the order is the order of use
             if not (isinstance(answers[key], store.StoreError) and files.is_passing(answers[key].__cause__)):
-                kept[key] = answers[key]
-        while len(kept) > _MOST_GLANCED:
-            kept.pop(next(iter(kept)))
+                answers_by_key[key] = answers[key]
+        while len(answers_by_key) > _MOST_GLANCED:
+            answers_by_key.pop(next(iter(answers_by_key)))
     return [answers[key] for key in keys]
 
 
 @st.cache_resource(show_spinner=False)
 def _glanced() -> tuple[dict[Hashable, Any], Lock]:
-    """The answers of `glance` by what they depend on, and the lock of whoever reads or changes them."""
+    """The results of `glance` by their keys, and the lock for reading or changing them."""
     return {}, Lock()
 
 
@@ -412,7 +418,7 @@ def _load(_run: store.Run, path: bytes, state: Hashable) -> RunData:
 
 @st.cache_resource(show_spinner="Picking variants …", max_entries=8)
 def _pick(_data: RunData, naming: Naming, path: bytes, state: Hashable) -> RunData | NamingError:
-    # A refusal is remembered too: it may have taken seconds.
+    # A failed check is kept too, because it may have taken seconds.
     try:
         return pick(_data, naming)
     except NamingError as refusal:
@@ -420,28 +426,28 @@ def _pick(_data: RunData, naming: Naming, path: bytes, state: Hashable) -> RunDa
 
 
 @st.cache_data(show_spinner="Comparing …", max_entries=512)
-def _asked(
+def _query_answer(
     _query: Callable[..., Any],
-    _run: Named,
+    _run: NamedRun,
     name: str,
     naming: Naming | None,
     path: bytes,
     state: Hashable,
     args: tuple[Any, ...],
-    named: dict[str, Any],
+    options: dict[str, Any],
 ) -> Any:
-    return _query(load(_run), *args, **named)
+    return _query(load(_run), *args, **options)
 
 
 @st.cache_resource(show_spinner="Reading the trace …", max_entries=6, hash_funcs={Lanes: id})
 def _shared(
     _make: Callable[..., Any],
-    _run: Named,
+    _run: NamedRun,
     name: str,
     naming: Naming | None,
     path: bytes,
     state: Hashable,
     args: tuple[Any, ...],
-    named: dict[str, Any],
+    options: dict[str, Any],
 ) -> Any:
-    return _make(load(_run).traces, *args, **named)
+    return _make(load(_run).traces, *args, **options)

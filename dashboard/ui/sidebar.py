@@ -15,7 +15,7 @@ from warpladder.dashboard.core.changes import Change, History, sentence
 from warpladder.dashboard.core.history import Medians, medians
 from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import Listed, Need, label_of
+from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.data import store
@@ -31,11 +31,11 @@ def names(run: store.Run) -> tuple[str, ...]:
 def history(names_of_runs: Sequence[str], data: RunData) -> History:
     """What these runs measured of a workload, the oldest first. Runs that cannot be read are left out."""
     every = runs.listing(runs.data_dirs()).runs
-    known = [every[name] for name in names_of_runs if name in every]
+    runs_with_name = [every[name] for name in names_of_runs if name in every]
 
     def of(workload: str) -> list[Medians]:
-        found = runs.glance(runs_of(known, data.info, workload), medians, workload)
-        return [each for each in found if isinstance(each, Medians)]
+        medians_of_runs = runs.glance(runs_of(runs_with_name, data.info, workload), medians, workload)
+        return [each for each in medians_of_runs if isinstance(each, Medians)]
 
     return of
 
@@ -48,7 +48,7 @@ _TABLE_WIDTH_PX: Final = 700
 
 
 @dataclass(frozen=True)
-class Pinned:
+class PinnedBaseline:
     """A pinned run; `variant` is empty for all of its variants."""
 
     run: store.Run
@@ -60,24 +60,22 @@ class Pinned:
         return f"{label}, {self.variant}" if self.variant else label
 
 
-def chosen() -> Pinned | None:
-    """The pinned baseline of this session; None where there is none."""
-    found: Pinned | None = st.session_state.get(_CHOSEN)
-    return found
+def chosen() -> PinnedBaseline | None:
+    """The pinned baseline of this session, or None."""
+    pin: PinnedBaseline | None = st.session_state.get(_CHOSEN)
+    return pin
 
 
 def sidebar() -> None:
     """Show the pinned baseline with a button that unpins it, or a button that pins the shown run. Called once in each rerun."""
     text = state.text_of(PIN, "")
-    found = _resolved(text)
-    st.session_state[_CHOSEN] = found
-    if text and found is None:
+    pin = _resolved(text)
+    st.session_state[_CHOSEN] = pin
+    if text and pin is None:
         state.note(f"The link pins {short(text)}, which is not a run here, nor RUN@VARIANT.")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if found:
-            widgets.badge(
-                f"pinned: {cut(found.title, _MOST_CHARACTERS)}", "blue", help=plain(f"Ratios are over {found.title}.")
-            )
+        if pin:
+            widgets.badge(f"pinned: {cut(pin.title, _MOST_CHARACTERS)}", "blue", help=plain(f"Ratios are over {pin.title}."))
             st.button("Unpin", key="unpin", type="tertiary", on_click=state.set_text, args=(PIN, "", ""))
         elif runs.chosen():
             button("run")
@@ -105,7 +103,7 @@ def counterparts(run: store.Run, timing: Timing) -> tuple[Change, ...] | str:
     config of that variant in the case.
 
     Returns:
-        The changes, whose ratios are the run's time over the pinned one; or why there are none.
+        The changes, whose ratios are the run's time over the pinned run's time; or the reason that there are no changes.
     """
     pin = chosen()
     if pin is None:
@@ -113,10 +111,10 @@ def counterparts(run: store.Run, timing: Timing) -> tuple[Change, ...] | str:
     if pin.run.path == run.path and not pin.variant:
         return "this run is the pinned one"
     try:
-        found = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, timing.scope, names(run))
+        changes = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, timing.scope, names(run))
     except store.StoreError as error:
         return str(error)
-    return found if isinstance(found, str) else tuple(change for change in found if change.timing == timing)
+    return changes if isinstance(changes, str) else tuple(change for change in changes if change.timing == timing)
 
 
 def show(run: store.Run, timing: Timing, frame: pd.DataFrame) -> dict[tuple[str, str], Change] | None:
@@ -130,29 +128,29 @@ def show(run: store.Run, timing: Timing, frame: pd.DataFrame) -> dict[tuple[str,
     """
     if chosen() is None:
         return None
-    found = counterparts(run, timing)
-    if isinstance(found, str):
-        _line(found)
+    changes = counterparts(run, timing)
+    if isinstance(changes, str):
+        _line(changes)
         return None
     shown = set(frame[["workload", "case", "variant", "config"]].itertuples(index=False, name=None))
-    told = [change for change in found if change.gpus <= 1 and _cell(change) in shown]
-    _verdicts(told)
-    return {(change.variant, change.config): change for change in told} or None
+    shown_changes = [change for change in changes if change.gpus <= 1 and _cell(change) in shown]
+    _verdicts(shown_changes)
+    return {(change.variant, change.config): change for change in shown_changes} or None
 
 
 def show_run(run: store.Run) -> None:
     """The same for every cell of a run in the first timing of each workload."""
     if (pin := chosen()) is None or pin.run.path == run.path:
         return
-    found = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, "", names(run))
-    if isinstance(found, str):
-        _line(found)
+    changes = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, "", names(run))
+    if isinstance(changes, str):
+        _line(changes)
     else:
-        _verdicts(found)
+        _verdicts(changes)
 
 
 def show_counters(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> None:
-    """A line and a table with the profiled time of each variant over that of the pinned baseline; nothing without a pin.
+    """A line and a table with each variant's profiled time over the pinned baseline's; nothing without a pin.
 
     Args:
         frame: rows of `counters.by_config`.
@@ -164,11 +162,11 @@ def show_counters(run: store.Run, workload: str, case: str, frame: pd.DataFrame)
     if case not in counters.counted_cases(data, workload):
         _line("it has no counters of this case")
         return
-    theirs = {(row["variant"], row["config"]): row for row in counters.by_config(data, workload, case).to_dict("records")}
-    fastest = min((row for row in theirs.values() if row["variant"] == pin.variant), key=_time, default=None)
+    pinned_rows = {(row["variant"], row["config"]): row for row in counters.by_config(data, workload, case).to_dict("records")}
+    fastest = min((row for row in pinned_rows.values() if row["variant"] == pin.variant), key=_time, default=None)
     rows = []
     for row in frame.to_dict("records"):
-        other = fastest if pin.variant else theirs.get((row["variant"], row["config"]))
+        other = fastest if pin.variant else pinned_rows.get((row["variant"], row["config"]))
         if other is not None:
             percents = {f"{what}, points": row[f"{what}_percent"] - other[f"{what}_percent"] for what in ("compute", "memory")}
             times = {"Pinned": format_duration(_time(other)), "Here": format_duration(_time(row))}
@@ -178,26 +176,28 @@ def show_counters(run: store.Run, workload: str, case: str, frame: pd.DataFrame)
         _line("it has no counters of these variants")
         return
     most = max(rows, key=lambda row: abs(row["Here over pinned"] - 1))
-    told = f"{most['Variant']} takes {format_ratio(most['Here over pinned'])} its time there, the largest change"
-    _line(f"{told}; one execution each, so without a verdict", lambda: _table(rows))
+    summary = f"{most['Variant']} takes {format_ratio(most['Here over pinned'])} its time there, the largest change"
+    _line(f"{summary}; one execution each, so without a verdict", lambda: _table(rows))
 
 
-def _resolved(text: str) -> Pinned | None:
+def _resolved(text: str) -> PinnedBaseline | None:
     every = runs.listing(runs.data_dirs()).runs
     if text in every:
-        return Pinned(every[text], "")
+        return PinnedBaseline(every[text], "")
     name, _, variant = text.rpartition("@")
     if name not in every or not variant:
         return None
     try:
-        known = set(every[name].table("variants", ["variant"])["variant"])
+        variants = set(every[name].table("variants", ["variant"])["variant"])
     except store.StoreError:
         return None
-    return Pinned(every[name], variant) if variant in known else None
+    return PinnedBaseline(every[name], variant) if variant in variants else None
 
 
-def _against(data: RunData, pinned: runs.Named, variant: str, scope: str, names: tuple[str, ...]) -> tuple[Change, ...] | str:
-    """The changes of a run against the pinned one, or why there are none.
+def _against(
+    data: RunData, pinned: runs.NamedRun, variant: str, scope: str, names: tuple[str, ...]
+) -> tuple[Change, ...] | str:
+    """The changes of a run against the pinned run, or the reason that the two cannot be compared.
 
     Args:
         names: of the runs of the machine, which tell its noise.
@@ -205,14 +205,14 @@ def _against(data: RunData, pinned: runs.Named, variant: str, scope: str, names:
     options, recordings = changes.Options(scope), history(names, data)
     before, after = changes.Side(runs.load(pinned), variant), changes.Side(data)
     try:
-        found = (
+        cells = (
             changes.against_variant(before, after, options, recordings)
             if variant
             else changes.compare(before, after, options, recordings).changes
         )
     except changes.NotComparable as error:
         return str(error)
-    return found or "they have no case in common"
+    return cells or "they have no case in common"
 
 
 def _cell(change: Change) -> tuple[str, str, str, str]:
@@ -223,9 +223,9 @@ def _time(row: dict[Any, Any]) -> float:
     return float(row["time_ns"])
 
 
-def _verdicts(found: Iterable[Change]) -> None:
-    told = list(found)
-    if not told:
+def _verdicts(changes: Iterable[Change]) -> None:
+    listed = list(changes)
+    if not listed:
         _line("it has none of these cells")
         return
     rows = [
@@ -240,11 +240,11 @@ def _verdicts(found: Iterable[Change]) -> None:
             "Pinned": format_duration(each.a_ns.value),
             "Here": format_duration(each.b_ns.value),
         }
-        for each in told
+        for each in listed
     ]
     if len({row["Workload"] for row in rows}) == 1:
         rows = [{name: value for name, value in row.items() if name != "Workload"} for row in rows]
-    _line(sentence(told), lambda: _table(rows))
+    _line(sentence(listed), lambda: _table(rows))
 
 
 def _line(text: str, details: Callable[[], None] | None = None) -> None:
@@ -290,28 +290,28 @@ def draw(need: Need, *, of_one_run: bool) -> None:
     except (argparse.ArgumentError, store.StoreError) as error:
         st.error(plain(f"{error}; start the dashboard with: warpladder app --data-dir FOLDER"))
         st.stop()
-    found = runs.listing(folders)
-    name, found = _find(found, folders, need)
+    listing = runs.listing(folders)
+    name, listing = _find(listing, folders, need)
     if name is None:
         runs.choose(None)
     else:
-        _draw_run(found, name, need, of_one_run=of_one_run)
-        if not _opens(found, name):
-            found = runs.listing(folders)
-    _draw_bad(found)
+        _draw_run(listing, name, need, of_one_run=of_one_run)
+        if not _opens(listing, name):
+            listing = runs.listing(folders)
+    _draw_bad(listing)
 
 
-def _draw_run(found: runs.Listing, name: str, need: Need, *, of_one_run: bool) -> None:
-    run = found.runs.get(name) or found.refused[name]
+def _draw_run(listing: runs.Listing, name: str, need: Need, *, of_one_run: bool) -> None:
+    run = listing.runs.get(name) or listing.refused[name]
     device = run_index.device_of(run)
-    devices = run_index.devices(found.every)
+    devices = run_index.devices(listing.every)
     if len(devices) > 1 or device not in devices:
         st.session_state[_DEVICE_WIDGET] = device
         options = list(dict.fromkeys([*devices, device]))
         st.selectbox("Device", options, key=_DEVICE_WIDGET, on_change=_choose_device, filter_mode="contains")
     # A bad run stays among the options while it is shown.
-    titles = run_index.titles(found.every)
-    if name not in found.runs:
+    titles = run_index.titles(listing.every)
+    if name not in listing.runs:
         titles = {**titles, name: str(run.info["label"] or name)}
     st.session_state[_RUN_WIDGET] = name
     st.caption("Run")
@@ -329,20 +329,20 @@ def _draw_run(found: runs.Listing, name: str, need: Need, *, of_one_run: bool) -
     fixed = state.text_of(state.RUN, "", written=False) == name
     state.name_run(name, written=fixed or of_one_run)
     runs.choose(run, _picked(name), name, fixed=fixed)
-    runs.set_context(runs.Context(device, need, found.every))
-    _facts(run.info, found.index.get(name))
+    runs.set_context(runs.Context(device, need, listing.every))
+    _facts(run.info, listing.index.get(name))
     for reason in run.left_out.values():
         st.caption(plain(f"Left out: {reason}"))
-    _draw_newest(found, name, device, need)
+    _draw_newest(listing, name, device, need)
 
 
-def _draw_newest(found: runs.Listing, name: str, device: str, need: Need) -> None:
+def _draw_newest(listing: runs.Listing, name: str, device: str, need: Need) -> None:
     """Say that the run was found, or lead back from a run chosen by hand to the one that is found."""
-    listed = found.index.get(name)
+    listed = listing.index.get(name)
     own = tuple(listed.facts.workloads) if listed else ()
     workload = state.coming("workload")
     workload = workload if workload in own else next(iter(own), "")
-    newest = run_index.suitable(found.every, device, workload, need)
+    newest = run_index.suitable(listing.every, device, workload, need)
     if not newest:
         return
     if newest[0].name == name:
@@ -357,25 +357,25 @@ def _draw_newest(found: runs.Listing, name: str, device: str, need: Need) -> Non
         )
 
 
-def _draw_bad(found: runs.Listing) -> None:
-    if found.bad:
-        names = [run.name for run in found.bad]
+def _draw_bad(listing: runs.Listing) -> None:
+    if listing.bad:
+        names = [run.name for run in listing.bad]
         more = f" and {len(names) - _MOST_BAD} more" if len(names) > _MOST_BAD else ""
         st.caption(plain(f"Cannot be opened: {', '.join(names[:_MOST_BAD])}{more}. Runs & checks says why."))
 
 
-def _opens(found: runs.Listing, name: str) -> bool:
+def _opens(listing: runs.Listing, name: str) -> bool:
     with st.spinner("Checking the run …"):
-        return runs.opens(found.runs.get(name) or found.refused[name])
+        return runs.opens(listing.runs.get(name) or listing.refused[name])
 
 
-def _find(found: runs.Listing, folders: Any, need: Need) -> tuple[str | None, runs.Listing]:
+def _find(listing: runs.Listing, folders: Any, need: Need) -> tuple[str | None, runs.Listing]:
     """The name of the run to show, None without a run; and the listing, from which runs that turned out to be bad are gone."""
-    fixed = _fixed(found, need)
+    fixed = _fixed(listing, need)
     if fixed:
-        _opens(found, fixed)  # what a check finds too large is left out of the listing from then on
+        _opens(listing, fixed)  # what a check finds too large is left out of the listing from then on
         return fixed, runs.listing(folders)
-    every = found.every
+    every = listing.every
     devices = run_index.devices(every)
     device = state.text_of(state.DEVICE, "")
     if device and device not in devices:
@@ -387,16 +387,16 @@ def _find(found: runs.Listing, folders: Any, need: Need) -> tuple[str | None, ru
         having = (name for name in devices if workload in run_index.workloads(every, name, need))
         device = next(having, next(iter(devices), ""))
     for each in _in_order(every, device, need):
-        if _opens(found, each.name):
+        if _opens(listing, each.name):
             now = runs.listing(folders)
             checked = now.index.get(each.name)
             if checked and each.facts.has(need) and not checked.facts.has(need):
                 continue  # the table that the page needs is too large to be read
-            return each.name, now if checked else found
+            return each.name, now if checked else listing
     return None, runs.listing(folders)
 
 
-def _in_order(every: run_index.Runs, device: str, need: Need) -> Iterable[Listed]:
+def _in_order(every: run_index.Runs, device: str, need: Need) -> Iterable[ListedRun]:
     """The runs to show where none is fixed, the first one first."""
     workload = state.coming("workload")
     first = run_index.suitable(every, device, workload, need)
@@ -411,7 +411,7 @@ def _in_order(every: run_index.Runs, device: str, need: Need) -> Iterable[Listed
     yield from run_index.having(every, Need.NOTHING, device)
 
 
-def _fixed(found: runs.Listing, need: Need) -> str:
+def _fixed(listing: runs.Listing, need: Need) -> str:
     """The run that was chosen by hand or by a link; empty where it is gone, or lacks the workload that was chosen after it."""
     name = state.text_of(state.RUN, "", written=False)
     if not name:
@@ -419,13 +419,13 @@ def _fixed(found: runs.Listing, need: Need) -> str:
         return ""
     before = st.session_state.get(_LAST_FIXED, "")
     st.session_state[_LAST_FIXED] = name
-    if name not in found.runs and name not in found.refused:
+    if name not in listing.runs and name not in listing.refused:
         state.note(f"The link asks for run {short(name)}, which is not here; showing the newest suitable one.")
         return _drop()
-    listed, workload = found.index.get(name), state.coming("workload")
+    listed, workload = listing.index.get(name), state.coming("workload")
     if listed is None or not workload or workload in listed.facts.workloads:
         return name
-    others = run_index.suitable(found.every, listed.facts.device, workload, need)
+    others = run_index.suitable(listing.every, listed.facts.device, workload, need)
     if not others:
         return name
     if before != name and not state.changed("workload"):
@@ -468,7 +468,7 @@ def _picked(name: str) -> Naming | None:
         return None
 
 
-def _facts(info: Mapping[str, Any], listed: Listed | None) -> None:
+def _facts(info: Mapping[str, Any], listed: ListedRun | None) -> None:
     # The commit of an import belongs to the importer, and not to the profiled program.
     commit = str(info["git_commit"])[:8] if info["kind"] == "recording" else ""
     dirty = " with uncommitted changes" if info["git_dirty"] else ""

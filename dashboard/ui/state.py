@@ -2,12 +2,12 @@
 
 Each choice is a widget and a query parameter of the same name. The choices of a session on one page hold for the others.
 
-The URL names the run and what differs from the default. So a URL with a run is whole: what it does not name is at its default, in any
-browser. A URL without a run, such as that of the menu, leaves the choices to the session.
+The URL names the run and the choices that differ from their defaults. So a URL with a run is complete: every other choice has its
+default, in any browser. A URL without a run, such as a link of the menu, leaves the choices to the session.
 
 Streamlit's own binding (`bind="query-params"`, tried in 1.67) does not replace this module. It never names a default, so that a link
-would show another run tomorrow. It drops a value that is not among the options without a word. It has one value for each key, where
-a choice here belongs to a run.
+would show another run tomorrow. It silently drops a value that is not among the options. It has one value for each key, whereas a
+choice here belongs to a run.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from warpladder.dashboard.ui.text import plain, short
 
 Style = Literal["select", "segmented"]
 
-#: The query parameter of the run, which every URL names: the newest run is another one tomorrow.
+#: The query parameter of the run, which every URL names, because tomorrow another run is the newest.
 RUN: Final = "run"
 #: The query parameter of a device that was chosen by hand.
 DEVICE: Final = "device"
@@ -30,15 +30,15 @@ _MEMORY: Final = "url choices"
 _NOTES: Final = "url notes"
 _TOUCHED: Final = "url keys of this page"
 _TEXTS: Final = "url texts"
-_KEPT: Final = "url choices by what they belong to"
+_CHOICES: Final = "url choices by what they belong to"
 _WRITTEN: Final = "url as last written"
 _PAGE: Final = "url page"
 _ARRIVED: Final = "url from outside"
-_TOLD: Final = "url choices in words"
+_CHOICE_WORDS: Final = "url choices in words"
 _SHOWN_RUN: Final = "url run of this page"
 
 
-class _Last(NamedTuple):
+class _LastChoice(NamedTuple):
     """The last choice of a key: the values of its widget, and their owner."""
 
     values: tuple[str, ...]
@@ -46,16 +46,16 @@ class _Last(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Arrived:
+class _ArrivedUrl:
     """A URL from outside, such as of a link or of the button Back, until the page has read it.
 
     Attributes:
-        whole: a key that it does not name is at its default.
-        read: the keys that were read, which the session's choices hold for from then on.
+        complete: whether a key that the URL does not name has its default.
+        read: the keys that were read; the session's choices apply to them afterwards.
     """
 
     choices: dict[str, tuple[str, ...]]
-    whole: bool
+    complete: bool
     read: set[str] = field(default_factory=set)
 
 
@@ -67,13 +67,13 @@ def begin(page: str) -> None:
     """
     st.session_state[_NOTES] = []
     st.session_state[_TOUCHED] = set()
-    st.session_state[_TOLD] = {}
-    memory: dict[str, _Last] = st.session_state.setdefault(_MEMORY, {})
-    # A rerun for a widget may carry a URL from before the last change. Then the widgets are right.
+    st.session_state[_CHOICE_WORDS] = {}
+    memory: dict[str, _LastChoice] = st.session_state.setdefault(_MEMORY, {})
+    # A rerun for a widget may carry a URL from before the last change. Then the widgets have the right values.
     picked = any(_shown(key) not in (None, last.values) for key, last in memory.items())
     query = _query()
     if not picked and (query, page) != (st.session_state.get(_WRITTEN), st.session_state.get(_PAGE)):
-        st.session_state[_ARRIVED] = _Arrived(query, whole=RUN in query)
+        st.session_state[_ARRIVED] = _ArrivedUrl(query, complete=RUN in query)
     st.session_state[_WRITTEN], st.session_state[_PAGE] = query, page
 
 
@@ -91,7 +91,7 @@ def choose(
     owner: str = "",
     always: bool = False,
 ) -> str:
-    """One of the options, by a widget bound to the query parameter `key`.
+    """One of the options, from a widget bound to the query parameter `key`.
 
     Args:
         options: the values that the URL may have; not empty.
@@ -101,13 +101,13 @@ def choose(
         fitted: the list is as wide as its longest option; else as wide as its container.
         labelled: the label is visible; else only a screen reader reads it.
         owner: the owner of the choice, such as a run. Another owner has its own last choice, or the default.
-        always: the URL names the default too. For a default that may be another one tomorrow, such as the newest run.
+        always: the URL names the default too. Use it for a default that may change, such as the newest run.
     """
     fallback = (default if default is not None and default in options else options[0],)
-    wanted = _wanted(key, label, options, fallback, owner)
+    values = _values(key, label, options, fallback, owner)
     widget = _widget_key(key)
     # Set even if equal, because after a page switch Streamlit does not give the value to the new page's widget.
-    st.session_state[widget] = wanted[0]
+    st.session_state[widget] = values[0]
     shown: Literal["visible", "collapsed"] = "visible" if labelled else "collapsed"
     if style == "segmented":
         picked = st.segmented_control(
@@ -126,8 +126,8 @@ def choose(
             label_visibility=shown,
         )
     chosen = (picked or fallback[0],)
-    _keep(key, _Last(chosen, owner), chosen, () if chosen == fallback and not always else chosen)
-    st.session_state[_TOLD][key] = (text(chosen[0]), chosen != fallback and not always)
+    _keep(key, _LastChoice(chosen, owner), chosen, () if chosen == fallback and not always else chosen)
+    st.session_state[_CHOICE_WORDS][key] = (text(chosen[0]), chosen != fallback and not always)
     return chosen[0]
 
 
@@ -143,37 +143,37 @@ def pick(key: str, option: str) -> None:
 def choose_many(
     key: str, label: str, options: Sequence[str], *, default: Sequence[str], text: Callable[[str], str] = str, owner: str = ""
 ) -> list[str]:
-    """Some of the options, in their order, by buttons bound to the repeated query parameter `key`; the default when none is
-    left.
+    """Some of the options, in their order, from buttons bound to the repeated query parameter `key`.
 
-    The URL does not name the default. Where the options change, the default is that of the new options.
+    Without a chosen option, the default applies. The URL does not name the default. Where the options change, the default
+    follows from the new options.
 
     Args:
         owner: see `choose`.
     """
-    wanted = _wanted(key, label, options, tuple(default), owner)
+    values = _values(key, label, options, tuple(default), owner)
     widget = _widget_key(key)
-    st.session_state[widget] = list(wanted)
+    st.session_state[widget] = list(values)
     picked = st.pills(
         plain(label), options, format_func=_label(text), key=widget, selection_mode="multi", label_visibility="collapsed"
     )
     chosen = tuple(option for option in options if option in picked) or tuple(default)
-    named = () if set(chosen) == set(default) else chosen
-    _keep(key, _Last(tuple(picked), owner), named, named)
+    written = () if set(chosen) == set(default) else chosen
+    _keep(key, _LastChoice(tuple(picked), owner), written, written)
     return list(chosen)
 
 
 def text_of(key: str, owner: str, *, written: bool = True) -> str:
-    """The text of the query parameter `key` that belongs to `owner`, such as a run; empty for none.
+    """The text of the query parameter `key` that belongs to `owner`, such as a run; empty without a text.
 
     Args:
-        written: the URL names it; else it stays as it is.
+        written: whether the URL is changed to name it.
     """
     st.session_state[_TOUCHED].add(key)
     texts: dict[tuple[str, str], str] = st.session_state.setdefault(_TEXTS, {})
-    asked = _asked(key)
-    if asked is not None:
-        texts[key, owner] = asked[-1] if asked else ""
+    values = _arrived_once(key)
+    if values is not None:
+        texts[key, owner] = values[-1] if values else ""
     value = texts.get((key, owner), "")
     if written:
         _write(key, (value,) if value else ())
@@ -186,7 +186,7 @@ def set_text(key: str, owner: str, value: str) -> None:
 
 
 def name_run(name: str, *, written: bool) -> None:
-    """Keep the run that the page shows, for links. The URL names it where it is to be written, else no run."""
+    """Keep the run that the page shows, for links. The URL names it only where it is written."""
     st.session_state[_SHOWN_RUN] = name
     _write(RUN, (name,) if written else ())
 
@@ -202,7 +202,7 @@ def end() -> None:
         if key not in st.session_state[_TOUCHED]:
             _write(key, ())
     if st.session_state.get(_ARRIVED) is not None:
-        # A link to another run of the same page does not reach the address bar unless it is told.
+        # A link to another run of the same page does not reach the address bar unless the query parameters are set.
         st.query_params.from_dict(_query())
         st.session_state[_ARRIVED] = None
 
@@ -212,9 +212,9 @@ def notes() -> list[str]:
     return list(st.session_state[_NOTES])
 
 
-def told() -> list[str]:
+def choice_words() -> list[str]:
     """The choices of this page in words: the workload with its case, then each other choice that is not the default."""
-    every: dict[str, tuple[str, bool]] = st.session_state[_TOLD]
+    every: dict[str, tuple[str, bool]] = st.session_state[_CHOICE_WORDS]
     place = [every[key][0] for key in ("workload", "case") if key in every]
     place += [f"{key.removeprefix('case.')}={text}" for key, (text, _) in every.items() if key.startswith("case.")]
     others = [
@@ -228,7 +228,7 @@ def told() -> list[str]:
 def link(**choices: str) -> dict[str, str]:
     """Query parameters for a link to another page: the run of this page, or another one, its pattern, and these choices.
 
-    The link is whole: the page behind it has its defaults otherwise.
+    The link is complete: every other choice of its page has its default.
     """
     run = choices.get(RUN) or st.session_state.get(_SHOWN_RUN, "")
     pick = st.session_state.get(_TEXTS, {}).get((PICK, run), "")
@@ -236,36 +236,38 @@ def link(**choices: str) -> dict[str, str]:
 
 
 def coming(key: str) -> str:
-    """The value that `choose` takes next if it is among its options; empty for its default."""
-    asked = _arriving(key)
-    if asked is not None:
-        return asked[-1] if asked else ""
-    last: _Last | None = st.session_state[_MEMORY].get(key)
+    """The value that `choose` returns next if it is among the options; empty for the default."""
+    arriving = _arriving(key)
+    if arriving is not None:
+        return arriving[-1] if arriving else ""
+    last: _LastChoice | None = st.session_state[_MEMORY].get(key)
     if last is None:
         return ""
     shown = _shown(key)
-    values = shown if shown not in (None, last.values) else st.session_state.get(_KEPT, {}).get((key, last.owner), last.values)
+    values = (
+        shown if shown not in (None, last.values) else st.session_state.get(_CHOICES, {}).get((key, last.owner), last.values)
+    )
     return values[0] if values else ""
 
 
 def changed(key: str) -> bool:
-    """Whether `coming` is another value than the last choice."""
-    last: _Last | None = st.session_state[_MEMORY].get(key)
+    """Whether `coming` differs from the last choice."""
+    last: _LastChoice | None = st.session_state[_MEMORY].get(key)
     return last is None or last.values[:1] != (coming(key),)
 
 
 def forget(key: str) -> None:
-    """Make `choose` take its default next, whatever was chosen before."""
-    last: _Last | None = st.session_state[_MEMORY].pop(key, None)
-    st.session_state.get(_KEPT, {}).pop((key, last.owner if last else ""), None)
+    """Make `choose` return its default next, whatever was chosen before."""
+    last: _LastChoice | None = st.session_state[_MEMORY].pop(key, None)
+    st.session_state.get(_CHOICES, {}).pop((key, last.owner if last else ""), None)
     st.session_state.pop(_widget_key(key), None)
     if (arrived := st.session_state.get(_ARRIVED)) is not None:
         arrived.read.add(key)
     _write(key, ())
 
 
-def _asked(key: str) -> tuple[str, ...] | None:
-    """As `_arriving`, once: from then on, the session's choice holds."""
+def _arrived_once(key: str) -> tuple[str, ...] | None:
+    """As `_arriving`, but only once: afterwards the session's choice applies."""
     values = _arriving(key)
     if values is not None:
         st.session_state[_ARRIVED].read.add(key)
@@ -273,29 +275,29 @@ def _asked(key: str) -> tuple[str, ...] | None:
 
 
 def _arriving(key: str) -> tuple[str, ...] | None:
-    """The values of a key in a URL from outside, none for its default; None where the session's choice holds."""
-    arrived: _Arrived | None = st.session_state.get(_ARRIVED)
+    """The values of a key in a URL from outside; empty for its default, and None where the session's choice applies."""
+    arrived: _ArrivedUrl | None = st.session_state.get(_ARRIVED)
     if arrived is None or key in arrived.read:
         return None
     values = tuple(value for value in arrived.choices.get(key, ()) if value)
-    return values if values or arrived.whole else None
+    return values if values or arrived.complete else None
 
 
-def _wanted(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
-    """The values to show: those of a URL from outside, else of the widget, else the owner's last choice."""
+def _values(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
+    """The values to show: from a URL from outside, else from the widget, else the owner's last choice."""
     st.session_state[_TOUCHED].add(key)
-    if (asked := _asked(key)) is not None:
-        known = tuple(dict.fromkeys(value for value in asked if value in options))
-        unknown = [value for value in asked if value not in options]
+    if (arrived := _arrived_once(key)) is not None:
+        usable = tuple(dict.fromkeys(value for value in arrived if value in options))
+        unknown = [value for value in arrived if value not in options]
         if unknown:
-            missing, shown_now = short(", ".join(dict.fromkeys(unknown))), ", ".join(known or fallback)
+            missing, shown_now = short(", ".join(dict.fromkeys(unknown))), ", ".join(usable or fallback)
             note(f"The link asks for {label.lower()} {missing}, which is not here; showing {shown_now}.")
-        return known or fallback
-    last: _Last | None = st.session_state[_MEMORY].get(key)
+        return usable or fallback
+    last: _LastChoice | None = st.session_state[_MEMORY].get(key)
     shown = _shown(key)
     by_hand = last is not None and last.owner == owner and shown not in (None, last.values)
-    kept: dict[tuple[str, str], tuple[str, ...]] = st.session_state.setdefault(_KEPT, {})
-    values = (shown if by_hand else None) or kept.get((key, owner), ())
+    choices: dict[tuple[str, str], tuple[str, ...]] = st.session_state.setdefault(_CHOICES, {})
+    values = (shown if by_hand else None) or choices.get((key, owner), ())
     return tuple(value for value in values if value in options) or fallback
 
 
@@ -305,15 +307,15 @@ def _shown(key: str) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
-def _keep(key: str, last: _Last, kept: tuple[str, ...], written: tuple[str, ...]) -> None:
-    """Keep what the widget shows, what holds for its owner on other pages, and what the URL names."""
+def _keep(key: str, last: _LastChoice, owned: tuple[str, ...], written: tuple[str, ...]) -> None:
+    """Store the values of the widget, the values of its owner on other pages, and the values in the URL."""
     st.session_state[_MEMORY][key] = last
-    st.session_state.setdefault(_KEPT, {})[key, last.owner] = kept
+    st.session_state.setdefault(_CHOICES, {})[key, last.owner] = owned
     _write(key, written)
 
 
 def _write(key: str, values: tuple[str, ...]) -> None:
-    """Make the URL name these values, none for the default."""
+    """Write these values to the URL; no value stands for the default."""
     if tuple(st.query_params.get_all(key)) == values and (values or key not in st.query_params):
         return
     if values:

@@ -200,10 +200,10 @@ def _column(frame: pd.DataFrame, name: str) -> _Column:
         return _Column(_heading(name), [format_error(value) for value in values], numeric=True)
     factor, heading = _unit(name, values)
     ends = _ends(frame, name)
-    whole = pd.api.types.is_integer_dtype(values) and factor == 1
-    write: Callable[[Any], str] = (lambda value: f"{value:d}") if whole else significant
+    integral = pd.api.types.is_integer_dtype(values) and factor == 1
+    write: Callable[[Any], str] = (lambda value: f"{value:d}") if integral else significant
     if not ends:
-        figures = (NOTHING if pd.isna(value) else write(int(value) if whole else value / factor) for value in values)
+        figures = (NOTHING if pd.isna(value) else write(int(value) if integral else value / factor) for value in values)
         return _Column(heading, list(figures), numeric=True)
     triples = frame[[name, *ends]].astype(float) / factor
     return _Column(heading, [_estimate(*row) for row in triples.itertuples(index=False, name=None)], numeric=True)
@@ -217,8 +217,8 @@ def _estimate(value: float, low: float, high: float) -> str:
         return significant(value)
     size = math.floor(math.log10(abs(value))) if value else 0
     half = (high - low) / 2
-    wanted = size - math.floor(math.log10(half)) + 2 if half > 0 else _LEAST_DIGITS
-    places = max(0, min(max(wanted, _LEAST_DIGITS), _MOST_DIGITS) - 1 - size)
+    digits = size - math.floor(math.log10(half)) + 2 if half > 0 else _LEAST_DIGITS
+    places = max(0, min(max(digits, _LEAST_DIGITS), _MOST_DIGITS) - 1 - size)
     return f"{value:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
 
 

@@ -15,13 +15,13 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing
-from warpladder.dashboard.core.compare import is_mixed, named, word
+from warpladder.dashboard.core.compare import is_mixed, with_precision, word
 from warpladder.dashboard.core.numbers import format_error, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.text import plain_line
 
 #: Lightnesses (CIELAB, 0 to 100) that differ by less look alike in print.
-APART: Final = 10.0
+LIGHTNESS_STEP: Final = 10.0
 _HATCHES: Final = ("", "/", "x", ".", "-", "\\")
 
 
@@ -43,15 +43,15 @@ def patterns(colors: Sequence[str]) -> list[str]:
     Args:
         colors: of the areas, `#rrggbb`.
     """
-    found: list[str] = []
+    result: list[str] = []
     for color in colors:
-        used = [pattern for pattern, other in zip(found, colors, strict=False) if _alike(color, other)]
-        found.append(min(_HATCHES, key=used.count))
-    return found
+        used = [pattern for pattern, other in zip(result, colors, strict=False) if _same_lightness(color, other)]
+        result.append(min(_HATCHES, key=used.count))
+    return result
 
 
-def _alike(one: str, other: str) -> bool:
-    return abs(lightness(one) - lightness(other)) < APART
+def _same_lightness(one: str, other: str) -> bool:
+    return abs(lightness(one) - lightness(other)) < LIGHTNESS_STEP
 
 
 def _linear(channel: float) -> float:
@@ -77,7 +77,7 @@ def ticks(
     return {"tickmode": "array", "tickvals": values, "ticktext": [_short(write(value)) if value else "0" for value in values]}
 
 
-def apart(values: Iterable[float]) -> list[float]:
+def spaced(values: Iterable[float]) -> list[float]:
     """The positive values, from the smallest on, whose labels have room on a logarithmic axis."""
     shown: list[float] = []
     ordered = sorted(set(values))
@@ -96,8 +96,8 @@ def _linear_values(low: float, high: float, most: int) -> list[float]:
 
 
 def _log_values(low: float, high: float, most: int) -> list[float]:
-    apart = math.ceil(math.log10(high / low) / (most + 1)) or 1
-    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2, apart)
+    stride = math.ceil(math.log10(high / low) / (most + 1)) or 1
+    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2, stride)
     # Three ticks a decade, where all of them are at most half as many again as on a linear axis.
     within = 3 if 3 * math.log10(high / low) <= 1.5 * most else 1
     return [lead * 10.0**decade for decade in decades for lead in (1.0, 2.0, 5.0)[:within]]
@@ -306,12 +306,12 @@ class Look:
 
     def style(self, workload: str, variant: str) -> Style:
         """A variant's style. A variant that the run does not list has the style of a rung of that name, as in other runs."""
-        known = self.styles.get((workload, variant))
-        return known or Style(_color(variant, self.theme), _symbols(variant, "rung")[0], "solid", "")
+        own = self.styles.get((workload, variant))
+        return own or Style(_color(variant, self.theme), _symbols(variant, "rung")[0], "solid", "")
 
-    def named(self, workload: str, variant: str) -> str:
+    def variant_name(self, workload: str, variant: str) -> str:
         """A variant's name, with its precision where its workload has several."""
-        return named(variant, self.style(workload, variant).precision)
+        return with_precision(variant, self.style(workload, variant).precision)
 
     def note(self, words: str) -> str:
         """A chart's note: the device and the words; the words alone where a report does not name its device."""
@@ -334,25 +334,25 @@ def look(data: RunData, theme: Theme = "light") -> Look:
     """
     styles: dict[tuple[str, str], Style] = {}
     for workload, variants in data.variants.groupby("workload", sort=False):
-        taken: set[tuple[str, str]] = set()
+        used: set[tuple[str, str]] = set()
         mixed = is_mixed(variants)
         ordered = variants[["variant", "role", "precision"]].sort_values("variant", kind="stable")
         for variant, role, precision in ordered.itertuples(index=False, name=None):
             color = _TONES[theme].muted if role in _GREY else _color(variant, theme)
-            symbol = free_symbol(color, _symbols(variant, role), taken)
-            taken.add((color, symbol))
-            told = precision if mixed and role not in _GREY else ""
-            styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role], told)
+            symbol = free_symbol(color, _symbols(variant, role), used)
+            used.add((color, symbol))
+            shown_precision = precision if mixed and role not in _GREY else ""
+            styles[str(workload), variant] = Style(color, symbol, _DASHES[role], _PATTERNS[role], shown_precision)
     return Look(theme, styles, data.device, data.on_gpu)
 
 
-def free_symbol(color: str, symbols: Sequence[str], taken: Collection[tuple[str, str]]) -> str:
+def free_symbol(color: str, symbols: Sequence[str], used: Collection[tuple[str, str]]) -> str:
     """The first symbol that is not taken in this colour; the first of all where none is free.
 
     Args:
-        taken: pairs of a colour and a symbol.
+        used: pairs of a colour and a symbol.
     """
-    return next((symbol for symbol in symbols if (color, symbol) not in taken), symbols[0])
+    return next((symbol for symbol in symbols if (color, symbol) not in used), symbols[0])
 
 
 def _symbols(variant: str, role: str) -> list[str]:
@@ -391,7 +391,7 @@ def blank(theme: Theme, height: int) -> go.Figure:
     """An empty figure in the project's template.
 
     Args:
-        height: in pixels; the width is that of the page.
+        height: in pixels; the width is the width of the page.
     """
     tone = _TONES[theme]
     small = {"color": tone.muted, "size": 12}

@@ -8,7 +8,7 @@ from warpladder.data.files import one_line
 _MARKS: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$:~&^=])")
 #: The places at which to split texts that Streamlit takes for a link, an icon, its logo or an arrow even where they are
 #: escaped.
-_TAKEN: Final = re.compile(
+_SPLITS: Final = re.compile(
     r"""(?<=https:)(?=//) | (?<=http:)(?=//) | (?<=www)(?=\.) | (?<=[-.\w+])(?=@[-\w]+\.[-\w])
     | (?<=:)(?=material/|streamlit:)
     | (?<=(?<!\S)[-<>~])(?=(?:->|>|-|=)(?!\S))""",
@@ -35,7 +35,7 @@ def plain(text: str) -> str:
 
     Line breaks become spaces, so that no line starts a list or a heading.
     """
-    return _MARKS.sub(r"\\\1", _TAKEN.sub(_WORD_JOINER, plain_line(text)))
+    return _MARKS.sub(r"\\\1", _SPLITS.sub(_WORD_JOINER, plain_line(text)))
 
 
 def cut(name: str, most: int) -> str:

@@ -17,8 +17,8 @@ class OfRun:
     """Charts of a whole run.
 
     Attributes:
-        topic: their topic, by which `export --topic` chooses them.
-        draw: yields the charts in order; none where the run has no data for them.
+        topic: topic of the charts, which `export --topic` selects.
+        draw: yields the charts in order; yields nothing where the run has no data for them.
     """
 
     topic: str
@@ -27,7 +27,7 @@ class OfRun:
 
 @dataclass(frozen=True)
 class OfWorkload:
-    """Charts of one workload of a run; the attributes are those of `OfRun`."""
+    """Charts of one workload of a run. The attributes are documented at `OfRun`."""
 
     topic: str
     draw: Callable[[RunData, Look, str], Iterator[Chart]]
@@ -35,10 +35,10 @@ class OfWorkload:
 
 @dataclass(frozen=True)
 class OfTiming:
-    """Charts of one workload in one timing. Further attributes are those of `OfRun`.
+    """Charts of one workload in one timing. Further attributes are documented at `OfRun`.
 
     Attributes:
-        place: their place among the charts of the workload and timing, which come from several views.
+        place: place of the charts among the charts of the workload and timing, which come from several views.
     """
 
     topic: str
@@ -54,12 +54,12 @@ class View:
     """A page of the dashboard.
 
     Attributes:
-        name: of its folder, and of its page in a URL.
-        title: in the menu and above the page.
-        question: that the page answers.
+        name: name of its folder, and of its page in a URL.
+        title: title in the menu and above the page.
+        question: question that the page answers.
         charts: its charts in an export.
-        needs: what the page needs of a run, by which its run is found.
-        of_one_run: the page shows one run, which its URL names; else those of the newest runs, and the URL names one only where it
+        needs: what the page needs of a run; the run is chosen accordingly.
+        of_one_run: the page shows one run, which its URL names; else the newest runs, and the URL names one only where it
             was chosen.
     """
 
@@ -72,5 +72,5 @@ class View:
 
 
 def page_of(name: str) -> str:
-    """The script of a view's page, relative to `app.py`, by which pages link to each other."""
+    """The script of a view's page, relative to `app.py`, for links between pages."""
     return f"views/{name}/page.py"

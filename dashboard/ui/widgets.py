@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_index import Listed
+from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.trace import picked as of_ranges
 from warpladder.dashboard.ui import document, images, runs, state, tables
 from warpladder.dashboard.ui.glossary import linked
@@ -59,10 +59,10 @@ def heading(view: View) -> None:
 
 
 def _picked(place: str = "") -> None:
-    """Show the pattern by which variants were picked, with a button that undoes it.
+    """Show the pattern that picks the variants, with a button that removes the pattern.
 
     Args:
-        place: tells the button from that of the heading, which the page may have too.
+        place: distinguishes the button from the button of the heading, which the page may have too.
     """
     run = runs.chosen()
     naming = runs.picked(run) if run else None
@@ -112,20 +112,20 @@ def nothing(why: str, what_to_do: str) -> NoReturn:
 
 
 def end_empty() -> NoReturn:
-    """End a page that says why it is empty. It leads to shipped runs that have what the page needs."""
+    """End a page after the reason that it is empty, with links to shipped runs that have what the page needs."""
     offer_runs(st.session_state[_VIEW], shipped=True)
     end_page()
     st.stop()
 
 
-def link_runs(view: str, others: Sequence[Listed]) -> None:
+def link_runs(view: str, others: Sequence[ListedRun]) -> None:
     """Links to a page of the first few other runs."""
     for other in others[:_LINKED]:
         st.page_link(page_of(view), label=f"{plain(other.title)} →", query_params={state.RUN: other.name})
 
 
 def offer_runs(view: View, *, shipped: bool = False) -> bool:
-    """Offer other runs that have what a page needs, those of the device and workload first; whether there are any.
+    """Offer other runs that have what a page needs, and return whether there are any. Runs of the device and workload come first.
 
     Args:
         shipped: offer shipped runs alone.
@@ -181,21 +181,21 @@ def no_trace(run: store.Run, view: View, lacks: str, option: str) -> NoReturn:
 
 def attribution(run: store.Run) -> None:
     """Say how much device time is attributed to ranges. For a recording, only where some of it is attributed by time."""
-    found = runs.ask(runs.as_recorded(run), of_ranges.shares)
-    if (found.by_time_ns or run.info["kind"] == "import" or runs.picked(run)) and (told := of_ranges.sentence(found)):
-        st.caption(plain(told))
+    shares = runs.ask(runs.as_recorded(run), of_ranges.shares)
+    if (shares.by_time_ns or run.info["kind"] == "import" or runs.picked(run)) and (sentence := of_ranges.sentence(shares)):
+        st.caption(plain(sentence))
 
 
 def end_page() -> None:
     """Show the values of the URL that the page could not use, and drop the parameters that it does not read."""
     for note in state.notes():
         st.caption(plain(note))
-    _entitle(*state.told())
+    _entitle(*state.choice_words())
     state.end()
 
 
 def _entitle(*choices: str) -> None:
-    """Name the document by its page and choices, for tabs, bookmarks and the history."""
+    """Set the title of the document from its page and choices, for tabs, bookmarks and the history."""
     page: str = st.session_state[_PAGE]
     st.set_page_config(" · ".join([page, *([short(", ".join(choices))] if choices else []), "Warpladder"]))
 
@@ -206,11 +206,13 @@ def controls() -> DeltaGenerator:
 
 
 def choose_workload(run: store.Run, among: Sequence[str] | None = None, default: str | None = None) -> str:
-    """The workload to show. Those of other runs of the device can be chosen too; their newest suitable run is shown then.
+    """The workload to show.
+
+    Workloads of other runs of the device can be chosen too; the page then shows their newest suitable run.
 
     Args:
         among: the workloads of the run that the page can show; all of the run when None.
-        default: the workload to show at first; when None the first of which the run is the newest suitable one.
+        default: the workload to show at first; when None, the first workload for which the run is the newest suitable run.
     """
     every = runs.load(run).workloads
     own = [name for name in every if among is None or name in among]
@@ -237,7 +239,7 @@ def choose_timing(run: store.Run, workload: str) -> Timing:
 
 
 def choose_timing_of(timings: Sequence[Timing], *, on_gpu: bool) -> Timing:
-    """One of these timings, at least one."""
+    """One of these timings; the sequence is not empty."""
     scopes = list(dict.fromkeys(timing.scope for timing in timings))
     scope = state.choose(
         "scope", "Scope", scopes, text=lambda name: name.replace("_", " "), style=_style(scopes), help=_SCOPE_HELP
@@ -272,26 +274,26 @@ def choose_case(run: store.Run, workload: str, among: Sequence[str] | None = Non
 
 
 def choose_case_of(cases: Mapping[str, str], timed: Collection[str]) -> str:
-    """One of these cases, at least one, with one control for each axis.
+    """One of these cases, chosen with one control for each axis.
 
     Args:
         cases: name -> the JSON of its parameters, in order.
-        timed: the cases of which the last is the default.
+        timed: the cases whose last one is the default.
     """
     names = list(cases)
     params = [json.loads(text) for text in cases.values()]
     keys = _axis_order(names[0], params[0])
     if any(set(point) != set(keys) for point in params):
         return state.choose("case", "Case", names, default=max(names, key=lambda name: (name in timed, names.index(name))))
-    left: list[tuple[str, dict[str, Any]]] = list(zip(names, params, strict=True))
+    remaining: list[tuple[str, dict[str, Any]]] = list(zip(names, params, strict=True))
     for axis in keys:
-        values = list(dict.fromkeys(str(point[axis]) for _, point in left))
+        values = list(dict.fromkeys(str(point[axis]) for _, point in remaining))
         if len(values) > 1:
-            of_timed = [str(point[axis]) for name, point in left if name in timed] or values
+            of_timed = [str(point[axis]) for name, point in remaining if name in timed] or values
             largest = max(of_timed, key=values.index)
             picked = state.choose(f"case.{axis}", axis, values, default=largest, style=_style(values))
-            left = [(name, point) for name, point in left if str(point[axis]) == picked]
-    return left[0][0]
+            remaining = [(name, point) for name, point in remaining if str(point[axis]) == picked]
+    return remaining[0][0]
 
 
 def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] | None = None) -> None:
@@ -321,9 +323,9 @@ def _clicked(name: str, on_click: Callable[[Any], None]) -> None:
 
 
 def table(frame: pd.DataFrame, **options: Any) -> None:
-    """A frame as a table without its index, with tuples as text. The options are those of `st.dataframe`."""
+    """A frame as a table without its index, with tuples as text. The options are passed to `st.dataframe`."""
     shown = frame.copy()
-    # One value at a time: what `map` gives of a column of categories is such a column, and has no `any`.
+    # One value at a time, because `map` of a column of categories returns such a column, which has no `any`.
     for name, dtype in shown.dtypes.items():
         if dtype.name in ("object", "category") and any(isinstance(value, tuple) for value in shown[name]):
             shown[name] = [", ".join(map(str, value)) if isinstance(value, tuple) else value for value in shown[name]]

@@ -296,7 +296,7 @@ def test_no_text_is_cut_off_or_lies_on_another(small: RunData, monkeypatch: pyte
     found: list[str] = []
     draw = images._draw
 
-    async def checked(tab: Any, job: images.Job) -> images.Drawn:
+    async def checked(tab: Any, job: images.Job) -> images.Pictures:
         drawn = await draw(tab, job)
         await images._command(tab, "Runtime.evaluate", expression=FAULTS)
         found.append(await images._call(tab, f"faults({drawn.width}, {drawn.height})"))

@@ -17,9 +17,9 @@ from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import speedups
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.session.run import Run
+from warpladder.dashboard.run.run import Run
 from warpladder.dashboard.text import summary
-from warpladder.dashboard.text.verdict import Asked, verdicts
+from warpladder.dashboard.text.verdict import JudgedVariant, verdicts
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as ladder_chart
 from warpladder.dashboard.views.ladder import query as ladders
@@ -279,7 +279,7 @@ def test_speedups_are_over_the_fastest_config_of_the_baseline_in_every_place(tmp
     table = Run(store.open_run(tmp_path / "run")).table().set_index(["variant", "config"])
     assert table.loc[[("v02_b", "")], "speedup"].tolist() == [pytest.approx(1.6)] * 3
     assert set(table.loc[[("v01_a", "block=32")], "speedup"]) == {1.0}
-    assert "1.60× v01_a" in verdicts(whole, [Asked("sum", "v02_b", "")])
+    assert "1.60× v01_a" in verdicts(whole, [JudgedVariant("sum", "v02_b", "")])
 
 
 # -- a tie ---------------------------------------------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ def _verdict(run: Shipped, row: Row, shown: Shown) -> Expected:
     slower = found.low.low > 1.01 and found.value > noise
     faster = found.high.high < 1 / 1.01 and found.value < 1 / noise
     if not slower and not faster:
-        return "unchanged"
+        return "tied"
     return "drifted" if _source(before, row) == _source(after, row) else "slower" if slower else "faster"
 
 

@@ -54,7 +54,7 @@ def test_runs_and_checks() -> None:
     found = []
     for run in dict.fromkeys((compared, traced, rng.choice(every))):
         data = displayed.loaded(run.id)
-        tables = [("verdicts", trust.verdicts(data), counts.VERDICTS), ("errors", trust.errors(data), counts.ERRORS),
+        tables = [("verdicts", trust.statuses(data), counts.VERDICTS), ("errors", trust.errors(data), counts.ERRORS),
                   ("skips", trust.skips(data), counts.SKIPS), ("stops", trust.stop_reasons(data), counts.STOPS),
                   ("noise", compare.noise_floors(data), counts.NOISE)]  # fmt: skip
         if run.has("kernels"):

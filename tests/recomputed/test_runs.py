@@ -9,7 +9,7 @@ from tests.recomputed.figures import draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
 from warpladder.dashboard.core import history
-from warpladder.dashboard.session.run import open_run
+from warpladder.dashboard.run.run import open_run
 from warpladder.dashboard.views.published import query as published
 from warpladder.dashboard.views.trends import chart, query
 from warpladder.data import figures, store
@@ -68,7 +68,7 @@ def test_trends() -> None:
             groups.setdefault((str(run.info["collector"]), workload), []).append(run.id)
     for (_, workload), ids in rng.sample([each for each in groups.items() if len(each[1]) > 1], 1):
         stored = [store.open_run(definitions.RECORDED / each) for each in ids]
-        recorded = [query.Recorded(run.run_id, run.info, history.medians(run, workload)) for run in stored]
+        recorded = [query.RecordedRun(run.run_id, run.info, history.medians(run, workload)) for run in stored]
         cases = query.counts(recorded, lambda cell: (cell.case, cell.timing))
         for case, timing in rng.sample([each for each, number in cases.items() if number > 1], 4):
             frame = chart.frame_of(query.trends(recorded, workload, case, timing))

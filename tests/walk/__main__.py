@@ -19,7 +19,7 @@ from tests.walk import fresh
 from tests.walk.in_browser import Seen, see
 from tests.walk.in_process import Walk
 from warpladder.dashboard.core import run_index
-from warpladder.dashboard.core.run_index import Listed
+from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import runs
 from warpladder.dashboard.ui.view import View
 from warpladder.dashboard.views import VIEWS
@@ -72,7 +72,7 @@ def _in_browser(folders: list[Path], log: Path) -> list[str]:
     return problems
 
 
-def _able(view: View, every: list[Listed]) -> list[Listed]:
+def _able(view: View, every: list[ListedRun]) -> list[ListedRun]:
     """The runs that have what the page needs, and one that has not."""
     able = [
         each

@@ -9,7 +9,7 @@ import pytest
 from tests.walk import fresh
 from tests.walk.in_process import Walk, shows
 from warpladder.dashboard.core import run_index
-from warpladder.dashboard.core.run_index import Listed
+from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import runs
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import store
@@ -33,7 +33,7 @@ def walk(folder: Path) -> Iterator[Walk]:
         yield Walk()
 
 
-def listed(folder: Path) -> list[Listed]:
+def listed(folder: Path) -> list[ListedRun]:
     return list(runs.listing((folder, store.RECORDED)).index.values())
 
 

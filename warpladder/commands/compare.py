@@ -33,7 +33,7 @@ class _Percent(click.ParamType[float]):
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @click.option("--fail-above", type=_Percent(), default="0%", help="A slower cell fails only above this.")
-@click.option("--smallest", type=_Percent(), default="1%", help="Smaller differences are unchanged.")
+@click.option("--smallest", type=_Percent(), default="1%", help="Smaller differences are tied.")
 @click.option(
     "--scope", default="", show_default=False, help="One scope, such as device, or all. Default: the first of each workload."
 )

@@ -28,7 +28,7 @@ from warpladder.collectors.watch.snapshot import listed
 from warpladder.commands import ending, watched
 from warpladder.commands.watched import Loaded, Message, Mistake, Recorded, Task
 from warpladder.dashboard.core.between_runs import Recordings
-from warpladder.dashboard.text.verdict import Asked, verdicts
+from warpladder.dashboard.text.verdict import JudgedVariant, verdicts
 from warpladder.data import store
 from warpladder.recording import Order
 from warpladder.screen import print_id, say
@@ -282,7 +282,7 @@ class _Watch:
             ending.report(path, sizes=True)
         else:
             variants = loaded.change.variants if loaded.recorded is not None else list(loaded.snapshot.variants)
-            variants_shown = [Asked(*key, str(earlier[key].resolve()) if key in earlier else "") for key in variants]
+            variants_shown = [JudgedVariant(*key, str(earlier[key].resolve()) if key in earlier else "") for key in variants]
             ending.print_of(path, lambda data: verdicts(data, variants_shown, Recordings([path.parent], data.info)))
         print_id(path.name)
         self._task = replace(self._task, last=loaded.snapshot, ceilings_of=self._task.ceilings_of or path)

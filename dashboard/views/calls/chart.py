@@ -54,7 +54,7 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
         textposition="outside",
         cliponaxis=False,
     )
-    names = [text(name) for name in _told_apart(list(shown["Name"]))]
+    names = [text(name) for name in _distinguished(list(shown["Name"]))]
     figure.update_yaxes(
         autorange="reversed",
         tickvals=list(range(len(shown))),
@@ -79,18 +79,18 @@ def leading(frame: pd.DataFrame, every: int, look: Look, what: str, extent: Exte
     return Chart(slug("trace", what), title, figure, frame, note)
 
 
-def _told_apart(names: list[str]) -> list[str]:
+def _distinguished(names: list[str]) -> list[str]:
     """Names that fit beside bars. Where cut names would be equal, they are cut in the middle, before their first difference."""
     short = [cut(name, _NAME_CHARACTERS) for name in names]
-    found = list(short)
+    cuts = list(short)
     for same in {name for name in short if short.count(name) > 1}:
         places = [place for place, name in enumerate(short) if name == same]
-        whole = [cut(names[place], len(names[place])) for place in places]
-        differ = next((place for place, letters in enumerate(zip(*whole, strict=False)) if len(set(letters)) > 1), 0)
+        full = [cut(names[place], len(names[place])) for place in places]
+        differ = next((place for place, letters in enumerate(zip(*full, strict=False)) if len(set(letters)) > 1), 0)
         # Start at the word of the first difference. A name that only continues another keeps its own cut.
-        start = max(whole[0].rfind(mark, 0, differ) + 1 for mark in "_ ,<(")
+        start = max(full[0].rfind(mark, 0, differ) + 1 for mark in "_ ,<(")
         if start <= _HEAD_CHARACTERS:
             continue
-        for place, name in zip(places, whole, strict=True):
-            found[place] = cut(f"{name[:_HEAD_CHARACTERS]}…{name[start:]}", _NAME_CHARACTERS)
-    return found
+        for place, name in zip(places, full, strict=True):
+            cuts[place] = cut(f"{name[:_HEAD_CHARACTERS]}…{name[start:]}", _NAME_CHARACTERS)
+    return cuts

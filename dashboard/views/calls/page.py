@@ -83,8 +83,8 @@ def _origin(name: str, graphs: bool, extent: Extent) -> str:
         )
     left_out = graphs and name in _OF_KERNELS
     without = " Like nsys stats, this table leaves out graphs traced as a whole; see Graph launches." if left_out else ""
-    whole = " The ranges are those of the whole trace." if extent == "samples" else ""
-    return f"As nsys stats --report {name} prints it. {units}{whole}{without}"
+    of_whole_trace = " The ranges are those of the whole trace." if extent == "samples" else ""
+    return f"As nsys stats --report {name} prints it. {units}{of_whole_trace}{without}"
 
 
 page()

@@ -13,7 +13,15 @@ from warpladder.dashboard.trace import ranges as trace_nesting
 from warpladder.dashboard.trace import ranges as trace_windows
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.describe import Tally, describe, rounded, statistics, tally, times
-from warpladder.dashboard.trace.ranges import distinct, has_graphs, named, nvtx_gpu_proj_sum, nvtx_sum, parents, without_graphs
+from warpladder.dashboard.trace.ranges import (
+    distinct,
+    has_graphs,
+    nvtx_gpu_proj_sum,
+    nvtx_sum,
+    parents,
+    range_names,
+    without_graphs,
+)
 from warpladder.dashboard.trace.samples import Extent
 
 #: Below this number of groups a table of counters is faster than sorting or hashing.
@@ -36,21 +44,21 @@ class _Kernels(NamedTuple):
     name: npt.NDArray[Any]
     duration: Int64s
 
-    def of(self, which: npt.NDArray[Any]) -> "_Kernels":
+    def of(self, rows: npt.NDArray[Any]) -> "_Kernels":
         """The kernels at some places, or of a mask."""
-        return _Kernels(self.row[which], self.holder[which], self.name[which], self.duration[which])
+        return _Kernels(self.row[rows], self.holder[rows], self.name[rows], self.duration[rows])
 
 
 class _Owners(NamedTuple):
     """The keys by which kernels are summed: an owner is a named range of a process and thread.
 
-    `of_range` is the number of each range's owner. The other fields are the columns of the owners, by number: `named` is the
+    `of_range` is the number of each range's owner. The other fields are the columns of the owners, by number: `style` is the
     number of the range's name and style (`NONE` for kernels outside of all ranges), and `process` and `thread` are `NONE` where
     they are not known.
     """
 
     of_range: Int64s
-    named: Int64s
+    style: Int64s
     process: Int64s
     thread: Int64s
 
@@ -75,10 +83,10 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     out.
     """
     traces = data.traces
-    of, names = named(traces), traces.texts("kernels", "full_name")
+    labelled, names = range_names(traces), traces.texts("kernels", "full_name")
     traces.read("ranges", "process", "thread", "range_id")
     process, thread = traces.numbers("ranges", "process"), traces.numbers("ranges", "thread")
-    number, (label, *where) = codes_of(of.code, process, thread)
+    number, (label, *where) = codes_of(labelled.code, process, thread)
     owners = _Owners(number, label, *where)
     ranges = IdIndex(traces.numbers("ranges", "range_id"))
     holder, first = np.empty(traces.length("kernels"), dtype=np.int32), 0
@@ -92,25 +100,25 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     shallow = int(traces.numbers("ranges", "depth").max(initial=0)) < _MOST_LEVELS
     by_parents = _by_parents(traces, kernels, owners, width) if shallow and trace_nesting.only_nested(traces) else None
     owners, sums = by_parents or _by_times(traces, kernels, owners, width)
-    found = sums.durations
-    words = np.array([*of.names, None], dtype=object)  # the last one is for kernels outside of all ranges
+    durations = sums.durations
+    words = np.array([*labelled.names, None], dtype=object)  # the last one is for kernels outside of all ranges
     words[words == ""] = None
-    who, what = np.divmod(found.index.to_numpy(dtype=np.int64), width)
-    label = owners.named[who]
+    owner, what = np.divmod(durations.index.to_numpy(dtype=np.int64), width)
+    label = owners.style[owner]
     frame = pd.DataFrame(
         {
             "NVTX Range": words[label],
-            "Style": np.array([*of.styles, None], dtype=object)[label],
-            "PID": _nullable(owners.process[who]),
-            "TID": _nullable(owners.thread[who]),
-            "NVTX Inst": sums.ranges.reindex(found.index, fill_value=0).to_numpy(),
-            "Kern Inst": sums.kernels[found.index].to_numpy(),
-            "Total Time (ns)": found["total"].to_numpy(),
-            "Avg (ns)": rounded(found["mean"]),
-            "Med (ns)": rounded(found["median"]),
-            "Min (ns)": found["min"].to_numpy(),
-            "Max (ns)": found["max"].to_numpy(),
-            "StdDev (ns)": rounded(found["stddev"]),
+            "Style": np.array([*labelled.styles, None], dtype=object)[label],
+            "PID": _nullable(owners.process[owner]),
+            "TID": _nullable(owners.thread[owner]),
+            "NVTX Inst": sums.ranges.reindex(durations.index, fill_value=0).to_numpy(),
+            "Kern Inst": sums.kernels[durations.index].to_numpy(),
+            "Total Time (ns)": durations["total"].to_numpy(),
+            "Avg (ns)": rounded(durations["mean"]),
+            "Med (ns)": rounded(durations["median"]),
+            "Min (ns)": durations["min"].to_numpy(),
+            "Max (ns)": durations["max"].to_numpy(),
+            "StdDev (ns)": rounded(durations["stddev"]),
             "Kernel Name": np.asarray(names.categories)[what],
         }
     )
@@ -126,7 +134,7 @@ def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) 
     outside = np.flatnonzero(kernels.holder < 0)
     if len(outside):
         alone, owners = _threads(traces, kernels.of(outside), owners)
-        # Chains of a single owner, numbered after those of the ranges.
+        # Chains of a single owner, numbered after the chains of the ranges.
         extra = np.unique(alone)
         pair[outside] = len(last) + np.searchsorted(extra, alone)
         last, before = np.concatenate((last, extra)), np.concatenate((before, np.full(len(extra), NONE)))
@@ -200,7 +208,7 @@ def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) ->
     return owners, _Sums(pd.concat(joined) if joined else durations, pd.concat([inside.kernels, _counts(alone)]), inside.ranges)
 
 
-def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
+def _of_pairs(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners: _Owners, width: int) -> _Sums:
     """The sums from all pairs of a range and a kernel in it."""
     holder, kernel = held.pairs()
     owner = owners.of_range[holder]
@@ -216,8 +224,8 @@ def _of_pairs(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, widt
     return _Sums(statistics(counted._replace(group=groups[order][counted.group])), _counts(group[once]), in_ranges)
 
 
-def _of_windows(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, width: int) -> _Sums:
-    """The sums from windows over each name's kernels. In the order of launches, those of a range are consecutive."""
+def _of_windows(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners: _Owners, width: int) -> _Sums:
+    """The sums from windows over each name's kernels. In the order of launches, the kernels of a range are consecutive."""
     names = kernels.name[held.launch].astype(np.int64)
     by_name = np.argsort(names, kind="stable")
     some = np.flatnonzero(held.first < held.last)
@@ -234,11 +242,11 @@ def _of_windows(kernels: _Kernels, held: trace_nesting.Held, owners: _Owners, wi
         parts.append((owner[rows] * width + name, begins[name] + left[rows], begins[name] + right[rows], times[rows]))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.lexsort((columns[1], columns[0]))
-    found = trace_windows.Windows(*(column[order] for column in columns))
-    durations = trace_windows.statistics(kernels.duration[held.launch][by_name], found)
+    ordered = trace_windows.Windows(*(column[order] for column in columns))
+    durations = trace_windows.statistics(kernels.duration[held.launch][by_name], ordered)
     instances, in_ranges = (
         pd.Series(each, index=durations.index, dtype=np.int64)
-        for each in (trace_windows.covered(found), np.add.reduceat(found.times, found.heads))
+        for each in (trace_windows.covered(ordered), np.add.reduceat(ordered.times, ordered.heads))
     )
     return _Sums(durations, instances, in_ranges)
 
@@ -251,22 +259,22 @@ def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s
     process = np.where(thread >= 0, process, NONE)
     number, (processes, threads) = codes_of(process, thread)
     joined = [np.concatenate(pair) for pair in zip(owners[1:], (np.full(len(threads), NONE), processes, threads), strict=True)]
-    return len(owners.named) + number, _Owners(owners.of_range, *joined)
+    return len(owners.style) + number, _Owners(owners.of_range, *joined)
 
 
 def _pairs_up(kernels: _Kernels, parent: Int64s, width: int) -> Int64s:
     """The distinct pairs of a range and the name of a kernel launched in it or in a range in it, as `range * width + name`."""
     size = len(parent) * width
     marks = np.zeros(size if size <= MOST_MARKS else 0, dtype=bool)
-    found = list[Int64s]()
+    parts = list[Int64s]()
     for first in range(0, len(kernels.row), _ROWS_AT_ONCE):
         holder, name = (column[first : first + _ROWS_AT_ONCE].astype(np.int64) for column in (kernels.holder, kernels.name))
         pairs = (holder * width + name)[holder >= 0]
         if len(marks):
             marks[pairs] = True
         else:
-            found.append(np.unique(pairs))
-    every = np.flatnonzero(marks) if len(marks) else distinct(np.concatenate(found), size)
+            parts.append(np.unique(pairs))
+    every = np.flatnonzero(marks) if len(marks) else distinct(np.concatenate(parts), size)
     above = np.full(len(parent), NONE)
     for places, around in trace_nesting.climbs(parent):
         above[places] = around
@@ -322,17 +330,17 @@ def graph_launches(data: RunData, extent: Extent = "all") -> pd.DataFrame:
 
 def _kernel_rows(traces: Traces, extent: Extent) -> RowIndex:
     """Places of the kernels, without CUDA graphs that were traced as a whole."""
-    found = _rows(traces, "kernels", extent)
+    rows = _rows(traces, "kernels", extent)
     if not has_graphs(traces):
-        return found
+        return rows
     kernels = without_graphs(traces, "kernels")
-    return kernels if isinstance(found, slice) else np.intersect1d(found, kernels, assume_unique=True)
+    return kernels if isinstance(rows, slice) else np.intersect1d(rows, kernels, assume_unique=True)
 
 
 def _graph_rows(traces: Traces, extent: Extent) -> Int64s:
-    names, found = traces.texts("kernels", "full_name"), _rows(traces, "kernels", extent)
+    names, rows = traces.texts("kernels", "full_name"), _rows(traces, "kernels", extent)
     graphs = np.flatnonzero(names.codes == names.categories.get_loc(GRAPH))
-    return graphs if isinstance(found, slice) else np.intersect1d(found, graphs, assume_unique=True)
+    return graphs if isinstance(rows, slice) else np.intersect1d(rows, graphs, assume_unique=True)
 
 
 def _rows(traces: Traces, table: str, extent: Extent) -> RowIndex:
@@ -362,16 +370,16 @@ def cuda_gpu_mem_time_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame
 def cuda_gpu_mem_size_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
     """Sizes of copies, sets and migrations by kind, in MB with three decimals."""
     kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", extent)
-    found = describe(kinds.codes[rows], data.traces.numbers("memory_ops", "bytes")[rows], len(kinds.categories))
+    sizes = describe(kinds.codes[rows], data.traces.numbers("memory_ops", "bytes")[rows], len(kinds.categories))
     columns = {"total": "Total", "mean": "Avg", "median": "Med", "min": "Min", "max": "Max", "stddev": "StdDev"}
     # Rounded from the exact value of the binary fraction, as by C's printf.
     frame = pd.DataFrame(
-        {f"{label} (MB)": [float(f"{size:.3f}") for size in found[name] / _BYTES_A_MB] for name, label in columns.items()}
+        {f"{label} (MB)": [float(f"{size:.3f}") for size in sizes[name] / _BYTES_A_MB] for name, label in columns.items()}
     )
-    frame.insert(1, "Count", found["n"].to_numpy())
-    frame["Operation"] = [OPERATIONS[kinds.categories[code]] for code in found.index]
+    frame.insert(1, "Count", sizes["n"].to_numpy())
+    frame["Operation"] = [OPERATIONS[kinds.categories[code]] for code in sizes.index]
     return (
-        frame.assign(total=found["total"].to_numpy())
+        frame.assign(total=sizes["total"].to_numpy())
         .sort_values(["total", "Operation"], ascending=[False, True], ignore_index=True)
         .drop(columns="total")
     )
@@ -399,9 +407,9 @@ def available(data: RunData, extent: Extent = "all") -> tuple[str, ...]:
     tables = set(data.traces.tables)
     if graphs and not len(without_graphs(data.traces, "kernels")):
         tables.remove("kernels")
-    found = tuple(name for name, (_, needs) in SUMMARIES.items() if set(needs) <= tables)
-    found = (*found, GRAPHS) if graphs else found
-    return tuple(name for name in found if extent == "all" or name not in OF_EXTENTS or _any(data.traces, name, extent))
+    names = tuple(name for name, (_, needs) in SUMMARIES.items() if set(needs) <= tables)
+    names = (*names, GRAPHS) if graphs else names
+    return tuple(name for name in names if extent == "all" or name not in OF_EXTENTS or _any(data.traces, name, extent))
 
 
 def _any(traces: Traces, name: str, extent: Extent) -> bool:
@@ -409,8 +417,8 @@ def _any(traces: Traces, name: str, extent: Extent) -> bool:
     if name == GRAPHS:
         return len(_graph_rows(traces, extent)) > 0
     table = SUMMARIES[name][1][0]
-    found = _kernel_rows(traces, extent) if table == "kernels" else _rows(traces, table, extent)
-    return isinstance(found, slice) or len(found) > 0
+    rows = _kernel_rows(traces, extent) if table == "kernels" else _rows(traces, table, extent)
+    return isinstance(rows, slice) or len(rows) > 0
 
 
 def summary(data: RunData, name: str, extent: Extent = "all") -> pd.DataFrame:

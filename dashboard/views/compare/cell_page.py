@@ -1,4 +1,4 @@
-"""What a comparison tells of one cell besides its samples, and the tables of all cells and of the recordings."""
+"""The sources and counters of one cell of a comparison, and the tables of all cells and of the recordings."""
 
 from collections.abc import Callable
 from functools import partial
@@ -39,12 +39,12 @@ _CELL_COLUMNS: Final = {
 }
 
 
-def sources(other: store.Run, run: store.Run, cell: Change, found: Comparison) -> None:
+def sources(other: store.Run, run: store.Run, cell: Change, comparison: Comparison) -> None:
     """The sources of a cell's variants as they were measured, side by side."""
     of_a, of_b = cell.of_a[0], cell.variant
     before = query.source(runs.load(runs.as_recorded(other)), cell.workload, of_a)
     after = query.source(runs.load(run), cell.workload, of_b)
-    differ = ", ".join(f"{workload} {variant}" for workload, variant in found.changed_sources)
+    differ = ", ".join(f"{workload} {variant}" for workload, variant in comparison.changed_sources)
     st.caption(plain(f"Sources that differ: {differ}." if differ else "The sources of all compared variants are equal."))
     if not before and not after:
         st.caption(plain(f"No source was recorded of {of_b}."))
@@ -61,23 +61,23 @@ def sources(other: store.Run, run: store.Run, cell: Change, found: Comparison) -
 def counters(other: store.Run, run: store.Run, cell: Change) -> None:
     """The hardware counters of a cell in both runs."""
     a, b = runs.load(runs.as_recorded(other)), runs.load(run)
-    found = side_by_side(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config))
-    if not found:
+    pairs = side_by_side(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config))
+    if not pairs:
         lacking = " and ".join(_label(each) for each, data in ((other, a), (run, b)) if data.counters.empty)
         why = f"{lacking} has no hardware counters" if lacking else "The runs have no counters of this cell"
         st.info(plain(f"{why}. Record both with --collector nsight_compute, or import reports of ncu."))
         return
-    widgets.table(counters_frame(found), height="content" if len(found) < 12 else _TABLE_HEIGHT)
+    widgets.table(counters_frame(pairs), height="content" if len(pairs) < 12 else _TABLE_HEIGHT)
     st.caption("Counters of one execution each: they have no interval.")
 
 
-def counters_frame(found: tuple[Counter, ...]) -> pd.DataFrame:
+def counters_frame(counters: tuple[Counter, ...]) -> pd.DataFrame:
     """A row for each counter: its group, name, both figures with units, and the change."""
-    rows = [(each.group, each.name, _figure(each.a, each.unit), _figure(each.b, each.unit), _change(each)) for each in found]
+    rows = [(each.group, each.name, _figure(each.a, each.unit), _figure(each.b, each.unit), _change(each)) for each in counters]
     return pd.DataFrame(rows, columns=["Group", "Counter", "A", "B", "Change"])
 
 
-def every_cell(found: Comparison, on_click: Callable[[object], None]) -> None:
+def every_cell(comparison: Comparison, on_click: Callable[[object], None]) -> None:
     """Every compared cell, the slowest first. A click on a row chooses its cell."""
     rows = [
         {
@@ -93,9 +93,9 @@ def every_cell(found: Comparison, on_click: Callable[[object], None]) -> None:
             "noise": 100 * (each.noise - 1),
             "source": "equal" if each.same_source else "differs",
         }
-        for each in found.changes
+        for each in comparison.changes
     ]
-    st.session_state[f"{_CELLS} from"] = [query.written(each) for each in found.changes]
+    st.session_state[f"{_CELLS} from"] = [query.written(each) for each in comparison.changes]
     widgets.table(
         pd.DataFrame(rows),
         height=_TABLE_HEIGHT,
@@ -105,13 +105,13 @@ def every_cell(found: Comparison, on_click: Callable[[object], None]) -> None:
         column_config=_CELL_COLUMNS,
         column_order=list(_CELL_COLUMNS),
     )
-    new = f" {len(found.new)} more cells are in B alone." if found.new else ""
+    new = f" {len(comparison.new)} more cells are in B alone." if comparison.new else ""
     st.caption(f"{len(rows)} cells. Choose a row to see its samples, sources and counters.{new}")
 
 
-def recordings(other: store.Run, run: store.Run, found: Comparison) -> None:
+def recordings(other: store.Run, run: store.Run, comparison: Comparison) -> None:
     """The differences between the recordings, and the commands that made them."""
-    widgets.table(chart.facts_of(found))
+    widgets.table(chart.facts_of(comparison))
     for side, each in (("A", other), ("B", run)):
         st.caption(plain(f"{side}: {_label(each)}"))
         st.code(str(each.info["command"]), language="bash", wrap_lines=True)

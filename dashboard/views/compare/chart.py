@@ -41,7 +41,7 @@ _SYMBOLS: Final[Mapping[str, str]] = {"drifted": "diamond", "unknown": "circle-o
 _LEGEND: Final[Mapping[str, str]] = {"drifted": "◆", "unknown": "○"}
 
 
-def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change | None = None) -> Chart:
+def forest(comparison: Comparison, look: Look, *, without_shift: bool, chosen: Change | None = None) -> Chart:
     """A row for each cell: the ratio of B over A with its 95 % interval, and the noise as a band around 1.
 
     Each point has the cell's text in a URL as `customdata`.
@@ -50,7 +50,7 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
         without_shift: draw the ratios after the common shift of their case is taken out.
         chosen: the cell whose name is bold; it is drawn also where it is neither among the slowest nor among the fastest.
     """
-    shown = _drawn(found.changes, chosen)
+    shown = _drawn(comparison.changes, chosen)
     figure = blank(look.theme, 90 + _ROW_PX * len(shown))
     rows = list(range(len(shown)))
     for row, change in enumerate(shown):
@@ -76,7 +76,7 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
             unselected={"marker": {"opacity": 1}},
         )
     figure.add_vline(x=1, line={"color": look.tones.text, "width": 1})
-    several = len({change.timing for change in found.changes}) > 1
+    several = len({change.timing for change in comparison.changes}) > 1
     names = [text(_shortened(_name(change, timed=several))) for change in shown]
     names = [f"<b>{name}</b>" if change is chosen else name for name, change in zip(names, shown, strict=True)]
     name_rows(figure, names, look, range=[len(shown) - 0.4, -0.6])
@@ -92,22 +92,28 @@ def forest(found: Comparison, look: Look, *, without_shift: bool, chosen: Change
     at = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 4}
     figure.add_annotation(text="   ".join(words), showarrow=False, font={"size": 12}, **at)
     note = look.note(
-        "ratios of medians with 95 % intervals. Grey: the noise, within which a ratio is unchanged. "
+        "ratios of medians with 95 % intervals. Grey: the noise, within which a ratio is tied. "
         + ("The common shift of each case is taken out. " if without_shift else "")
         + (
-            f"{len(shown)} of {len(found.changes)} cells are drawn, the slowest and the fastest."
-            if len(shown) < len(found.changes)
+            f"{len(shown)} of {len(comparison.changes)} cells are drawn, the slowest and the fastest."
+            if len(shown) < len(comparison.changes)
             else ""
         )
     )
-    return Chart(slug("compare", "ratios"), sentence(found.changes, found.lost), figure, frame_of(found.changes), note.strip())
+    return Chart(
+        slug("compare", "ratios"),
+        sentence(comparison.changes, comparison.lost),
+        figure,
+        frame_of(comparison.changes),
+        note.strip(),
+    )
 
 
 def _tones(look: Look) -> dict[str, str]:
     tones = look.tones
     return {
         "slower": tones.bad,
-        "unchanged": tones.muted,
+        "tied": tones.muted,
         "faster": tones.good,
         "drifted": _DRIFTED[look.theme],
         "unknown": tones.muted,
@@ -116,10 +122,10 @@ def _tones(look: Look) -> dict[str, str]:
 
 def _ticks(shown: Sequence[Change]) -> dict[str, Any]:
     """Options of the axis of ratios. A few ticks at equal distances are clear on a logarithmic axis of less than a decade."""
-    known = [change for change in shown if change.ratio.known and change.ratio.low > 0]
+    intervals = [change for change in shown if change.ratio.known and change.ratio.low > 0]
     noises = [1.0, *(change.noise for change in shown if not isnan(change.noise))]
-    low = min([1 / noise for noise in noises] + [change.ratio.low for change in known])
-    high = max(noises + [change.ratio.high for change in known])
+    low = min([1 / noise for noise in noises] + [change.ratio.low for change in intervals])
+    high = max(noises + [change.ratio.high for change in intervals])
     return ticks(low, high, lambda value: f"{value:.4g}", logarithmic=high > _DECADE * low, most=4)
 
 
@@ -128,16 +134,17 @@ def frame_of(changes: Sequence[Change]) -> pd.DataFrame:
     return pd.DataFrame([_row(change) for change in changes])
 
 
-def facts_of(found: Comparison) -> pd.DataFrame:
+def facts_of(comparison: Comparison) -> pd.DataFrame:
     """The differences between the recordings, a row for each."""
-    return pd.DataFrame([asdict(fact) for fact in found.facts], columns=["what", "a", "b", "warning"])
+    return pd.DataFrame([asdict(fact) for fact in comparison.facts], columns=["what", "a", "b", "warning"])
 
 
-def lost_of(found: Comparison) -> pd.DataFrame:
+def lost_of(comparison: Comparison) -> pd.DataFrame:
     """The cells that A has and B lost, a row for each, those that fail first."""
     columns = ["workload", "case", "scope", "cache", "variant", "config", "gpus", "a_ns", "status", "detail", "fails"]
     rows = [
-        {**asdict(each), "scope": each.timing.scope, "cache": each.timing.cache, "a_ns": each.a_ns.value} for each in found.lost
+        {**asdict(each), "scope": each.timing.scope, "cache": each.timing.cache, "a_ns": each.a_ns.value}
+        for each in comparison.lost
     ]
     return pd.DataFrame(rows, columns=columns)
 
@@ -219,7 +226,7 @@ def clouds(samples: pd.DataFrame, change: Change, look: Look) -> Chart:
     )
     low, high = _axis(samples)
     reference = median_interval(samples.loc[samples["side"] == "A", "duration_ns"])[0]
-    told = []
+    sentences = []
     for column, (side, color) in enumerate(zip(_SIDES, palette(look.theme), strict=False), start=1):
         own = samples[samples["side"] == side]
         median, *ends = median_interval(own["duration_ns"])
@@ -242,7 +249,7 @@ def clouds(samples: pd.DataFrame, change: Change, look: Look) -> Chart:
         figure.add_hline(y=_percent(median, reference), line={"color": color, "width": 1.5}, row=1, col=column)
         interval = format_interval(*map(format_duration, ends))
         beyond = f", {outside.sum()} beyond the axis" if outside.any() else ""
-        told.append(f"{side}: {format_duration(median)}, {interval_kind(len(own))} {interval}, n = {len(own)}{beyond}.")
+        sentences.append(f"{side}: {format_duration(median)}, {interval_kind(len(own))} {interval}, n = {len(own)}{beyond}.")
     figure.update_xaxes(title_text="round", nticks=5)
     words = f"from A's median of {format_duration(reference)}"
     figure.update_yaxes(ticksuffix=" %", tickformat="+.3~g", title_text=words, row=1, col=1)
@@ -251,7 +258,7 @@ def clouds(samples: pd.DataFrame, change: Change, look: Look) -> Chart:
     figure.update_annotations(font={"size": 12})
     figure.update_layout(margin={"t": 26})
     how = timing(change.timing.scope, change.timing.cache, change.gpus)
-    note = look.note(f"{how}; line and band: median and its interval. {' '.join(told)}")
+    note = look.note(f"{how}; line and band: median and its interval. {' '.join(sentences)}")
     return Chart(slug("compare", "samples", *change.key), title(change), figure, samples, note)
 
 

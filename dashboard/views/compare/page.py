@@ -9,7 +9,7 @@ from warpladder.dashboard.core import changes
 from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import Listed
+from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.ui import runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.compare import VIEW, cell_page, chart, query
@@ -40,15 +40,15 @@ def page() -> None:
         options = changes.Options(
             "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", without_shift=judged == "shift"
         )
-        found = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options, sidebar.names(run))
-        if isinstance(found, str):
-            widgets.nothing(found, "Choose another run, variant or scope.")
-        shown = query.only(found, _choose_filter(found))
+        comparison = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options, sidebar.names(run))
+        if isinstance(comparison, str):
+            widgets.nothing(comparison, "Choose another run, variant or scope.")
+        shown = query.only(comparison, _choose_filter(comparison))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         pin = sidebar.chosen()
         if pin is None or (pin.run.path, pin.variant) != (other.path, of_a):
             sidebar.button("A", other, of_a, label="Pin A as baseline")
-        for fact in found.facts:
+        for fact in comparison.facts:
             if fact.warning:
                 widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
     _show_lost(shown)
@@ -69,7 +69,7 @@ def page() -> None:
     elif below == "cells":
         cell_page.every_cell(shown, _set_cell)
     else:
-        cell_page.recordings(other, run, found)
+        cell_page.recordings(other, run, comparison)
     widgets.end_page()
 
 
@@ -81,7 +81,7 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
         st.caption("No other run has a workload of this one on the same device. Record it again after your change.")
     if not every:
         widgets.nothing("This run cannot be compared.", "Choose another run in the sidebar.")
-    itself = "this run: two of its variants"
+    same_run = "this run: two of its variants"
     pin = sidebar.chosen()
     default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
     name = state.choose(
@@ -89,7 +89,7 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
         "A",
         list(every),
         default=default,
-        text=lambda each: every[each].title if each in others else itself,
+        text=lambda each: every[each].title if each in others else same_run,
         always=True,
     )
     other = every[name]
@@ -120,9 +120,9 @@ def _scopes(data: RunData) -> list[str]:
     return list(dict.fromkeys(sorted([*data.grouped.keys["scope"], *data.together["scope"].astype(str)])))
 
 
-def _choose_filter(found: Comparison) -> query.Filter:
-    workloads = list(dict.fromkeys(change.workload for change in found.changes))
-    caches = sorted({change.timing.cache for change in found.changes})
+def _choose_filter(comparison: Comparison) -> query.Filter:
+    workloads = list(dict.fromkeys(change.workload for change in comparison.changes))
+    caches = sorted({change.timing.cache for change in comparison.changes})
     workload = state.choose("of", "Workload", [_ALL, *workloads]) if len(workloads) > 1 else _ALL
     cache = state.choose("of_cache", "Caches", [_ALL, *caches], style="segmented") if len(caches) > 1 else _ALL
     # Set even if equal, because after a page switch the widget has no value.
@@ -141,26 +141,26 @@ def _choose_filter(found: Comparison) -> query.Filter:
     )
 
 
-def _choose_cell(found: Comparison) -> Change:
+def _choose_cell(comparison: Comparison) -> Change:
     """The cell to look into: the one of the URL, or else the slowest."""
-    asked = state.text_of("at", "")
-    cell = query.chosen(found.changes, asked)
-    if asked and cell is None:
+    address = state.text_of("at", "")
+    cell = query.chosen(comparison.changes, address)
+    if address and cell is None:
         state.note("The link asks for a cell that is not among those shown; showing the slowest.")
-    return cell or found.changes[0]
+    return cell or comparison.changes[0]
 
 
 def _set_cell(text: object) -> None:
     state.set_text("at", "", str(text))
 
 
-def _answer(run: store.Run, other: store.Run, found: Comparison, cell: Change, *, without_shift: bool) -> None:
+def _answer(run: store.Run, other: store.Run, comparison: Comparison, cell: Change, *, without_shift: bool) -> None:
     """The ratios, and beside them the samples of one cell."""
     # The style sheet of the pages puts them one below the other in a narrow window.
     left, right = st.container(key="side-by-side").columns([11, 9], gap="medium")
     look = runs.look_of(run, widgets.theme())
     with left:
-        widgets.show_chart(chart.forest(found, look, without_shift=without_shift, chosen=cell), on_click=_set_cell)
+        widgets.show_chart(chart.forest(comparison, look, without_shift=without_shift, chosen=cell), on_click=_set_cell)
     with right:
         samples = query.clouds(runs.load(runs.as_recorded(other)), runs.load(run), cell)
         widgets.show_chart(chart.clouds(samples, cell, look))
@@ -175,7 +175,7 @@ def _comparable(run: store.Run) -> dict[str, store.Run]:
     own = next((each for each in every if each.run.path == run.path), None)
     if own is None or not own.facts.timed:
         return {}
-    alike = [
+    comparable = [
         each
         for each in every
         if each is not own
@@ -184,28 +184,28 @@ def _comparable(run: store.Run) -> dict[str, store.Run]:
         and not own.facts.workloads.keys().isdisjoint(each.facts.workloads)
     ]
 
-    def order(each: Listed) -> tuple[bool, bool, datetime]:
+    def order(each: ListedRun) -> tuple[bool, bool, datetime]:
         same = each.facts.collector == own.facts.collector
         return same, each.facts.started_at <= own.facts.started_at, each.facts.started_at
 
-    return {each.name: each.run for each in sorted(alike, key=order, reverse=True)}
+    return {each.name: each.run for each in sorted(comparable, key=order, reverse=True)}
 
 
-def _show_lost(found: Comparison) -> None:
+def _show_lost(comparison: Comparison) -> None:
     """What A has and B lost, with the reasons."""
-    lines = changes.told(found.lost)
+    lines = changes.loss_lines(comparison.lost)
     for fails, severity in ((True, st.error), (False, st.info)):
-        told = [f"- {plain(line)}" for failed, line in lines if failed is fails]
-        if told:
-            more = [f"- {len(told) - _MOST_LOST} more reasons"] if len(told) > _MOST_LOST else []
+        items = [f"- {plain(line)}" for failed, line in lines if failed is fails]
+        if items:
+            more = [f"- {len(items) - _MOST_LOST} more reasons"] if len(items) > _MOST_LOST else []
             heading = "Wrong or lost in B:" if fails else "Not compared, since B lacks them:"
-            severity("\n".join([f"**{heading}**", "", *told[:_MOST_LOST], *more]))
+            severity("\n".join([f"**{heading}**", "", *items[:_MOST_LOST], *more]))
 
 
 def _compared(
-    data: RunData, other: runs.Named, of_a: str, of_b: str, options: changes.Options, names: tuple[str, ...]
+    data: RunData, other: runs.NamedRun, of_a: str, of_b: str, options: changes.Options, names: tuple[str, ...]
 ) -> Comparison | str:
-    """The comparison, or why there is none.
+    """The comparison, or the reason that the runs cannot be compared.
 
     Args:
         names: of the runs of the machine, which tell its noise.

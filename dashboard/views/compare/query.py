@@ -12,7 +12,7 @@ import pandas as pd
 
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Timing
-from warpladder.dashboard.core.changes import Change, Comparison, Lost, durations
+from warpladder.dashboard.core.changes import Change, Comparison, LostCell, durations
 from warpladder.dashboard.core.run_data import RunData
 
 #: The places of the roles in a list of variants: the competitors first.
@@ -33,9 +33,9 @@ class Filter:
     cache: str = ""
     variant: str = ""
 
-    def fits(self, change: Change | Lost) -> bool:
-        wanted = ((self.workload, change.workload), (self.scope, change.timing.scope), (self.cache, change.timing.cache))
-        if any(value and value != own for value, own in wanted):
+    def fits(self, change: Change | LostCell) -> bool:
+        pairs = ((self.workload, change.workload), (self.scope, change.timing.scope), (self.cache, change.timing.cache))
+        if any(value and value != own for value, own in pairs):
             return False
         patterns = [each if {"*", "?"} & set(each) else f"*{each}*" for each in self.variant.lower().replace(",", " ").split()]
         variants = (change.variant, *change.of_a[:1]) if isinstance(change, Change) else (change.variant,)
@@ -43,12 +43,12 @@ class Filter:
         return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
 
-def only(found: Comparison, wanted: Filter) -> Comparison:
-    """The part of a comparison that fits a filter. Verdicts and noise stay those of all cells."""
-    changes = tuple(change for change in found.changes if wanted.fits(change))
+def only(comparison: Comparison, choice: Filter) -> Comparison:
+    """The part of a comparison that fits a filter. Verdicts and noise stay as computed from all cells."""
+    changes = tuple(change for change in comparison.changes if choice.fits(change))
     shown = {(change.workload, change.variant) for change in changes}
-    sources = tuple(each for each in found.changed_sources if each in shown)
-    return replace(found, changes=changes, changed_sources=sources, lost=tuple(filter(wanted.fits, found.lost)))
+    sources = tuple(each for each in comparison.changed_sources if each in shown)
+    return replace(comparison, changes=changes, changed_sources=sources, lost=tuple(filter(choice.fits, comparison.lost)))
 
 
 def written(change: Change) -> str:
@@ -57,7 +57,7 @@ def written(change: Change) -> str:
 
 
 def chosen(changes: Sequence[Change], text: str) -> Change | None:
-    """The change of a URL's text; None where there is none."""
+    """The change that a URL's text names, or None."""
     return next((change for change in changes if written(change) == text), None)
 
 
@@ -68,16 +68,16 @@ def clouds(a: RunData, b: RunData, change: Change) -> pd.DataFrame:
     """
     parts = []
     for side, data, cell in (("A", a, change.of_a), ("B", b, (change.variant, change.config))):
-        found = durations(data, change, cell)
-        named = {"side": side, "variant": cell[0], "config": cell[1]}
-        parts.append(pd.DataFrame({**named, "round": found.index, "duration_ns": found.to_numpy()}))
+        samples = durations(data, change, cell)
+        columns = {"side": side, "variant": cell[0], "config": cell[1]}
+        parts.append(pd.DataFrame({**columns, "round": samples.index, "duration_ns": samples.to_numpy()}))
     return pd.concat(parts, ignore_index=True)
 
 
 def source(data: RunData, workload: str, variant: str) -> str:
     """The source of a variant as it was measured; empty where none was recorded."""
-    found = data.variants[(data.variants["workload"] == workload) & (data.variants["variant"] == variant)]
-    return next(iter(found["source_text"].fillna("")), "")
+    rows = data.variants[(data.variants["workload"] == workload) & (data.variants["variant"] == variant)]
+    return next(iter(rows["source_text"].fillna("")), "")
 
 
 def timed_variants(data: RunData) -> list[str]:
@@ -115,7 +115,7 @@ def pair(data: RunData) -> tuple[str, str]:
 #: Equal lines that are shown before and after a difference.
 _CONTEXT: Final = 3
 #: Two lines that are less alike than this are marked as a whole.
-_ALIKE: Final = 0.5
+_LIKENESS: Final = 0.5
 _WORDS: Final = re.compile(r"\w+|\s+|[^\w\s]")
 #: Longer sources are compared by whole lines, without words.
 _MOST_FOR_WORDS: Final = 4_000
@@ -153,16 +153,16 @@ class Row:
 def rows(before: str, after: str) -> tuple[Row, ...]:
     """The rows of two sources, with three equal lines around each difference; all lines where nothing differs."""
     old, new = before.splitlines(), after.splitlines()
-    found: list[Row] = []
+    result: list[Row] = []
     blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     by_words = len(old) + len(new) <= _MOST_FOR_WORDS
     for place, (kind, a, a_end, b, b_end) in enumerate(blocks):
         if kind == "equal":
             same = [Row(_line(old, a + step), _line(new, b + step), changed=False) for step in range(a_end - a)]
-            found += _around(same, first=place == 0, last=place == len(blocks) - 1)
+            result += _around(same, first=place == 0, last=place == len(blocks) - 1)
         else:
-            found += _different(old, new, range(a, a_end), range(b, b_end), by_words=by_words)
-    return tuple(found)
+            result += _different(old, new, range(a, a_end), range(b, b_end), by_words=by_words)
+    return tuple(result)
 
 
 def _around(same: list[Row], *, first: bool, last: bool) -> list[Row]:
@@ -179,7 +179,7 @@ def _around(same: list[Row], *, first: bool, last: bool) -> list[Row]:
 def _different(old: Sequence[str], new: Sequence[str], a: range, b: range, *, by_words: bool) -> Iterator[Row]:
     for one, other in zip_longest(a, b):
         if one is None or other is None or not by_words:
-            before, after = (None if each is None else _line(of, each) for of, each in ((old, one), (new, other)))
+            before, after = (None if each is None else _line(lines, each) for lines, each in ((old, one), (new, other)))
             yield Row(before, after, changed=True)
         else:
             parts = _words(old[one], new[other])
@@ -193,8 +193,8 @@ def _line(lines: Sequence[str], place: int) -> Line:
 def _words(old: str, new: str) -> tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]:
     """The parts of two lines; unmarked where they have too little in common."""
     one, other = _WORDS.findall(old), _WORDS.findall(new)
-    told = [[word for word in words if not word.isspace()] for words in (one, other)]
-    if SequenceMatcher(None, told[0], told[1], autojunk=False).ratio() < _ALIKE:
+    words_of = [[word for word in words if not word.isspace()] for words in (one, other)]
+    if SequenceMatcher(None, words_of[0], words_of[1], autojunk=False).ratio() < _LIKENESS:
         return ((old, False),), ((new, False),)
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
     before = tuple(("".join(one[a:a_end]), kind != "equal") for kind, a, a_end, _, _ in blocks if a < a_end)

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from warpladder.dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, hatch, patterns, slug, text, ticks
-from warpladder.dashboard.views.counters.query import THRESHOLDS, answer, reason_name, short_verdict, verdict
+from warpladder.dashboard.views.counters.query import THRESHOLDS, answer, limit_clause, limit_words, reason_name
 
 _ROW_PX: Final = 26
 _ROOFS: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram_percent": "DRAM"}
@@ -57,7 +57,7 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
             yref="y",
             showarrow=False,
             align="left",
-            text=text(short_verdict(row)),
+            text=text(limit_words(row)),
             font={"size": 12, "color": look.tones.text if row["bound"] in ("memory", "compute") else look.tones.muted},
         )
     _name_rows(figure, rows, look, workload)
@@ -96,8 +96,9 @@ def occupancy(frame: pd.DataFrame, look: Look, workload: str, case: str, how: st
     title = "Achieved against theoretical occupancy"
     if low:
         title = (
-            f"{look.named(workload, low[0]['variant'])} has the largest gap: {format_percent(low[0]['occupancy_percent'])} achieved "
-            f"of {format_percent(low[0]['theoretical_percent'])} theoretical occupancy"
+            f"{look.variant_name(workload, low[0]['variant'])} has the largest gap: "
+            f"{format_percent(low[0]['occupancy_percent'])} achieved of "
+            f"{format_percent(low[0]['theoretical_percent'])} theoretical occupancy"
         )
     note = (
         f"{_note(frame, look, case, how)} Bar: achieved; line: theoretical, with the resource that limits it and the waves of "
@@ -128,8 +129,8 @@ def traffic(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str)
     title = "Bytes moved to and from device memory"
     if most and relative:
         title = (
-            f"{look.named(workload, most[0]['variant'])} moves the most DRAM bytes: {format_ratio(most[0]['dram_over_min'])} the "
-            "least bytes of the case"
+            f"{look.variant_name(workload, most[0]['variant'])} moves the most DRAM bytes: "
+            f"{format_ratio(most[0]['dram_over_min'])} the least bytes of the case"
         )
     note = (
         f"{_note(frame, look, case, how)} Bytes read and written. Data that stays in L2 at the kernel's end is not "
@@ -151,17 +152,17 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     others = [rest.get(pair, 0.0) for pair in pairs]
     reasons = (*drawn, *([_OTHERS] if any(others) else []), *issuing)
     for reason, pattern in zip(reasons, patterns([colors[reason] for reason in reasons]), strict=True):
-        found = [cells.get((*pair, reason)) for pair in pairs]
-        told = [_stall_hover(row) if row else "" for row in found]
+        reason_rows = [cells.get((*pair, reason)) for pair in pairs]
+        hovers = [_stall_hover(row) if row else "" for row in reason_rows]
         figure.add_bar(
-            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in found],
+            x=others if reason == _OTHERS else [row["cycles"] if row else None for row in reason_rows],
             y=list(range(len(pairs))),
             orientation="h",
             width=0.74,
             name=text(reason_name(reason)),
             marker={"color": colors[reason], "pattern": hatch(pattern)},
             hoverinfo="text",
-            hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else told,
+            hovertext=[f"others: {text(significant(cycles))} cycles" for cycles in others] if reason == _OTHERS else hovers,
         )
     _name_rows(figure, [{"variant": variant, "config": config} for variant, config in pairs], look, workload)
     figure.update_xaxes(title_text="cycles between two instructions of a warp")
@@ -176,7 +177,7 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
         first = waits[0]
         title = (
             f"The longest wait: {significant(first['cycles'])} cycles between two instructions, in which a warp of "
-            f"{look.named(workload, first['variant'])} {first['meaning']}"
+            f"{look.variant_name(workload, first['variant'])} {first['meaning']}"
         )
     note = f"{look.device}, {case}; {how} Mean number of warps in each state for each issued instruction; grey: not waiting."
     return Chart(slug("warp-stalls", workload, case), title, figure, stalls, note)
@@ -215,7 +216,7 @@ def _bars(
 
 def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
     configs = [f" [{_cut(row['config'])}]" if row["config"] else "" for row in rows]
-    names = [text(f"{look.named(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
+    names = [text(f"{look.variant_name(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
     figure.update_yaxes(
         range=[len(rows) - 0.45, -0.55],
         tickvals=list(range(len(rows))),
@@ -258,7 +259,7 @@ def _note(frame: pd.DataFrame, look: Look, case: str, how: str) -> str:
 
 def _hover(row: dict[Any, Any]) -> str:
     config = f" [{text(row['config'])}]" if row["config"] else ""
-    lines = [f"<b>{text(row['variant'])}</b>{config}", text(verdict(row)).replace("; ", "<br>")]
+    lines = [f"<b>{text(row['variant'])}</b>{config}", text(limit_clause(row)).replace("; ", "<br>")]
     figures = (
         ("compute, memory, DRAM", " · ".join(format_percent(row[name]) for name in _ROOFS)),
         ("L2, L1", f"{format_percent(row['l2_percent'])} · {format_percent(row['l1_percent'])}"),

@@ -66,12 +66,12 @@ def page() -> None:
         workload = widgets.choose_workload(run, among=counted)
         case = widgets.choose_case(run, workload, among=runs.ask(run, counters.counted_cases, workload))
         topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
-    timed, of = _times(run, workload, case)
+    timed, source = _times(run, workload, case)
     every = queries.best(runs.load(run), workload, case, timed)
     frame = queries.most_time(every)
     sidebar.show_counters(run, workload, case, frame)
     look, how = runs.look_of(run, widgets.theme()), query.how_counted(runs.load(run), len(frame), len(every))
-    how += query.where_timed(frame, of)
+    how += query.where_timed(frame, source)
     if topic == "roofs":
         widgets.show_chart(charts.speed_of_light(frame, look, workload, case, how))
     elif topic == "occupancy":
@@ -80,8 +80,8 @@ def page() -> None:
         widgets.show_chart(charts.traffic(frame, look, workload, case, how))
         megabytes = {f"dram_{way}_mb": frame[f"dram_{way}_bytes"] / 1e6 for way in ("read", "write")}
         frame = frame.assign(**megabytes)
-        told = [name for name in _MEMORY if name in ("variant", "config") or frame[name].notna().any()]
-        widgets.table(frame[told], column_config=_MEMORY, height="content")
+        columns = [name for name in _MEMORY if name in ("variant", "config") or frame[name].notna().any()]
+        widgets.table(frame[columns], column_config=_MEMORY, height="content")
     elif topic == "stalls":
         stalls = queries.stalls(frame)
         if stalls.empty:
@@ -102,8 +102,8 @@ def _times(run: store.Run, workload: str, case: str) -> tuple[pd.DataFrame, str]
         return timed, ""
     context = runs.context()
     for each in run_index.suitable(context.every, str(run.info["device_name"]), workload):
-        if runs.opens(each.run) and len(found := runs.ask(each.run, queries.times, workload, case)):
-            return found, f"the run “{each.title}”"
+        if runs.opens(each.run) and len(frame := runs.ask(each.run, queries.times, workload, case)):
+            return frame, f"the run “{each.title}”"
     return timed, ""
 
 

@@ -51,7 +51,7 @@ def reason_name(reason: str) -> str:
     return reason.replace("_", " ")
 
 
-def verdict(row: dict[Any, Any]) -> str:
+def limit_clause(row: dict[Any, Any]) -> str:
     """The end of a sentence on what limits a row of `core.counters.by_config`. The sentence begins with the variant's name."""
     if not row["bound"]:
         return "was not measured against the roofs of the device"
@@ -70,7 +70,7 @@ def verdict(row: dict[Any, Any]) -> str:
     return f"runs at {roof}: {LABELS[row['bound']]}" if row["bound"] != "neither" else f"runs at {roof}, short of a roof{waits}"
 
 
-def short_verdict(row: dict[Any, Any]) -> str:
+def limit_words(row: dict[Any, Any]) -> str:
     """The same in two or three words, for the end of a bar: `memory-bound: DRAM`."""
     if not row["bound"]:
         return "not measured"
@@ -81,14 +81,14 @@ def short_verdict(row: dict[Any, Any]) -> str:
 def answer(frame: pd.DataFrame) -> str:
     """One or two sentences on what limits the fastest variant of `query.best`, and the others.
 
-    The fastest is that of the samples. Where none is known, the profiled execution with the least time is named as such. Ceilings
-    and specimens count only where there are no other variants.
+    The samples decide which variant is fastest. Without samples, the sentence names the profiled execution with the least time
+    as such. Ceilings and specimens count only where there are no other variants.
     """
     others = frame[~frame["role"].isin(["ceiling", "specimen"])]
     shown = (others if len(others) else frame).sort_values(["timed_ns", "time_ns"], kind="stable")
     first, *rest = shown.to_dict("records")
-    which = ", the fastest," if pd.notna(first["timed_ns"]) else ", with the least time under the profiler,"
-    lead = f"{first['variant']}{which if rest else ''} {verdict(first)}."
+    role = ", the fastest," if pd.notna(first["timed_ns"]) else ", with the least time under the profiler,"
+    lead = f"{first['variant']}{role if rest else ''} {limit_clause(first)}."
     counts = {label: sum(row["bound"] == bound for row in rest) for bound, label in LABELS.items()}
     parts = [f"{count} {label}" for label, count in counts.items() if count]
     return f"{lead} The others: {', '.join(parts)}." if parts else lead
@@ -113,8 +113,8 @@ def times(data: RunData, workload: str, case: str) -> pd.DataFrame:
     every = every[is_trusted(every) & (every["status"] == "ok") & (every["scope"] == "device") & (every["cache"] == "cold")]
     chosen = every[(every["workload"] == workload) & (every["case"] == case)].drop_duplicates(["variant", "config"])
     sources = data.variants.loc[data.variants["workload"] == workload, ["variant", "source_sha256"]]
-    found = chosen[["variant", "config", "median_ns"]].merge(sources, on="variant")
-    return found.rename(columns={"median_ns": "timed_ns"})
+    frame = chosen[["variant", "config", "median_ns"]].merge(sources, on="variant")
+    return frame.rename(columns={"median_ns": "timed_ns"})
 
 
 def best(data: RunData, workload: str, case: str, timed: pd.DataFrame) -> pd.DataFrame:
@@ -167,8 +167,8 @@ def every_metric(data: RunData, workload: str, case: str) -> pd.DataFrame:
     The columns are `variant`, `config`, `kernel`, `launch_index`, `group`, `metric`, `meaning`, `value` and `unit`.
     """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)].copy()
-    known = rows["metric"].map(metrics.BY_NAME)
-    rows["group"] = [metric.group if isinstance(metric, metrics.Metric) else "" for metric in known]
-    rows["meaning"] = [metric.meaning if isinstance(metric, metrics.Metric) else "" for metric in known]
+    metric_of = rows["metric"].map(metrics.BY_NAME)
+    rows["group"] = [metric.group if isinstance(metric, metrics.Metric) else "" for metric in metric_of]
+    rows["meaning"] = [metric.meaning if isinstance(metric, metrics.Metric) else "" for metric in metric_of]
     columns = ["variant", "config", "kernel", "launch_index", "group", "metric", "meaning", "value", "unit"]
     return rows[columns].reset_index(drop=True)

@@ -24,7 +24,7 @@ DETAILS: Final[tuple[Detail, ...]] = (
 
 
 def _charts(data: RunData, look: Look) -> Iterator[Chart]:
-    """The details that any workload can have, workload by workload, and then those of one report."""
+    """The details that any workload can have, workload by workload, and then the details of one report."""
     in_order = [detail.charts for detail in sorted(DETAILS, key=lambda detail: detail.place)]
     for workload in data.workloads:
         for charts in in_order:

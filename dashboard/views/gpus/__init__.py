@@ -30,9 +30,9 @@ def _of_timing(data: RunData, look: Look, workload: str, timing: Timing, *, firs
     if frame.empty:
         return
     variant = query.variant_to_show(frame)
-    found = generator.finding(frame[frame["variant"] == variant])
+    finding = generator.finding(frame[frame["variant"] == variant])
     crossover = query.crossover(data, workload, timing, variant)
-    yield chart.best_counts(crossover, found, generator.table_4(), look)
+    yield chart.best_counts(crossover, finding, generator.table_4(), look)
     largest = frame[frame["size_rank"] == frame.loc[frame["ranks"] > 1, "size_rank"].max()]
     largest = largest[largest["case"] == largest["case"].iloc[-1]]
     yield chart.strong(largest, look)

@@ -37,13 +37,13 @@ from warpladder.dashboard.ui.template import (
     text,
     ticks,
 )
-from warpladder.dashboard.views.gpus.query import PARTS, Compared, Grown, Scaled, Share
+from warpladder.dashboard.views.gpus.query import PARTS, CrossoverRow, ScalingRow, Share, WeakScalingRow
 
 _HEIGHT: Final = 400
 #: Times that differ by more than this factor get a logarithmic axis.
 _LINEAR_RANGE: Final = 20.0
 _SHARE_ROW_PX: Final = 16
-_APART: Final = (
+_SCALE_NOTE: Final = (
     "A rank is one process with one GPU, or with none on the host. The time of a round is that of its slowest rank. Each "
     "number of ranks is a launch with its own rounds, so the ratios are not paired."
 )
@@ -62,7 +62,7 @@ class _Panel:
         is_time: the figure is the median time, which a hover text shows anyway.
     """
 
-    of: Callable[[Scaled], Estimate]
+    of: Callable[[ScalingRow], Estimate]
     title: str
     write: Callable[[float], str]
     ideal: Callable[[int], float] | None
@@ -71,8 +71,8 @@ class _Panel:
     is_time: bool = False
 
 
-def _weak_efficiency(row: Scaled) -> Estimate:
-    return row.weak_efficiency if isinstance(row, Grown) else Estimate.unknown()
+def _weak_efficiency(row: ScalingRow) -> Estimate:
+    return row.weak_efficiency if isinstance(row, WeakScalingRow) else Estimate.unknown()
 
 
 _SPEEDUP: Final = _Panel(lambda row: row.speedup, "speedup over one rank", format_ratio, float, "speedup over one")
@@ -88,28 +88,30 @@ def strong(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `query.scaling` of one case, not empty.
     """
-    rows = records(Scaled, frame)
+    rows = records(ScalingRow, frame)
     first = rows[0]
     figure = _panels(rows, look, _SPEEDUP, _EFFICIENCY)
     doubts = {(row.variant, row.ranks): why for row in rows if (why := doubt(row.n, row.flags))}
     timed = [row for row in rows if row.speedup.known and row.ranks > 1]
-    known = [row for row in timed if not {(row.variant, row.ranks), (row.variant, 1)} & doubts.keys()]
+    trusted = [row for row in timed if not {(row.variant, row.ranks), (row.variant, 1)} & doubts.keys()]
     title = f"{first.workload}, {first.case}: no time of one rank to compare with"
-    if timed and not known:
+    if timed and not trusted:
         title = f"{first.workload}, {first.case}: no speedup, as times are {next(iter(doubts.values()))}"
-    if known:
-        count = max(row.ranks for row in known)
-        most = [row for row in known if row.ranks == count]
+    if trusted:
+        count = max(row.ranks for row in trusted)
+        most = [row for row in trusted if row.ranks == count]
         fastest = min(most, key=lambda row: row.median_ns.value)
         title = (
-            f"{first.workload}, {first.case}: {_who(fastest)} take {look.named(first.workload, fastest.variant)} to "
+            f"{first.workload}, {first.case}: {_who(fastest)} take {look.variant_name(first.workload, fastest.variant)} to "
             f"{format_estimate(fastest.speedup, format_ratio)}, {format_percent(fastest.efficiency.value)} of ideal"
         )
         top = max(most, key=lambda row: row.speedup.value)
         if top.variant != fastest.variant:
-            title += f"; {look.named(first.workload, top.variant)} gains most, {format_ratio(top.speedup.value)}"
+            title += f"; {look.variant_name(first.workload, top.variant)} gains most, {format_ratio(top.speedup.value)}"
     name = slug("gpus", first.workload, first.case, first.scope, first.cache, "speedup")
-    return Chart(name, title, figure, frame, _note(rows, look, "Each variant with its fastest config at each number.", _APART))
+    return Chart(
+        name, title, figure, frame, _note(rows, look, "Each variant with its fastest config at each number.", _SCALE_NOTE)
+    )
 
 
 def weak(frame: pd.DataFrame, look: Look) -> Chart:
@@ -118,7 +120,7 @@ def weak(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `query.weak` of one `per_rank`, not empty.
     """
-    rows = records(Grown, frame)
+    rows = records(WeakScalingRow, frame)
     first = rows[0]
     each = f"{first.axis} {first.per_rank:,.0f} a rank"
     count = max(row.ranks for row in rows)
@@ -126,12 +128,12 @@ def weak(frame: pd.DataFrame, look: Look) -> Chart:
     most = [row for row in most if not doubt(row.n, row.flags)] or most
     top, least = (pick(most, key=lambda row: row.weak_efficiency.value) for pick in (max, min))
     keeps = format_percent(top.weak_efficiency.value)
-    title = f"{first.workload}, {each}: {look.named(first.workload, top.variant)} keeps {keeps} on {_who(top)}"
+    title = f"{first.workload}, {each}: {look.variant_name(first.workload, top.variant)} keeps {keeps} on {_who(top)}"
     if top.variant != least.variant:
-        title += f", {look.named(first.workload, least.variant)} {format_percent(least.weak_efficiency.value)}"
+        title += f", {look.variant_name(first.workload, least.variant)} {format_percent(least.weak_efficiency.value)}"
     name = slug("gpus", first.workload, "weak", f"{first.per_rank:.0f}", first.scope, first.cache)
     how = f"Weak scaling: {each} at every number. Efficiency: time of one rank over that of these, in percent."
-    return Chart(name, title, _panels(rows, look, _TIME, _WEAK), frame, _note(rows, look, how, _APART))
+    return Chart(name, title, _panels(rows, look, _TIME, _WEAK), frame, _note(rows, look, how, _SCALE_NOTE))
 
 
 def skew(frame: pd.DataFrame, look: Look) -> Chart:
@@ -141,11 +143,11 @@ def skew(frame: pd.DataFrame, look: Look) -> Chart:
         frame: `query.scaling` of one case, with a row of several ranks.
     """
     frame = frame[frame["skew"].notna()]
-    rows = records(Scaled, frame)
+    rows = records(ScalingRow, frame)
     first, worst = rows[0], max(rows, key=lambda row: row.skew.value)
     title = (
         f"{first.workload}, {first.case}: the ranks of a round are up to {format_percent(worst.skew.value)} apart in the "
-        f"median, {look.named(first.workload, worst.variant)} on {_who(worst)}"
+        f"median, {look.variant_name(first.workload, worst.variant)} on {_who(worst)}"
     )
     how = (
         "Skew: in each round the largest time of a rank less the smallest, in percent of the largest; median over rounds.",
@@ -167,7 +169,7 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
     figure = blank(look.theme, _SHARE_ROW_PX * len(labels) + 84)
     for part, (color, pattern) in _PART_LOOKS.items():
         if of_part := [row for row in rows if row.part == part]:
-            told = [((part, format_estimate(row.share, format_percent)), *_beside_nccl(row)) for row in of_part]
+            hover_lines = [((part, format_estimate(row.share, format_percent)), *_beside_nccl(row)) for row in of_part]
             figure.add_bar(
                 x=[row.share.value for row in of_part],
                 y=[labels[row.case, row.ranks] for row in of_part],
@@ -175,7 +177,7 @@ def shares(frame: pd.DataFrame, look: Look) -> Chart:
                 name=part,
                 marker={"color": color, "pattern": hatch(pattern)},
                 hoverinfo="text",
-                hovertext=[_hover(row, *figures) for row, figures in zip(of_part, told, strict=True)],
+                hovertext=[_hover(row, *figures) for row, figures in zip(of_part, hover_lines, strict=True)],
             )
     legend = {"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     figure.update_layout(legend=legend, margin={"t": 30, "r": 28}, showlegend=True, bargap=0.25)
@@ -195,11 +197,11 @@ def _shares_title(rows: list[Share], look: Look) -> str:
     largest = [row for row in rows if row.size_rank == max(each.size_rank for each in rows)]
     last = [row for row in largest if row.case == largest[-1].case]
     sums = {count: sum(row.share.value for row in last if row.ranks == count) for count in sorted({row.ranks for row in last})}
-    told = [f"{format_percent(share)} on {ranks_words(count, on_gpu=_on_gpu(last[0]))}" for count, share in sums.items()]
+    figures = [f"{format_percent(share)} on {ranks_words(count, on_gpu=_on_gpu(last[0]))}" for count, share in sums.items()]
     parts = list(dict.fromkeys(row.part for row in last))
     what = parts[0] if len(parts) == 1 else "communication and copies" if "communication" in parts else "copies"
     verb = "is" if what == "communication" else "are"
-    return f"{look.named(last[0].workload, last[0].variant)}, {last[0].case}: {what} {verb} {', '.join(told)}"
+    return f"{look.variant_name(last[0].workload, last[0].variant)}, {last[0].case}: {what} {verb} {', '.join(figures)}"
 
 
 def _beside_nccl(row: Share) -> list[tuple[str, str]]:
@@ -214,18 +216,18 @@ def _beside_nccl(row: Share) -> list[tuple[str, str]]:
 
 
 def _on_phases(rows: list[Share]) -> str:
-    known = [row for row in rows if row.part == "communication"]
-    if not known:
+    communication = [row for row in rows if row.part == "communication"]
+    if not communication:
         return "Phases that overlap can exceed 100 %. A variant whose copies overlap its kernels has no phases."
-    how = ", summed over launches, including time in which other kernels run" if _on_gpu(known[0]) else ""
-    said = f"Communication: its own time{how}, with the wait for slower ranks."
-    largest = max(row.size_rank for row in known)
-    last = [row for row in known if row.size_rank == largest and not math.isnan(row.alone_ns)]
-    told = [f"{format_ratio(row.least_ns / row.alone_ns)} on {_who(row)}" for row in last]
-    return f"{said} Without that wait, over NCCL's own time for as many bytes: {', '.join(told)}." if told else said
+    how = ", summed over launches, including time in which other kernels run" if _on_gpu(communication[0]) else ""
+    sentence = f"Communication: its own time{how}, with the wait for slower ranks."
+    largest = max(row.size_rank for row in communication)
+    last = [row for row in communication if row.size_rank == largest and not math.isnan(row.alone_ns)]
+    ratios = [f"{format_ratio(row.least_ns / row.alone_ns)} on {_who(row)}" for row in last]
+    return f"{sentence} Without that wait, over NCCL's own time for as many bytes: {', '.join(ratios)}." if ratios else sentence
 
 
-def _panels(rows: Sequence[Scaled], look: Look, *panels: _Panel) -> go.Figure:
+def _panels(rows: Sequence[ScalingRow], look: Look, *panels: _Panel) -> go.Figure:
     figure = make_subplots(rows=1, cols=len(panels), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
     counts = sorted({row.ranks for row in rows})
     span = float(counts[-1] - counts[0] or 1)
@@ -235,14 +237,14 @@ def _panels(rows: Sequence[Scaled], look: Look, *panels: _Panel) -> go.Figure:
     for place, panel in enumerate(panels, start=1):
         if panel.ideal:
             _draw_ideal(figure, counts, [panel.ideal(count) for count in counts], look, place, last=place == len(panels))
-        known = [row for row in rows if panel.of(row).known]
-        variants = list(dict.fromkeys(row.variant for row in known))
+        measured = [row for row in rows if panel.of(row).known]
+        variants = list(dict.fromkeys(row.variant for row in measured))
         step = min(0.03 * span, 0.6 * near / len(variants)) if panel.dodged and variants else 0.0
         margin = max(margin, step * len(variants) / 2)
         for number, variant in enumerate(variants):
             aside = step * (number - (len(variants) - 1) / 2)
-            _draw_line(figure, [row for row in known if row.variant == variant], look, panel, place, aside)
-        _set_scale(figure, known, counts, panel, place)
+            _draw_line(figure, [row for row in measured if row.variant == variant], look, panel, place, aside)
+        _set_scale(figure, measured, counts, panel, place)
     kinds = {row.kind for row in rows}
     word = "GPUs" if "host" not in kinds else "processes" if kinds == {"host"} else "GPUs, or processes"
     labels = {"tickmode": "array", "tickvals": counts, "ticktext": [str(count) for count in counts]}
@@ -253,13 +255,13 @@ def _panels(rows: Sequence[Scaled], look: Look, *panels: _Panel) -> go.Figure:
 
 def _draw_ideal(figure: go.Figure, counts: list[int], ideal: list[float], look: Look, place: int, *, last: bool) -> None:
     line = {"color": look.tones.muted, "width": 1.5, "dash": "dot"}
-    named = {"name": "ideal", "legendgroup": "ideal", "showlegend": last}
-    figure.add_scatter(x=counts, y=ideal, mode="lines", hoverinfo="skip", line=line, row=1, col=place, **named)
+    legend = {"name": "ideal", "legendgroup": "ideal", "showlegend": last}
+    figure.add_scatter(x=counts, y=ideal, mode="lines", hoverinfo="skip", line=line, row=1, col=place, **legend)
 
 
-def _set_scale(figure: go.Figure, known: list[Scaled], counts: list[int], panel: _Panel, place: int) -> None:
+def _set_scale(figure: go.Figure, measured: list[ScalingRow], counts: list[int], panel: _Panel, place: int) -> None:
     """Give a panel a linear axis from 0, or a logarithmic one for times that differ too much."""
-    high, low = max(panel.of(row).high for row in known), min(panel.of(row).low for row in known)
+    high, low = max(panel.of(row).high for row in measured), min(panel.of(row).low for row in measured)
     logarithmic = high > _LINEAR_RANGE * low > 0 and panel.is_time
     highest = max([high, *(panel.ideal(count) for count in counts)] if panel.ideal else [high])
     scale = ticks(low if logarithmic else 0, highest, panel.write, logarithmic=logarithmic)
@@ -268,14 +270,14 @@ def _set_scale(figure: go.Figure, known: list[Scaled], counts: list[int], panel:
         figure.update_yaxes(range=[0, highest * 1.08], row=1, col=place)
 
 
-def _draw_line(figure: go.Figure, line: list[Scaled], look: Look, panel: _Panel, place: int, aside: float) -> None:
+def _draw_line(figure: go.Figure, line: list[ScalingRow], look: Look, panel: _Panel, place: int, aside: float) -> None:
     workload, variant = line[0].workload, line[0].variant
     style = look.style(workload, variant)
     figure.add_scatter(
         x=[row.ranks + aside for row in line],
         y=[panel.of(row).value for row in line],
         mode="markers" if panel.dodged else "lines+markers",
-        name=text(look.named(workload, variant)),
+        name=text(look.variant_name(workload, variant)),
         legendgroup=variant,
         line={"color": style.color, "dash": style.dash, "width": 1.8},
         marker={"symbol": style.symbol, "size": 8, "color": style.color},
@@ -288,31 +290,31 @@ def _draw_line(figure: go.Figure, line: list[Scaled], look: Look, panel: _Panel,
     )
 
 
-def _line_hover(row: Scaled, panel: _Panel) -> str:
+def _line_hover(row: ScalingRow, panel: _Panel) -> str:
     own = [] if panel.is_time else [(panel.label, format_estimate(panel.of(row), panel.write))]
     return _hover(row, *own, ("median", format_estimate(row.median_ns, format_duration)))
 
 
-def _hover(row: Scaled | Share, *figures: tuple[str, str]) -> str:
+def _hover(row: ScalingRow | Share, *figures: tuple[str, str]) -> str:
     config = f" [{row.config}]" if row.config else ""
     lines = [f"<b>{text(row.variant)}</b>{text(config)} on {_who(row)}", text(row.title)]
     lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
     return "<br>".join([*lines, f"{text(row.case)} · {text(_timing(row))} · n = {row.n}"])
 
 
-def _on_gpu(row: Scaled | Share) -> bool:
+def _on_gpu(row: ScalingRow | Share) -> bool:
     return row.kind != "host"
 
 
-def _who(row: Scaled | Share) -> str:
+def _who(row: ScalingRow | Share) -> str:
     return ranks_words(row.ranks, on_gpu=_on_gpu(row))
 
 
-def _timing(row: Scaled | Share) -> str:
+def _timing(row: ScalingRow | Share) -> str:
     return Timing(row.scope, row.cache).label(on_gpu=_on_gpu(row))
 
 
-def _note(rows: Sequence[Scaled], look: Look, *further: str) -> str:
+def _note(rows: Sequence[ScalingRow], look: Look, *further: str) -> str:
     how = " and ".join(dict.fromkeys(map(_timing, rows)))
     kinds: Iterable[str] = dict.fromkeys(row.interval_kind for row in rows)
     counts = samples([row.n for row in rows])
@@ -337,7 +339,7 @@ _BETWEEN: Final = " "
 
 
 @dataclass(frozen=True)
-class _Printed:
+class _PrintedRow:
     """A row of `reports.generator.published.table_4`."""
 
     images: int
@@ -370,19 +372,19 @@ def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFra
         finding: `reports.generator.guidance.finding` of the same variant.
         report: `reports.generator.published.table_4`.
     """
-    compared = records(Compared, frame)
+    compared = records(CrossoverRow, frame)
     first = compared[0]
     on_gpu = first.kind != "host"
     images = {row.case: images_of(row.case) for row in compared} if first.workload == WORKLOAD else {}
-    printed = [row for row in records(_Printed, report) if row.images in images.values()]
+    printed = [row for row in records(_PrintedRow, report) if row.images in images.values()]
     columns = list(dict.fromkeys(frame["case"]))
-    ours = [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in sorted(set(frame["ranks"]))]
-    theirs = [_node(per_node) for per_node in sorted({row.per_node for row in printed})]
-    rows = [*ours, *([_BETWEEN, *theirs] if theirs else [])]
+    own_rows = [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in sorted(set(frame["ranks"]))]
+    report_rows = [_node(per_node) for per_node in sorted({row.per_node for row in printed})]
+    rows = [*own_rows, *([_BETWEEN, *report_rows] if report_rows else [])]
     tiles = [_our_tile(row, columns, rows, on_gpu) for row in compared]
     at = {number: place for place, case in enumerate(columns) if (number := images.get(case)) is not None}
     tiles += [_their_tile(row, at, rows) for row in printed]
-    figure = blank(look.theme, _ROW_PX * len(rows) + 74 - (_ROW_PX // 2 if theirs else 0))
+    figure = blank(look.theme, _ROW_PX * len(rows) + 74 - (_ROW_PX // 2 if report_rows else 0))
     _draw(figure, tiles, rows, columns, look)
     timing = Timing(first.scope, first.cache).label(on_gpu=on_gpu)
     note = (
@@ -436,11 +438,11 @@ def _box(tile: _Tile, edges: list[float]) -> dict[str, float]:
     return {"x0": tile.x - 0.47, "x1": tile.x + 0.47, "y0": top + 0.05, "y1": bottom - 0.05}
 
 
-def _our_tile(row: Compared, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
-    who = ranks_words(row.ranks, on_gpu=on_gpu)
+def _our_tile(row: CrossoverRow, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
+    ranks = ranks_words(row.ranks, on_gpu=on_gpu)
     median = text(format_duration(row.median_ns.value))
     lines = [
-        f"<b>{text(row.variant)}</b> {text(row.config)} on {who}".replace("  ", " "),
+        f"<b>{text(row.variant)}</b> {text(row.config)} on {ranks}".replace("  ", " "),
         f"{text(row.case)}: <b>{median}</b> ({text(format_ends(row.median_ns, format_duration))})",
     ]
     if why := doubt(row.n, row.flags):
@@ -451,12 +453,12 @@ def _our_tile(row: Compared, columns: list[str], rows: list[str], on_gpu: bool) 
     if row.speedup.known and row.ranks > 1:
         lines.append(f"speedup over one {format_estimate(row.speedup, format_ratio)}")
     lines.append(f"n = {row.n} · {text(row.interval_kind)}")
-    told = row.place if row.place != "slower" else _over(row.over_best.value)
-    label = f"<b>{median}</b><br>{told}"
-    return _Tile(columns.index(row.case), rows.index(who), row.place, label, "<br>".join(lines))
+    word = row.place if row.place != "slower" else _over(row.over_best.value)
+    label = f"<b>{median}</b><br>{word}"
+    return _Tile(columns.index(row.case), rows.index(ranks), row.place, label, "<br>".join(lines))
 
 
-def _their_tile(row: _Printed, at: dict[int, int], rows: list[str]) -> _Tile:
+def _their_tile(row: _PrintedRow, at: dict[int, int], rows: list[str]) -> _Tile:
     written = text(format_duration(1e9 * row.seconds))
     place = "best" if row.best else format_ratio(row.over_best)
     advice = "<br>advised by the report" if row.advised else ""
@@ -475,32 +477,32 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
     which nothing may be called best is left out.
     """
     first = frame.iloc[0]
-    named = f"{first['workload']}, {look.named(first['workload'], first['variant'])}"
+    subject = f"{first['workload']}, {look.variant_name(first['workload'], first['variant'])}"
     frame = frame[frame.groupby("case")["place"].transform(lambda places: (places == "best").any())]
     if frame.empty:
-        return f"{named}: no number is best; each time is {doubt(int(first['n']), first['flags'])}"
+        return f"{subject}: no number is best; each time is {doubt(int(first['n']), first['flags'])}"
     best = []
     for case, rows in frame.groupby("case", sort=False):
         counts = [str(ranks) for ranks in sorted(rows.loc[rows["place"].isin(["best", "tied"]), "ranks"])]
         best.append((" or ".join(counts), str(case)))
     stretches = [(counts, [case for _, case in group][-1]) for counts, group in groupby(best, key=lambda pair: pair[0])]
-    who = named
+    name = subject
     counts, last = stretches[0]
     unit = ranks_words(1, on_gpu=on_gpu)[2:] if counts == "1" else ranks_words(2, on_gpu=on_gpu)[2:]
-    are = f"{who}: {counts} {unit} {'is' if counts == '1' else 'are'} best"
+    are = f"{name}: {counts} {unit} {'is' if counts == '1' else 'are'} best"
     if len(stretches) == 1:
         return (
-            f"{who}: {counts.replace('or', 'and')} {unit} are tied at every size" if "or" in counts else f"{are} at every size"
+            f"{name}: {counts.replace('or', 'and')} {unit} are tied at every size" if "or" in counts else f"{are} at every size"
         )
     if len(stretches) > _MOST_STRETCHES or frame["series"].nunique() > 1:
         alone = frame[frame["place"].isin(["best", "tied"])].groupby("case")["ranks"].transform("size") == 1
         won = frame.loc[alone.index[alone], "ranks"].value_counts().sort_index()
-        told = ", ".join(
+        numbers = ", ".join(
             f"{ranks_words(int(ranks), on_gpu=on_gpu)} in {count}" for ranks, count in zip(won.index.tolist(), won, strict=True)
         )
         tied = len(best) - int(won.sum())
-        ties = f"{', ' if told else ''}several in {tied}" if tied else ""
-        return f"{who}: fastest of {len(best)} cases are {told}{ties}"
+        ties = f"{', ' if numbers else ''}several in {tied}" if tied else ""
+        return f"{name}: fastest of {len(best)} cases are {numbers}{ties}"
     between = "".join(f", {counts} up to {case}" for counts, case in stretches[1:-1])
     return f"{are} up to {last}{between}, {stretches[-1][0]} above"
 
@@ -514,24 +516,24 @@ def _over(ratio: float) -> str:
 def _on_finding(finding: Finding | None) -> str:
     if finding is None:
         return ""
-    said = {
+    meaning = {
         "holds": "for few images fewer GPUs are faster here, as in the report on other hardware",
         "differs": "for few images fewer GPUs are not faster here, unlike in the report on other hardware",
         "open": "whether for few images fewer GPUs are faster here, as in the report on other hardware, is not known",
     }[finding.verdict]
     many = ranks_words(finding.ranks, on_gpu=True)
-    return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {said}."
+    return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {meaning}."
 
 
-def _on_report(compared: Sequence[Compared], printed: Sequence[_Printed], images: dict[str, int | None]) -> str:
+def _on_report(compared: Sequence[CrossoverRow], printed: Sequence[_PrintedRow], images: dict[str, int | None]) -> str:
     """Sentences about the report's rows, and about the columns in which its advice is best or tied here."""
     if not printed:
         return ""
     advised = {row.images: row.per_node for row in printed if row.advised}
-    here = [row for row in compared if (number := images[row.case]) is not None and row.ranks == advised.get(number)]
-    right = sum(row.place in ("best", "tied") for row in here)
+    advised_rows = [row for row in compared if (number := images[row.case]) is not None and row.ranks == advised.get(number)]
+    right = sum(row.place in ("best", "tied") for row in advised_rows)
     return (
         " Report: table 4, without spread, on two nodes of GPUs that it does not name; a frame marks the number of GPUs in a "
         f"node that its section 4 advises. As the number of all GPUs, that number is best or tied here in {right} of "
-        f"{len(here)} sizes."
+        f"{len(advised_rows)} sizes."
     )

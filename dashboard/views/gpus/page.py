@@ -54,8 +54,8 @@ def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.
     if shown == "best":
         variant = _choose_variant(frame, look)
         crossover = runs.ask(run, queries.crossover, workload, timing, variant)
-        found = gpu_guidance.finding(frame[frame["variant"] == variant])
-        return gpu_counts.best_counts(crossover, found, generator.table_4(), look)
+        finding = gpu_guidance.finding(frame[frame["variant"] == variant])
+        return gpu_counts.best_counts(crossover, finding, generator.table_4(), look)
     if shown == "shares":
         parts = runs.ask(run, queries.shares, workload, timing)
         if parts.empty:
@@ -77,8 +77,8 @@ def _chart(run: store.Run, workload: str, timing: Timing, shown: str, frame: pd.
         return charts.weak(grown[grown["per_rank"] == float(chosen)], look)
     several = frame[frame["ranks"] > 1]
     case = widgets.choose_case(run, workload, among=list(dict.fromkeys(several["case"])))
-    here = frame[(frame["case"] == case) & frame["variant"].isin(several.loc[several["case"] == case, "variant"])]
-    return charts.skew(here, look) if shown == "skew" else charts.strong(here, look)
+    of_case = frame[(frame["case"] == case) & frame["variant"].isin(several.loc[several["case"] == case, "variant"])]
+    return charts.skew(of_case, look) if shown == "skew" else charts.strong(of_case, look)
 
 
 def _choose_timing(run: store.Run, workload: str) -> Timing:
@@ -94,7 +94,7 @@ def _choose_timing(run: store.Run, workload: str) -> Timing:
 def _choose_variant(frame: pd.DataFrame, look: Look) -> str:
     workload, names = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
     default = queries.variant_to_show(frame)
-    return state.choose("variant", "Variant", names, default=default, text=lambda name: look.named(workload, name))
+    return state.choose("variant", "Variant", names, default=default, text=lambda name: look.variant_name(workload, name))
 
 
 def _of_one() -> None:

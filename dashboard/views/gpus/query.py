@@ -1,7 +1,7 @@
-"""Time, speedup and efficiency by the number of ranks, and how far the times of the ranks of a round are apart.
+"""Time, speedup and efficiency by the number of ranks, and the spread of the times of the ranks in a round.
 
-A rank is one process with one GPU, or with none on the host. The time of a round is that of its slowest rank. Each number of
-ranks is a launch with its own rounds, so ratios of different numbers of ranks are not paired.
+A rank is one process, with one GPU or on the host. The slowest rank gives the time of a round. Each number of ranks is a
+launch with its own rounds, so ratios of different numbers of ranks are not paired.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ PARTS: Final = {Phase.H2D: "copies in", Phase.D2H: "copies out", Phase.ALLREDUCE
 _PARTS_OF: Final = {"end_to_end": (Phase.H2D, Phase.D2H), "operation": (Phase.ALLREDUCE,)}
 
 _SCOPES: Final = ("end_to_end", "operation", "device")
-#: How far the growth of the operations may differ from that of the ranks in weak scaling.
+#: How far the growth of the operations may differ from the growth of the ranks in weak scaling.
 _SAME_WORK: Final = 0.1
 _CELL: Final = ["variant", "config", "case", "gpus"]
 _OF_CASE: Final = ["case", "size_rank", "size", "size_value", "series"]
@@ -33,11 +33,11 @@ _SAME: Final = Estimate(1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScalingRow:
     """A row of `scaling`: a variant at a case on a number of ranks.
 
     Attributes:
-        median_ns: of the largest rank's time in each round.
+        median_ns: median over rounds of the slowest rank's time.
         ranks: GPUs that worked together, or processes of a host variant; 1 where one process did all.
         speedup: median of one rank over the median of these ranks; unknown where one rank has no samples.
         efficiency: the speedup in percent of the number of ranks.
@@ -73,12 +73,12 @@ class Scaled:
 
 
 @dataclass(frozen=True)
-class Compared(Scaled):
+class CrossoverRow(ScalingRow):
     """A row of `crossover`.
 
     Attributes:
-        over_best: time over that of the best number of ranks at the case.
-        place: `best`, `tied` (see `noise.verdict`), `slower`, or `unknown` for what may not be called best and where nothing may.
+        over_best: time over the time of the best number of ranks at the case.
+        place: `best`, `tied` (see `compare.verdict`), `slower`, or `unknown` where this row or every row may not be called best.
     """
 
     over_best: Estimate
@@ -86,12 +86,12 @@ class Compared(Scaled):
 
 
 @dataclass(frozen=True)
-class Grown(Scaled):
+class WeakScalingRow(ScalingRow):
     """A row of `weak`.
 
     Attributes:
         axis: the size axis, such as `batch`.
-        per_rank: its value over the number of ranks, such as 400.
+        per_rank: value of that axis over the number of ranks, such as 400.
         weak_efficiency: time of one rank in percent of the time of these ranks.
     """
 
@@ -105,9 +105,9 @@ class Share:
     """A row of `shares`: the part of the slowest rank's time that a phase takes.
 
     Attributes:
-        median_ns: of the whole.
+        median_ns: median of the whole operation.
         part: a value of `PARTS`.
-        share: the phase over the whole in percent, both of the slowest rank of the round; the median over rounds.
+        share: the phase over the whole operation in percent, both for the slowest rank of the round; the median over rounds.
         least_ns: of communication, the least time of a rank, which waits for no other rank; the median over rounds.
         alone_ns: of communication, the time that NCCL alone was measured to take for the bytes of the case's outputs on as many
             GPUs.
@@ -149,16 +149,16 @@ def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     """
     together = data.together[data.together["workload"] == workload]
     first = "operation" if (together["scope"] == Phase.ALLREDUCE).any() else "end_to_end"
-    found = together[["scope", "cache"]].drop_duplicates().astype(str).itertuples(index=False)
-    kept = [Timing(scope, cache) for scope, cache in found if scope in _SCOPES]
-    return tuple(sorted(kept, key=lambda timing: (timing.scope != first, _SCOPES.index(timing.scope), timing.cache)))
+    pairs = together[["scope", "cache"]].drop_duplicates().astype(str).itertuples(index=False)
+    scaled = [Timing(scope, cache) for scope, cache in pairs if scope in _SCOPES]
+    return tuple(sorted(scaled, key=lambda timing: (timing.scope != first, _SCOPES.index(timing.scope), timing.cache)))
 
 
 def scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Every variant that several ranks measured, by case and number of ranks, each with its fastest config there.
 
     Returns:
-        One row for each (variant, case, ranks) of the charted cases, by ladder, size and ranks, with the columns of `Scaled`.
+        One row for each (variant, case, ranks) of the charted cases, by ladder, size and ranks, with the columns of `ScalingRow`.
         Empty where several ranks have no correct samples in this timing.
     """
     return _scaling(data, workload, timing).copy()
@@ -174,18 +174,18 @@ def _scaling(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     frame = best.drop(columns="size_rank").merge(charted_cases(data, workload)[_OF_CASE], on="case")
     frame["ranks"] = frame["gpus"].astype(int).clip(lower=1)
     if not (frame["ranks"] > 1).any():
-        return pd.DataFrame(columns=_columns(Scaled))
+        return pd.DataFrame(columns=_columns(ScalingRow))
     frame = frame.merge(_skew(data, workload, timing), "left", _CELL)
     unknown = [Estimate.unknown()] * len(frame)
-    rows = records(Scaled, with_estimates(with_estimates(frame, "speedup", unknown), "efficiency", unknown))
+    rows = records(ScalingRow, with_estimates(with_estimates(frame, "speedup", unknown), "efficiency", unknown))
     ones = {(row.variant, row.case): row for row in rows if row.ranks == 1}
     speedups = [_SAME if row.ranks == 1 else _ratio(joined, ones.get((row.variant, row.case)), row) for row in rows]
     frame = with_estimates(frame, "speedup", speedups)
-    for column, of in zip(Estimate.names("efficiency"), Estimate.names("speedup"), strict=True):
-        frame[column] = 100 * frame[of] / frame["ranks"]
+    for column, speedup in zip(Estimate.names("efficiency"), Estimate.names("speedup"), strict=True):
+        frame[column] = 100 * frame[speedup] / frame["ranks"]
     ladder = {name: place for place, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
     frame["place"] = frame["variant"].map(ladder)
-    return frame.sort_values(["place", "size_rank", "case", "ranks"], kind="stable", ignore_index=True)[_columns(Scaled)]
+    return frame.sort_values(["place", "size_rank", "case", "ranks"], kind="stable", ignore_index=True)[_columns(ScalingRow)]
 
 
 def variant_to_show(frame: pd.DataFrame) -> str:
@@ -200,13 +200,13 @@ def crossover(data: RunData, workload: str, timing: Timing, variant: str) -> pd.
     """How far each number of ranks is from the best one at each case, for one variant.
 
     Returns:
-        The rows of `scaling` of the variant, by size and ranks, with the columns of `Compared`.
+        The rows of `scaling` of the variant, by size and ranks, with the columns of `CrossoverRow`.
     """
     frame = scaling(data, workload, timing)
     frame = frame[frame["variant"] == variant].sort_values(["size_rank", "case"], kind="stable", ignore_index=True)
     joined = _joined(data, workload)
-    rows = records(Scaled, frame)
-    best: dict[str, Scaled] = {}
+    rows = records(ScalingRow, frame)
+    best: dict[str, ScalingRow] = {}
     for row in sorted(rows, key=lambda row: row.median_ns.value):
         if not doubt(row.n, row.flags):
             best.setdefault(row.case, row)
@@ -216,25 +216,26 @@ def crossover(data: RunData, workload: str, timing: Timing, variant: str) -> pd.
         ratio = _SAME if row is fastest else _ratio(joined, row, fastest) if fastest else Estimate.unknown()
         ratios.append(ratio)
         places.append(_place(joined, row, fastest, ratio))
-    return with_estimates(frame, "over_best", ratios).assign(place=places)[_columns(Compared)]
+    return with_estimates(frame, "over_best", ratios).assign(place=places)[_columns(CrossoverRow)]
 
 
-def _place(joined: RunData, row: Scaled, fastest: Scaled | None, over_best: Estimate) -> str:
-    """`Compared.place` of a row."""
+def _place(joined: RunData, row: ScalingRow, fastest: ScalingRow | None, over_best: Estimate) -> str:
+    """`CrossoverRow.place` of a row."""
     if fastest is None or doubt(row.n, row.flags):
         return "unknown"
     if row is fastest:
         return "best"
-    told = verdict(over_best.low, over_best.high, min(row.n, fastest.n), _noise(joined, row, fastest))
-    return told if told in UNDECIDED else "slower"
+    word = verdict(over_best.low, over_best.high, min(row.n, fastest.n), _noise(joined, row, fastest))
+    return word if word in UNDECIDED else "slower"
 
 
 def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """Cases whose size grows with the ranks, so that each rank has as much work as one rank has in a smaller case.
 
     Returns:
-        The rows of `scaling` of such cases, those of one rank included, with the columns of `Grown`, by ladder, `per_rank` and
-        ranks. A `per_rank` counts only where several numbers of ranks have it, and where the operations grow as the ranks do.
+        The rows of `scaling` of such cases, rows of one rank included, with the columns of `WeakScalingRow`, by ladder,
+        `per_rank` and ranks. A `per_rank` counts only where several numbers of ranks have it, and where the operations grow as
+        the ranks do.
     """
     frame = scaling(data, workload, timing)
     frame = frame[frame["size"].str.fullmatch(r"\w+=\d+")].reset_index(drop=True)
@@ -242,25 +243,27 @@ def weak(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     joined = _joined(data, workload)
     ratios: dict[int, Estimate] = {}
     for _, group in frame.groupby(["variant", "series", "per_rank"], sort=False):
-        rows = dict(zip(group.index.tolist(), records(Scaled, group), strict=True))
+        rows = dict(zip(group.index.tolist(), records(ScalingRow, group), strict=True))
         one = next((row for row in rows.values() if row.ranks == 1), None)
         same = {place: row for place, row in rows.items() if one and _grows_alike(row, one)}
         for place, row in same.items() if len(same) > 1 else ():
             ratios[place] = _SAME if row.ranks == 1 else _ratio(joined, one, row)
-    found = with_estimates(frame.loc[list(ratios)], "weak_efficiency", [ratio.times(100) for ratio in ratios.values()])
+    grown = with_estimates(frame.loc[list(ratios)], "weak_efficiency", [ratio.times(100) for ratio in ratios.values()])
     # A peer has no rung. Exported files have held the rungs beside it as floats.
-    found = found.astype({"rung": float if found["rung"].isna().any() else int})
-    found["place"] = found["variant"].map({name: place for place, name in enumerate(dict.fromkeys(found["variant"]))})
-    return found.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[_columns(Grown)]
+    grown = grown.astype({"rung": float if grown["rung"].isna().any() else int})
+    grown["place"] = grown["variant"].map({name: place for place, name in enumerate(dict.fromkeys(grown["variant"]))})
+    return grown.sort_values(["place", "series", "per_rank", "ranks"], kind="stable", ignore_index=True)[
+        _columns(WeakScalingRow)
+    ]
 
 
-def _grows_alike(row: Scaled, one: Scaled) -> bool:
-    """Whether the operations of a case grow over those of one rank's case as the ranks do."""
+def _grows_alike(row: ScalingRow, one: ScalingRow) -> bool:
+    """Whether the operations of a case, over the operations of one rank's case, grow as the ranks do."""
     return not one.flops or abs(row.flops / (one.flops * row.ranks) - 1) <= _SAME_WORK
 
 
 def weak_to_show(frame: pd.DataFrame) -> float:
-    """The largest `per_rank` of `weak`, not empty, among those that the most numbers of ranks have."""
+    """The largest `per_rank` of a nonempty `weak`, among the values that most numbers of ranks have."""
     counts = frame.groupby("per_rank")["ranks"].nunique()
     return float(counts[counts == counts.max()].index.max())
 
@@ -281,20 +284,26 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     raw = raw.astype(dict.fromkeys(("variant", "config", "case", "scope"), str))
     raw = raw.merge(frame[_CELL].astype({"gpus": int}), on=_CELL)
     in_round = [*_CELL, "round"]
-    whole = raw[raw["scope"] == timing.scope].sort_values("duration_ns", kind="stable").drop_duplicates(in_round, keep="last")
-    whole = whole[[*in_round, "rank", "duration_ns"]].rename(columns={"duration_ns": "whole_ns"})
+    operation = (
+        raw[raw["scope"] == timing.scope].sort_values("duration_ns", kind="stable").drop_duplicates(in_round, keep="last")
+    )
+    operation = operation[[*in_round, "rank", "duration_ns"]].rename(columns={"duration_ns": "whole_ns"})
     phases = raw[raw["scope"] != timing.scope]
-    parts = phases.merge(whole, on=[*in_round, "rank"])
+    parts = phases.merge(operation, on=[*in_round, "rank"])
     if parts.empty:
         return pd.DataFrame(columns=_columns(Share))
     parts["part"] = parts["scope"].map(PARTS)
     parts["value"] = 100 * parts["duration_ns"] / parts["whole_ns"]
-    found = frame.merge(_medians(parts, [*_CELL, "part"], "share"), on=_CELL)
-    found = found.merge(_least(phases), "left", [*_CELL, "part"]).merge(_alone(data, workload), "left", ["case", "ranks"])
-    found.loc[found["part"] != PARTS[Phase.ALLREDUCE], ["least_ns", "alone_ns"]] = None
-    found["order"] = found["part"].map(list(PARTS.values()).index)
-    found["place"] = found["variant"].map({name: place for place, name in enumerate(dict.fromkeys(frame["variant"]))})
-    return found.sort_values(["place", "size_rank", "case", "ranks", "order"], kind="stable", ignore_index=True)[
+    parts_frame = frame.merge(_medians(parts, [*_CELL, "part"], "share"), on=_CELL)
+    parts_frame = parts_frame.merge(_least(phases), "left", [*_CELL, "part"]).merge(
+        _alone(data, workload), "left", ["case", "ranks"]
+    )
+    parts_frame.loc[parts_frame["part"] != PARTS[Phase.ALLREDUCE], ["least_ns", "alone_ns"]] = None
+    parts_frame["order"] = parts_frame["part"].map(list(PARTS.values()).index)
+    parts_frame["place"] = parts_frame["variant"].map(
+        {name: place for place, name in enumerate(dict.fromkeys(frame["variant"]))}
+    )
+    return parts_frame.sort_values(["place", "size_rank", "case", "ranks", "order"], kind="stable", ignore_index=True)[
         _columns(Share)
     ]
 
@@ -302,8 +311,8 @@ def shares(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
 def _least(phases: pd.DataFrame) -> pd.DataFrame:
     """`least_ns` by `_CELL` and part: the median over rounds of the least time of a rank."""
     least = phases.groupby([*_CELL, "scope", "round"])["duration_ns"].min().groupby([*_CELL, "scope"]).median()
-    found = least.rename("least_ns").reset_index()
-    return found.assign(part=found["scope"].map(PARTS)).drop(columns="scope")
+    shortest = least.rename("least_ns").reset_index()
+    return shortest.assign(part=shortest["scope"].map(PARTS)).drop(columns="scope")
 
 
 def _alone(data: RunData, workload: str) -> pd.DataFrame:
@@ -326,24 +335,24 @@ def _joined(data: RunData, workload: str) -> RunData:
     together = data.together[data.together["workload"] == workload]
     alone = data.samples[(data.samples["workload"] == workload) & data.samples["variant"].isin(together["variant"].unique())]
     results = data.results[data.results["workload"] == workload]
-    # An empty frame has no types, and a frame that is joined to it would lose its own.
+    # An empty frame has no types, and a frame joined to it would lose its types.
     samples = pd.concat([alone, together], ignore_index=True) if len(together) else alone.iloc[:0]
     return replace(data, samples=samples, results=results, together=together)
 
 
-def _ratio(joined: RunData, numerator: Scaled | None, denominator: Scaled) -> Estimate:
-    """Median of one cell over that of another, with its interval; unknown without a numerator."""
+def _ratio(joined: RunData, numerator: ScalingRow | None, denominator: ScalingRow) -> Estimate:
+    """Median of one cell over the median of another, with its interval; unknown without a numerator."""
     if numerator is None:
         return Estimate.unknown()
     return paired_ratio(_durations(joined, numerator), _durations(joined, denominator), independent=True).estimate
 
 
-def _durations(joined: RunData, row: Scaled) -> "pd.Series[float]":
+def _durations(joined: RunData, row: ScalingRow) -> "pd.Series[float]":
     return joined.rounds(row.workload, row.case, row.scope, row.cache)[Entry(row.variant, row.config, row.gpus, 0)]
 
 
-def _noise(joined: RunData, *rows: Scaled) -> float:
-    """The noise floor for rows of one case, by the baseline's two copies on as many ranks, as a factor of at least 1."""
+def _noise(joined: RunData, *rows: ScalingRow) -> float:
+    """The noise floor for rows of one case, from the baseline's two copies on as many ranks, as a factor of at least 1."""
     first = rows[0]
     rounds = joined.rounds(first.workload, first.case, first.scope, first.cache)
     counts = {row.gpus for row in rows}

@@ -14,7 +14,8 @@ from warpladder.dashboard.views.ladder import chart, query
 def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
     """The ladders at the largest size.
 
-    The first timing has the ladder of every series, with the chart of its errors. Other timings have that of the last series.
+    The first timing has the ladder of every series, with the chart of its errors. Other timings have the ladder of the last
+    series.
     """
 
     first = timing == axes.timings(data, workload)[0]

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.core.cell import records
 from warpladder.dashboard.core.changes import Change
-from warpladder.dashboard.core.compare import PEERS_OF, compared, named, precisions, word
+from warpladder.dashboard.core.compare import PEERS_OF, compared, precisions, with_precision, word
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_error,
@@ -94,12 +94,12 @@ def ladder(
     failed = frame[(frame["n"] == 0) & ~frame["status"].isin(["skipped", "ok"])]
     shown = pd.concat([timed, failed]).sort_index()
     rows = records(_Row, _place(shown))
-    known = [row for row in rows if row.n]
+    with_samples = [row for row in rows if row.n]
     logarithmic = scale == "log" or (scale == "auto" and timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min())
     depth = rows[-1].y + 1.3
     figure = blank(look.theme, max(int(_ROW_PX * depth) + 64, _LEAST_HEIGHT_PX))
     least = timed[["median_ns", "floor_ns"]].min().min() if logarithmic else 0
-    _draw_times(figure, known, look, logarithmic)
+    _draw_times(figure, with_samples, look, logarithmic)
     (floor_words, floor_line), (group_words, group_lines) = _floor(timed, look, logarithmic), _groups(rows, look)
     figure.update_xaxes(
         title_text="median time, log scale" if logarithmic else "median time",
@@ -123,24 +123,24 @@ def ladder(
     note = measured(
         timed,
         look.device,
-        *_on_comparisons(known, look, mixed),
+        *_on_comparisons(with_samples, look, mixed),
         above_ceiling(timed),
         sentence(_passed(timed)),
         "Error: relative error (L2 norm) against float64." if mixed else "",
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
         f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
     )
-    first = known[0]
+    first = with_samples[0]
     name = slug("ladder", first.workload, first.case, first.scope, first.cache)
-    return Chart(name, _title(known, look, timed), figure, frame, note)
+    return Chart(name, _title(with_samples, look, timed), figure, frame, note)
 
 
-def _on_comparisons(known: list[_Row], look: Look, mixed: bool) -> tuple[str, ...]:
+def _on_comparisons(with_samples: list[_Row], look: Look, mixed: bool) -> tuple[str, ...]:
     """Sentences of the note about configs, gains and speedups."""
-    first = known[0]
-    crossed = "; *: over the last rung of another precision before it" if any(row.crosses for row in known) else ""
+    first = with_samples[0]
+    crossed = "; *: over the last rung of another precision before it" if any(row.crosses for row in with_samples) else ""
     config = f" [{first.baseline_config}]" if first.baseline_config else ""
-    over = f"Speedups are over {look.named(first.workload, first.baseline)}{config}." if first.baseline else ""
+    over = f"Speedups are over {look.variant_name(first.workload, first.baseline)}{config}." if first.baseline else ""
     return (
         "Each variant with its fastest config.",
         f"Gain: over the rung before{' in the same precision' if mixed else ''}, paired by round{crossed}.",
@@ -196,18 +196,18 @@ def answering(chart: Chart) -> Chart:
 
 def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, _Items]:
     """Words and a line for each floor of the rungs, or of all rows where no rung has one. A precision has its own floor."""
-    known = timed[timed["floor_ns"].notna()]
-    known = known[known["role"] == "rung"] if (known["role"] == "rung").any() else known
-    last = known.drop_duplicates("precision", keep="last").sort_values("floor_ns", ascending=False)
+    with_floor = timed[timed["floor_ns"].notna()]
+    with_floor = with_floor[with_floor["role"] == "rung"] if (with_floor["role"] == "rung").any() else with_floor
+    last = with_floor.drop_duplicates("precision", keep="last").sort_values("floor_ns", ascending=False)
     several = last["floor_ns"].nunique() > 1
     words: _Items = []
     lines: _Items = []
     for floor, group in last.groupby("floor_ns", sort=False):
         at = float(str(floor))
-        which = f"{', '.join(map(word, group['precision']))} " if several else ""
+        precisions = f"{', '.join(map(word, group['precision']))} " if several else ""
         words.append(
             {
-                # On a logarithmic axis, the place of an annotation is the logarithm, and that of a shape is the value.
+                # On a logarithmic axis, an annotation is placed at the logarithm, and a shape at the value.
                 "x": math.log10(at) if logarithmic else at,
                 "y": 1,
                 "yref": "paper",
@@ -217,7 +217,7 @@ def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, 
                 "yshift": _FLOOR_PX * (len(words) + 1) if several else 0,
                 "showarrow": False,
                 "font": {"size": 11, "color": look.tones.good},
-                "text": f"{which}{group['floor_bound'].iloc[-1]} floor {format_duration(at)}",
+                "text": f"{precisions}{group['floor_bound'].iloc[-1]} floor {format_duration(at)}",
                 "hovertext": f"by {', '.join(dict.fromkeys(group['floor_ceiling']))}, measured in the same run",
             }
         )
@@ -243,8 +243,8 @@ def _columns(rows: list[_Row], look: Look, mixed: bool) -> _Items:
         words.append(_word(format_percent(row.percent_of_floor.value), "floor", row.y, look.tones.text))
         if row.gain_verdict:
             tone = {"faster": look.tones.good, "slower": look.tones.bad}.get(row.gain_verdict, look.tones.muted)
-            told = format_ratio(row.gain.value) if row.gain_verdict in ("faster", "slower") else row.gain_verdict
-            gain = told + "*" * int(row.crosses)
+            word = format_ratio(row.gain.value) if row.gain_verdict in ("faster", "slower") else row.gain_verdict
+            gain = word + "*" * int(row.crosses)
             words.append(_word(gain, "gain", row.y, tone, hovertext=text(_gain(row))))
     return words
 
@@ -252,7 +252,7 @@ def _columns(rows: list[_Row], look: Look, mixed: bool) -> _Items:
 def _over_pinned(
     rows: list[_Row], look: Look, mixed: bool, pinned: Mapping[tuple[str, str], Change] | None
 ) -> Iterator[dict[str, Any]]:
-    """The last column: the time over that of the pinned run, in the colour of its verdict."""
+    """The last column: the time over the time of the pinned run, in the colour of the verdict."""
     if pinned is None:
         return
     at = {"xshift": _COLUMNS["error"] + mixed * _ERROR_PX}
@@ -286,10 +286,10 @@ def _groups(rows: list[_Row], look: Look) -> tuple[_Items, _Items]:
 
 def _labels(rows: list[_Row], look: Look) -> list[str]:
     """The names, with their configs where all labels are short enough to leave room for the bars."""
-    names = [look.named(row.workload, row.variant) for row in rows]
-    told = max(len(name) + len(row.config) for name, row in zip(names, rows, strict=True)) <= _LABEL_LENGTH
+    names = [look.variant_name(row.workload, row.variant) for row in rows]
+    with_config = max(len(name) + len(row.config) for name, row in zip(names, rows, strict=True)) <= _LABEL_LENGTH
     return [
-        text(name) + (f" <i>{text(row.config)}</i>" if row.config and told else "") + (" ⚠" if row.flags else "")
+        text(name) + (f" <i>{text(row.config)}</i>" if row.config and with_config else "") + (" ⚠" if row.flags else "")
         for name, row in zip(names, rows, strict=True)
     ]
 
@@ -313,45 +313,47 @@ def _gain(row: _Row) -> str:
     return f"{format_estimate(row.gain, format_ratio)}, {row.gain_verdict}"
 
 
-def _title(known: list[_Row], look: Look, timed: pd.DataFrame) -> str:
+def _title(with_samples: list[_Row], look: Look, timed: pd.DataFrame) -> str:
     """The best rung with its percent of floor, the best of each other precision, and the peers that are faster than these. No peer of
     fp32 is named for a rung in 3xTF32 where a rung in fp32 is faster. Without a rung that may be called best, the reason.
     """
-    by_name = {row.variant: row for row in known}
+    by_name = {row.variant: row for row in with_samples}
     fastest = [by_name[name] for name in leaders(timed)["variant"]]
-    where = f"{known[0].workload}, {known[0].case}"
+    where = f"{with_samples[0].workload}, {with_samples[0].case}"
     if not fastest:
         return f"{where}: {_passed(timed)}"
     best, *others = fastest
     reaches = f"reaches {format_percent(best.percent_of_floor.value)} of the {best.floor_bound} floor"
     floor = reaches if best.percent_of_floor.known else f"takes {format_duration(_median(best))}"
     over = format_over(best.speedup.value, best.variant, best.baseline, best.verdict) if best.speedup.known else ""
-    further = "".join(f"; {look.named(row.workload, row.variant)} is {_beside(best, row)}" for row in others)
+    further = "".join(f"; {look.variant_name(row.workload, row.variant)} is {_beside(best, row)}" for row in others)
     alone = [row for row in fastest if not _replaced(row, fastest)]
-    faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(known, row, look) for row in alone))))
+    faster = ", ".join(dict.fromkeys(filter(None, (_faster_peer(with_samples, row, look) for row in alone))))
     peers = f"; faster peers: {faster}" if faster else ""
-    parts = f"{floor}{over and f', {over}'}{_tied_with(known, best, look)}{further}{peers}"
-    return f"{where}: {look.named(best.workload, best.variant)} {parts}"
+    parts = f"{floor}{over and f', {over}'}{_tied_with(with_samples, best, look)}{further}{peers}"
+    return f"{where}: {look.variant_name(best.workload, best.variant)} {parts}"
 
 
 def _passed(timed: pd.DataFrame) -> str:
     """The words about the fastest rung or peer of each precision that may not be called best; empty where the best are faster."""
     best, contest = leaders(timed), contestants(timed)
-    told = []
+    reasons = []
     for precision in precisions(contest):
         won = best[best["precision"] == precision]
-        told.append(about(passed_over(compared(contest, precision), won), won=len(won) > 0))
-    return "; ".join(dict.fromkeys(filter(None, told)))
+        reasons.append(about(passed_over(compared(contest, precision), won), won=len(won) > 0))
+    return "; ".join(dict.fromkeys(filter(None, reasons)))
 
 
-def _tied_with(known: list[_Row], best: _Row, look: Look) -> str:
+def _tied_with(with_samples: list[_Row], best: _Row, look: Look) -> str:
     """The next rung, where the best one is not known to be faster, unless that is the baseline, which is named anyway."""
-    others = [row for row in known if row.role == best.role and row.precision == best.precision and best.variant in row.ties]
+    others = [
+        row for row in with_samples if row.role == best.role and row.precision == best.precision and best.variant in row.ties
+    ]
     second = min(others, key=_median, default=None)
     if second is None or (second.variant == best.baseline and best.verdict == "tied"):
         return ""
     joined = " and" if best.verdict == "tied" and best.variant != best.baseline else ", tied with"
-    return f"{joined} {look.named(second.workload, second.variant)}"
+    return f"{joined} {look.variant_name(second.workload, second.variant)}"
 
 
 def _beside(best: _Row, row: _Row) -> str:
@@ -369,19 +371,21 @@ def _replaced(rung: _Row, fastest: list[_Row]) -> bool:
     return any(row.precision == PEERS_OF.get(rung.precision) and _median(row) < _median(rung) for row in fastest)
 
 
-def _faster_peer(known: list[_Row], rung: _Row, look: Look) -> str:
+def _faster_peer(with_samples: list[_Row], rung: _Row, look: Look) -> str:
     """The fastest peer that is faster than a rung that it is compared with, and its speedup over the rung; empty where none is."""
-    wanted = PEERS_OF.get(rung.precision, rung.precision)
-    faster = [row for row in known if row.role == "peer" and row.precision == wanted and rung.variant in row.beats]
+    peer_precision = PEERS_OF.get(rung.precision, rung.precision)
+    faster = [
+        row for row in with_samples if row.role == "peer" and row.precision == peer_precision and rung.variant in row.beats
+    ]
     peer = min(faster, key=_median, default=None)
     if rung.role != "rung" or peer is None:
         return ""
-    return f"{look.named(peer.workload, peer.variant)} {format_ratio(_median(rung) / _median(peer))}"
+    return f"{look.variant_name(peer.workload, peer.variant)} {format_ratio(_median(rung) / _median(peer))}"
 
 
 _ERROR_HEIGHT: Final = 410
 #: Room before and after the points on an axis, as a part of their span in decades. The names of the front are on the left.
-_LEFT: Final = 0.5
+_LEFT_FACTOR: Final = 0.5
 _ASIDE: Final = 0.12
 #: The fewest decades of an axis, so that some tick is on it.
 _LEAST_SPAN: Final = 1.0
@@ -392,7 +396,7 @@ _ZERO: Final = 4.0
 
 
 @dataclass(frozen=True)
-class _Drawn(Point):
+class _DrawnPoint(Point):
     """A point, and the error at which it is drawn, which is positive."""
 
     shown: float
@@ -407,10 +411,10 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     positive = frame.loc[frame["rel_l2_error"] > 0, "rel_l2_error"]
     zero = float(positive.min()) / _ZERO if len(positive) else 1e-9
     frame = frame.assign(shown=frame["rel_l2_error"].where(frame["rel_l2_error"] > 0, zero))
-    left, right = _reach(frame["median_ns"], _LEFT)
+    left, right = _reach(frame["median_ns"], _LEFT_FACTOR)
     low, high = _reach(frame["shown"], _ASIDE * 2)
     figure = blank(look.theme, _ERROR_HEIGHT)
-    points = records(_Drawn, frame)
+    points = records(_DrawnPoint, frame)
     front = [point for point in points if point.on_front]
     if front:
         _draw_front(figure, front, 10**right, 10**high, look)
@@ -419,9 +423,12 @@ def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
     _name_front(figure, front, (left, right, low, high), look)
     scale = ticks(10**low, 10**high, _tick, logarithmic=True, most=8)
     if (frame["rel_l2_error"] == 0).any():
-        told = zip(scale["tickvals"], scale["ticktext"], strict=True)
-        kept = [(value, words) for value, words in told if value > zero * 1.5]
-        scale |= {"tickvals": [zero, *(value for value, _ in kept)], "ticktext": ["0", *(words for _, words in kept)]}
+        scale_ticks = zip(scale["tickvals"], scale["ticktext"], strict=True)
+        shown_ticks = [(value, words) for value, words in scale_ticks if value > zero * 1.5]
+        scale |= {
+            "tickvals": [zero, *(value for value, _ in shown_ticks)],
+            "ticktext": ["0", *(words for _, words in shown_ticks)],
+        }
     times = ticks(10**left, 10**right, format_duration, logarithmic=True)
     figure.update_xaxes(type="log", range=[left, right], title_text="median time, log scale: left is faster", **times)
     figure.update_yaxes(type="log", range=[low, high], title_text="relative error, log scale: down is more exact", **scale)
@@ -457,7 +464,7 @@ def _reach(values: "pd.Series[float]", before: float) -> tuple[float, float]:
     return low - missing / 2 - before * span, high + missing / 2 + _ASIDE * span
 
 
-def _draw_front(figure: go.Figure, front: list[_Drawn], right: float, high: float, look: Look) -> None:
+def _draw_front(figure: go.Figure, front: list[_DrawnPoint], right: float, high: float, look: Look) -> None:
     """Draw steps along the front. Right of and above the steps, a variant of the front is better in both."""
     times, errors = [point.median_ns.value for point in front], [point.shown for point in front]
     x, y = [times[0], *times, right], [high, *errors, errors[-1]]
@@ -465,13 +472,13 @@ def _draw_front(figure: go.Figure, front: list[_Drawn], right: float, high: floa
     figure.add_scatter(x=x, y=y, mode="lines", name="front", hoverinfo="skip", legendrank=2000, line=line)
 
 
-def _draw_point(figure: go.Figure, point: _Drawn, look: Look) -> None:
+def _draw_point(figure: go.Figure, point: _DrawnPoint, look: Look) -> None:
     style = look.style(point.workload, point.variant)
     figure.add_scatter(
         x=[point.median_ns.value],
         y=[point.shown],
         mode="markers",
-        name=text(named(point.variant, point.precision)),
+        name=text(with_precision(point.variant, point.precision)),
         marker={"symbol": style.symbol, "size": 10, "color": style.color},
         error_x=error_bars([point.median_ns]),
         hoverinfo="text",
@@ -479,7 +486,7 @@ def _draw_point(figure: go.Figure, point: _Drawn, look: Look) -> None:
     )
 
 
-def _name_front(figure: go.Figure, front: list[_Drawn], reach: tuple[float, ...], look: Look) -> None:
+def _name_front(figure: go.Figure, front: list[_DrawnPoint], reach: tuple[float, ...], look: Look) -> None:
     """Write names left of and below the points, where no other point can be. The legend has all names."""
     left, right, low, high = reach
     written: list[tuple[float, float]] = []
@@ -489,21 +496,21 @@ def _name_front(figure: go.Figure, front: list[_Drawn], reach: tuple[float, ...]
         if any(abs(place[0] - other[0]) < _NAME_WIDE and abs(place[1] - other[1]) < _NAME_HIGH for other in written):
             continue
         written.append(place)
-        words = f"<b>{text(named(point.variant, point.precision))}</b>  {text(format_error(point.rel_l2_error))}"
+        words = f"<b>{text(with_precision(point.variant, point.precision))}</b>  {text(format_error(point.rel_l2_error))}"
         font = {"size": 12, "color": look.tones.text}
         side = {"xanchor": "right", "yanchor": "top", "xshift": -6, "yshift": -2}
         figure.add_annotation(x=x, y=y, text=words, showarrow=False, font=font, **side)
 
 
-def _error_title(front: list[_Drawn]) -> str:
+def _error_title(front: list[_DrawnPoint]) -> str:
     fastest, exact = front[0], front[-1]
     where = f"{fastest.workload}, {fastest.case}"
-    name = named(fastest.variant, fastest.precision)
+    name = with_precision(fastest.variant, fastest.precision)
     error = format_error(fastest.rel_l2_error)
     if len(front) == 1:
         return f"{where}: {name} is the fastest and the most exact, with a relative error of {error}"
     ratio = format_ratio(exact.median_ns.value / fastest.median_ns.value)
     return (
-        f"{where}: {name} is the fastest, with a relative error of {error}; {named(exact.variant, exact.precision)} takes "
-        f"{ratio} its time, with {format_error(exact.rel_l2_error)}"
+        f"{where}: {name} is the fastest, with a relative error of {error}; "
+        f"{with_precision(exact.variant, exact.precision)} takes {ratio} its time, with {format_error(exact.rel_l2_error)}"
     )

@@ -89,11 +89,11 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     )
     variant = headers[name]
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
-    known = ideas.ideas_of(variant["source_path"])
-    room = _IDEAS_HEIGHT if known else 0
+    own_ideas = ideas.ideas_of(variant["source_path"])
+    room = _IDEAS_HEIGHT if own_ideas else 0
     if header:
         with st.container(height=_HEADER_HEIGHT + room, border=False):
-            ideas.line(known)
+            ideas.line(own_ideas)
             st.markdown(header)
     stale = runs.ask(run, suspect.stale_variants, ROOT)
     changed = stale[(stale["workload"] == workload) & (stale["variant"] == name)]
@@ -109,11 +109,11 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
 
 
 def _resources(variant: dict[Any, Any]) -> list[str]:
-    found = [variant["source_path"] or "source as measured", compare.word(variant["precision"])]
+    lines = [variant["source_path"] or "source as measured", compare.word(variant["precision"])]
     for key, unit in (("registers", "registers"), ("shared_bytes", "B shared"), ("spill_bytes", "B spilled")):
         if pd.notna(variant[key]):
-            found.append(f"{variant[key]} {unit}")
-    return found
+            lines.append(f"{variant[key]} {unit}")
+    return lines
 
 
 # The two together are as high as a ladder of fifteen rows, which fits on one screen.

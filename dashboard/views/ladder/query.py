@@ -18,7 +18,7 @@ class Rung(Cell):
     Attributes:
         speedup: over the baseline.
         verdict: of the speedup; see `compare.with_speedups`.
-        baseline, baseline_config: the cell that speedups are counted from; empty where there is none.
+        baseline, baseline_config: the cell that speedups are counted from; empty without a baseline.
         no_speedup: why there is no speedup over it; empty where there is one.
         gain: of a rung, over the rung `gain_over`, whose precision is `gain_from`; see `compare.steps`.
         gain_verdict: of the gain; empty for the first rung and for other roles.
@@ -67,11 +67,13 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
         (step.variant, *step.gain.columns("gain").values(), step.verdict, step.previous_precision or None, step.previous)
         for step in steps(data, workload, case, timing, best)
     ]
-    found = pd.DataFrame(gains, columns=["variant", *Estimate.names("gain"), "gain_verdict", "gain_from", "previous"])
-    found["gain_over"] = [previous.variant if previous else None for previous in found["previous"]]
+    gains_frame = pd.DataFrame(gains, columns=["variant", *Estimate.names("gain"), "gain_verdict", "gain_from", "previous"])
+    gains_frame["gain_over"] = [previous.variant if previous else None for previous in gains_frame["previous"]]
     columns = ["variant", *Estimate.names("gain"), "gain_verdict", "gain_over", "gain_from"]
     types = {"variant": frame["variant"].dtype, **dict.fromkeys(Estimate.names("gain"), float)}
-    return _against_leaders(data, workload, case, timing, frame.merge(found[columns].astype(types), on="variant", how="left"))
+    return _against_leaders(
+        data, workload, case, timing, frame.merge(gains_frame[columns].astype(types), on="variant", how="left")
+    )
 
 
 def contestants(frame: pd.DataFrame) -> pd.DataFrame:
@@ -106,9 +108,9 @@ def _against_leaders(data: RunData, workload: str, case: str, timing: Timing, fr
     ties: list[tuple[str, ...]] = []
     for key, trusted in zip(_keys(frame), is_trusted(frame), strict=True):
         others = [leader for leader in first if trusted and leader[:3] != key]
-        told = {leader.variant: judged(rounds, noise, Entry(*key, 0), leader).verdict for leader in others}
-        beats.append(tuple(name for name, word in told.items() if word == "faster"))
-        ties.append(tuple(name for name, word in told.items() if word in UNDECIDED))
+        verdicts = {leader.variant: judged(rounds, noise, Entry(*key, 0), leader).verdict for leader in others}
+        beats.append(tuple(name for name, word in verdicts.items() if word == "faster"))
+        ties.append(tuple(name for name, word in verdicts.items() if word in UNDECIDED))
     return frame.assign(beats=pd.Series(beats, frame.index, dtype=object), ties=pd.Series(ties, frame.index, dtype=object))
 
 

@@ -23,7 +23,7 @@ _WORKLOAD_GAP: Final = 0.9
 _PLOT_PX: Final = 790
 _LETTER_PX: Final = 6.4
 _PERCENT_PX: Final = 68
-_WHO: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline"))
+_ROLES: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline"))
 
 
 def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
@@ -33,7 +33,7 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     Args:
         frame: `query.overview` with a row that has a percent of floor.
     """
-    told = " ".join(
+    captions = " ".join(
         sentence(words and f"{_place(row)}: {words}") for row in frame.to_dict("records") if (words := row["doubts"])
     )
     every, frame = frame, frame[frame["best"].notna()]
@@ -75,21 +75,24 @@ def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:
     )
     figure.update_layout(showlegend=False)
     best = frame.sort_values("percent_of_floor", ascending=False).iloc[0]
-    title = f"{look.named(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of {best['workload']}, {best['case']}"
+    title = (
+        f"{look.variant_name(best['workload'], best['best'])} reaches {format_percent(best['percent_of_floor'])} of the floor of "
+        f"{best['workload']}, {best['case']}"
+    )
     timings = " and ".join(
         dict.fromkeys(Timing(row["scope"], row["cache"]).label(on_gpu=look.on_gpu) for row in frame.to_dict("records"))
     )
-    apart = (
+    differing = (
         " Each precision has its floor, against which the peers that it replaces stand too."
         if frame["precision"].nunique() > 1
         else ""
     )
     several = " Geometric mean over the cases of that size." if (frame["cases"] > 1).any() else ""
     note = (
-        f"{look.device}; {timings}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload.{several}{apart} "
-        f"100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
+        f"{look.device}; {timings}; medians with 95 % intervals; {samples(frame['n'])}; the largest size of each workload."
+        f"{several}{differing} 100 %: the time that the ceilings measured in the same run allow. {above_ceiling(frame)}"
     ).rstrip()
-    return Chart("overview", title, figure, every, f"{note} {told}".rstrip())
+    return Chart("overview", title, figure, every, f"{note} {captions}".rstrip())
 
 
 def _place(row: dict[Any, Any]) -> str:
@@ -106,24 +109,24 @@ def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
     bars: list[dict[str, Any]] = []
     y = 0.0
     for row in frame.to_dict("records"):
-        shown = [(who, label) for who, label in _WHO if pd.notna(row[who]) and _in_its_precision(row, who)]
-        for place, (who, label) in enumerate(shown):
-            column = "percent_of_floor" if who == "best" else f"{who}_percent_of_floor"
+        shown = [(role, label) for role, label in _ROLES if pd.notna(row[role]) and _in_its_precision(row, role)]
+        for place, (role, label) in enumerate(shown):
+            column = "percent_of_floor" if role == "best" else f"{role}_percent_of_floor"
             percent = float(row[column])
-            config = row[f"{who}_config"]
+            config = row[f"{role}_config"]
             bars.append(
                 {
                     "workload": row["workload"],
                     "case": _case(row, look),
-                    "variant": row[who],
+                    "variant": row[role],
                     "y": y,
                     "first": place == 0,
                     "count": len(shown),
                     "percent": percent,
-                    "low": row["percent_of_floor_low"] if who == "best" else percent,
-                    "high": row["percent_of_floor_high"] if who == "best" else percent,
-                    "hover": _hover(row, who, label, percent, look),
-                    "label": f"{label}: {look.named(row['workload'], row[who])}" + (f" [{config}]" if config else ""),
+                    "low": row["percent_of_floor_low"] if role == "best" else percent,
+                    "high": row["percent_of_floor_high"] if role == "best" else percent,
+                    "hover": _hover(row, role, label, percent, look),
+                    "label": f"{label}: {look.variant_name(row['workload'], row[role])}" + (f" [{config}]" if config else ""),
                 }
             )
             y += 1
@@ -131,9 +134,9 @@ def _bars(frame: pd.DataFrame, look: Look) -> list[dict[str, Any]]:
     return bars
 
 
-def _in_its_precision(row: dict[Any, Any], who: str) -> bool:
+def _in_its_precision(row: dict[Any, Any], role: str) -> bool:
     """The baseline stands once, in its own precision."""
-    return who != "baseline" or (row[who] != row["best"] and row["baseline_precision"] == row["precision"])
+    return role != "baseline" or (row[role] != row["best"] and row["baseline_precision"] == row["precision"])
 
 
 def _case(row: dict[Any, Any], look: Look) -> str:
@@ -142,24 +145,24 @@ def _case(row: dict[Any, Any], look: Look) -> str:
     return f"{case}, {word(row['precision'])}" if look.style(row["workload"], row["best"]).precision else case
 
 
-def _hover(row: dict[Any, Any], who: str, label: str, percent: float, look: Look) -> str:
+def _hover(row: dict[Any, Any], role: str, label: str, percent: float, look: Look) -> str:
     lines = [
-        f"<b>{text(row[who])}</b> {text(row[who + '_config'])}".rstrip(),
+        f"<b>{text(row[role])}</b> {text(row[role + '_config'])}".rstrip(),
         f"{label} of {text(row['workload'])}, {text(_case(row, look))}",
     ]
-    error = {"best": "error", "peer": "peer_error"}.get(who, "")
+    error = {"best": "error", "peer": "peer_error"}.get(role, "")
     if error and pd.notna(row[error]):
         lines.append(f"relative error {text(format_error(row[error]))} against float64")
     above = ", above the measured ceiling" if percent > 100 else ""
     floor = f"{row['floor_bound']} floor, by {row['floor_ceiling']}"
     lines.append(f"{text(format_percent(percent))} of the {text(floor)}{above}")
-    if who == "best":
+    if role == "best":
         lines.append(f"median {_with_ends(row, 'best_ns', format_duration)}")
         ends = "" if row["best"] == row["baseline"] else f" ({text(_ends(row, 'speedup', format_ratio))})"
         over = format_over(row["speedup"], row["best"], row["baseline"], row["speedup_verdict"])
         lines += [f"{text(over)}{ends}"] if over else []
         lines += [f"tied with {text(row['tied_with'])}"] if pd.notna(row["tied_with"]) else []
-    elif who == "peer":
+    elif role == "peer":
         tied = ", tied" if row["over_peer_verdict"] == "tied" else ""
         if pd.notna(row["over_peer"]):
             lines.append(f"takes {_with_ends(row, 'over_peer', format_ratio)} the time of {text(row['best'])}{tied}")

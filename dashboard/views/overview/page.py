@@ -14,7 +14,7 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.overview import Line
-from warpladder.dashboard.core.run_index import Listed, Need, label_of
+from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.ui import runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.ui.view import page_of
@@ -31,8 +31,8 @@ _RUN_CHARACTERS: Final = 26
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """A line with the run that it is of."""
+class _ShownLine:
+    """A line with its run."""
 
     line: Line
     run: store.Run
@@ -56,32 +56,33 @@ def page() -> None:
 
 
 def _sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:
-    """The runs of the table, each with the workloads that it gives: all of the run of the page where that was chosen by hand,
-    and the others from the newest suitable run of each.
+    """The runs of the table, each with its workloads in the table.
+
+    A run that was chosen by hand gives all its workloads. The other workloads come from the newest suitable run of each.
     """
     context = runs.context()
     own = frozenset(runs.load(run).workloads) if runs.is_fixed() or runs.picked(run) else frozenset()
     if own:
         yield runs.chosen_name(), run, own
-    found: dict[str, tuple[store.Run, set[str]]] = {}
+    by_name: dict[str, tuple[store.Run, set[str]]] = {}
     for workload in run_index.workloads(context.every, context.device):
         if workload not in own and (listed := _first_that_opens(context, workload)):
-            found.setdefault(listed.name, (listed.run, set()))[1].add(workload)
-    for name, (other, workloads) in found.items():
+            by_name.setdefault(listed.name, (listed.run, set()))[1].add(workload)
+    for name, (other, workloads) in by_name.items():
         yield name, other, frozenset(workloads)
 
 
-def _first_that_opens(context: runs.Context, workload: str) -> Listed | None:
+def _first_that_opens(context: runs.Context, workload: str) -> ListedRun | None:
     candidates = run_index.suitable(context.every, context.device, workload)
     return next((each for each in candidates if runs.opens(each.run)), None)
 
 
-def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[_Shown]:
+def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[_ShownLine]:
     lines = runs.ask(run, queries.lines, ROOT)
-    return [_Shown(line, run, name) for line in lines if line.summary.workload in workloads]
+    return [_ShownLine(line, run, name) for line in lines if line.summary.workload in workloads]
 
 
-def _table(shown: list[_Shown]) -> None:
+def _table(shown: list[_ShownLine]) -> None:
     """The lines as a table that can be sorted. A click on a line leads to its ladder."""
     lines = [each.line for each in shown]
     frame = table.frame_of(lines, [_dated(each.run) for each in shown])
@@ -91,7 +92,7 @@ def _table(shown: list[_Shown]) -> None:
         height=_ROW_PX * min(len(frame), _MOST_ROWS) + _HEADER_PX,
         row_height=_ROW_PX,
         placeholder=NOTHING,
-        column_order=_told(frame),
+        column_order=_columns(frame),
         column_config=_COLUMNS,
         key=_key(_PLACE),
         on_select="rerun",
@@ -105,8 +106,8 @@ def _table(shown: list[_Shown]) -> None:
     st.caption(plain(_how(shown)), help=plain(run_index.RULE))
     tied = [each.line.summary for each in shown if each.line.summary.tied_with]
     if tied:
-        told = (f"{each.workload}, {word(each.precision)}: {each.best} with {each.tied_with}" for each in tied)
-        st.caption(plain(f"{table.TIED.strip()} tied: {'; '.join(told)}"))
+        ties = (f"{each.workload}, {word(each.precision)}: {each.best} with {each.tied_with}" for each in tied)
+        st.caption(plain(f"{table.TIED.strip()} tied: {'; '.join(ties)}"))
     for each in shown:
         if words := each.line.summary.doubts:
             st.caption(plain(f"⚠ {each.line.summary.workload}, {word(each.line.summary.precision)}: {words}"))
@@ -118,7 +119,7 @@ def _table(shown: list[_Shown]) -> None:
 
 
 def _key(place: str) -> str:
-    """The key of a table, another one after each click: the browser's back button would meet the old click again."""
+    """The key of a table. It changes after each click, because the browser's back button would repeat the old click."""
     return f"{place} {st.session_state.get(place, 0)}"
 
 
@@ -126,8 +127,8 @@ def _turn(place: str) -> None:
     st.session_state[place] = st.session_state.get(place, 0) + 1
 
 
-def _open(each: _Shown) -> None:
-    """Go to the ladder of a line, at the case that it leads to."""
+def _open(each: _ShownLine) -> None:
+    """Go to the ladder of a line, at the case of the line."""
     axes = {f"case.{axis}": value for axis, value in each.line.params.items()}
     summary = each.line.summary
     state.set_text(state.RUN, "", each.name)
@@ -135,8 +136,8 @@ def _open(each: _Shown) -> None:
     st.switch_page(page_of("ladder"), query_params={**link, "scope": summary.scope, "cache": summary.cache})
 
 
-def _told(frame: pd.DataFrame) -> list[str]:
-    """The columns that say something of some row."""
+def _columns(frame: pd.DataFrame) -> list[str]:
+    """The columns that have a value in some row."""
     empty = {name for name in ("floor", "speedup", "peer") if frame[name].isna().all()}
     empty |= {name for name in ("checks",) if not frame[name].any()}
     empty |= {"sizes"} if not frame["sizes"].map(len).any() else set()
@@ -144,24 +145,24 @@ def _told(frame: pd.DataFrame) -> list[str]:
     return [name for name in _COLUMNS if name not in empty]
 
 
-def _how(shown: list[_Shown]) -> str:
-    """How the figures were measured, and where each is of."""
+def _how(shown: list[_ShownLine]) -> str:
+    """How the figures were measured, and the case of each."""
     timings = dict.fromkeys(Timing(each.line.summary.scope, each.line.summary.cache) for each in shown)
     on_gpu = runs.load(shown[0].run).on_gpu
-    said = " or ".join(timing.label(on_gpu=on_gpu) for timing in timings)
+    scopes = " or ".join(timing.label(on_gpu=on_gpu) for timing in timings)
     least = min(each.line.summary.n for each in shown)
-    apart = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.cases_apart > 1))
-    last = f" Of {apart}, whose cases have different winners, the last one." if apart else ""
+    workloads = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.cases_apart > 1))
+    last = f" Of {workloads}, whose cases have different winners, the last one." if workloads else ""
     alone = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.summary.on))
     last += f" Of {alone}, the times on 1 GPU; the page GPUs has those of several." if alone else ""
     return (
-        f"{said}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
+        f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
         f"cases.{last} Each row is of the newest suitable run. Click a row for its ladder."
     )
 
 
-def _links(shown: list[_Shown]) -> None:
-    """Links to what the rows do not lead to: the error of each precision, several GPUs."""
+def _links(shown: list[_ShownLine]) -> None:
+    """Links to pages that the rows do not lead to: the error of each precision, several GPUs."""
     first = {each.line.summary.workload: each.name for each in reversed(shown)}
     precisions = Counter(each.line.summary.workload for each in shown)
     several = [name for name in sorted(first) if precisions[name] > 1]
@@ -171,20 +172,20 @@ def _links(shown: list[_Shown]) -> None:
     _line("Several GPUs", "gpus", {name: state.link() for name in scaled})
 
 
-def _line(said: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:
+def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:
     """A line of links to a page, one for each workload."""
     if links:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.caption(f"{said}:", width="content")
+            st.caption(f"{label}:", width="content")
             for workload, link in links.items():
                 st.page_link(page_of(page_name), label=f"{plain(workload)} →", query_params={**link, "workload": workload})
 
 
 def _other_runs(context: runs.Context) -> None:
-    """All runs of the device in a list that is collapsed at first. A click shows the run on the page that it is fit for."""
+    """All runs of the device in a list that is collapsed at first. A click shows the run on the page that fits it."""
     listed = run_index.having(context.every, Need.NOTHING, context.device)
-    here = [each for each in listed if each.facts.device == context.device]
-    with st.expander(f"All runs of {plain(context.device)}: {len(here)}"):
+    of_device = [each for each in listed if each.facts.device == context.device]
+    with st.expander(f"All runs of {plain(context.device)}: {len(of_device)}"):
         rows = [
             {
                 "run": label_of(each.run),
@@ -194,7 +195,7 @@ def _other_runs(context: runs.Context) -> None:
                 "workloads": ", ".join(each.facts.workloads),
                 "has": ", ".join(each.facts.marks),
             }
-            for each in here
+            for each in of_device
         ]
         columns: dict[str, Any] = {"started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm")}
         columns |= {"run": "Run", "of": "Of", "collector": "Collector", "workloads": "Workloads", "has": "Has besides times"}
@@ -211,11 +212,11 @@ def _other_runs(context: runs.Context) -> None:
         )
         if cells := chosen["selection"]["cells"]:
             _turn(_OTHERS)
-            each = here[cells[0][0]]
+            each = of_device[cells[0][0]]
             st.switch_page(page_of(_page_for(each)), query_params={state.RUN: each.name})
 
 
-def _page_for(each: Listed) -> str:
+def _page_for(each: ListedRun) -> str:
     """The page that shows most of a run."""
     for need, name in ((Need.TIMES, "ladder"), (Need.COUNTERS, "counters"), (Need.TRACE, "timeline")):
         if each.facts.has(need) and (need is Need.TRACE or each.facts.workloads):
@@ -224,7 +225,7 @@ def _page_for(each: Listed) -> str:
 
 
 def _without_variants(run: store.Run) -> None:
-    """What there is to see of a run that compares nothing: a trace, or the reasons of its verdicts."""
+    """Links for a run that compares nothing: to its trace, or to the reasons of its statuses."""
     if {"kernels", "api_calls", "ranges"} & set(run.tables):
         pages = {"calls": "API & kernels →", "transfers": "Transfers →"}
         if "ranges" in run.tables:
@@ -244,7 +245,7 @@ def _without_variants(run: store.Run) -> None:
 
 
 def _dated(run: store.Run) -> str:
-    """The label of a run; without one its date, since the row has its workload."""
+    """The label of a run, or else its date, because the row has its workload."""
     label = label_of(run) if run.info["label"] else f"{run.info['started_at']:%Y-%m-%d %H:%M}"
     return label if len(label) <= _RUN_CHARACTERS else f"{label[: _RUN_CHARACTERS - 1]}…"
 

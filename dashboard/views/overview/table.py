@@ -58,36 +58,37 @@ def _best(line: Line) -> str:
 
 def styled(frame: pd.DataFrame, lines: Sequence[Line]) -> Styler:
     """The frame with words in place of figures: units, intervals and names."""
-    told = [_words(line) for line in lines]
-    apart = {name: _apart(frame[name].astype(float)) for name in _WORDED}
+    words_of_lines = [_words(line) for line in lines]
+    distinct = {name: _distinct(frame[name].astype(float)) for name in _WORDED}
     # One formatter a column, because a subset for each cell takes a second in pandas.
     texts: dict[Any, Any] = {
-        name: dict(zip(values, (words[name] for words in told), strict=True)).__getitem__ for name, values in apart.items()
+        name: dict(zip(values, (words[name] for words in words_of_lines), strict=True)).__getitem__
+        for name, values in distinct.items()
     }
-    return frame.assign(**apart).style.format(texts, na_rep=NOTHING)
+    return frame.assign(**distinct).style.format(texts, na_rep=NOTHING)
 
 
-def _apart(values: "pd.Series[float]") -> "pd.Series[float]":
+def _distinct(values: "pd.Series[float]") -> "pd.Series[float]":
     """The figures with equal ones moved apart by the least that a float can, so that each has its own words."""
-    found = values.to_numpy(copy=True)
-    for place, value in enumerate(found):
-        while (found[:place] == value).any():
+    numbers = values.to_numpy(copy=True)
+    for place, value in enumerate(numbers):
+        while (numbers[:place] == value).any():
             value = np.nextafter(value, np.inf)
-        found[place] = value
-    return pd.Series(found, values.index)
+        numbers[place] = value
+    return pd.Series(numbers, values.index)
 
 
 def _words(line: Line) -> Mapping[str, str]:
     """The words of each column of `_WORDED`."""
     summary = line.summary
     time = summary.best_ns
-    itself = bool(summary.best) and summary.best == summary.baseline
+    is_baseline = bool(summary.best) and summary.best == summary.baseline
     peer = "tied with" if summary.over_peer_verdict == "tied" else format_ratio(summary.over_peer.value)
     speedup = "tied" if summary.speedup_verdict == "tied" else format_ratio(summary.speedup.value)
     words = (
         format_percent(summary.percent_of_floor.value),
         f"{format_duration(time.value)} {format_half_width(time.value, time.low, time.high)}" if time.known else NOTHING,
-        "itself" if itself else speedup,
+        "itself" if is_baseline else speedup,
         f"{peer} {summary.peer}" if summary.peer else NOTHING,
     )
     return dict(zip(_WORDED, words, strict=True))

@@ -16,7 +16,7 @@ from warpladder.data.naming import MOST_CHARACTERS, Naming, NamingError
 _PATTERN: Final = "pattern"
 _SUGGESTION: Final = "suggestion"
 _CHOSEN: Final = "chosen texts"
-_WHOLE: Final = "Each text is a variant"
+_EACH_TEXT: Final = "Each text is a variant"
 _BEGINNINGS: Final = "Each is the beginning of a variant's texts"
 _MOST_TEXTS: Final = 1_000
 _TABLE_HEIGHT: Final = 250
@@ -34,13 +34,18 @@ def page() -> None:
     widgets.heading(VIEW)
     if "ranges" not in run.tables:
         widgets.no_trace(run, VIEW, "no NVTX ranges to pick from", "--trace=cuda,nvtx")
-    found = runs.ask(runs.as_recorded(run), query.suggestions)
-    _begin(run, found)
+    suggestions = runs.ask(runs.as_recorded(run), query.suggestions)
+    _begin(run, suggestions)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        if len(found):
-            told = [_told(row) for row in found.to_dict("records")]
+        if len(suggestions):
+            labels = [_suggestion_text(row) for row in suggestions.to_dict("records")]
             st.selectbox(
-                "Suggestion", found.index, format_func=told.__getitem__, key=_SUGGESTION, on_change=_suggest, args=(found,)
+                "Suggestion",
+                suggestions.index,
+                format_func=labels.__getitem__,
+                key=_SUGGESTION,
+                on_change=_suggest,
+                args=(suggestions,),
             )
         typed = st.text_input("Pattern", key=_PATTERN, max_chars=MOST_CHARACTERS, help=_HELP)
         naming = _usable(run, typed)
@@ -66,7 +71,7 @@ def _run() -> store.Run:
     return run if run is not None and "ranges" in run.tables else widgets.run_of_page()
 
 
-def _begin(run: store.Run, found: pd.DataFrame) -> None:
+def _begin(run: store.Run, suggestions: pd.DataFrame) -> None:
     """Start from the pattern in use, or else from the first suggestion."""
     owner = str(run.path)
     if st.session_state.get("pattern of") == owner and _PATTERN in st.session_state:
@@ -74,17 +79,17 @@ def _begin(run: store.Run, found: pd.DataFrame) -> None:
         st.session_state[_PATTERN] = st.session_state[_PATTERN]
         return
     now = runs.picked(run)
-    st.session_state[_PATTERN] = now.expression if now else found["expression"].iloc[0] if len(found) else ""
+    st.session_state[_PATTERN] = now.expression if now else suggestions["expression"].iloc[0] if len(suggestions) else ""
     st.session_state["pattern of"] = owner
 
 
-def _told(row: Mapping[Hashable, Any]) -> str:
+def _suggestion_text(row: Mapping[Hashable, Any]) -> str:
     cases = f" × {row['cases']} cases" if row["cases"] != 1 else ""
     return f"{row['variants']} variants{cases}, {row['percent']:.0f} % of the time: {row['names']}"
 
 
-def _suggest(found: pd.DataFrame) -> None:
-    st.session_state[_PATTERN] = found.loc[st.session_state[_SUGGESTION], "expression"]
+def _suggest(suggestions: pd.DataFrame) -> None:
+    st.session_state[_PATTERN] = suggestions.loc[st.session_state[_SUGGESTION], "expression"]
 
 
 def _compare(naming: Naming) -> None:
@@ -98,7 +103,7 @@ def _usable(run: store.Run, typed: str) -> Naming | NamingError | None:
         return None
     try:
         naming = Naming.parse(f"nvtx:{query.written(typed)}")
-        runs.load(runs.Named(run, naming))
+        runs.load(runs.NamedRun(run, naming))
     except NamingError as error:
         return error
     return naming
@@ -108,10 +113,10 @@ def _texts(run: store.Run) -> None:
     """Show the distinct texts to choose from."""
     every = runs.ask(runs.as_recorded(run), picked.texts)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        wanted = st.text_input("Texts that contain", key="texts that contain")
-        st.selectbox("Chosen rows", [_WHOLE, _BEGINNINGS], key="how texts are chosen", on_change=_choose_texts)
-    here = every[every["text"].str.contains(wanted, case=False, regex=False)] if wanted else every
-    shown = here.head(_MOST_TEXTS).reset_index(drop=True)
+        part = st.text_input("Texts that contain", key="texts that contain")
+        st.selectbox("Chosen rows", [_EACH_TEXT, _BEGINNINGS], key="how texts are chosen", on_change=_choose_texts)
+    matching = every[every["text"].str.contains(part, case=False, regex=False)] if part else every
+    shown = matching.head(_MOST_TEXTS).reset_index(drop=True)
     st.session_state[f"{_CHOSEN} from"] = list(shown["text"])
     widgets.table(
         shown.assign(
@@ -132,8 +137,8 @@ def _texts(run: store.Run) -> None:
             "by_time": st.column_config.NumberColumn("By time, %", format="%.0f", help=_BY_TIME_HELP),
         },
     )
-    more = f", the first {_MOST_TEXTS:,} shown" if len(here) > _MOST_TEXTS else ""
-    st.caption(f"{len(here):,} of {len(every):,} texts{more}. Choose rows to make a pattern of them.")
+    more = f", the first {_MOST_TEXTS:,} shown" if len(matching) > _MOST_TEXTS else ""
+    st.caption(f"{len(matching):,} of {len(every):,} texts{more}. Choose rows to make a pattern of them.")
 
 
 def _choose_texts() -> None:
@@ -153,7 +158,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
     if isinstance(naming, NamingError):
         st.error(plain(str(naming).removeprefix("--variant-from ")))
         return
-    frame = runs.ask(runs.Named(run, naming), query.preview)
+    frame = runs.ask(runs.NamedRun(run, naming), query.preview)
     variants = len(frame[["workload", "variant"]].drop_duplicates())
     cases = len(frame[["workload", "case"]].drop_duplicates())
     compared = "compared on all pages" if naming == runs.picked(run) else "not compared yet"
@@ -170,7 +175,7 @@ def _preview(run: store.Run, naming: Naming | NamingError | None) -> None:
             "operation_ns": st.column_config.NumberColumn("Median host, µs", format=_TIME),
         },
     )
-    left_out = runs.ask(runs.Named(run, naming), query.not_ranked)
+    left_out = runs.ask(runs.NamedRun(run, naming), query.not_ranked)
     for row in left_out.head(_MOST_LEFT_OUT).to_dict("records"):
         st.warning(plain(f"{row['variant']}, {row['case']}: {row['detail']}"))
     st.caption("The same by the command line:")

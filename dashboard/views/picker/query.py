@@ -92,7 +92,7 @@ def suggestions(data: RunData) -> pd.DataFrame:
     weight = frame["gpu_ns"] if frame["gpu_ns"].any() else frame["host_ns"]
     texts = list(frame["text"])
     rows = []
-    for expression in dict.fromkeys([*_found(texts), *_GENERAL]):
+    for expression in dict.fromkeys([*_expressions(texts), *_GENERAL]):
         names = names_of(expression, texts)
         frame_of = pd.DataFrame({"name": names, "weight": weight.to_numpy(), "n": frame["n"].to_numpy()})
         frame_of = frame_of[frame_of["name"].notna()]
@@ -158,7 +158,7 @@ def _literal(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def _found(texts: Sequence[str]) -> Iterator[str]:
+def _expressions(texts: Sequence[str]) -> Iterator[str]:
     for tokens in _TOKENS:
         groups: dict[tuple[str, ...], _Slots] = {}
         for text in texts:

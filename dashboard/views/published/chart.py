@@ -46,7 +46,7 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
                 legendgroup=variant,
                 showlegend=column == 1,
                 hoverinfo="text",
-                hovertext=[_hover(row, name, look.named(workload, str(ours))) for row in rows.to_dict("records")],
+                hovertext=[_hover(row, name, look.variant_name(workload, str(ours))) for row in rows.to_dict("records")],
                 marker={**marks[str(variant)], "size": 9},
                 error_y=error_bars((Estimate.of(row, "ours") for row in rows.to_dict("records")), visible=name == "ours"),
             )
@@ -64,18 +64,18 @@ def beside_ours(frame: pd.DataFrame, source: Source, workload: str, look: Look) 
 
 
 def _marks(frame: pd.DataFrame, workload: str, look: Look) -> dict[str, dict[str, str]]:
-    """Colour and symbol of each published variant: those of our variant, or of its own name where we have none.
+    """Colour and symbol of each published variant: the style of our variant, or else a style from its own name.
 
     Where another variant has both already, the symbol is an open one.
     """
-    found: dict[str, dict[str, str]] = {}
-    taken: set[tuple[str, str]] = set()
-    for variant, ours in frame[["variant", "our_variant"]].drop_duplicates().itertuples(index=False, name=None):
-        style = look.style(workload, ours or variant)
-        symbol = free_symbol(style.color, [style.symbol, *(f"{each}-open" for each in SYMBOLS)], taken)
-        taken.add((style.color, symbol))
-        found[variant] = {"color": style.color, "symbol": symbol}
-    return found
+    marks: dict[str, dict[str, str]] = {}
+    used: set[tuple[str, str]] = set()
+    for variant, our_variant in frame[["variant", "our_variant"]].drop_duplicates().itertuples(index=False, name=None):
+        style = look.style(workload, our_variant or variant)
+        symbol = free_symbol(style.color, [style.symbol, *(f"{each}-open" for each in SYMBOLS)], used)
+        used.add((style.color, symbol))
+        marks[variant] = {"color": style.color, "symbol": symbol}
+    return marks
 
 
 def _scale(values: "pd.Series[float]") -> dict[str, Any]:
@@ -110,19 +110,19 @@ def _labels(frame: pd.DataFrame) -> "tuple[list[pd.Series[str]], str]":
         One level of labels; two levels where two axes differ: the groups, and the labels within a group.
     """
     by_config = frame.duplicated(["variant", "case"]).any()
-    named = frame["case"] + "," + frame["config"] if by_config else frame["case"]
-    points = [name.strip(",").split(",") for name in named]
+    labels = frame["case"] + "," + frame["config"] if by_config else frame["case"]
+    points = [name.strip(",").split(",") for name in labels]
     shared = set.intersection(*(set(point) for point in points)) if len(points) > 1 else set()
-    told = [[part for part in point if part not in shared] or point for point in points]
-    names = {tuple(part.partition("=")[0] for part in point) for point in told}
-    if len(names) == 1 and all("=" in part for point in told for part in point):
+    distinct = [[part for part in point if part not in shared] or point for point in points]
+    names = {tuple(part.partition("=")[0] for part in point) for point in distinct}
+    if len(names) == 1 and all("=" in part for point in distinct for part in point):
         axes = names.pop()
-        values = [[text(part.partition("=")[2]) for part in point] for point in told]
+        values = [[text(part.partition("=")[2]) for part in point] for point in distinct]
         title = " within ".join(map(text, reversed(axes)))
         if len(axes) == 2:
             return [pd.Series(level, index=frame.index) for level in zip(*values, strict=True)], title
         return [pd.Series([" / ".join(value) for value in values], index=frame.index)], title
-    return [pd.Series([text(", ".join(point)) for point in told], index=frame.index)], ""
+    return [pd.Series([text(", ".join(point)) for point in distinct], index=frame.index)], ""
 
 
 def _note(frame: pd.DataFrame, source: Source) -> str:

@@ -32,8 +32,8 @@ def page() -> None:
     run = widgets.run_of_page()
     widgets.heading(VIEW)
     with widgets.controls():
-        reports, ours = list(figures.reports()), set(runs.load(run).workloads)
-        of_run = next((name for name in reports if ours & set(_figures(name)["workload"])), None)
+        reports, workloads = list(figures.reports()), set(runs.load(run).workloads)
+        of_run = next((name for name in reports if workloads & set(_figures(name)["workload"])), None)
         report = state.choose("workload", "Report", reports, default=of_run)
         published = _figures(report)
         sources = {source.slug: source for source in queries.sources(published)}
@@ -47,14 +47,14 @@ def page() -> None:
     if frame["published"].notna().any():
         widgets.show_chart(charts.beside_ours(frame, sources[slug], report, look))
     frame = frame.assign(
-        our_variant=[look.named(report, name) for name in frame["our_variant"]],
+        our_variant=[look.variant_name(report, name) for name in frame["our_variant"]],
         point=[" ".join(filter(None, pair)) for pair in zip(frame["case"], frame["config"], strict=True)],
         spread=[
             format_half_width(*figures) if n else "" for *figures, n in frame[["ours", "ours_low", "ours_high", "n"]].to_numpy()
         ],
     )
-    told = frame.notna() & (frame != "") & ((frame["n"] > 0).any() | (frame.columns != "n"))
-    shown = frame.loc[:, told.any()]
+    filled_cells = frame.notna() & (frame != "") & ((frame["n"] > 0).any() | (frame.columns != "n"))
+    shown = frame.loc[:, filled_cells.any()]
     widgets.table(shown, column_order=[name for name in _COLUMNS if name in shown], column_config=_COLUMNS, height="content")
     for note in dict.fromkeys(frame["note"]):
         if note:

@@ -59,8 +59,8 @@ class Source:
 
 def sources(figures: pd.DataFrame) -> tuple[Source, ...]:
     """Each quantity of the tables of one report, in its order. Quantities that we measure come first."""
-    ours = figures.assign(has_ours=figures["our_variant"] != "")
-    grouped = ours.groupby(["table", "quantity"], sort=False)["has_ours"].any().sort_values(ascending=False, kind="stable")
+    with_ours = figures.assign(has_ours=figures["our_variant"] != "")
+    grouped = with_ours.groupby(["table", "quantity"], sort=False)["has_ours"].any().sort_values(ascending=False, kind="stable")
     return tuple(Source(str(table), str(quantity)) for table, quantity in grouped.index)
 
 
@@ -138,8 +138,8 @@ def _cell(measured: pd.DataFrame, row: Mapping[Any, Any], cache: str) -> "pd.Ser
     same = same[same["scope"] == ("operation" if row["our_variant"] == SEQUENTIAL else row["scope"])]
     same = best_config(same)
     preferred = same[same["cache"] == cache]
-    found = preferred if len(preferred) else same
-    return None if found.empty else found.iloc[0]
+    cells = preferred if len(preferred) else same
+    return None if cells.empty else cells.iloc[0]
 
 
 def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | None:
@@ -153,7 +153,7 @@ def _in_unit(cell: "pd.Series[Any]", quantity: str, unit: str) -> Estimate | Non
 
 
 def _speedup(data: RunData, cell: "pd.Series[Any]") -> Estimate | None:
-    """The time of the sequential host code over that of the cell. The two are not measured in the same rounds."""
+    """The time of the sequential host code over the time of the cell. The two are not measured in the same rounds."""
     on_host = data.rounds(cell["workload"], cell["case"], "operation", "hot")
     host = find_entry(on_host, SEQUENTIAL, "")
     if host is None:

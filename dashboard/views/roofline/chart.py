@@ -23,10 +23,10 @@ _TEXT_PX: Final = 11
 #: The same on the side of a roof where the name of the roof is.
 _NAMED_PX: Final = 32
 #: The axes extend by this factor past the marks and ridges, so that the roofs are visible beside them.
-_LEFT: Final = 6.0
-_RIGHT: Final = 2.5
-_BELOW: Final = 1.8
-_ABOVE: Final = 1.9
+_LEFT_FACTOR: Final = 6.0
+_RIGHT_FACTOR: Final = 2.5
+_BELOW_FACTOR: Final = 1.8
+_ABOVE_FACTOR: Final = 1.9
 #: The name of a flat roof begins at its ridge times this.
 _BESIDE: Final = 1.1
 #: Points of a roof's line. Plotly shows a hover text at points only.
@@ -40,26 +40,26 @@ def roofline(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in:
     Args:
         frame: `query.points` of one case, not empty, with at least one known roof.
         roofs: `query.roofs`.
-        counted_in: the run whose counters gave the operations and bytes; empty where they are those of the case.
+        counted_in: the run whose counters gave the operations and bytes; empty where the case gave them.
     """
     figure, ends = _under_roofs(frame, roofs, look, counted_in)
     points = records(Point, frame)
     rungs = sorted((point for point in points if point.role == "rung"), key=lambda point: point.rung)
     _draw_path(figure, rungs, "the ladder, rung by rung", look)
     for point in sorted(points, key=lambda point: -point.gflop_per_s.value):
-        _draw_point(figure, point, look, f"{look.named(point.workload, point.variant)}, {_percent(point)}", counted_in)
+        _draw_point(figure, point, look, f"{look.variant_name(point.workload, point.variant)}, {_percent(point)}", counted_in)
     best = _nearest(points)
     first, title = points[0], f"{points[0].workload}, {points[0].case}: no variant may be called nearest to its roof"
     if best:
-        who = look.named(best.workload, best.variant)
+        subject = look.variant_name(best.workload, best.variant)
         _name_point(figure, best, best.variant, ends, _flats(frame, roofs, look), look)
-        title = f"{best.workload}, {best.case}: {who} is nearest to its roof, {_share(best, roofs)}"
+        title = f"{best.workload}, {best.case}: {subject} is nearest to its roof, {_share(best, roofs)}"
     name = slug("roofline", first.workload, first.case, first.cache, "counted" if counted_in else "")
     return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "Each variant with its fastest config."))
 
 
 def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str = "") -> Chart:
-    """One variant with a point for each size; larger sizes have larger points. The arguments are those of `roofline`."""
+    """One variant with a point for each size; larger sizes have larger points. The arguments are documented at `roofline`."""
     figure, ends = _under_roofs(frame, roofs, look, counted_in)
     frame = frame.sort_values("size_rank", kind="stable")
     points = records(Point, frame)
@@ -68,11 +68,13 @@ def over_sizes(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_i
     for point, marker in sorted(zip(points, sizes, strict=True), key=lambda pair: -pair[0].gflop_per_s.value):
         _draw_point(figure, point, look, f"{point.size}, {_percent(point)}", counted_in, marker)
     best, first = _nearest(points), points[0]
-    who = f"{look.named(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
-    title = f"{who}: no size may be called nearest to its roof"
+    subject = (
+        f"{look.variant_name(first.workload, first.variant)} of {first.workload}{', ' + first.series if first.series else ''}"
+    )
+    title = f"{subject}: no size may be called nearest to its roof"
     if best:
         _name_point(figure, best, best.size, ends, _flats(frame, roofs, look), look)
-        title = f"{who}: nearest to its roof at {best.size}, {_share(best, roofs)}"
+        title = f"{subject}: nearest to its roof at {best.size}, {_share(best, roofs)}"
     name = slug("roofline", first.workload, first.variant, first.series, first.cache, "counted" if counted_in else "")
     return Chart(name, title, figure, frame, _note(frame, roofs, look, counted_in, "The fastest config at each size."))
 
@@ -86,8 +88,11 @@ def _under_roofs(
     flats = _flats(frame, roofs, look)
     ridges = [flat.value / slope.value for slope in slopes for flat in flats]
     x, y = frame["flop_per_byte"], frame["gflop_per_s"]
-    left, right = min([*ridges, *x]) / _LEFT, max([*ridges, *x]) * _RIGHT
-    low, high = min(y) / _BELOW, max([*(flat.value for flat in flats), *frame["roof_gflop_per_s"].dropna(), *y]) * _ABOVE
+    left, right = min([*ridges, *x]) / _LEFT_FACTOR, max([*ridges, *x]) * _RIGHT_FACTOR
+    low, high = (
+        min(y) / _BELOW_FACTOR,
+        max([*(flat.value for flat in flats), *frame["roof_gflop_per_s"].dropna(), *y]) * _ABOVE_FACTOR,
+    )
     for slope in slopes:
         end = min(right, max(ridges, default=right))
         start = max(left, low / slope.value)
@@ -167,13 +172,13 @@ def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, .
     to_the_right = point.flop_per_byte < math.sqrt(left * right)
     pixel = math.log10(high / low) / _PLOT_PX
     named_above = {note.text for note in figure.layout.annotations if note.yanchor == "bottom"}
-    taken = []  # in pixels from the point: from below a roof or its name to above it
+    spans = []  # in pixels from the point: from below a roof or its name to above it
     for roof in flats:
         at = math.log10(roof.value / point.gflop_per_s.value) / pixel
         under, over = (_TEXT_PX, _NAMED_PX) if text(_roof_words(roof)) in named_above else (_NAMED_PX, _TEXT_PX)
-        taken.append((at - under, at + over))
-    places = sorted([0.0, *(end for span in taken for end in span)], key=abs)
-    free = (place for place in places if not any(low < place < high for low, high in taken))
+        spans.append((at - under, at + over))
+    places = sorted([0.0, *(end for span in spans for end in span)], key=abs)
+    free = (place for place in places if not any(low < place < high for low, high in spans))
     figure.add_annotation(
         x=math.log10(point.flop_per_byte),
         y=math.log10(point.gflop_per_s.value),
@@ -187,15 +192,15 @@ def _name_point(figure: go.Figure, point: Point, name: str, ends: tuple[float, .
 
 
 def _nearest(points: list[Point]) -> Point | None:
-    """The point with the largest percent of its roof, among those that may be called best; None where there is none."""
-    known = [point for point in points if point.percent_of_roof.known and not doubt(point.n, point.flags)]
-    return max(known, key=lambda point: point.percent_of_roof.value, default=None)
+    """The point with the largest percent of its roof, among the points that may be called best, or None."""
+    rated = [point for point in points if point.percent_of_roof.known and not doubt(point.n, point.flags)]
+    return max(rated, key=lambda point: point.percent_of_roof.value, default=None)
 
 
 def _doubts(points: list[Point]) -> str:
     """A sentence about the point nearest to its roof where it may not be called best; empty where it may."""
-    known = [point for point in points if point.percent_of_roof.known]
-    top = max(known, key=lambda point: point.percent_of_roof.value, default=None)
+    rated = [point for point in points if point.percent_of_roof.known]
+    top = max(rated, key=lambda point: point.percent_of_roof.value, default=None)
     why = doubt(top.n, top.flags) if top else ""
     return (
         f"{name_of(top.variant, top.config)} at {top.size or top.case} is nearer ({_percent(top)}) but {why}."
@@ -210,8 +215,8 @@ def _percent(point: Point) -> str:
 
 def _share(point: Point, roofs: Sequence[Roof]) -> str:
     """`at 95.7 % of what memory allows (device_copy, 4.26 TB/s)`."""
-    named = [roof for roof in roofs if roof.kind == "compute" and roof.name == point.roof]
-    binding = next((roof for roof in named if len(named) == 1 or roof.precision == point.precision), None)
+    roofs_of_point = [roof for roof in roofs if roof.kind == "compute" and roof.name == point.roof]
+    binding = next((roof for roof in roofs_of_point if len(roofs_of_point) == 1 or roof.precision == point.precision), None)
     if binding is None:
         return f"at {_percent(point)} of what memory allows ({point.roof} {format_rate(point.memory_gb_per_s, 'GB/s')})"
     what = f"{word(binding.precision)} arithmetic"
@@ -234,7 +239,7 @@ def _hover(point: Point, counted_in: str) -> str:
     )
 
 
-def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str, which: str) -> str:
+def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: str, points: str) -> str:
     source = "Intensity and rate: the operations of the case, over its least bytes and over the time."
     if counted_in:
         source = (
@@ -247,4 +252,4 @@ def _note(frame: pd.DataFrame, roofs: Sequence[Roof], look: Look, counted_in: st
     if has_floor_by_size(frame):
         roof += " Those of memory are rates of large arrays; a percent of floor is of the time that the case's bytes take with this L2."
     over = above if (frame["percent_of_roof"] > 100).any() else ""
-    return measured(frame, look.device, which, source, roof, over, _doubts(records(Point, frame)))
+    return measured(frame, look.device, points, source, roof, over, _doubts(records(Point, frame)))

@@ -81,7 +81,9 @@ def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
     largest = largest[is_trusted(largest)] if is_trusted(largest).any() else largest
     nearest = str(largest.sort_values("percent_of_roof", ascending=False)["variant"].iloc[0])
     workload, variants = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
-    name = state.choose("variant", "Variant", variants, default=nearest, text=lambda variant: look.named(workload, variant))
+    name = state.choose(
+        "variant", "Variant", variants, default=nearest, text=lambda variant: look.variant_name(workload, variant)
+    )
     frame = frame[frame["variant"] == name]
     series = list(dict.fromkeys(frame["series"]))
     chosen = state.choose("series", "Series", series, default=series[-1]) if len(series) > 1 else series[0]
@@ -94,15 +96,17 @@ def _points(run: store.Run, workload: str, timing: Timing, other: store.Run | No
 
 
 def _counted(run: store.Run, workload: str) -> store.Run | None:
-    """The newest run on the same device with counters of a cell of this run and the same source; None where there is none."""
+    """The newest run on the same device with counters of a cell of this run and the same source, or None."""
     sources = runs.load(run).variants
-    mine = set(sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None))
+    own_sources = set(
+        sources.loc[sources["workload"] == workload, ["variant", "source_sha256"]].itertuples(index=False, name=None)
+    )
     device = run_index.device_of(run)
     for other in runs.context().having(Need.COUNTERS, workload):
         if other.facts.device != device or workload not in other.facts.workloads or not runs.opens(other.run):
             continue
-        found = runs.ask(runs.as_recorded(other.run), queries.executed, workload)
-        if mine & set(found[["variant", "source_sha256"]].itertuples(index=False, name=None)):
+        executed = runs.ask(runs.as_recorded(other.run), queries.executed, workload)
+        if own_sources & set(executed[["variant", "source_sha256"]].itertuples(index=False, name=None)):
             return other.run
     return None
 

@@ -10,7 +10,7 @@ from warpladder.dashboard.core import counters
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing
 from warpladder.dashboard.core.cells import HOST, best_config, cells, measured, memory_of
-from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data.limits import BY_SIZE, COMPUTE, DEVICE_MIXES, HOST_MIXES, compute_ceiling, reads_and_writes
 from warpladder.data.names import Ceiling
 
@@ -46,7 +46,7 @@ class Point(Cell):
     Attributes:
         size: see `axes.charted_cases`.
         memory_roof, memory_gb_per_s: the names of the ceilings that bound the point's reads and writes, and their rate. It is that
-            of their mix at a large size, where the floor is that of the case's size and L2.
+            of their mix at a large size, where the floor follows from the case's size and L2.
         roof: the names of the ceilings that the roof comes from.
         roof_gflop_per_s: the lower one of the memory's roof at this intensity and the roof of the variant's precision.
         percent_of_roof: the rate over the roof; on paper this is the percent of floor where the run has no times by size.
@@ -82,21 +82,21 @@ def roofs(data: RunData) -> list[Roof]:
     Memory has a ceiling for each measured mix of reads and writes. `slopes` has the roofs of given points.
     """
     table = data.ceilings[(data.ceilings["device"] != HOST) == data.on_gpu].sort_values("device").drop_duplicates("name")
-    known = {row["name"]: row for row in table.to_dict("records")}
-    wanted = [(name, "memory", "", 1.0) for name in (DEVICE_MIXES if data.on_gpu else HOST_MIXES)]
-    wanted += (
+    ceilings = {row["name"]: row for row in table.to_dict("records")}
+    kinds = [(name, "memory", "", 1.0) for name in (DEVICE_MIXES if data.on_gpu else HOST_MIXES)]
+    kinds += (
         [(compute_ceiling(measured(data), precision), "compute", precision, share) for precision, (_, share) in COMPUTE.items()]
         if data.on_gpu
         else [(Ceiling.HOST_FMA, "compute", "fp32", 1.0)]
     )
     units = {"memory": ("GB/s", 1), "compute": ("GFLOP/s", 1000)}
-    found = []
-    for name, kind, precision, share in wanted:
-        if name in known:
+    result = []
+    for name, kind, precision, share in kinds:
+        if name in ceilings:
             unit, scale = units[kind]
-            value = float(known[name]["value"]) * share * scale
-            found.append(Roof(name, kind, precision, value, unit, share, str(known[name]["method"])))
-    return found
+            value = float(ceilings[name]["value"]) * share * scale
+            result.append(Roof(name, kind, precision, value, unit, share, str(ceilings[name]["method"])))
+    return result
 
 
 def slopes(frame: pd.DataFrame, every: Sequence[Roof]) -> list[Roof]:
@@ -105,11 +105,11 @@ def slopes(frame: pd.DataFrame, every: Sequence[Roof]) -> list[Roof]:
     Args:
         every: `roofs`; they say how the ceilings were measured.
     """
-    known = frame[frame["memory_gb_per_s"] > 0].sort_values("memory_gb_per_s")
+    with_rate = frame[frame["memory_gb_per_s"] > 0].sort_values("memory_gb_per_s")
     methods = {roof.name: roof.method for roof in every}
     ends = [
         Roof(str(names), "memory", "", float(rate), "GB/s", 1.0, _methods(names, methods))
-        for names, rate in known[["memory_roof", "memory_gb_per_s"]].iloc[[0, -1] if len(known) else []].to_numpy()
+        for names, rate in with_rate[["memory_roof", "memory_gb_per_s"]].iloc[[0, -1] if len(with_rate) else []].to_numpy()
     ]
     return ends[:1] if len(ends) == 2 and ends[1].value <= _ONE_LINE * ends[0].value else ends
 
@@ -141,23 +141,23 @@ def executed(data: RunData, workload: str) -> pd.DataFrame:
         frame = frame[~(frame["tensor_percent"] > 0)]
         flop = frame[["fp32_flop", "fp64_flop"]].sum(axis=1, min_count=1)
         frames.append(frame.assign(case=case, executed_flop=flop)[columns])
-    found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
-    found = found[(found["executed_flop"] > 0) & (found["dram_bytes"] > 0)]
+    joined = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+    joined = joined[(joined["executed_flop"] > 0) & (joined["dram_bytes"] > 0)]
     sources = data.variants.loc[data.variants["workload"] == workload, ["variant", "source_sha256"]]
-    return found.merge(sources, on="variant", how="inner")
+    return joined.merge(sources, on="variant", how="inner")
 
 
 def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame | None = None) -> pd.DataFrame:
     """Each variant's fastest config at each charted case under its roof, on one device.
 
     Args:
-        counted: `executed` of this run, or of another run on the same device. Intensity and rate are then those of the counted
-            operations and bytes, for cells with the same source. When None, they are those of the case's operations and least
-            bytes.
+        counted: `executed` of this run, or of another run on the same device. Intensity and rate are then computed from the
+            counted operations and bytes, for cells with the same source. When None, they are computed from the case's
+            operations and least bytes.
 
     Returns:
         Rows of `cells` (rungs, peers and host variants, in the order of the variants and cases) with `size_value` and the
-        columns of `Point`. `gflop_per_s` and its interval are those of the chosen operations.
+        columns of `Point`. `gflop_per_s` and its interval are computed from the chosen operations.
     """
     every, memory = cells(data), memory_of(data, on_gpu=data.on_gpu)
     chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
@@ -169,7 +169,7 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
         frame = frame.assign(flop=frame["flops"].astype(float), bytes=frame["min_bytes"].astype(float))
     else:
         sources = data.variants[["workload", "variant", "source_sha256"]]
-        frame = frame.merge(sources, on=["workload", "variant"]).merge(counted, on=[*VERDICT_CELL[1:], "source_sha256"])
+        frame = frame.merge(sources, on=["workload", "variant"]).merge(counted, on=[*STATUS_KEY[1:], "source_sha256"])
         frame = frame.rename(columns={"executed_flop": "flop", "dram_bytes": "bytes"})
         read = frame["dram_read_bytes"].to_numpy(dtype=float)
         moved = read, frame["bytes"].to_numpy(dtype=float) - read

@@ -17,9 +17,9 @@ def _losses(data: RunData, look: Look, workload: str, timing: Timing) -> Iterato
     if timing != axes.timings(data, workload)[0]:
         return
     for precision in query.precisions_of(data, workload, timing):
-        found = query.contest(data, workload, timing, precision)
-        if len(found.variants) > 1:
-            yield chart.losses(found, query.recommended(query.shipments(found)), look)
+        contest = query.contest(data, workload, timing, precision)
+        if len(contest.variants) > 1:
+            yield chart.losses(contest, query.recommended(query.shipments(contest)), look)
 
 
 VIEW: Final = View(

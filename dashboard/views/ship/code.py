@@ -20,29 +20,29 @@ _MOST_DOUBTS: Final = 3
 COUNTS: Final = ("one", "two", "three")
 
 
-def answer(found: Contest, shipped: Shipment) -> str:
+def answer(contest: Contest, shipped: Shipment) -> str:
     """`Ship v10_x: at most 3 % slower than the fastest, 0.8 % on average over 5 cases.`"""
-    cases = len(found.cases) - len(shipped.missing)
+    cases = len(contest.cases) - len(shipped.missing)
     over = f"over {cases} cases" if cases > 1 else f"at {shipped.worst_case}"
-    if len(found.variants) == 1:
-        return f"Ship {found.variants[0]}: no other variant {'can be ranked' if found.doubts else 'was timed'}."
+    if len(contest.variants) == 1:
+        return f"Ship {contest.variants[0]}: no other variant {'can be ranked' if contest.doubts else 'was timed'}."
     if shipped.worst.value <= 0:
-        told = f"Ship {names(shipped)}: {_fastest(shipped)} {over}"
+        sentence = f"Ship {names(shipped)}: {_fastest(shipped)} {over}"
     else:
-        told = f"Ship {names(shipped)}: at most {_loss(shipped.worst.value)} slower than the fastest"
-        told += f", {_loss(shipped.mean.value)} on average {over}" if cases > 1 else f" {over}"
+        sentence = f"Ship {names(shipped)}: at most {_loss(shipped.worst.value)} slower than the fastest"
+        sentence += f", {_loss(shipped.mean.value)} on average {over}" if cases > 1 else f" {over}"
         if shipped.first == cases:
-            told += ", each a tie or a win" if cases > 1 else ", which is a tie"
+            sentence += ", each a tie or a win" if cases > 1 else ", which is a tie"
     if shipped.missing:
-        told += f"; not timed in {len(shipped.missing)} more"
-    return f"{told}."
+        sentence += f"; not timed in {len(shipped.missing)} more"
+    return f"{sentence}."
 
 
-def doubts(found: Contest) -> tuple[str, ...]:
+def doubts(contest: Contest) -> tuple[str, ...]:
     """Words about the faster cells that may not be called best, with their cases: a few, then how many more."""
-    told = tuple(f"{case}: {words}" for case, words in found.doubts.items())
-    left = len(told) - _MOST_DOUBTS
-    return told if left <= 0 else (*told[:_MOST_DOUBTS], f"so in {left} more")
+    lines = tuple(f"{case}: {words}" for case, words in contest.doubts.items())
+    more = len(lines) - _MOST_DOUBTS
+    return lines if more <= 0 else (*lines[:_MOST_DOUBTS], f"so in {more} more")
 
 
 def alternatives(offers: Sequence[Shipment], shipped: Shipment) -> str:
@@ -61,9 +61,9 @@ def _other(offer: Shipment) -> str:
     return f"{COUNTS[len(offer.variants) - 1].capitalize()}, {names(offer)}: {figures}{without}"
 
 
-def title(found: Contest, shipped: Shipment) -> str:
+def title(contest: Contest, shipped: Shipment) -> str:
     """The title of the chart."""
-    where = f"{found.workload}, {word(found.precision)}"
+    where = f"{contest.workload}, {word(contest.precision)}"
     if shipped.worst.value <= 0:
         return f"{where}: {names(shipped)} {'is' if len(shipped.variants) == 1 else 'are'} never slower than the best"
     return f"{where}: {names(shipped)} at most {_loss(shipped.worst.value)} slower than the best"
@@ -77,8 +77,8 @@ def crossover(size: Estimate, between: tuple[float, float]) -> str:
     if all(open_ends):
         return "at any size, by the intervals of the ratio"
     ends = [significant(end) for end in (size.low, size.high) if 0 < end < math.inf]
-    found = f"{ends[0]} to {ends[1]}" if len(ends) == 2 else f"{'up to' if open_ends[0] else 'from'} {ends[0]}"
-    return f"{where[open_ends]}, interpolated {found}"
+    interpolated = f"{ends[0]} to {ends[1]}" if len(ends) == 2 else f"{'up to' if open_ends[0] else 'from'} {ends[0]}"
+    return f"{where[open_ends]}, interpolated {interpolated}"
 
 
 def names(shipped: Shipment) -> str:
@@ -110,15 +110,15 @@ _IN_CPP: Final = """
 """
 
 
-def write(found: Dispatch, of: Contest, data: RunData, language: Language) -> str:
+def write(table: Dispatch, contest: Contest, data: RunData, language: Language) -> str:
     """The dispatch as code that stands alone.
 
     C++ and Python have a function `choose_WORKLOAD` of the size, or of the name of the case where there is no axis. It returns
     `variant` or `variant[config]`. Without an axis, it returns `nullptr` or None for a case that was not measured.
     """
     if language == "JSON":
-        return _json(found, of, data)
-    return _cpp(found, of, data) if language == "C++" else _python(found, of, data)
+        return _json(table, contest, data)
+    return _cpp(table, contest, data) if language == "C++" else _python(table, contest, data)
 
 
 def name_of(variant: str, config: str) -> str:
@@ -126,17 +126,18 @@ def name_of(variant: str, config: str) -> str:
     return f"{variant}[{config}]" if config else variant
 
 
-def _facts(found: Dispatch, of: Contest, data: RunData) -> list[str]:
+def _facts(table: Dispatch, contest: Contest, data: RunData) -> list[str]:
     """Lines for a comment: the source of the figures, and the loss."""
-    worst = f"{format_percent(found.worst.value)} at most ({found.worst_case})" if found.worst.value > 0 else "0 % at most"
+    worst = f"{format_percent(table.worst.value)} at most ({table.worst_case})" if table.worst.value > 0 else "0 % at most"
     lines = [
-        f"{of.workload}, {word(of.precision)}: {of.timing.label(on_gpu=data.on_gpu)} on {data.device or 'an unnamed device'}",
-        f"Slower than the fastest: {format_percent(found.mean.value)} on average, {worst}",
+        f"{contest.workload}, {word(contest.precision)}: {contest.timing.label(on_gpu=data.on_gpu)} on "
+        f"{data.device or 'an unnamed device'}",
+        f"Slower than the fastest: {format_percent(table.mean.value)} on average, {worst}",
     ]
-    if found.axis:
-        first, last = found.branches[0].first, found.branches[-1].last
-        lines.append(f"Measured for {found.axis} from {first:g} to {last:g}; other sizes are extrapolated")
-    return [_comment(line) for line in (*lines, *(f"Not chosen: {each}" for each in doubts(of)))]
+    if table.axis:
+        first, last = table.branches[0].first, table.branches[-1].last
+        lines.append(f"Measured for {table.axis} from {first:g} to {last:g}; other sizes are extrapolated")
+    return [_comment(line) for line in (*lines, *(f"Not chosen: {each}" for each in doubts(contest)))]
 
 
 def _comment(line: str) -> str:
@@ -158,8 +159,8 @@ def _interval(branch: Branch) -> str:
 
 def _parameter(axis: str) -> str:
     """The axis as the name of a parameter in both languages; `size` where it is none."""
-    taken = keyword.iskeyword(axis) or axis in _IN_CPP.split() or axis.startswith("_")
-    return axis if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", axis) and not taken else "size"
+    reserved = keyword.iskeyword(axis) or axis in _IN_CPP.split() or axis.startswith("_")
+    return axis if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", axis) and not reserved else "size"
 
 
 def function_name(workload: str) -> str:
@@ -167,18 +168,18 @@ def function_name(workload: str) -> str:
     return "choose_" + (re.sub(r"[^A-Za-z0-9]+", "_", workload).strip("_") or "variant")
 
 
-def _cpp(found: Dispatch, of: Contest, data: RunData) -> str:
-    lines = [f"// {line}" for line in _facts(found, of, data)]
-    function = function_name(of.workload)
-    if not found.axis:
+def _cpp(table: Dispatch, contest: Contest, data: RunData) -> str:
+    lines = [f"// {line}" for line in _facts(table, contest, data)]
+    function = function_name(contest.workload)
+    if not table.axis:
         lines += ["#include <string_view>", ""]
         lines.append(f"inline const char* {function}(std::string_view name) {{")
-        lines += [f"  if (name == {_literal(case)}) return {_literal(name_of(*run))};" for case, run in found.chosen.items()]
+        lines += [f"  if (name == {_literal(case)}) return {_literal(name_of(*run))};" for case, run in table.chosen.items()]
         return "\n".join([*lines, "  return nullptr;  // not measured", "}", ""])
-    axis, kind = _parameter(found.axis), "long long" if found.whole else "double"
-    unused = "[[maybe_unused]] " if len(found.branches) == 1 else ""
+    axis, kind = _parameter(table.axis), "long long" if table.integral else "double"
+    unused = "[[maybe_unused]] " if len(table.branches) == 1 else ""
     lines.append(f"inline const char* {function}({unused}{kind} {axis}) {{")
-    for branch in found.branches:
+    for branch in table.branches:
         result = f"return {_literal(name_of(branch.variant, branch.config))};"
         if math.isinf(branch.limit.value):
             lines.append(f"  {result}")
@@ -197,16 +198,16 @@ def _utf8(name: str) -> bytes:
     return name.encode(errors="replace")
 
 
-def _python(found: Dispatch, of: Contest, data: RunData) -> str:
-    lines = [f"# {line}" for line in _facts(found, of, data)]
-    function = function_name(of.workload)
-    if not found.axis:
+def _python(table: Dispatch, contest: Contest, data: RunData) -> str:
+    lines = [f"# {line}" for line in _facts(table, contest, data)]
+    function = function_name(contest.workload)
+    if not table.axis:
         lines += [f"def {function}(name: str) -> str | None:", "    return {"]
-        lines += [f"        {json.dumps(case)}: {json.dumps(name_of(*run))}," for case, run in found.chosen.items()]
+        lines += [f"        {json.dumps(case)}: {json.dumps(name_of(*run))}," for case, run in table.chosen.items()]
         return "\n".join([*lines, "    }.get(name)  # None: not measured", ""])
-    axis = _parameter(found.axis)
-    lines.append(f"def {function}({axis}: {'int' if found.whole else 'float'}) -> str:")
-    for branch in found.branches:
+    axis = _parameter(table.axis)
+    lines.append(f"def {function}({axis}: {'int' if table.integral else 'float'}) -> str:")
+    for branch in table.branches:
         result = f"return {json.dumps(name_of(branch.variant, branch.config))}"
         if math.isinf(branch.limit.value):
             lines.append(f"    {result}")
@@ -215,25 +216,25 @@ def _python(found: Dispatch, of: Contest, data: RunData) -> str:
     return "\n".join([*lines, ""])
 
 
-def _json(found: Dispatch, of: Contest, data: RunData) -> str:
+def _json(table: Dispatch, contest: Contest, data: RunData) -> str:
     content: dict[str, Any] = {
-        "workload": of.workload,
-        "precision": of.precision,
+        "workload": contest.workload,
+        "precision": contest.precision,
         "device": data.device,
-        "scope": of.timing.scope,
-        "cache": of.timing.cache,
-        "loss_percent": {"mean": found.mean.value, "worst": found.worst.value, "worst_case": found.worst_case},
+        "scope": contest.timing.scope,
+        "cache": contest.timing.cache,
+        "loss_percent": {"mean": table.mean.value, "worst": table.worst.value, "worst_case": table.worst_case},
     }
-    if found.axis:
-        content |= {"axis": found.axis, "measured": [found.branches[0].first, found.branches[-1].last]}
+    if table.axis:
+        content |= {"axis": table.axis, "measured": [table.branches[0].first, table.branches[-1].last]}
         content["branches"] = [
             {
                 "below": None if math.isinf(branch.limit.value) else branch.limit.value,
                 "variant": branch.variant,
                 "config": branch.config,
             }
-            for branch in found.branches
+            for branch in table.branches
         ]
     else:
-        content["cases"] = {case: {"variant": run[0], "config": run[1]} for case, run in found.chosen.items()}
+        content["cases"] = {case: {"variant": run[0], "config": run[1]} for case, run in table.chosen.items()}
     return json.dumps(content, indent=2) + "\n"

@@ -26,7 +26,7 @@ _AMONG_HELP: Final = "Rungs are the variants of the ladder, yours too. Peers are
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Choices:
     """What the controls ask for."""
 
     workload: str
@@ -41,20 +41,20 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    asked = _asked(run)
-    found, offers = runs.ask(run, _ranked, asked)
-    if not offers and found.doubts:
-        widgets.nothing(f"Nothing to ship. {'; '.join(code.doubts(found))}.", "Choose another case, scope or cache.")
+    choices = _choices(run)
+    contest, offers = runs.ask(run, _ranked, choices)
+    if not offers and contest.doubts:
+        widgets.nothing(f"Nothing to ship. {'; '.join(code.doubts(contest))}.", "Choose another case, scope or cache.")
     if not offers:
         widgets.nothing(
-            f"No case of {asked.series} was timed in {widgets.timing(run, asked.timing)}.", "Choose another series."
+            f"No case of {choices.series} was timed in {widgets.timing(run, choices.timing)}.", "Choose another series."
         )
     best = query.recommended(offers)
     answer, costs, losses = st.container(), st.container(), st.container()
     st.markdown("#### When each runs")
     with widgets.controls():
         counts = {code.COUNTS[len(offer.variants) - 1]: offer for offer in offers}
-        owner = f"{run.path} {asked}"
+        owner = f"{run.path} {choices}"
         default = code.COUNTS[len(best.variants) - 1]
         count = state.choose("ship", "Ship", list(counts), default=default, style="segmented", owner=owner)
         options = [f"{tolerance:g}" for tolerance in dispatch.TOLERANCES]
@@ -70,23 +70,23 @@ def page() -> None:
         language = cast("code.Language", state.choose("code", "Dispatch as", code.LANGUAGES, style="segmented"))
     shipped = counts[count]
     with answer:
-        st.markdown(f"#### {plain(code.answer(found, shipped))}")
+        st.markdown(f"#### {plain(code.answer(contest, shipped))}")
         if others := code.alternatives(offers, shipped):
             st.markdown(plain(others))
-        if found.doubts:
-            st.caption(plain(f"⚠ {'; '.join(code.doubts(found))}."))
+        if contest.doubts:
+            st.caption(plain(f"⚠ {'; '.join(code.doubts(contest))}."))
     with costs:
-        _costs(found, offers)
+        _costs(contest, offers)
     with losses:
-        widgets.show_chart(chart.losses(found, shipped, runs.look_of(run, widgets.theme()), asked.series))
-    _code(run, asked, found, shipped, float(accepted), language)
-    _standings(found)
+        widgets.show_chart(chart.losses(contest, shipped, runs.look_of(run, widgets.theme()), choices.series))
+    _code(run, choices, contest, shipped, float(accepted), language)
+    _standings(contest)
     with st.expander("Ranking of each case"):
-        widgets.table(chart.frame_of(found), height=_TABLE_PX, column_config={"slower_percent": _PERCENT})
+        widgets.table(chart.frame_of(contest), height=_TABLE_PX, column_config={"slower_percent": _PERCENT})
     widgets.end_page()
 
 
-def _asked(run: store.Run) -> _Asked:
+def _choices(run: store.Run) -> _Choices:
     with widgets.controls():
         workload = widgets.choose_workload(run)
         timing = widgets.choose_timing(run, workload)
@@ -111,26 +111,26 @@ def _asked(run: store.Run) -> _Asked:
                 ),
             )
         judge = state.choose("judge_by", "Least", list(code.JUDGED), text=lambda each: code.JUDGED[cast("query.Judge", each)])
-    return _Asked(workload, timing, picked, among, one, cast("query.Judge", judge))
+    return _Choices(workload, timing, picked, among, one, cast("query.Judge", judge))
 
 
-def _contest(data: RunData, asked: _Asked) -> query.Contest:
-    return query.contest(data, asked.workload, asked.timing, asked.precision, asked.among, asked.series)
+def _contest(data: RunData, choices: _Choices) -> query.Contest:
+    return query.contest(data, choices.workload, choices.timing, choices.precision, choices.among, choices.series)
 
 
-def _ranked(data: RunData, asked: _Asked) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
-    found = _contest(data, asked)
-    return found, query.shipments(found, asked.judge)
+def _ranked(data: RunData, choices: _Choices) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
+    contest = _contest(data, choices)
+    return contest, query.shipments(contest, choices.judge)
 
 
 def _dispatched(
-    data: RunData, asked: _Asked, variants: tuple[str, ...], tolerance: float
+    data: RunData, choices: _Choices, variants: tuple[str, ...], tolerance: float
 ) -> tuple[dispatch.Dispatch, tuple[dispatch.Crossover, ...]]:
-    found = _contest(data, asked)
-    return dispatch.dispatch(data, found, variants, tolerance), dispatch.crossovers(data, found, variants)
+    contest = _contest(data, choices)
+    return dispatch.dispatch(data, contest, variants, tolerance), dispatch.crossovers(data, contest, variants)
 
 
-def _costs(found: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
+def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
     """The regret of each number of variants."""
     rows = [
         {
@@ -139,8 +139,8 @@ def _costs(found: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
             "slower on average": _percent(offer.mean),
             "at most": _percent(offer.worst),
             "at": offer.worst_case if offer.worst.value > 0 else "",
-            "first or tied": f"{offer.first} of {len(found.cases)}",
-            "not timed": f"{len(offer.missing)} of {len(found.cases)}",
+            "first or tied": f"{offer.first} of {len(contest.cases)}",
+            "not timed": f"{len(offer.missing)} of {len(contest.cases)}",
             "equally good sets": offer.equals,
         }
         for offer in offers
@@ -151,8 +151,8 @@ def _costs(found: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
     if not frame["equally good sets"].any():
         frame = frame.drop(columns="equally good sets")
     widgets.table(frame)
-    if found.untimed:
-        st.caption(plain(f"Without the cases that were not timed: {', '.join(found.untimed)}."))
+    if contest.untimed:
+        st.caption(plain(f"Without the cases that were not timed: {', '.join(contest.untimed)}."))
 
 
 def _percent(loss: Estimate) -> str:
@@ -161,17 +161,17 @@ def _percent(loss: Estimate) -> str:
 
 def _code(
     run: store.Run,
-    asked: _Asked,
-    of: query.Contest,
+    choices: _Choices,
+    contest: query.Contest,
     shipped: query.Shipment,
     tolerance: float,
     language: code.Language,
 ) -> None:
     """The dispatch as code, and the crossovers beside it."""
-    found, crossed = runs.ask(run, _dispatched, asked, shipped.variants, tolerance)
-    written = code.write(found, of, runs.load(run), language)
+    table, crossed = runs.ask(run, _dispatched, choices, shipped.variants, tolerance)
+    written = code.write(table, contest, runs.load(run), language)
     highlight, ending, mime = code.FILES[language]
-    name = f"{code.function_name(asked.workload)}.{ending}"
+    name = f"{code.function_name(choices.workload)}.{ending}"
     left, right = st.columns([14, 8], gap="medium")
     with left:
         lines = written.count("\n")
@@ -179,11 +179,11 @@ def _code(
         st.download_button(f"Save {name}", written, name, mime, key=f"save {language}", type="tertiary", on_click="ignore")
     with right:
         branches = (
-            _counted(len(found.branches), "range") + f" of {found.axis}" if found.axis else _counted(len(found.chosen), "case")
+            _counted(len(table.branches), "range") + f" of {table.axis}" if table.axis else _counted(len(table.chosen), "case")
         )
         st.caption(
             plain(
-                f"{branches}: {format_percent(found.worst.value)} at most and {format_percent(found.mean.value)} on average "
+                f"{branches}: {format_percent(table.worst.value)} at most and {format_percent(table.mean.value)} on average "
                 "slower than the fastest. A tie, or a loss within the one accepted, makes no branch."
             )
         )
@@ -192,9 +192,9 @@ def _code(
                 "Crossovers, between the sizes that were measured, each variant with its fastest config. Interpolated: as powers of the "
                 "size, and as straight lines. The code compares the configs that it names."
             )
-            st.markdown("  \n".join(f":small[{plain(_crossed(each, found.axis))}]" for each in crossed[:_MOST_CROSSED]))
+            st.markdown("  \n".join(f":small[{plain(_crossed(each, table.axis))}]" for each in crossed[:_MOST_CROSSED]))
         elif len(shipped.variants) > 1:
-            st.caption("No crossover." if found.axis else _NO_AXIS)
+            st.caption("No crossover." if table.axis else _NO_AXIS)
 
 
 def _counted(count: int, what: str) -> str:
@@ -206,7 +206,7 @@ def _crossed(each: dispatch.Crossover, axis: str) -> str:
     return f"{axis} {code.crossover(each.size, each.between)}: {each.below}, then {each.above}"
 
 
-def _standings(found: query.Contest) -> None:
+def _standings(contest: query.Contest) -> None:
     """Each variant by itself."""
     rows = [
         {
@@ -214,7 +214,7 @@ def _standings(found: query.Contest) -> None:
             "variant": each.variant,
             "wins": each.wins,
             "ties for first": each.ties,
-            "cases": f"{each.timed} of {len(found.cases)}",
+            "cases": f"{each.timed} of {len(contest.cases)}",
             "mean loss, %": each.mean.value,
             "mean: 95 % interval": format_ends(each.mean, format_percent),
             "worst loss, %": each.worst.value,
@@ -222,7 +222,7 @@ def _standings(found: query.Contest) -> None:
             "worst at": each.worst_case,
             "not timed": "; ".join(each.missing),
         }
-        for each in query.standings(found)
+        for each in query.standings(contest)
     ]
     frame = pd.DataFrame(rows).astype({"place": "Int64"})
     if not frame["not timed"].any():

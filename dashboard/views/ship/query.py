@@ -1,8 +1,8 @@
 """Which variants to ship: the ranking of each case, and the loss of shipping one, two or three variants.
 
 import math
-The loss of a variant at a case is the time by which it is slower than the fastest variant of the case, in percent. Loss is
-taken from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(ratio))) - 1).
+The loss of a variant at a case says how much slower it is than the fastest variant of the case, in percent. Loss is computed
+from samples paired by round, and a mean loss is geometric: 100 * (exp(mean(log(ratio))) - 1).
 """
 
 import math
@@ -34,7 +34,7 @@ ROLES: Final[Mapping[Among, tuple[str, ...]]] = {
 }
 #: The most variants that are shipped together.
 MOST: Final = 3
-#: One more variant is worth shipping where it takes more than this off the loss, in percent.
+#: One more variant is worth shipping where it reduces the loss by more than this, in percent.
 WORTHWHILE: Final = 1.0
 #: All series of a workload together.
 ALL: Final = "all"
@@ -45,7 +45,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Case:
-    """A case on the size axis; `size`, `series` and `size_value` are those of `axes.charted_cases`."""
+    """A case on the size axis; `size`, `series` and `size_value` are columns of `axes.charted_cases`."""
 
     name: str
     size: str
@@ -60,7 +60,7 @@ class Place:
     Attributes:
         group: 1 for the variants that are tied for first, then 2 and so on; see `contest`.
         leader: the fastest variant of the group.
-        ratio: its time over that of the fastest variant of the case, paired by round; 1 for the fastest.
+        ratio: its time over the time of the fastest variant of the case, paired by round; 1 for the fastest.
     """
 
     variant: str
@@ -74,18 +74,19 @@ class Place:
 
     @property
     def loss(self) -> Estimate:
-        """By how much it is slower than the fastest, in percent."""
+        """How much slower the variant is than the fastest, in percent."""
         return loss_of(self.ratio)
 
 
 @dataclass(frozen=True)
 class Contest:
-    """The variants that are compared in one precision, at every case that at least one of them was timed at.
+    """The variants that are compared in one precision, at every case at which at least one variant was timed.
 
     Attributes:
         variants: in the order of the run.
-        places: by case and variant, each case from the fastest to the slowest. A variant that was not timed at a case has none.
-        reasons: why it has none, by case and variant, such as `skipped` or `distrusted: above_ceiling`.
+        places: by case and variant, each case from the fastest to the slowest. A variant that was not timed at a case has no
+            place.
+        reasons: why a variant has no place, by case and variant, such as `skipped` or `distrusted: above_ceiling`.
         untimed: charted cases at which no variant was timed.
         doubts: words about a faster cell that may not be called best, by case.
     """
@@ -103,12 +104,12 @@ class Contest:
     @cached_property
     def logs(self) -> Floats:
         """Logarithm of the ratio to the fastest; shape (variants, cases); infinite where a variant has no place."""
-        found = np.full((len(self.variants), len(self.cases)), np.inf)
+        matrix = np.full((len(self.variants), len(self.cases)), np.inf)
         for row, variant in enumerate(self.variants):
             for column, case in enumerate(self.cases):
                 if place := self.places.get((case.name, variant)):
-                    found[row, column] = math.log(place.ratio.value)
-        return found
+                    matrix[row, column] = math.log(place.ratio.value)
+        return matrix
 
     @property
     def ranking(self) -> tuple[Place, ...]:
@@ -122,12 +123,12 @@ class Standing:
 
     Attributes:
         place: from 1, by mean loss; 0 for a variant that misses a case, which is not ranked.
-        wins: cases of which it is the fastest, and tied with none.
+        wins: cases in which it is the fastest variant, and tied with no other.
         ties: cases in which it is tied for first.
-        timed: cases that it has a time of.
-        missing: the cases that it has no time of, with the reason.
-        mean, worst: of its loss in percent, over the cases that it has.
-        worst_case: where it loses most.
+        timed: cases in which it has a time.
+        missing: the cases in which it has no time, with the reason.
+        mean, worst: of its loss in percent, over the cases in which it has a time.
+        worst_case: the case with its largest loss.
     """
 
     place: int
@@ -143,13 +144,15 @@ class Standing:
 
 @dataclass(frozen=True)
 class Shipment:
-    """Some variants that are shipped together, and the regret: the loss of the fastest of them at each case, in percent.
+    """A set of variants that are shipped together, with its regret.
+
+    The regret is the loss of the fastest variant of the set at each case, in percent.
 
     Attributes:
         variants: in the order of the run.
-        first: cases of which one of them is the fastest, or tied with it.
-        surpassed: the worst loss of the other cases, in percent; 0 where there are none. The loss of a tie may be noise.
-        missing: cases that none of them has a time of. The regret is that of the other cases.
+        first: cases in which a variant of the set is the fastest, or tied with the fastest.
+        surpassed: the worst loss of the other cases, in percent; 0 without such cases. The loss of a tie may be noise.
+        missing: cases that no variant of the set has a time of. The regret is computed from the other cases.
         equals: how many other sets of as many variants have the same regret.
     """
 
@@ -165,7 +168,9 @@ class Shipment:
 
 @lru_cache(maxsize=4)
 def _candidates(data: RunData, workload: str, timing: Timing, among: Among) -> pd.DataFrame:
-    """The rows of `best_of_charted` that can be shipped: by role; where no rung was timed, all that compute the result.
+    """The rows of `best_of_charted` that can be shipped, by role.
+
+    Where no rung was timed, they are all rows that compute the result.
 
     Host variants of a run on a GPU count only among `hosts`, or where nothing else was timed.
     """
@@ -199,7 +204,7 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
     """Rank the variants at every charted case. Only what may be called best is ranked; see `core.trusted`.
 
     Ties are groups with a leader. The fastest variant of a case leads the first group. A variant belongs to it if the
-    interval of their ratio holds 1 or lies within the noise floor of the case (`noise.verdict`). The fastest of the others
+    interval of their ratio holds 1 or lies within the noise floor of the case (`compare.verdict`). The fastest of the others
     leads the next group, and so on. So members are tied with their leader, and not always with each other.
 
     Args:
@@ -211,26 +216,26 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
         every = every[every["series"] == series]
     rows = every[is_trusted(every)]
     charted = charted_cases(data, workload)
-    wanted = charted if series == ALL else charted[charted["series"] == series]
+    chosen_cases = charted if series == ALL else charted[charted["series"] == series]
     order = ["case", "size", "series", "size_value"]
-    named = [Case(*row) for row in wanted[order].itertuples(index=False, name=None)]
+    all_cases = [Case(*row) for row in chosen_cases[order].itertuples(index=False, name=None)]
     timed = {str(case): group for case, group in rows.groupby("case", sort=False)}
     places = {
         (place.case, place.variant): place
-        for case in named
+        for case in all_cases
         if case.name in timed
         for place in _ranked(data, workload, case.name, timing, timed[case.name])
     }
-    known = set(rows["variant"])
+    variant_names = set(rows["variant"])
     doubts = {str(case): _doubt(of_case) for case, of_case in every.groupby("case", sort=False)}
     of_run = data.variants.loc[data.variants["workload"] == workload, "variant"]
-    variants = tuple(str(name) for name in of_run if name in known)
-    cases = tuple(case for case in named if case.name in timed)
+    variants = tuple(str(name) for name in of_run if name in variant_names)
+    cases = tuple(case for case in all_cases if case.name in timed)
     missing = {(case.name, variant) for case in cases for variant in variants} - places.keys()
-    untimed = tuple(case.name for case in named if case.name not in timed)
+    untimed = tuple(case.name for case in all_cases if case.name not in timed)
     reasons = _reasons(data, workload, missing) | {key: why for key, why in _doubtful(every).items() if key in missing}
-    told = {case: words for case, words in doubts.items() if words}
-    return Contest(workload, timing, precision, cases, variants, places, reasons, untimed, told)
+    doubts_of = {case: words for case, words in doubts.items() if words}
+    return Contest(workload, timing, precision, cases, variants, places, reasons, untimed, doubts_of)
 
 
 def _doubt(rows: pd.DataFrame) -> str:
@@ -254,51 +259,51 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
     """
     rounds = data.rounds(workload, case, timing.scope, timing.cache)
     noise = noise_of(rounds, data.hosts(workload))
-    found = rows.to_dict("records")
-    entries = [Entry(row["variant"], row["config"], int(row["gpus"]), 0) for row in found]
+    records = rows.to_dict("records")
+    entries = [Entry(row["variant"], row["config"], int(row["gpus"]), 0) for row in records]
     series = {entry: rounds[entry] for entry in entries}
     ratios = {entry: paired_ratio(series[entry], series[entries[0]]).estimate for entry in entries}
     groups: dict[Entry, tuple[int, Entry]] = {}
-    left = entries
+    remaining = entries
     for number in range(1, len(entries) + 1):
-        if not left:
+        if not remaining:
             break
-        leader = left[0]
-        for entry in left:
+        leader = remaining[0]
+        for entry in remaining:
             band = noise.between(entry.variant, leader.variant)
             # Every resampled median lies among the samples, so the interval of such a ratio is above the noise.
-            apart = series[entry].min() > band * series[leader].max()
-            if entry == leader or (not apart and judged(series, noise, leader, entry).verdict in UNDECIDED):
+            disjoint = series[entry].min() > band * series[leader].max()
+            if entry == leader or (not disjoint and judged(series, noise, leader, entry).verdict in UNDECIDED):
                 groups[entry] = number, leader
-        left = [entry for entry in left if entry not in groups]
-    for row, entry in zip(found, entries, strict=True):
+        remaining = [entry for entry in remaining if entry not in groups]
+    for row, entry in zip(records, entries, strict=True):
         group, leader = groups[entry]
         median = Estimate.of(row, "median_ns")
         yield Place(entry.variant, entry, case, group, leader.variant, median, ratios[entry], int(row["n"]))
 
 
 def _reasons(data: RunData, workload: str, missing: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """The verdict of each missing cell; `not timed` where it has none."""
+    """The status of each missing cell; `not timed` for a cell without a status."""
     every = cells(data)
     of_workload = every[(every["workload"] == workload) & (every["status"] != "ok")]
-    told: dict[Any, str] = {}
+    words: dict[Any, str] = {}
     for row in of_workload[["case", "variant", "status"]].itertuples(index=False, name=None):
-        told.setdefault(row[:2], str(row[2]).replace("_", " "))
-    return {key: told.get(key, "not timed") for key in sorted(missing)}
+        words.setdefault(row[:2], str(row[2]).replace("_", " "))
+    return {key: words.get(key, "not timed") for key in sorted(missing)}
 
 
-def standings(found: Contest) -> tuple[Standing, ...]:
-    """Every variant over the cases: those that have all of them by mean loss, then the others by the number that they have."""
-    tied = [place for place in found.ranking if place.group == 1]
-    first = {case.name: [place.variant for place in tied if place.case == case.name] for case in found.cases}
+def standings(contest: Contest) -> tuple[Standing, ...]:
+    """Every variant over the cases: variants timed in all cases by mean loss, then the others by their number of cases."""
+    tied = [place for place in contest.ranking if place.group == 1]
+    first = {case.name: [place.variant for place in tied if place.case == case.name] for case in contest.cases}
     rows = []
-    for variant in found.variants:
-        places = [found.places[case.name, variant] for case in found.cases if (case.name, variant) in found.places]
+    for variant in contest.variants:
+        places = [contest.places[case.name, variant] for case in contest.cases if (case.name, variant) in contest.places]
         worst = max(places, key=lambda place: place.ratio.value)
         missing = tuple(
-            f"{case.name}: {found.reasons[case.name, variant]}"
-            for case in found.cases
-            if (case.name, variant) not in found.places
+            f"{case.name}: {contest.reasons[case.name, variant]}"
+            for case in contest.cases
+            if (case.name, variant) not in contest.places
         )
         wins = sum(names == [variant] for names in first.values())
         ties = sum(variant in names and len(names) > 1 for names in first.values())
@@ -308,16 +313,16 @@ def standings(found: Contest) -> tuple[Standing, ...]:
     return tuple(replace(row, place=0 if row.missing else number) for number, row in enumerate(rows, start=1))
 
 
-def shipments(found: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
-    """The best set of one variant, of two and of three, by exact search over all sets; none where no case was timed.
+def shipments(contest: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
+    """The best set of one variant, of two and of three, by exact search over all sets; no set where no case was timed.
 
     A set that covers more cases is better. Among sets that cover equally many, the one with the lower mean regret is better,
-    then the one with the lower worst regret; the other way round for `worst`. The list ends before a set that gains nothing
-    over the one before it.
+    then the one with the lower worst regret. With `worst`, the order of the two is reversed. The list ends before a set that
+    gains nothing over the set before it.
     """
     offers: list[Shipment] = []
-    for count in range(1, min(MOST, len(found.variants)) + 1):
-        offer = _best_set(found, count, judge)
+    for count in range(1, min(MOST, len(contest.variants)) + 1):
+        offer = _best_set(contest, count, judge)
         if offers and _regret(offer, judge) >= _regret(offers[-1], judge):
             break
         offers.append(offer)
@@ -329,12 +334,12 @@ def _regret(offer: Shipment, judge: Judge) -> tuple[float, ...]:
     return (len(offer.missing), *(figures if judge == "mean" else figures[::-1]))
 
 
-def _best_set(found: Contest, count: int, judge: Judge) -> Shipment:
+def _best_set(contest: Contest, count: int, judge: Judge) -> Shipment:
     best: tuple[tuple[float, float, float], tuple[int, ...]] | None = None
     equals = 0
-    sets = combinations(range(len(found.variants)), count)
+    sets = combinations(range(len(contest.variants)), count)
     while chunk := list(islice(sets, _CHUNK)):
-        keys = _keys(found.logs, np.array(chunk), judge)
+        keys = _keys(contest.logs, np.array(chunk), judge)
         order = np.lexsort(keys.T[::-1])
         key = tuple(float(figure) for figure in keys[order[0]])
         same = int((keys == keys[order[0]]).all(axis=1).sum())
@@ -343,11 +348,11 @@ def _best_set(found: Contest, count: int, judge: Judge) -> Shipment:
         elif key == best[0]:
             equals += same
     assert best is not None
-    return shipment(found, [found.variants[row] for row in best[1]], equals)
+    return shipment(contest, [contest.variants[row] for row in best[1]], equals)
 
 
 def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
-    """What each set is judged by, the smaller the better: cases that it misses, then the two regrets; shape (sets, 3).
+    """The keys by which sets are compared, where less is better: missing cases, then the two regrets; shape (sets, 3).
 
     Args:
         logs: `Contest.logs`.
@@ -355,24 +360,24 @@ def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
     """
     least = logs[sets].min(axis=1)
     covered = np.isfinite(least)
-    known = np.where(covered, least, 0.0)
-    mean = known.sum(axis=1) / np.maximum(covered.sum(axis=1), 1)
+    losses = np.where(covered, least, 0.0)
+    mean = losses.sum(axis=1) / np.maximum(covered.sum(axis=1), 1)
     worst = np.where(covered, least, -np.inf).max(axis=1)
     figures = (mean, worst) if judge == "mean" else (worst, mean)
     # Sums in another order differ in their last digits.
     return np.column_stack([(~covered).sum(axis=1), *(np.round(each, 12) for each in figures)]).astype(float)
 
 
-def shipment(found: Contest, variants: Sequence[str], equals: int = 0) -> Shipment:
+def shipment(contest: Contest, variants: Sequence[str], equals: int = 0) -> Shipment:
     """The regret of shipping these variants."""
     shipped: list[Place] = []
     losses: list[float] = []
     missing: list[str] = []
-    for case in found.cases:
-        there = [found.places[case.name, variant] for variant in variants if (case.name, variant) in found.places]
-        if there:
-            shipped.append(min(there, key=lambda place: place.ratio.value))
-            if all(place.group > 1 for place in there):
+    for case in contest.cases:
+        places = [contest.places[case.name, variant] for variant in variants if (case.name, variant) in contest.places]
+        if places:
+            shipped.append(min(places, key=lambda place: place.ratio.value))
+            if all(place.group > 1 for place in places):
                 losses.append(shipped[-1].loss.value)
         else:
             missing.append(case.name)
@@ -383,9 +388,10 @@ def shipment(found: Contest, variants: Sequence[str], equals: int = 0) -> Shipme
 
 
 def recommended(offers: Sequence[Shipment]) -> Shipment:
-    """The fewest variants that miss no more cases than the largest set, and lose hardly more where they are not tied for first.
+    """The smallest set that misses no more cases than the largest set and hardly loses more.
 
-    Hardly more is `WORTHWHILE`, added to the worst such loss of the largest set.
+    Only losses at cases where a set is not tied for first count. The limit is the worst such loss of the largest set plus
+    `WORTHWHILE`.
     """
     largest = offers[-1]
     return next(

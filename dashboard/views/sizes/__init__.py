@@ -18,10 +18,10 @@ METRICS: Final[tuple[Metric, ...]] = ("median_ns", "gb_per_s", "gflop_per_s", "s
 def _strip(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
     """The winner of every case."""
 
-    found = winners.best_per_size(data, workload, timing)
-    if found:
-        left = winners.undecided(data, workload, timing)
-        yield chart.best_strip(found, look, workload, timing.label(on_gpu=data.on_gpu), left)
+    best = winners.best_per_size(data, workload, timing)
+    if best:
+        undecided = winners.undecided(data, workload, timing)
+        yield chart.best_strip(best, look, workload, timing.label(on_gpu=data.on_gpu), undecided)
 
 
 def _over_size(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:

@@ -22,13 +22,12 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.trusted import about, is_trusted, passed_over, sentence
-from warpladder.dashboard.core.winners import Undecided, Winner, frame_of
+from warpladder.dashboard.core.winners import UndecidedCase, Winner, frame_of
 from warpladder.dashboard.ui.template import (
     BESIDE,
     Chart,
     Look,
     above_ceiling,
-    apart,
     blank,
     error_bars,
     hover,
@@ -36,6 +35,7 @@ from warpladder.dashboard.ui.template import (
     measured,
     samples,
     slug,
+    spaced,
     text,
     ticks,
 )
@@ -96,14 +96,14 @@ def over_size(
     axis = _AXES[metric]
     every = frame
     frame = frame if shown is None else frame[frame["variant"].isin(shown)]
-    known = frame[frame[metric].notna()]
+    with_metric = frame[frame[metric].notna()]
     figure = blank(look.theme, _HEIGHT)
     _shade(figure, regions, look)
-    for _, line in known.groupby("variant", sort=False):
+    for _, line in with_metric.groupby("variant", sort=False):
         _draw_line(figure, records(Point, line), look, metric, axis)
-    _draw_floor(figure, known, look, metric)
+    _draw_floor(figure, with_metric, look, metric)
     sizes = regions.sort_values("size_value")
-    labelled = sizes[sizes["size_value"].isin(apart(sizes["size_value"]))]
+    labelled = sizes[sizes["size_value"].isin(spaced(sizes["size_value"]))]
     figure.update_xaxes(
         type="log",
         tickmode="array",
@@ -111,34 +111,36 @@ def over_size(
         ticktext=[text(size) for size in labelled["size"]],
         range=[math.log10(end) for end in _edges(sizes["size_value"])],
     )
-    values = known[metric]
+    values = with_metric[metric]
     if len(values):
         low, high = (values.min(), values.max()) if axis.logarithmic else (0.0, max(values.max(), 100.0))
         scale = ticks(low, high, axis.write, logarithmic=axis.logarithmic)
         figure.update_yaxes(type="log" if axis.logarithmic else "linear", **scale)
         if not axis.logarithmic:
             figure.update_yaxes(range=[0, high * 1.08])
-    reference = f" over {known['baseline'].iloc[0]}, its fastest config" if metric == "speedup" and len(known) else ""
+    reference = (
+        f" over {with_metric['baseline'].iloc[0]}, its fastest config" if metric == "speedup" and len(with_metric) else ""
+    )
     figure.update_yaxes(title_text=text(axis.title + reference))
     figure.update_layout(legend=BESIDE, margin={"t": 34})
     first = records(Point, frame.head(1))[0]
     name = slug("sizes", first.workload, first.series, first.scope, first.cache, axis.title.replace("%", "percent"))
     note = measured(
-        known if len(known) else frame,
+        with_metric if len(with_metric) else frame,
         look.device,
         "Each variant with its fastest config at each size.",
         _explain(regions),
         _how_many(frame, every),
-        above_ceiling(known) if metric == "percent_of_floor" else "",
-        _passed(known),
+        above_ceiling(with_metric) if metric == "percent_of_floor" else "",
+        _passed(with_metric),
         sentence("; ".join(dict.fromkeys(filter(None, frame["no_speedup"])))),
     )
-    title = _title(known, every[every[metric].notna()], look, metric, axis) if len(known) else axis.title
+    title = _title(with_metric, every[every[metric].notna()], look, metric, axis) if len(with_metric) else axis.title
     return Chart(name, title, figure, frame, note)
 
 
 def best_strip(
-    winners: Sequence[Winner], look: Look, workload: str, measured: str, undecided: Sequence[Undecided] = ()
+    winners: Sequence[Winner], look: Look, workload: str, measured: str, undecided: Sequence[UndecidedCase] = ()
 ) -> Chart:
     """The winner of every case as a strip of coloured tiles, with one row for each series and precision.
 
@@ -161,7 +163,7 @@ def best_strip(
         at = rows.index(row), sizes.index(winner.cell.size)
         number[at] = names.index(variant)
         own = look.style(workload, variant).precision
-        name = variant if own == winner.compared_in else look.named(workload, variant)
+        name = variant if own == winner.compared_in else look.variant_name(workload, variant)
         lines = [f"<b>{text(line)}</b>" for line in _lines(name, _STRIP_CHARACTERS // len(sizes))]
         room = _STRIP_CHARACTERS // len(sizes)
         margin = _margin(winner)
@@ -203,22 +205,22 @@ def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
     for precision, cases in frame.groupby("compared_in", sort=False):
         won = cases[cases["verdict"].isin(["faster", ""])]
         most = won["variant"].value_counts()
-        of = f" of {word(str(precision))}" if frame["compared_in"].nunique() > 1 else ""
+        in_precision = f" of {word(str(precision))}" if frame["compared_in"].nunique() > 1 else ""
         first.append(
-            f"{look.named(workload, str(most.index[0]))} in {most.iloc[0]} of {len(cases)} cases"
+            f"{look.variant_name(workload, str(most.index[0]))} in {most.iloc[0]} of {len(cases)} cases"
             if len(won)
-            else f"no variant alone in {len(cases)} case{'' if len(cases) == 1 else 's'}{of}"
+            else f"no variant alone in {len(cases)} case{'' if len(cases) == 1 else 's'}{in_precision}"
         )
     return f"{workload}: fastest is {'; '.join(first)}"
 
 
-def _doubts(winners: Sequence[Winner], undecided: Sequence[Undecided]) -> str:
+def _doubts(winners: Sequence[Winner], undecided: Sequence[UndecidedCase]) -> str:
     """Sentences about the faster cells that may not be called best; each names its case."""
-    told = [(each.cell.case, each.passed, True) for each in winners if each.passed]
-    told += [(each.case, each.passed, False) for each in undecided]
-    words = dict.fromkeys(f"{case}: {about(passed, won=won)}." for case, passed, won in told)
-    left = len(words) - _MOST_DOUBTS
-    more = f" So in {left} more." if left > 0 else ""
+    cases = [(each.cell.case, each.passed, True) for each in winners if each.passed]
+    cases += [(each.case, each.passed, False) for each in undecided]
+    words = dict.fromkeys(f"{case}: {about(passed, won=won)}." for case, passed, won in cases)
+    more_doubts = len(words) - _MOST_DOUBTS
+    more = f" So in {more_doubts} more." if more_doubts > 0 else ""
     return "".join(f" {each}" for each in list(words)[:_MOST_DOUBTS]) + more
 
 
@@ -229,7 +231,7 @@ def _draw_line(figure: go.Figure, line: list[Point], look: Look, metric: Metric,
         x=[point.size_value for point in line],
         y=[axis.of(point).value for point in line],
         mode="lines+markers",
-        name=text(look.named(first.workload, first.variant)),
+        name=text(look.variant_name(first.workload, first.variant)),
         line={"color": style.color, "dash": style.dash, "width": 2.2 if first.role == "rung" else 1.6},
         marker={"symbol": style.symbol, "size": 8, "color": style.color},
         error_y=error_bars(map(axis.of, line)),
@@ -241,13 +243,13 @@ def _draw_line(figure: go.Figure, line: list[Point], look: Look, metric: Metric,
 def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metric) -> None:
     """Draw the floor of each precision of the rungs, or of the host where there are no rungs."""
     rungs = frame[frame["role"] == "rung"] if (frame["role"] == "rung").any() else frame[frame["role"] == "host"]
-    known = rungs[rungs["floor_ns"].notna()].drop_duplicates(["precision", "size"]).sort_values("size_value")
-    if known.empty or metric == "speedup":
+    with_floor = rungs[rungs["floor_ns"].notna()].drop_duplicates(["precision", "size"]).sort_values("size_value")
+    if with_floor.empty or metric == "speedup":
         return
     # Where memory limits a workload, all precisions have one floor.
-    one = metric == "percent_of_floor" or (known.groupby("size")["floor_ns"].nunique() == 1).all()
-    for place, precision in enumerate([""] if one else precisions(known)):
-        floor = known[known["precision"] == precision] if precision else known.drop_duplicates("size")
+    one = metric == "percent_of_floor" or (with_floor.groupby("size")["floor_ns"].nunique() == 1).all()
+    for place, precision in enumerate([""] if one else precisions(with_floor)):
+        floor = with_floor[with_floor["precision"] == precision] if precision else with_floor.drop_duplicates("size")
         dash = _FLOOR_DASHES[place % len(_FLOOR_DASHES)]
         _draw_one_floor(figure, floor, look, metric, f"floor, {word(precision)}" if precision else "floor", dash)
 
@@ -309,8 +311,8 @@ def _hover(point: Point, metric: Metric, axis: _Axis) -> str:
 
 
 def _how_many(frame: pd.DataFrame, every: pd.DataFrame) -> str:
-    count, of = frame["variant"].nunique(), every["variant"].nunique()
-    return f"{count} of {of} variants are shown." if count < of else ""
+    count, total = frame["variant"].nunique(), every["variant"].nunique()
+    return f"{count} of {total} variants are shown." if count < total else ""
 
 
 def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
@@ -319,19 +321,19 @@ def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["role"].isin(["rung", "peer"]) if has_rung else frame["role"] != "ceiling"]
 
 
-def _title(known: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
+def _title(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
     """The first at the largest size, in each precision of the rungs, among the variants that are compared in it.
 
     Args:
-        known: the rows that are shown.
+        with_metric: the rows that are shown.
         every: the same, with those that are not shown.
     """
-    where = ", ".join(filter(None, (known["workload"].iloc[0], known["series"].iloc[0])))
-    ranked = _ranked(known)
+    where = ", ".join(filter(None, (with_metric["workload"].iloc[0], with_metric["series"].iloc[0])))
+    ranked = _ranked(with_metric)
     if ranked.empty:
         return f"{where}: {axis.title}"
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(metric, ascending=not axis.more_is_better)
-    told = []
+    places = []
     good = largest[is_trusted(largest)]
     if good.empty:
         return f"{where}: at {largest['size'].iloc[0]}, {about(passed_over(largest, good), won=False)}"
@@ -345,23 +347,23 @@ def _title(known: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric,
             figure = f", {over}" if over else ""
         # An fp32 peer can be ahead of every rung in 3xTF32.
         ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
-        tied = f", tied with {look.named(best.workload, best.tied_with)}," if best.tied_with else ""
-        told.append(f"{look.named(best.workload, best.variant)}{ahead}{tied}{figure}".replace(",,", ","))
-    left_out = set(_ranked(every)["variant"]) - set(known["variant"])
-    first = f"first of the {known['variant'].nunique()} shown" if left_out else "first"
-    return f"{where}: at {largest['size'].iloc[0]}, {first} {'are' if len(told) > 1 else 'is'} {'; '.join(told)}"
+        tied = f", tied with {look.variant_name(best.workload, best.tied_with)}," if best.tied_with else ""
+        places.append(f"{look.variant_name(best.workload, best.variant)}{ahead}{tied}{figure}".replace(",,", ","))
+    left_out = set(_ranked(every)["variant"]) - set(with_metric["variant"])
+    first = f"first of the {with_metric['variant'].nunique()} shown" if left_out else "first"
+    return f"{where}: at {largest['size'].iloc[0]}, {first} {'are' if len(places) > 1 else 'is'} {'; '.join(places)}"
 
 
-def _passed(known: pd.DataFrame) -> str:
-    """A sentence about the faster cell at the largest size that may not be called best; empty where there is none."""
-    ranked = _ranked(known)
+def _passed(with_metric: pd.DataFrame) -> str:
+    """A sentence about the faster cell at the largest size that may not be called best; empty without such a cell."""
+    ranked = _ranked(with_metric)
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
-    told = []
+    reasons = []
     for precision in precisions(largest):
         rows = compared(largest, precision)
         good = rows[is_trusted(rows)].sort_values("median_ns", kind="stable").head(1)
-        told.append(about(passed_over(rows, good), won=len(good) > 0))
-    return sentence("; ".join(dict.fromkeys(filter(None, told))))
+        reasons.append(about(passed_over(rows, good), won=len(good) > 0))
+    return sentence("; ".join(dict.fromkeys(filter(None, reasons))))
 
 
 def _explain(regions: pd.DataFrame) -> str:

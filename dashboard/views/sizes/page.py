@@ -48,7 +48,7 @@ def page() -> None:
         "Variants",
         variants,
         default=on_gpu,
-        text=lambda name: look.named(workload, name),
+        text=lambda name: look.variant_name(workload, name),
         owner=f"{run.path} {workload}",
     )
     if len(shown) < len(variants):
@@ -57,11 +57,11 @@ def page() -> None:
     with chart_place:
         widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown))
     best = runs.ask(run, winners.best_per_size, workload, timing)
-    left = runs.ask(run, winners.undecided, workload, timing)
+    undecided = runs.ask(run, winners.undecided, workload, timing)
     if best:
-        widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, timing), left))
-    elif left:
-        st.caption(plain(f"{left[-1].case}: {about(left[-1].passed, won=False)}"))
+        widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, timing), undecided))
+    elif undecided:
+        st.caption(plain(f"{undecided[-1].case}: {about(undecided[-1].passed, won=False)}"))
     widgets.end_page()
 
 

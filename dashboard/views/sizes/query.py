@@ -21,7 +21,7 @@ class Point(Contender):
     Attributes:
         speedup: over the baseline.
         verdict: of the speedup; see `compare.with_speedups`.
-        baseline, baseline_config: the cell of the size that speedups are counted from; empty where there is none.
+        baseline, baseline_config: the cell of the size that speedups are counted from; empty without a baseline.
         no_speedup: why there is no speedup over it; empty where there is one.
         tied_with: of the winner of the case, the next variant where the two are tied; else empty.
     """
@@ -63,8 +63,8 @@ def sizes(data: RunData, workload: str, timing: Timing, series: str = "") -> pd.
 def timed_series(data: RunData, workload: str, timing: Timing) -> list[str]:
     """The series of `axes.series` that `sizes` has rows of in a timing."""
     best = best_of_charted(data, workload, timing)
-    found = set(best.loc[best["role"] != "specimen", "series"])
-    return [each for each in axes.series(data, workload) if each in found]
+    timed = set(best.loc[best["role"] != "specimen", "series"])
+    return [each for each in axes.series(data, workload) if each in timed]
 
 
 def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:

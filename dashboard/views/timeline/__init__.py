@@ -13,7 +13,7 @@ def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The whole trace."""
 
     if data.traces:
-        yield chart.whole(data, look)
+        yield chart.whole_trace(data, look)
 
 
 VIEW = View("timeline", "Timeline", "What ran when, on which stream and thread?", (OfRun("trace", _charts),), needs=Need.TRACE)

@@ -13,9 +13,10 @@ from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
-from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, Shown, Swatch, Window, facts, names
+from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, LaneInWindow, Swatch, Window, facts, names
 
-#: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than those of variants and kernels.
+#: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than the colours of variants and
+#: kernels.
 _QUIET: Final = {
     "light": ("#8b93a1", "#cdd4de", "#8dbfa9", "#d3a98c", "#b9b1cc", "#a9bdd6", "#c9bd9d", "#d6aeb2", "#c9cdd3"),
     "dark": ("#7d8694", "#3c4552", "#4f7d6a", "#8a664e", "#6b6482", "#51677f", "#766b4d", "#805a5f", "#535962"),
@@ -31,16 +32,16 @@ _LEGEND_COLUMNS: Final = 4
 def colors(swatches: Sequence[Swatch], look: Look) -> list[str]:
     """A colour for each swatch. A variant has the same colour as on every other chart."""
     quiet, loud = _QUIET[look.theme], palette(look.theme)
-    found = []
+    result = []
     for place, swatch in enumerate(swatches):
         if swatch.kind == "variant":
-            found.append(look.style(swatch.workload, swatch.name).color)
+            result.append(look.style(swatch.workload, swatch.name).color)
         else:
-            found.append(quiet[place] if place < len(quiet) else loud[(place - len(quiet)) % len(loud)])
-    return found
+            result.append(quiet[place] if place < len(quiet) else loud[(place - len(quiet)) % len(loud)])
+    return result
 
 
-def legend(scene: Sequence[Shown], coloring: Coloring, look: Look) -> list[int]:
+def legend(scene: Sequence[LaneInWindow], coloring: Coloring, look: Look) -> list[int]:
     """The swatches for the legend: variants and kernels first, and within each kind those with the most time; at most `_LEGEND`.
 
     Swatches of one name and one colour, such as variants of that name in several workloads, share an entry.
@@ -93,16 +94,16 @@ def swatch_titles(coloring: Coloring, look: Look) -> list[str]:
     ]
 
 
-def words(traces: Traces, lanes: Lanes, shown: Shown) -> tuple[list[str], list[str]]:
+def words(traces: Traces, lanes: Lanes, shown: LaneInWindow) -> tuple[list[str], list[str]]:
     """The name of each event that is drawn alone, and the further lines of its hover text, as plain text."""
     lane, places = shown.lane, shown.detail.alone
     called = names(traces, lanes, lane, places)
     if lane.kind == "ranges":
         open_ = traces.numbers("ranges", "end_ns")[lane.row[places]] < 0
         return called, ["never closed" if each else "" for each in open_]
-    told = facts(traces, lanes, lane, places)
+    fact_rows = facts(traces, lanes, lane, places)
     lasts = lane.covered[places + 1] - lane.covered[places]
-    notes = ["\n".join(_lines(row, int(ns))) for row, ns in zip(told.to_dict("records"), lasts, strict=True)]
+    notes = ["\n".join(_lines(row, int(ns))) for row, ns in zip(fact_rows.to_dict("records"), lasts, strict=True)]
     return [OPERATIONS.get(name, name) if lane.kind == "device" else name for name in called], notes
 
 
@@ -124,7 +125,13 @@ def _lines(row: dict[Any, Any], duration_ns: int) -> list[str]:
 
 
 def timeline(
-    scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look, left_out: int = 0
+    scene: Sequence[LaneInWindow],
+    window: Window,
+    traces: Traces,
+    lanes: Lanes,
+    coloring: Coloring,
+    look: Look,
+    left_out: int = 0,
 ) -> Chart:
     """The lanes of a window. Each colour is one set of polygons, because Plotly takes seconds for thousands of bars.
 
@@ -183,7 +190,7 @@ def timeline(
 
 
 def _polygons(
-    drawn: Sequence[Shown], window: Window, origin_ns: int, entries: Sequence[int]
+    drawn: Sequence[LaneInWindow], window: Window, origin_ns: int, entries: Sequence[int]
 ) -> dict[int, tuple[list[Any], list[Any]]]:
     """The rectangles of all lanes by colour, as the corners of one set of polygons for each."""
     shapes: dict[int, tuple[list[Any], list[Any]]] = {}
@@ -196,7 +203,7 @@ def _polygons(
     return shapes
 
 
-def whole(data: RunData, look: Look) -> Chart:
+def whole_trace(data: RunData, look: Look) -> Chart:
     """The whole trace of a run, as its page shows it at first.
 
     Raises:
@@ -212,7 +219,9 @@ def whole(data: RunData, look: Look) -> Chart:
     return timeline(scene, window, data.traces, lanes, coloring, look, len(lanes.lanes) - len(shown))
 
 
-def table(scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look) -> pd.DataFrame:
+def table(
+    scene: Sequence[LaneInWindow], window: Window, traces: Traces, lanes: Lanes, coloring: Coloring, look: Look
+) -> pd.DataFrame:
     """The data of the figure: one row for each event that is drawn alone, and one for each bar.
 
     Times are from the start of the trace.
@@ -240,22 +249,22 @@ def table(scene: Sequence[Shown], window: Window, traces: Traces, lanes: Lanes, 
     return pd.concat(parts, ignore_index=True)
 
 
-def _rectangles(shown: Shown, window: Window, origin_ns: int) -> list[tuple[int, int, int, float]]:
+def _rectangles(shown: LaneInWindow, window: Window, origin_ns: int) -> list[tuple[int, int, int, float]]:
     """Colour, left, right and height of each rectangle of a lane. Left and right are from the origin, and cut to the window."""
     lane, part, edges = shown.lane, shown.detail, window.edges
     least = max((window.end_ns - window.begin_ns) // (2 * window.bins), 1)
     start, end = lane.start[part.alone], lane.end(part.alone)
     left = np.clip(start, window.begin_ns, window.end_ns)
     right = np.clip(np.maximum(end, start + least), window.begin_ns, window.end_ns)
-    found = [
+    rectangles = [
         (int(c), int(a) - origin_ns, int(b) - origin_ns, 1.0) for c, a, b in zip(shown.alone_color, left, right, strict=True)
     ]
     share = part.busy_ns / (edges[part.bin + 1] - edges[part.bin])
     bars = zip(shown.bar_color, edges[part.bin], edges[part.bin + 1], np.maximum(share, 0.06), strict=True)
-    return found + [(int(c), int(a) - origin_ns, int(b) - origin_ns, float(height)) for c, a, b, height in bars]
+    return rectangles + [(int(c), int(a) - origin_ns, int(b) - origin_ns, float(height)) for c, a, b, height in bars]
 
 
-def _answer(scene: Sequence[Shown], window: Window) -> str:
+def _answer(scene: Sequence[LaneInWindow], window: Window) -> str:
     """The busy share of the busiest stream in the window; the length of the window where no stream is shown."""
     span = window.end_ns - window.begin_ns
     edges = np.array([window.begin_ns, window.end_ns])
@@ -287,7 +296,7 @@ def _cut(name: str, most: int = 21) -> str:
 
 
 def contents(
-    scene: Sequence[Shown],
+    scene: Sequence[LaneInWindow],
     window: Window,
     traces: Traces,
     lanes: Lanes,

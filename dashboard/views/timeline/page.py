@@ -19,8 +19,8 @@ from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.component import Act, payload, timeline
-from warpladder.dashboard.views.timeline.selection import Chosen, Found, Hits, PatternError, Wanted
-from warpladder.dashboard.views.timeline.visible import Visible, answer, gpu_table, kernel_table, visible
+from warpladder.dashboard.views.timeline.selection import ChosenEvent, Hits, PatternError, Search, SearchHits
+from warpladder.dashboard.views.timeline.visible import VisibleWork, answer, gpu_table, kernel_table, visible
 from warpladder.data import store
 
 _KINDS: Final[Mapping[Kind, str]] = {"device": "GPU", "ranges": "Ranges", "calls": "API calls"}
@@ -84,7 +84,7 @@ def page() -> None:
 
 
 def _text_of_kind(kind: str) -> str:
-    return next(text for known, text in _KINDS.items() if known == kind)
+    return next(text for name, text in _KINDS.items() if name == kind)
 
 
 def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.ColorBy]:
@@ -95,7 +95,7 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
         chosen = state.choose_many("lanes", "Lanes", kinds, default=kinds, text=_text_of_kind) if len(kinds) > 1 else kinds
         every = lanes.lanes
         if len(busiest) < len(lanes.lanes):
-            which = state.choose(
+            extent = state.choose(
                 "show",
                 "Lanes shown",
                 ["busiest", "all"],
@@ -103,23 +103,23 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
                 style="segmented",
                 labelled=False,
             )
-            every = busiest if which == "busiest" else every
-        named = not queries.variants(runs.load(run).traces).empty
+            every = busiest if extent == "busiest" else every
+        has_variants = not queries.variants(runs.load(run).traces).empty
         by = (
             state.choose(
                 "color",
                 "Colours",
-                ["variant", "kernel"] if named else ["kernel"],
+                ["variant", "kernel"] if has_variants else ["kernel"],
                 style="segmented",
                 labelled=False,
                 text=lambda name: f"by {_COLOR[name]}",
             )
-            if named
+            if has_variants
             else "kernel"
         )
     shown = [lane for lane in every if lane.kind in chosen]
-    asked = [lane for lane in lanes.lanes if lane.kind in chosen]
-    return shown, len(asked) - len(shown), "variant" if by == "variant" else "kernel"
+    of_kinds = [lane for lane in lanes.lanes if lane.kind in chosen]
+    return shown, len(of_kinds) - len(shown), "variant" if by == "variant" else "kernel"
 
 
 @st.fragment
@@ -132,27 +132,27 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     look = runs.look_of(run, widgets.theme())
     begin, end = _window(run, lanes)
     measured = _measured(run, lanes)
-    asked = state.text_of("chosen", run.run_id)
-    chosen = timeline_selection.parse(asked, traces)
-    if asked and chosen is None:
-        st.caption(plain(f"The link asks for {short(asked)}, which is not in this trace."))
+    address = state.text_of("chosen", run.run_id)
+    chosen = timeline_selection.parse(address, traces)
+    if address and chosen is None:
+        st.caption(plain(f"The link asks for {short(address)}, which is not in this trace."))
     lit = runs.share(run, timeline_selection.belongs, chosen) if chosen else None
     shown = timeline_selection.with_chosen(traces, lanes, shown, chosen)
     window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))
     scene = queries.scene(traces, lanes, shown, window, coloring, lit)
-    wanted = _wanted(run, shown)
-    found = _found(run, lanes, wanted, window, chosen)
+    search = _search(run, shown)
+    hits = _search_hits(run, lanes, search, window, chosen)
 
     def act(what: Act) -> None:
         _follow(run, lanes, what)
         if what.step and what.search and what.search[0]:
-            _step(run, lanes, Wanted(*what.search, wanted.kinds), chosen, what)
+            _step(run, lanes, Search(*what.search, search.kinds), chosen, what)
 
     data = chart.contents(scene, window, traces, lanes, coloring, look)
     span = timeline_selection.span_of(traces, lanes, shown, chosen)
     measure = None if measured is None else (measured[0] - lanes.begin_ns, measured[1] - lanes.begin_ns)
     number = st.session_state.get(_NUMBER, 0)
-    timeline("timeline", payload(**data, number=number, chosen=span, search=found, measure=measure), act)
+    timeline("timeline", payload(**data, number=number, chosen=span, search=hits, measure=measure), act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("The height of a bar is the busy share of its time.")
         widgets.downloads(
@@ -174,60 +174,62 @@ def _read_ahead(traces: Traces) -> None:
             traces.read("api_calls", "range_id")
 
 
-def _wanted(run: store.Run, shown: Sequence[Lane]) -> Wanted:
+def _search(run: store.Run, shown: Sequence[Lane]) -> Search:
     """The search of the URL, among the kinds of lanes that are shown."""
     text, regex = state.text_of("search", run.run_id), state.text_of("regex", run.run_id)
     if regex not in ("", _ON):
         st.caption(plain(f"The link asks for regex {short(regex)}, which is not {_ON}; searching for a plain text."))
     kinds = tuple(kind for kind in _KINDS if any(lane.kind == kind for lane in shown))
-    return Wanted(text[: selection.MOST_CHARACTERS], regex == _ON, kinds)
+    return Search(text[: selection.MOST_CHARACTERS], regex == _ON, kinds)
 
 
-def _hits(run: store.Run, lanes: Lanes, wanted: Wanted) -> Hits:
+def _hits(run: store.Run, lanes: Lanes, search: Search) -> Hits:
     """The hits of a search, which are kept while a user steps through them.
 
     Raises:
         PatternError: the text is no regular expression.
     """
-    found: Hits = runs.share(run, selection.hits, lanes, wanted)
-    return found
+    hits: Hits = runs.share(run, selection.hits, lanes, search)
+    return hits
 
 
-def _found(run: store.Run, lanes: Lanes, wanted: Wanted, window: timeline_detail.Window, chosen: Chosen | None) -> Found:
+def _search_hits(
+    run: store.Run, lanes: Lanes, search: Search, window: timeline_detail.Window, chosen: ChosenEvent | None
+) -> SearchHits:
     """The hits of a search for the canvas."""
-    found = Found(text=wanted.text, regex=wanted.regex, total=0, place=-1, marks=[], error="")
-    if not wanted.text:
-        return found
+    empty = SearchHits(text=search.text, regex=search.regex, total=0, place=-1, marks=[], error="")
+    if not search.text:
+        return empty
     try:
-        hits = _hits(run, lanes, wanted)
+        hits = _hits(run, lanes, search)
     except PatternError as error:
-        return {**found, "error": str(error)}
+        return {**empty, "error": str(error)}
     place = selection.place_of(runs.load(run).traces, lanes, hits, chosen)
-    return {**found, "total": len(hits), "place": place, "marks": hits.bins(window.edges).tolist()}
+    return {**empty, "total": len(hits), "place": place, "marks": hits.bins(window.edges).tolist()}
 
 
 def _window(run: store.Run, lanes: Lanes) -> tuple[int, int]:
     """The window of the URL, on the trace's clock; the whole trace where the URL has no window."""
-    asked = state.text_of("window", run.run_id)
-    window = _parse_span(lanes, asked)
-    if asked and window is None:
-        st.caption(plain(f"The link asks for the window {short(asked)}, which is not in this trace; showing all of it."))
+    address = state.text_of("window", run.run_id)
+    window = _parse_span(lanes, address)
+    if address and window is None:
+        st.caption(plain(f"The link asks for the window {short(address)}, which is not in this trace; showing all of it."))
     return window or (lanes.begin_ns, lanes.end_ns)
 
 
 def _measured(run: store.Run, lanes: Lanes) -> tuple[int, int] | None:
     """The measured span of the URL, on the trace's clock."""
-    asked = state.text_of("measure", run.run_id)
-    span = _parse_span(lanes, asked)
-    if asked and span is None:
-        st.caption(plain(f"The link asks for the measured span {short(asked)}, which is not in this trace."))
+    address = state.text_of("measure", run.run_id)
+    span = _parse_span(lanes, address)
+    if address and span is None:
+        st.caption(plain(f"The link asks for the measured span {short(address)}, which is not in this trace."))
     return span
 
 
-def _parse_span(lanes: Lanes, asked: str) -> tuple[int, int] | None:
+def _parse_span(lanes: Lanes, span: str) -> tuple[int, int] | None:
     """`120-340`, from the start of the trace, as a span on its clock; None where the trace has no such span."""
-    begin, _, end = asked.partition("-")
-    if begin.isdecimal() and end.isdecimal() and len(asked) < 40:
+    begin, _, end = span.partition("-")
+    if begin.isdecimal() and end.isdecimal() and len(span) < 40:
         low, high = lanes.begin_ns + int(begin), lanes.begin_ns + int(end)
         if low < high and low < lanes.end_ns:
             return low, min(high, lanes.end_ns)
@@ -255,17 +257,17 @@ def _follow(run: store.Run, lanes: Lanes, act: Act) -> None:
 
 
 def _keep_window(run: store.Run, lanes: Lanes, begin: int, end: int) -> None:
-    whole = (begin, end) == (0, lanes.end_ns - lanes.begin_ns)
-    state.set_text("window", run.run_id, "" if whole else f"{begin}-{end}")
+    is_all = (begin, end) == (0, lanes.end_ns - lanes.begin_ns)
+    state.set_text("window", run.run_id, "" if is_all else f"{begin}-{end}")
 
 
-def _step(run: store.Run, lanes: Lanes, wanted: Wanted, chosen: Chosen | None, act: Act) -> None:
+def _step(run: store.Run, lanes: Lanes, search: Search, chosen: ChosenEvent | None, act: Act) -> None:
     """Choose a hit of the search, and move the window to it."""
     traces, (begin, end) = runs.load(run).traces, (lanes.begin_ns + time for time in act.window)
     if begin >= end:
         return
     try:
-        hit = selection.step(traces, lanes, _hits(run, lanes, wanted), chosen, (begin, end), act.step)
+        hit = selection.step(traces, lanes, _hits(run, lanes, search), chosen, (begin, end), act.step)
     except PatternError:
         return  # the search box says so
     if hit is not None:
@@ -274,7 +276,7 @@ def _step(run: store.Run, lanes: Lanes, wanted: Wanted, chosen: Chosen | None, a
         _keep_window(run, lanes, begin - lanes.begin_ns, end - lanes.begin_ns)
 
 
-def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: Chosen) -> None:
+def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: ChosenEvent) -> None:
     """The events that belong to the chosen one, as a table with a download."""
     begin, end = timeline_selection.span(traces, chosen, lanes.end_ns)
     title = timeline_selection.title(traces, chosen)
@@ -312,16 +314,16 @@ def _by_what(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(what, frame[frame["what"] == what]) for what in ("kernel", "memory operation") if (frame["what"] == what).any()]
 
 
-def _visible(run: store.Run, lanes: Lanes, span: tuple[int, int]) -> Visible:
+def _visible(run: store.Run, lanes: Lanes, span: tuple[int, int]) -> VisibleWork:
     """What ran in a span. The last answer of the session is kept, because most acts leave the span as it is."""
-    kept: tuple[Any, Visible] | None = st.session_state.get(_VISIBLE)
-    if kept is None or kept[0] != (run.path, span):
-        kept = (run.path, span), visible(runs.load(run).traces, lanes, *span, int(run.info["device_count"] or 0))
-        st.session_state[_VISIBLE] = kept
-    return kept[1]
+    last: tuple[Any, VisibleWork] | None = st.session_state.get(_VISIBLE)
+    if last is None or last[0] != (run.path, span):
+        last = (run.path, span), visible(runs.load(run).traces, lanes, *span, int(run.info["device_count"] or 0))
+        st.session_state[_VISIBLE] = last
+    return last[1]
 
 
-def _tables(run: store.Run, seen: Visible, brief: Mapping[str, str], measured: bool) -> None:
+def _tables(run: store.Run, seen: VisibleWork, brief: Mapping[str, str], measured: bool) -> None:
     """The GPUs and the kernels of a span of time as tables with downloads. Nothing for a trace without device work.
 
     Args:
@@ -336,8 +338,8 @@ def _tables(run: store.Run, seen: Visible, brief: Mapping[str, str], measured: b
     if seen.kernels:
         _choose_kernel(run, table_of_kernels)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        of = "measured span" if measured else "window, or to a measured span"
-        st.caption(f"Times are cut to the {of}. All streams count. A chosen kernel is searched for.")
+        span = "measured span" if measured else "window, or to a measured span"
+        st.caption(f"Times are cut to the {span}. All streams count. A chosen kernel is searched for.")
         for what, frame in (("GPUs", table_of_gpus), ("Kernels", table_of_kernels)):
             if frame.empty:
                 continue

@@ -14,7 +14,7 @@ from warpladder.dashboard.trace.lanes import BLOCK, Int32s, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.dashboard.trace.samples import is_of_measurement, of_the_measurement
 
-#: About the most rectangles and bars of all lanes of a window together.
+#: Approximate limit of rectangles and bars in a window, over all lanes.
 MOST_DRAWN: Final = 12_000
 _FEWEST_BINS: Final = 60
 #: The most events of a bar that are sampled to choose its colour.
@@ -35,10 +35,10 @@ class Window:
     @property
     def edges(self) -> Int64s:
         """The edges of the bins, shape (bins + 1,), in nanoseconds."""
-        # Quotient and remainder apart, because the span times the number of bins can exceed 63 bits.
-        whole, rest = divmod(self.end_ns - self.begin_ns, self.bins)
+        # Quotient and remainder are computed separately, because the span times the number of bins can exceed 63 bits.
+        quotient, rest = divmod(self.end_ns - self.begin_ns, self.bins)
         numbers = np.arange(self.bins + 1, dtype=np.int64)
-        return self.begin_ns + numbers * whole + numbers * rest // self.bins
+        return self.begin_ns + numbers * quotient + numbers * rest // self.bins
 
     def bin_of(self, times: Int64s) -> Int64s:
         """The bin that holds each time; the first or last bin for a time outside of the window."""
@@ -53,7 +53,7 @@ class Detail:
         alone: places in the lane of the events that are drawn one by one. These are at least as long as a bin, or share no bin
             with another short event.
         bin: shape (b,), the bins that hold the other events. Each is drawn as one bar.
-        busy_ns: shape (b,), nanoseconds of the bin in which one of its events ran.
+        busy_ns: shape (b,), nanoseconds of the bin in which at least one event ran.
         count: shape (b,), the number of events in the bin. An event across an edge counts in both bins.
         looked_at: shape (b, k), places in the lane of up to `_LOOKED_AT` events of the bin, evenly spaced. The last place is
             repeated where the bin has fewer.
@@ -79,7 +79,10 @@ def window(begin_ns: int, end_ns: int, lanes: int, pixels: int) -> Window:
 
 
 def detail(lane: Lane, window: Window) -> Detail:
-    """The detail of a lane in a window. Its time grows with the number of bins, and only logarithmically with that of events."""
+    """The detail of a lane in a window.
+
+    Its time grows with the number of bins, and only logarithmically with the number of events.
+    """
     edges = window.edges
     first, last = lane.touching(edges)
     wide = _wide(lane, window, int(first[0]), int(last[-1]))
@@ -122,7 +125,7 @@ def _touched(lane: Lane, window: Window, places: Int64s) -> Int64s:
 
 
 def _lonely(lane: Lane, window: Window, first: Int64s, narrow: Int64s, wide: Int64s) -> Int64s:
-    """The places of short events that share none of their bins with another short event."""
+    """The places of short events whose bins hold no other short event."""
     single = np.flatnonzero(narrow == 1)
     place = first[single]
     # At most one wide event precedes the short one in the bin, because a second one would fill the bin.
@@ -135,7 +138,7 @@ def _lonely(lane: Lane, window: Window, first: Int64s, narrow: Int64s, wide: Int
 
 
 def _covered_by(lane: Lane, places: Int64s, edges: Int64s) -> Int64s:
-    """Nanoseconds of each bin in which one of the events ran."""
+    """Nanoseconds of each bin in which at least one event ran."""
     if not len(places):
         return np.zeros(len(edges) - 1, dtype=np.int64)
     total = np.zeros(len(places) + 1, dtype=np.int64)
@@ -158,7 +161,7 @@ ColorBy = Literal["variant", "kernel"]
 Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 
-#: Follows the text of a range to which an event is attributed by time.
+#: Suffix of the text of a range to which an event is attributed by time.
 BY_TIME: Final = ", by time"
 #: Words for the kinds of memory operations.
 OPERATIONS: Final = {
@@ -224,7 +227,7 @@ class Coloring:
         of_kernel_name: colour by the codes of the kernels' names.
         of_copy_kind: colour by the codes of the memory operations' kinds.
         of_call_name: colour by the codes of the calls' names.
-        short: short names of kernels by their full names; those of a trace with very many names are left out.
+        short: short names of kernels by their full names; empty for a trace with very many names.
     """
 
     swatches: tuple[Swatch, ...]
@@ -261,15 +264,15 @@ class Coloring:
 
 
 def variants(traces: Traces) -> pd.DataFrame:
-    """The pairs of workload and variant that the trace's ranges name, in the order of their first ranges; empty for none.
+    """The pairs of workload and variant that the trace's ranges name, in the order of their first ranges.
 
     Some recordings name executions outside of any variant's range as a variant. These are left out.
     """
     if "ranges" not in traces.tables:
         return pd.DataFrame({"workload": [], "variant": []}, dtype=str)
     pairs = pd.DataFrame({name: traces.texts("ranges", name) for name in ("workload", "variant")})
-    found = pairs.dropna().drop_duplicates().astype(str)
-    return found[[not is_of_measurement(name) for name in found["variant"]]].reset_index(drop=True)
+    distinct = pairs.dropna().drop_duplicates().astype(str)
+    return distinct[[not is_of_measurement(name) for name in distinct["variant"]]].reset_index(drop=True)
 
 
 def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
@@ -277,10 +280,10 @@ def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
     swatches = list(_FIXED)
     ranges = len(traces.numbers("ranges", "start_ns")) if "ranges" in traces.tables else 0
     of_range = np.full(ranges, _RANGE, dtype=np.uint8)
-    named = variants(traces) if by == "variant" else variants(traces).head(0)
-    if len(named):
-        named = named.head(255 - len(swatches))
-        code = {tuple(row): len(swatches) + number for number, row in enumerate(named.itertuples(index=False, name=None))}
+    pairs = variants(traces) if by == "variant" else variants(traces).head(0)
+    if len(pairs):
+        pairs = pairs.head(255 - len(swatches))
+        code = {tuple(row): len(swatches) + number for number, row in enumerate(pairs.itertuples(index=False, name=None))}
         swatches += [Swatch("variant", str(variant), str(workload)) for workload, variant in code]
         of_range = _variants_of_ranges(traces, code)
     kernels = _names(traces, "kernels", "full_name")
@@ -299,11 +302,11 @@ def coloring(traces: Traces, lanes: Lanes, by: ColorBy) -> Coloring:
 
 
 def _of_launch(traces: Traces, of_range: Codes) -> Codes:
-    """The colour of kernels by range: that of the range's variant, or `OTHER` for work that only prepares a sample."""
+    """The colour of kernels by range: the colour of the range's variant, or `OTHER` for work that only prepares a sample."""
     if not len(of_range):
         return of_range
-    found: Codes = np.where((of_range == _RANGE) | of_the_measurement(traces), OTHER, of_range).astype(np.uint8)
-    return found
+    codes: Codes = np.where((of_range == _RANGE) | of_the_measurement(traces), OTHER, of_range).astype(np.uint8)
+    return codes
 
 
 def _time_by_name(traces: Traces, lanes: Lanes, count: int) -> npt.NDArray[np.float64]:
@@ -326,15 +329,15 @@ def _call(name: str) -> int:
 
 
 def _variants_of_ranges(traces: Traces, code: dict[tuple[Any, ...], int]) -> Codes:
-    """The colour of each range: that of the innermost range with a variant that it is or is in."""
+    """The colour of each range: the colour of the innermost range with a variant, which is the range itself or around it."""
     workloads, names = traces.texts("ranges", "workload"), traces.texts("ranges", "variant")
     width = len(names.categories) + 1
     of_pair = np.full((len(workloads.categories) + 1) * width, _RANGE, dtype=np.uint8)
     for (workload, name), number in code.items():
         place = list(workloads.categories).index(workload) * width + list(names.categories).index(name)
         of_pair[place] = number
-    ours = (workloads.codes >= 0) & (names.codes >= 0)
-    color = np.where(ours, of_pair[np.where(ours, workloads.codes.astype(np.int64) * width + names.codes, -1)], _RANGE)
+    is_named = (workloads.codes >= 0) & (names.codes >= 0)
+    color = np.where(is_named, of_pair[np.where(is_named, workloads.codes.astype(np.int64) * width + names.codes, -1)], _RANGE)
     around = nearest(parents(traces), color != _RANGE)
     return np.where(around >= 0, color[around], _RANGE).astype(np.uint8)
 
@@ -345,17 +348,17 @@ def ranges_of(traces: Traces, table: str, rows: Int64s | Int32s | slice) -> Int6
     `NONE` where an event has no range.
     """
     of_work = table in ("kernels", "memory_ops")
-    wanted = (traces.ranges_of_work(table) if of_work else traces.numbers(table, "range_id"))[rows]
+    ids = (traces.ranges_of_work(table) if of_work else traces.numbers(table, "range_id"))[rows]
     if "ranges" not in traces.tables:
-        return np.full(len(wanted), NONE, dtype=np.int64)
-    return lookup(traces.numbers("ranges", "range_id"), wanted)
+        return np.full(len(ids), NONE, dtype=np.int64)
+    return lookup(traces.numbers("ranges", "range_id"), ids)
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class LaneInWindow:
     """A lane in a window, with the colour of each event or bar (a place in the swatches).
 
-    `alone_lit` and `bar_lit` tell whether each belongs to the chosen event.
+    `alone_lit` and `bar_lit` mark the events and bars that belong to the chosen event.
     """
 
     lane: Lane
@@ -367,7 +370,7 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False)
-class Lit:
+class Highlight:
     """The events that belong to a chosen event, as masks of the rows of device lanes, `ranges` and `api_calls`."""
 
     device: Bools
@@ -381,10 +384,10 @@ class Lit:
 
 
 def scene(
-    traces: Traces, lanes: Lanes, shown: Sequence[Lane], window: Window, colors: Coloring, lit: Lit | None = None
-) -> list[Shown]:
+    traces: Traces, lanes: Lanes, shown: Sequence[Lane], window: Window, colors: Coloring, lit: Highlight | None = None
+) -> list[LaneInWindow]:
     """The lanes in a window, with colours, and highlighted where `lit` is given."""
-    found = []
+    lanes_shown = []
     for lane in shown:
         part = detail(lane, window)
         alone, looked_at = lane.row[part.alone], lane.row[part.looked_at]
@@ -393,12 +396,12 @@ def scene(
         belongs = (
             nothing if lit is None else (lit.of(lane, alone), (lit.of(lane, looked_at) & (part.looked_ns > 0)).any(axis=1))
         )
-        found.append(
-            Shown(
+        lanes_shown.append(
+            LaneInWindow(
                 lane, part, colors.of(traces, lanes, lane, alone), _most(looked, part.looked_ns, len(colors.swatches)), *belongs
             )
         )
-    return found
+    return lanes_shown
 
 
 def _most(color: Codes, weight: Int64s, colors: int) -> Codes:
@@ -418,34 +421,34 @@ def names(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> list[str]
     if lane.kind == "calls":
         return text_of(traces, "api_calls", "name", rows)
     kernel = rows < lanes.kernels
-    found = np.empty(len(rows), dtype=object)
+    result = np.empty(len(rows), dtype=object)
     if kernel.any():
-        found[kernel] = [name.removeprefix("void ") for name in text_of(traces, "kernels", "full_name", rows[kernel])]
+        result[kernel] = [name.removeprefix("void ") for name in text_of(traces, "kernels", "full_name", rows[kernel])]
     if not kernel.all():
-        found[~kernel] = text_of(traces, "memory_ops", "kind", rows[~kernel] - lanes.kernels)
-    return list(found)
+        result[~kernel] = text_of(traces, "memory_ops", "kind", rows[~kernel] - lanes.kernels)
+    return list(result)
 
 
 def text_of(traces: Traces, table: str, column: str, rows: Int64s | Int32s) -> list[str]:
     """Texts of some rows; empty where null."""
     texts = traces.texts(table, column)
     codes = texts.codes[rows]
-    known = codes >= 0
-    found = np.full(len(codes), "", dtype=object)
-    found[known] = texts.categories.take(codes[known])
-    return list(map(str, found))
+    has_text = codes >= 0
+    result = np.full(len(codes), "", dtype=object)
+    result[has_text] = texts.categories.take(codes[has_text])
+    return list(map(str, result))
 
 
 def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFrame:
-    """Facts for the hover text of each event, besides its name and times.
+    """Facts for the hover text of each event, in addition to its name and times.
 
     Returns:
         One row for each event, with
 
         - `range`: text of the innermost range, followed by `, by time` where the event is attributed by time; empty without a
           range;
-        - `grid_x` to `registers`: of kernels; null in a trace of more than 1.5 million kernels;
-        - `bytes`, `src_memory`, `dst_memory`: of memory operations.
+        - `grid_x` to `registers`: facts of kernels; null in a trace of more than 1.5 million kernels;
+        - `bytes`, `src_memory`, `dst_memory`: facts of memory operations.
     """
     rows = lane.row[places].astype(np.int64)
     frame = pd.DataFrame({"range": ""}, index=range(len(rows)))
@@ -453,12 +456,12 @@ def facts(traces: Traces, lanes: Lanes, lane: Lane, places: Int64s) -> pd.DataFr
     for table, of_table, shift in (("kernels", kernel, 0), ("memory_ops", ~kernel, lanes.kernels), ("api_calls", ~kernel, 0)):
         if of_table.any() and (table == "api_calls") == (lane.kind == "calls") and lane.kind != "ranges":
             inner = ranges_of(traces, table, rows[of_table] - shift)
-            found = np.full(len(inner), "", dtype=object)
+            around = np.full(len(inner), "", dtype=object)
             if (inner >= 0).any():
-                found[inner >= 0] = text_of(traces, "ranges", "text", inner[inner >= 0])
+                around[inner >= 0] = text_of(traces, "ranges", "text", inner[inner >= 0])
             if table != "api_calls":
-                found[(inner >= 0) & (traces.numbers(table, "range_id")[rows[of_table] - shift] == NONE)] += BY_TIME
-            frame.loc[of_table, "range"] = found
+                around[(inner >= 0) & (traces.numbers(table, "range_id")[rows[of_table] - shift] == NONE)] += BY_TIME
+            frame.loc[of_table, "range"] = around
     if kernel.any() and lanes.kernels <= _FACTS_OF_MOST:
         traces.read("kernels", *_SHAPE)
         for column in _SHAPE:

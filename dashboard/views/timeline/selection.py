@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
 from warpladder.dashboard.trace.lanes import Int32s, Kind, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
-from warpladder.dashboard.views.timeline.query import OPERATIONS, Bools, Lit, ranges_of, text_of
+from warpladder.dashboard.views.timeline.query import OPERATIONS, Bools, Highlight, ranges_of, text_of
 from warpladder.errors import Error
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
@@ -22,7 +22,7 @@ _NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", 
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenEvent:
     """A row of a trace table."""
 
     table: Table
@@ -39,20 +39,20 @@ class ChosenSpan(TypedDict):
     span: tuple[int, int]
 
 
-def parse(text: str, traces: Traces) -> Chosen | None:
+def parse(text: str, traces: Traces) -> ChosenEvent | None:
     """`kernels-12` as a row of a trace; None where the trace has no such row."""
     table, _, number = text.rpartition("-")
-    known = next((name for name in get_args(Table) if name == table), None)
-    if known is None or not number.isdecimal() or len(number) > 12 or int(number) >= _length(traces, known):
+    table_name = next((name for name in get_args(Table) if name == table), None)
+    if table_name is None or not number.isdecimal() or len(number) > 12 or int(number) >= _length(traces, table_name):
         return None
-    return Chosen(known, int(number))
+    return ChosenEvent(table_name, int(number))
 
 
-def chosen_of(lanes: Lanes, lane: Lane, row: int) -> Chosen:
+def chosen_of(lanes: Lanes, lane: Lane, row: int) -> ChosenEvent:
     """A row of a lane as a row of its table."""
     if lane.kind == "device":
-        return Chosen("kernels", row) if row < lanes.kernels else Chosen("memory_ops", row - lanes.kernels)
-    return Chosen("ranges" if lane.kind == "ranges" else "api_calls", row)
+        return ChosenEvent("kernels", row) if row < lanes.kernels else ChosenEvent("memory_ops", row - lanes.kernels)
+    return ChosenEvent("ranges" if lane.kind == "ranges" else "api_calls", row)
 
 
 def table_of(kind: Kind) -> tuple[Table, str]:
@@ -61,14 +61,14 @@ def table_of(kind: Kind) -> tuple[Table, str]:
     return table, _NAME[table]
 
 
-def place_in(lanes: Lanes, chosen: Chosen) -> tuple[Kind, int]:
+def place_in(lanes: Lanes, chosen: ChosenEvent) -> tuple[Kind, int]:
     """The kind of the lane that holds a row of a table, and the row in such a lane: the inverse of `chosen_of`."""
     if chosen.table in ("kernels", "memory_ops"):
         return "device", chosen.row + (lanes.kernels if chosen.table == "memory_ops" else 0)
     return ("ranges" if chosen.table == "ranges" else "calls"), chosen.row
 
 
-def lane_of(traces: Traces, lanes: Lanes, chosen: Chosen) -> Lane | None:
+def lane_of(traces: Traces, lanes: Lanes, chosen: ChosenEvent) -> Lane | None:
     """The lane of a row; None for an event that overlaps too many others to have one."""
     kind, row = place_in(lanes, chosen)
     start = int(traces.numbers(chosen.table, "start_ns")[chosen.row])
@@ -80,7 +80,7 @@ def lane_of(traces: Traces, lanes: Lanes, chosen: Chosen) -> Lane | None:
     return None
 
 
-def with_chosen(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Chosen | None) -> Sequence[Lane]:
+def with_chosen(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None) -> Sequence[Lane]:
     """The lanes to show, and the lane of the chosen event, which a search may find where no lane is shown."""
     lane = lane_of(traces, lanes, chosen) if chosen else None
     if lane is None or lane in shown or lane.kind not in {each.kind for each in shown}:
@@ -88,7 +88,7 @@ def with_chosen(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Cho
     return [each for each in lanes.lanes if each is lane or each in shown]
 
 
-def span_of(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Chosen | None) -> ChosenSpan | None:
+def span_of(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None) -> ChosenSpan | None:
     """The chosen event for the canvas."""
     if chosen is None:
         return None
@@ -98,33 +98,33 @@ def span_of(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: Chosen 
     return ChosenSpan(lane=place, span=(start - lanes.begin_ns, end - lanes.begin_ns))
 
 
-def belongs(traces: Traces, chosen: Chosen) -> Lit:
+def belongs(traces: Traces, chosen: ChosenEvent) -> Highlight:
     """Masks of the events that belong to a chosen event.
 
-    To a range belong the ranges in it, and the calls and device work launched in any of them. To another event belong its call,
-    the device work of that call, and every range around it.
+    A range includes the ranges in it, and the calls and device work launched in any of these ranges. Another event includes its
+    call, the device work of that call, and every range around the event.
     """
-    found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
-    found[chosen.table][chosen.row] = True
+    masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
+    masks[chosen.table][chosen.row] = True
     if chosen.table == "ranges":
-        found["ranges"] = _inside(traces, chosen.row)
+        masks["ranges"] = _inside(traces, chosen.row)
         for table in ("kernels", "memory_ops", "api_calls"):
             if table in traces.tables:
-                found[table] = _held(traces, table, found["ranges"])
+                masks[table] = _held(traces, table, masks["ranges"])
     else:
-        _same_call(traces, chosen, found)
-        found["ranges"][_ranges_around(traces, chosen)] = True
-    return Lit(np.concatenate([found["kernels"], found["memory_ops"]]), found["ranges"], found["api_calls"])
+        _same_call(traces, chosen, masks)
+        masks["ranges"][_ranges_around(traces, chosen)] = True
+    return Highlight(np.concatenate([masks["kernels"], masks["memory_ops"]]), masks["ranges"], masks["api_calls"])
 
 
-def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
+def work(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
     """Kernels and memory operations launched in a range, by name, the longest total first.
 
     Args:
         begin_ns: start of the trace. `first_ns` and `last_ns` count from it.
 
     Returns:
-        The columns are `what`, `name`, `count`, `total_ns`, `busy_ns` (time in which at least one ran), `bytes` (null for
+        The columns are `what`, `name`, `count`, `total_ns`, `busy_ns` (time in which at least one of them ran), `bytes` (null for
         kernels), `first_ns` (start of the first) and `last_ns` (end of the last).
     """
     inside = _inside(traces, chosen.row)
@@ -154,7 +154,7 @@ def work(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
     return joined.astype({"bytes": "Float64"}).sort_values(["total_ns", "name"], ascending=[False, True], ignore_index=True)
 
 
-def busy_ns(traces: Traces, chosen: Chosen) -> int:
+def busy_ns(traces: Traces, chosen: ChosenEvent) -> int:
     """Nanoseconds in which at least one kernel or memory operation of a range ran."""
     inside = _inside(traces, chosen.row)
     tables = [table for table in ("kernels", "memory_ops") if table in traces.tables]
@@ -165,22 +165,22 @@ def busy_ns(traces: Traces, chosen: Chosen) -> int:
     return int(union_ns(np.zeros(len(start), dtype=np.int64), start, end, 1)[0])
 
 
-def work_and_busy_ns(traces: Traces, chosen: Chosen, begin_ns: int) -> tuple[pd.DataFrame, int]:
+def work_and_busy_ns(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> tuple[pd.DataFrame, int]:
     """`work` and `busy_ns` of a range."""
     return work(traces, chosen, begin_ns), busy_ns(traces, chosen)
 
 
-def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
+def around(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
     """A kernel, memory operation or call, the other events of its call, and the ranges around it, the innermost first.
 
     Returns:
         The columns are `what`, `name`, `start_ns` (from the start of the trace) and `duration_ns` (null for a range that was
         never closed).
     """
-    found = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
-    found[chosen.table][chosen.row] = True
-    _same_call(traces, chosen, found)
-    rows = {table: np.flatnonzero(found[table]) for table in ("kernels", "memory_ops", "api_calls")}
+    masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
+    masks[chosen.table][chosen.row] = True
+    _same_call(traces, chosen, masks)
+    rows = {table: np.flatnonzero(masks[table]) for table in ("kernels", "memory_ops", "api_calls")}
     parts = []
     for table, places in {**rows, "ranges": np.array(_ranges_around(traces, chosen), dtype=np.int64)}.items():
         if len(places):
@@ -194,7 +194,7 @@ def around(traces: Traces, chosen: Chosen, begin_ns: int) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def by_time_ns(traces: Traces, chosen: Chosen) -> int:
+def by_time_ns(traces: Traces, chosen: ChosenEvent) -> int:
     """The summed durations of device work that is attributed by time to a range or to a range in it."""
     inside, total = _inside(traces, chosen.row), 0
     for table in ("kernels", "memory_ops"):
@@ -204,12 +204,12 @@ def by_time_ns(traces: Traces, chosen: Chosen) -> int:
     return total
 
 
-def title(traces: Traces, chosen: Chosen) -> str:
+def title(traces: Traces, chosen: ChosenEvent) -> str:
     """The chosen event in words, such as `range step`."""
     return f"{_WHAT[chosen.table]} {_name(traces, chosen.table, chosen.row)}"
 
 
-def span(traces: Traces, chosen: Chosen, end_ns: int) -> tuple[int, int]:
+def span(traces: Traces, chosen: ChosenEvent, end_ns: int) -> tuple[int, int]:
     """Start and end of the chosen event; the end is `end_ns` for a range that was never closed."""
     start, end = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("start_ns", "end_ns"))
     return start, end_ns if end == NONE else end
@@ -263,19 +263,19 @@ def _held(traces: Traces, table: str, ranges: Bools) -> Bools:
     return np.concatenate(pieces)
 
 
-def _ranges_around(traces: Traces, chosen: Chosen) -> list[int]:
+def _ranges_around(traces: Traces, chosen: ChosenEvent) -> list[int]:
     """Rows of the ranges that an event was called in, the innermost first."""
     if "ranges" not in traces.tables:
         return []
     place = int(ranges_of(traces, chosen.table, np.array([chosen.row]))[0])
-    above, found = parents(traces).tolist(), list[int]()
-    while place >= 0 and len(found) < len(above):
-        found.append(place)
+    above, places = parents(traces).tolist(), list[int]()
+    while place >= 0 and len(places) < len(above):
+        places.append(place)
         place = above[place]
-    return found
+    return places
 
 
-def _same_call(traces: Traces, chosen: Chosen, found: dict[str, Bools]) -> None:
+def _same_call(traces: Traces, chosen: ChosenEvent, masks: dict[str, Bools]) -> None:
     """Mark the call of the chosen event, and all device work of that call. A graph launch has several pieces of device work."""
     process, correlation = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("process", "correlation"))
     for table in ("kernels", "memory_ops", "api_calls"):
@@ -283,10 +283,10 @@ def _same_call(traces: Traces, chosen: Chosen, found: dict[str, Bools]) -> None:
             rows, ids, processes = traces.find(table, "correlation", np.array([correlation]), "process")
             rows = rows[(ids == correlation) & (processes == process)]
             # Calls normally have unique correlations. Where they do not, the first call is taken, as in all other queries.
-            found[table][rows[:1] if table == "api_calls" else rows] = True
+            masks[table][rows[:1] if table == "api_calls" else rows] = True
 
 
-#: The most characters of a text to search for. A longer one is cut.
+#: The most characters of a text to search for. A longer text is cut.
 MOST_CHARACTERS: Final = 300
 #: An event is visible in a window that is at most this many times as long.
 _VISIBLE: Final = 300
@@ -296,16 +296,16 @@ _LEAST_NS: Final = 1_000
 
 
 class PatternError(Error):
-    """A pattern that is no regular expression. Its message says why, in one line."""
+    """A pattern that is no regular expression. Its message has the reason in one line."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What to search for.
+class Search:
+    """A search for names.
 
     Attributes:
         text: a part of the name, in any case; empty for no search.
-        regex: the text is a regular expression, in the syntax of RE2.
+        regex: whether the text is a regular expression, in the syntax of RE2.
         kinds: the kinds of lanes to search in.
     """
 
@@ -336,16 +336,16 @@ class Hits:
         return np.flatnonzero(np.diff(np.searchsorted(self.start, edges, side="left")))
 
 
-class Found(TypedDict):
+class SearchHits(TypedDict):
     """The hits of a search, for the search box and the ruler.
 
     Attributes:
         text: the text that was searched for.
-        regex: it is a regular expression.
+        regex: whether the text is a regular expression.
         total: number of hits.
-        place: that of the chosen event among them, from 0; -1 where it is none of them.
+        place: the place of the chosen event among the hits, from 0; -1 where it is not a hit.
         marks: the bins of the window in which hits start.
-        error: why the text is no regular expression; empty where it is one.
+        error: why the text is no regular expression; empty for a valid text.
     """
 
     text: str
@@ -356,45 +356,45 @@ class Found(TypedDict):
     error: str
 
 
-def hits(traces: Traces, lanes: Lanes, wanted: Wanted) -> Hits:
-    """The events that have a lane and whose name is wanted. Kernels are found by their full names.
+def hits(traces: Traces, lanes: Lanes, search: Search) -> Hits:
+    """The events that have a lane and whose name matches. Kernels match with their full names.
 
-    The names are compared once each. The time for the events themselves is that of one look-up each.
+    Each distinct name is compared once. Each event then takes one look-up.
 
     Raises:
         PatternError: the text is no regular expression.
     """
-    found: list[tuple[Int64s, Int32s, Int32s]] = []
-    masks = _masks(traces, wanted) if wanted.text else {}
+    parts: list[tuple[Int64s, Int32s, Int32s]] = []
+    masks = _masks(traces, search) if search.text else {}
     for number, lane in enumerate(lanes.lanes):
-        if lane.kind in wanted.kinds and masks:
-            places = np.flatnonzero(_named(traces, lanes, lane, masks))
+        if lane.kind in search.kinds and masks:
+            places = np.flatnonzero(_name_mask(traces, lanes, lane, masks))
             if len(places):
-                found.append((lane.start[places], np.full(len(places), number, dtype=np.int32), lane.row[places]))
-    if not found:
+                parts.append((lane.start[places], np.full(len(places), number, dtype=np.int32), lane.row[places]))
+    if not parts:
         return Hits(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
-    start, lane_number, row = (np.concatenate(column) for column in zip(*found, strict=True))
+    start, lane_number, row = (np.concatenate(column) for column in zip(*parts, strict=True))
     # Lanes are sorted, so that a stable sort merges them.
-    order = np.argsort(start, kind="stable") if len(found) > 1 else slice(None)
+    order = np.argsort(start, kind="stable") if len(parts) > 1 else slice(None)
     return Hits(start[order], lane_number[order], row[order])
 
 
-def place_of(traces: Traces, lanes: Lanes, found: Hits, chosen: Chosen | None) -> int:
-    """The place of the chosen event among the hits; -1 where it is none of them."""
-    if chosen is None or not len(found):
+def place_of(traces: Traces, lanes: Lanes, hits: Hits, chosen: ChosenEvent | None) -> int:
+    """The place of the chosen event among the hits; -1 where it is not a hit."""
+    if chosen is None or not len(hits):
         return -1
     start = int(traces.numbers(chosen.table, "start_ns")[chosen.row])
     kind, row = place_in(lanes, chosen)
-    for place in range(*np.searchsorted(found.start, [start, start + 1]).tolist()):
-        if found.row[place] == row and lanes.lanes[int(found.lane[place])].kind == kind:
+    for place in range(*np.searchsorted(hits.start, [start, start + 1]).tolist()):
+        if hits.row[place] == row and lanes.lanes[int(hits.lane[place])].kind == kind:
             return place
     return -1
 
 
 def step(
-    traces: Traces, lanes: Lanes, found: Hits, chosen: Chosen | None, window: tuple[int, int], steps: int
-) -> Chosen | None:
-    """The hit some steps after the chosen one, or before it for negative steps. The first one follows the last one.
+    traces: Traces, lanes: Lanes, hits: Hits, chosen: ChosenEvent | None, window: tuple[int, int], steps: int
+) -> ChosenEvent | None:
+    """The hit some steps after the chosen hit, or before it for negative steps. The first hit follows the last.
 
     Where no hit is chosen, the steps are counted from the chosen event if it is in the window, or else from the window's edge.
 
@@ -402,24 +402,24 @@ def step(
         window: start and end on the trace's clock, nanoseconds.
         steps: not 0.
     """
-    if not len(found):
+    if not len(hits):
         return None
-    place = place_of(traces, lanes, found, chosen)
+    place = place_of(traces, lanes, hits, chosen)
     if place < 0:
         at = window[0] if steps > 0 else window[1]
         if chosen is not None:
             start = int(traces.numbers(chosen.table, "start_ns")[chosen.row])
             at = start if window[0] <= start < window[1] else at
-        # The hit at or after the edge is the first step forward, and the one before it the first step back.
-        place = int(np.searchsorted(found.start, at, side="left")) - (steps > 0)
-    place = (place + steps) % len(found)
-    return chosen_of(lanes, lanes.lanes[int(found.lane[place])], int(found.row[place]))
+        # The hit at or after the edge is the first step forward, and the hit before it the first step back.
+        place = int(np.searchsorted(hits.start, at, side="left")) - (steps > 0)
+    place = (place + steps) % len(hits)
+    return chosen_of(lanes, lanes.lanes[int(hits.lane[place])], int(hits.row[place]))
 
 
 def window_on(lanes: Lanes, window: tuple[int, int], start: int, end: int) -> tuple[int, int]:
-    """A window that shows an event: the same one where it does, else one of its length around the event.
+    """A window that shows an event: the same window where it does, else a window of that length around the event.
 
-    It is shorter where the event would be too narrow to be seen, and longer where the event would not fit.
+    The new window is shorter where the event would be too narrow to be seen, and longer where the event would not fit.
     """
     begin, until = window
     length, lasts = until - begin, end - start
@@ -433,44 +433,44 @@ def window_on(lanes: Lanes, window: tuple[int, int], start: int, end: int) -> tu
     return begin, begin + length
 
 
-def _masks(traces: Traces, wanted: Wanted) -> dict[str, Bools]:
-    """For each table with names, which of its distinct names are wanted; the last place is for a missing name."""
-    found = {}
+def _masks(traces: Traces, search: Search) -> dict[str, Bools]:
+    """For each table with names, a mask of its distinct names that match; the last place is for a missing name."""
+    masks = {}
     for table, column in (("kernels", "full_name"), ("memory_ops", "kind"), ("ranges", "text"), ("api_calls", "name")):
         if table in traces.tables:
             names = pa.array(traces.texts(table, column).categories, pa.large_string())
-            mask = _match(names, wanted)
+            mask = _match(names, search)
             if table == "memory_ops":
-                mask |= _match(pa.array([OPERATIONS.get(name, name) for name in names.to_pylist()], pa.large_string()), wanted)
-            found[table] = np.append(mask, False)
-    return found
+                mask |= _match(pa.array([OPERATIONS.get(name, name) for name in names.to_pylist()], pa.large_string()), search)
+            masks[table] = np.append(mask, False)
+    return masks
 
 
-def _match(names: pa.Array, wanted: Wanted) -> Bools:
-    match = pc.match_substring_regex if wanted.regex else pc.match_substring
+def _match(names: pa.Array, search: Search) -> Bools:
+    match = pc.match_substring_regex if search.regex else pc.match_substring
     try:
-        matched = match(names, wanted.text, ignore_case=True)
+        matched = match(names, search.text, ignore_case=True)
     except pa.ArrowInvalid as error:
         raise PatternError(_reason(str(error))) from error
     mask: Bools = np.array(matched.to_numpy(zero_copy_only=False), dtype=bool)
     return mask
 
 
-def _reason(told: str) -> str:
+def _reason(message: str) -> str:
     """The reason that RE2 gives, such as `missing ): (gemm`."""
-    return " ".join(told.split("Invalid regular expression:", 1)[-1].split())
+    return " ".join(message.split("Invalid regular expression:", 1)[-1].split())
 
 
-def _named(traces: Traces, lanes: Lanes, lane: Lane, masks: dict[str, Bools]) -> npt.NDArray[np.bool_]:
-    """Whether each event of a lane has a wanted name."""
+def _name_mask(traces: Traces, lanes: Lanes, lane: Lane, masks: dict[str, Bools]) -> npt.NDArray[np.bool_]:
+    """Whether the name of each event of a lane matches."""
     if lane.kind != "device":
         table, column = table_of(lane.kind)
-        named: Bools = masks[table][traces.texts(table, column).codes[lane.row]]
-        return named
-    found = np.zeros(len(lane), dtype=bool)
+        matches: Bools = masks[table][traces.texts(table, column).codes[lane.row]]
+        return matches
+    mask = np.zeros(len(lane), dtype=bool)
     kernel = lane.row < lanes.kernels
     for table, column, of_table, shift in (("kernels", "full_name", kernel, 0), ("memory_ops", "kind", ~kernel, lanes.kernels)):
-        # Most streams have many kernels, none of which may be wanted.
+        # Most streams have many kernels, and often no kernel matches.
         if table in masks and masks[table].any() and of_table.any():
-            found[of_table] = masks[table][traces.texts(table, column).codes[lane.row[of_table] - shift]]
-    return found
+            mask[of_table] = masks[table][traces.texts(table, column).codes[lane.row[of_table] - shift]]
+    return mask

@@ -52,7 +52,7 @@ class GpuTime:
 
 
 @dataclass(frozen=True)
-class Visible:
+class VisibleWork:
     """The work in the span from `begin_ns` to `end_ns` on the trace's clock.
 
     Attributes:
@@ -71,7 +71,7 @@ class Visible:
         return self.end_ns - self.begin_ns
 
 
-def gpu_table(seen: Visible) -> pd.DataFrame:
+def gpu_table(seen: VisibleWork) -> pd.DataFrame:
     """A row for each GPU. Shares are of the span, from 0 to 1."""
     rows = [
         {
@@ -87,7 +87,7 @@ def gpu_table(seen: Visible) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def kernel_table(seen: Visible, short: Mapping[str, str]) -> pd.DataFrame:
+def kernel_table(seen: VisibleWork, short: Mapping[str, str]) -> pd.DataFrame:
     """A row for each kernel name that ran, the longest total first. Shares are of the span; together they may exceed 1."""
     rows = [
         {
@@ -103,7 +103,7 @@ def kernel_table(seen: Visible, short: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["kernel", "count", "total_ns", "mean_ns", "share", "full_name"])
 
 
-def answer(seen: Visible, measured: bool) -> str:
+def answer(seen: VisibleWork, measured: bool) -> str:
     """How long the GPU is idle, in words; of several, the one that is idle longest among those whose processes are alive in the span.
 
     Args:
@@ -116,8 +116,8 @@ def answer(seen: Visible, measured: bool) -> str:
     span = f"the measured {format_duration(seen.span_ns)}" if measured else f"this window of {format_duration(seen.span_ns)}"
     if not alive:
         return f"No process that uses a GPU is alive in {span}"
-    of = f", the most of {'all' if len(alive) == len(seen.gpus) else len(alive)} GPUs" if len(alive) > 1 else ""
-    return f"{idlest.gpu} is idle {idle} of {span}{of}"
+    among = f", the most of {'all' if len(alive) == len(seen.gpus) else len(alive)} GPUs" if len(alive) > 1 else ""
+    return f"{idlest.gpu} is idle {idle} of {span}{among}"
 
 
 class _Part(NamedTuple):
@@ -128,7 +128,7 @@ class _Part(NamedTuple):
     end: Int64s
 
 
-def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: int = 0) -> Visible:
+def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: int = 0) -> VisibleWork:
     """The work of all streams in a span, those that the page leaves out as well.
 
     An event without duration counts where it starts. Where the trace has as many numbers of GPUs as GPUs were used, GPUs of several
@@ -159,30 +159,33 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: i
         gpus.append(GpuTime(gpu, both, of_kernels, of_copies, alive))
     ran = np.flatnonzero(count)
     ran = ran[np.argsort(-total[ran], kind="stable")]
-    told = [] if names is None else list(map(str, names.categories.take(ran)))
-    kernels = (KernelTime(*each) for each in zip(told, count[ran].tolist(), total[ran].astype(np.int64).tolist(), strict=True))
-    return Visible(begin_ns, end_ns, tuple(kernels), tuple(gpus))
+    names_of_kernels = [] if names is None else list(map(str, names.categories.take(ran)))
+    kernels = (
+        KernelTime(*each)
+        for each in zip(names_of_kernels, count[ran].tolist(), total[ran].astype(np.int64).tolist(), strict=True)
+    )
+    return VisibleWork(begin_ns, end_ns, tuple(kernels), tuple(gpus))
 
 
 def _gpus(lanes: Lanes, devices: int) -> dict[str, list[Lane]]:
     """The lanes of each GPU; see `visible`."""
     of_device = [lane for lane in lanes.lanes if lane.kind == "device"]
     shared = len({lane.owner[1] for lane in of_device}) == devices
-    found: dict[str, list[Lane]] = {}
+    gpus: dict[str, list[Lane]] = {}
     for lane in of_device:
-        found.setdefault(f"GPU {lane.owner[1]}" if shared else lane.group, []).append(lane)
-    return found
+        gpus.setdefault(f"GPU {lane.owner[1]}" if shared else lane.group, []).append(lane)
+    return gpus
 
 
 def _lives(lanes: Lanes) -> dict[int, tuple[int, int]]:
     """Start of the first event and end of the last one of each process."""
-    found: dict[int, tuple[int, int]] = {}
+    lives: dict[int, tuple[int, int]] = {}
     for lane in lanes.lanes:
         if len(lane):
             begin, end = int(lane.start[0]), int(lane.end(np.array([len(lane) - 1]))[0])
-            first, last = found.get(lane.owner[0], (begin, end))
-            found[lane.owner[0]] = min(first, begin), max(last, end)
-    return found
+            first, last = lives.get(lane.owner[0], (begin, end))
+            lives[lane.owner[0]] = min(first, begin), max(last, end)
+    return lives
 
 
 def _busy_ns(start: Int64s, end: Int64s) -> int:

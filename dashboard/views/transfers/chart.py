@@ -87,14 +87,14 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     """
     figure = blank(look.theme, 340)
     labels = list(_STAGES.values())
-    title, told = _stages_told(frame)
-    shown = _drawn(frame, told)
-    taken: set[tuple[str, str]] = set()
+    title, rows_told = _title_and_rows(frame)
+    shown = _drawn(frame, rows_told)
+    used: set[tuple[str, str]] = set()
     for row in shown.to_dict("records"):
         style = look.style(row["workload"], row["variant"])
         # Several configs of a variant have its colour.
-        symbol = free_symbol(style.color, [style.symbol, *SYMBOLS], taken)
-        taken.add((style.color, symbol))
+        symbol = free_symbol(style.color, [style.symbol, *SYMBOLS], used)
+        used.add((style.color, symbol))
         name = " ".join(filter(None, (row["variant"], row["config"], row["case"])))
         figure.add_scatter(
             x=labels,
@@ -123,7 +123,7 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     return Chart("transfer-stages", title, figure, frame, note)
 
 
-def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
+def _title_and_rows(frame: pd.DataFrame) -> tuple[str, list[Any]]:
     """The title, and the index of the rows that it names.
 
     The title gives the fastest kernel's speedup over the first variant of its case at each stage. For a report of another
@@ -135,9 +135,9 @@ def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
         first = _of_case(compared, fast).iloc[0]
         speedups = ", ".join(f"{format_ratio(fast[f'speedup_{stage}'])} {label}" for stage, label in _STAGES.items())
         same = fast["variant"] == first["variant"]
-        who, over = (cut(row["variant"], 30) + (f" [{row['config'] or 'default'}]" if same else "") for row in (fast, first))
+        name, over = (cut(row["variant"], 30) + (f" [{row['config'] or 'default'}]" if same else "") for row in (fast, first))
         where = f"{fast['workload']}, {fast['case']}: " if fast["case"] else ""
-        return f"{where}{who} over {over}: {speedups}", [first.name, fast.name]
+        return f"{where}{name} over {over}: {speedups}", [first.name, fast.name]
     worst = frame.assign(part=frame["with_copies_ns"] / frame["kernel_ns"]).nlargest(1, "part").iloc[0]
     title = (
         f"With launch and copies {cut(worst['variant'], 40)} takes {format_ratio(worst['part'])} its kernels' time, end to end "
@@ -147,17 +147,17 @@ def _stages_told(frame: pd.DataFrame) -> tuple[str, list[Any]]:
 
 
 def _of_case(frame: pd.DataFrame, row: "pd.Series[Any]") -> pd.DataFrame:
-    found: pd.DataFrame = frame[(frame["workload"] == row["workload"]) & (frame["case"] == row["case"])]
-    return found
+    rows: pd.DataFrame = frame[(frame["workload"] == row["workload"]) & (frame["case"] == row["case"])]
+    return rows
 
 
-def _drawn(frame: pd.DataFrame, told: list[Any]) -> pd.DataFrame:
+def _drawn(frame: pd.DataFrame, rows: list[Any]) -> pd.DataFrame:
     """All rows up to `_MOST_BARS`. Of more rows, those that the title names and others of the same case."""
     if len(frame) <= _MOST_BARS:
         return frame
-    of_case = _of_case(frame, frame.loc[told[0]]).index
-    others = [place for place in of_case if place not in told]
-    return frame.loc[sorted([*told, *others[: _MOST_BARS - len(told)]])]
+    of_case = _of_case(frame, frame.loc[rows[0]]).index
+    others = [place for place in of_case if place not in rows]
+    return frame.loc[sorted([*rows, *others[: _MOST_BARS - len(rows)]])]
 
 
 def _transfer_hover(row: dict[Any, Any]) -> str:

@@ -51,9 +51,9 @@ def page() -> None:
                 chosen = widgets.choose_workload(run, workloads)
             frame = frame[frame["workload"] == chosen].reset_index(drop=True)
         widgets.show_chart(charts.stages(frame, look))
-        told = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]
+        columns = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]
         widgets.table(
-            frame, column_order=told, column_config=_COLUMNS, height="content" if len(frame) <= _MOST_ROWS else _TABLE_PX
+            frame, column_order=columns, column_config=_COLUMNS, height="content" if len(frame) <= _MOST_ROWS else _TABLE_PX
         )
     widgets.end_page()
 

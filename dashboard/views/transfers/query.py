@@ -61,15 +61,15 @@ def transfers(data: RunData) -> pd.DataFrame:
     )
     keys = ["kind", "host_memory"]
     number = rows.groupby(keys, sort=False).ngroup().to_numpy()
-    found = rows.groupby(keys, sort=False).sum().reset_index()
-    busy = [union_ns(start[number == group], end[number == group]) for group in range(len(found))]
-    found = found.assign(
-        gb_per_s=found["bytes"] / found["time_ns"].where(found["time_ns"] > 0),
+    sums = rows.groupby(keys, sort=False).sum().reset_index()
+    busy = [union_ns(start[number == group], end[number == group]) for group in range(len(sums))]
+    sums = sums.assign(
+        gb_per_s=sums["bytes"] / sums["time_ns"].where(sums["time_ns"] > 0),
         percent_of_run=100 * np.array(busy) / max(span_ns(traces), 1),
-        overlap_percent=100 * found["overlap_ns"] / found["time_ns"].where(found["time_ns"] > 0),
+        overlap_percent=100 * sums["overlap_ns"] / sums["time_ns"].where(sums["time_ns"] > 0),
     )
     columns = ["kind", "host_memory", "n", "bytes", "time_ns", "gb_per_s", "percent_of_run", "overlap_ns", "overlap_percent"]
-    return found.sort_values(["time_ns", "kind"], ascending=[False, True], ignore_index=True)[columns]
+    return sums.sort_values(["time_ns", "kind"], ascending=[False, True], ignore_index=True)[columns]
 
 
 def stages(data: RunData) -> pd.DataFrame:
@@ -79,7 +79,7 @@ def stages(data: RunData) -> pd.DataFrame:
     reports the outermost ranges.
 
     Returns:
-        One row for each (workload, case, variant, config), with medians over its ranges. The columns besides the key are
+        One row for each (workload, case, variant, config), with medians over its ranges. The columns after the key are
         `role`, `n`, `copies_ns`, `host`, `host_ns`, and
 
         - `kernel_ns`: durations of the kernels;
@@ -100,30 +100,30 @@ def stages(data: RunData) -> pd.DataFrame:
     held = _held(traces)
     held = held[(held["kernel_ns"] > 0) & (held["copies_ns"] > 0)]
     groups = held.groupby(list(_OF_OURS), sort=False)
-    found = groups[[*STAGES, "copies_ns"]].median().join(groups.size().rename("n")).reset_index()
-    if found.empty:
+    frame = groups[[*STAGES, "copies_ns"]].median().join(groups.size().rename("n")).reset_index()
+    if frame.empty:
         return pd.DataFrame(columns=columns)
     order = {name: place for place, name in enumerate(zip(data.variants["workload"], data.variants["variant"], strict=True))}
-    place = [order.get(pair, len(order)) for pair in zip(found["workload"], found["variant"], strict=True)]
-    found = (
-        found.assign(place=place)
+    place = [order.get(pair, len(order)) for pair in zip(frame["workload"], frame["variant"], strict=True)]
+    frame = (
+        frame.assign(place=place)
         .sort_values(["workload", "case", "place"], kind="stable", ignore_index=True)
         .drop(columns="place")
     )
     roles = data.variants.set_index(["workload", "variant"])["role"].to_dict()
-    found["role"] = [roles.get(pair, "rung") for pair in zip(found["workload"], found["variant"], strict=True)]
-    compared_first = found.assign(aside=found["role"].isin(ASIDE)).sort_values("aside", kind="stable")
+    frame["role"] = [roles.get(pair, "rung") for pair in zip(frame["workload"], frame["variant"], strict=True)]
+    compared_first = frame.assign(aside=frame["role"].isin(ASIDE)).sort_values("aside", kind="stable")
     first = compared_first.groupby(["workload", "case"])[list(STAGES)].transform("first")
     for stage, speedup in zip(STAGES, speedups, strict=True):
-        found[speedup] = first[stage] / found[stage]
-    found["reuses_to_halve"] = np.ceil(found["copies_ns"] / found["with_launch_ns"]).astype(int)
-    host = [_host(data, row["workload"], row["case"]) for row in found.to_dict("records")]
-    found["host"], found["host_ns"] = [name for name, _ in host], [duration for _, duration in host]
-    gain = found["host_ns"] - found["with_launch_ns"]
-    found["reuses_to_pay"] = [
-        math.ceil(cost / won) if won > 0 else math.nan for cost, won in zip(found["copies_ns"], gain, strict=True)
+        frame[speedup] = first[stage] / frame[stage]
+    frame["reuses_to_halve"] = np.ceil(frame["copies_ns"] / frame["with_launch_ns"]).astype(int)
+    host = [_host(data, row["workload"], row["case"]) for row in frame.to_dict("records")]
+    frame["host"], frame["host_ns"] = [name for name, _ in host], [duration for _, duration in host]
+    gain = frame["host_ns"] - frame["with_launch_ns"]
+    frame["reuses_to_pay"] = [
+        math.ceil(cost / won) if won > 0 else math.nan for cost, won in zip(frame["copies_ns"], gain, strict=True)
     ]
-    return found[columns]
+    return frame[columns]
 
 
 def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
@@ -146,8 +146,8 @@ def _held(traces: Traces) -> pd.DataFrame:
     An execution of a whole program has a range on each of its threads, with the same start and end. They count as one.
     """
     parent, scope = parents(traces), traces.texts("ranges", "scope").codes
-    ours = bool((scope >= 0).any())
-    chosen = scope >= 0 if ours else parent < 0
+    has_scope = bool((scope >= 0).any())
+    chosen = scope >= 0 if has_scope else parent < 0
     owner = nearest(parent, chosen)
     size = len(parent)
 
@@ -160,7 +160,7 @@ def _held(traces: Traces) -> pd.DataFrame:
     copies = np.isin(np.asarray(traces.texts("memory_ops", "kind")), _COPIES)
     kernel_ns, launch_ns = summed("kernels", traces.durations("kernels")), summed("kernels", calls)
     copies_ns = summed("memory_ops", np.where(copies, traces.durations("memory_ops"), 0))
-    if ours:
+    if has_scope:
         names: dict[str, Any] = {
             name: pd.Series(np.asarray(traces.texts("ranges", name)), dtype="object").fillna("") for name in _OF_OURS
         }
@@ -177,16 +177,16 @@ def _held(traces: Traces) -> pd.DataFrame:
             "start_ns": traces.numbers("ranges", "start_ns"),
         }
     )[chosen]
-    if not ours:
+    if not has_scope:
         return frame
     sums = [*STAGES[:-1], "copies_ns"]
     return frame.groupby([*_OF_OURS, "start_ns", "end_to_end_ns"], sort=False, as_index=False, dropna=False)[sums].sum()
 
 
 def _host(data: RunData, workload: str, case: str) -> tuple[str, float]:
-    """The fastest host variant of a case that may be called best, and its nanoseconds; empty and NaN where there is none.
+    """The fastest host variant of a case that may be called best, and its nanoseconds; empty and NaN without such a variant.
 
-    A whole program is none, although the host's clock times it.
+    A whole program does not count as a host variant, although the host's clock times it.
     """
     every = cells(data)
     of_case = (every["workload"] == workload) & (every["case"] == case) & (every["scope"] == "operation")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core.changes import said
+from warpladder.dashboard.core.changes import value_text
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -20,7 +20,7 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, samples, slug, text, ticks
 from warpladder.dashboard.views.trends.query import (
     Level,
-    Recorded,
+    RecordedRun,
     Series,
     Step,
     Trends,
@@ -43,38 +43,38 @@ SPARK_PERCENT: Final = 25.0
 _MANY: Final = 80
 
 
-def trend(found: Trends, shown: Sequence[Series], look: Look) -> Chart:
+def trend(trends: Trends, shown: Sequence[Series], look: Look) -> Chart:
     """The times of some variants, run by run, with their levels and the steps between them.
 
-    The custom data of a point is the place of its run in `found.runs`.
+    The custom data of a point is the place of its run in `trends.runs`.
 
     Args:
-        shown: at least one of `found.series`. One alone is drawn with the noise around its levels and with lanes of what its runs
-            were recorded with. Several are drawn over their first levels.
+        shown: at least one of `trends.series`. A single series is drawn with the noise around its levels, and
+            with lanes of the software of its runs. Several are drawn over their first levels.
     """
-    lanes = _lanes(found, shown[0]) if len(shown) == 1 else {}
+    lanes = _lanes(trends, shown[0]) if len(shown) == 1 else {}
     figure = blank(look.theme, _HEIGHT + _LANE_PX * len(lanes))
     for series in shown:
-        _draw(figure, found, series, look, alone=len(shown) == 1)
-    _axes(figure, found, shown, len(lanes))
-    _draw_lanes(figure, lanes, len(found.runs), look)
+        _draw(figure, trends, series, look, alone=len(shown) == 1)
+    _axes(figure, trends, shown, len(lanes))
+    _draw_lanes(figure, lanes, len(trends.runs), look)
     figure.update_layout(legend=ABOVE, showlegend=len(shown) > 1, margin={"t": 34, "r": 44})
-    frame = pd.DataFrame([row for series in shown for row in _rows(found, series)])
-    name = slug("trends", found.workload, found.case, found.timing.scope, found.timing.cache)
-    return Chart(name, _title(found, shown), figure, frame, _note(found, shown, look))
+    frame = pd.DataFrame([row for series in shown for row in _rows(trends, series)])
+    name = slug("trends", trends.workload, trends.case, trends.timing.scope, trends.timing.cache)
+    return Chart(name, _title(trends, shown), figure, frame, _note(trends, shown, look))
 
 
-def frame_of(found: Trends) -> pd.DataFrame:
+def frame_of(trends: Trends) -> pd.DataFrame:
     """The variants as a frame: a row for each, with its last time, its change and its last step.
 
     Returns:
         The columns `variant`, `runs`, `times` (its last medians over their median, in percent more, cut at `SPARK_PERCENT`), `last_us`, `half_width` (text), `since_first` and `step` (in
         percent), `step_interval`, `when` and `cause`; null where there is no step.
     """
-    return pd.DataFrame([_row(found, series) for series in found.series])
+    return pd.DataFrame([_row(trends, series) for series in trends.series])
 
 
-def _row(found: Trends, series: Series) -> dict[str, Any]:
+def _row(trends: Trends, series: Series) -> dict[str, Any]:
     last = series.last.time_ns
     row = {
         "variant": series.name,
@@ -89,11 +89,11 @@ def _row(found: Trends, series: Series) -> dict[str, Any]:
         "cause": "no change beyond noise" if len(series.points) > 1 else "one run",
     }
     if series.failing:
-        row["when"] = found.runs[series.failing[0][0]].started_at
+        row["when"] = trends.runs[series.failing[0][0]].started_at
         row["cause"] = fails(series)
     elif series.steps:
         step = series.steps[-1]
-        row["when"] = found.runs[series.points[step.place].run].started_at
+        row["when"] = trends.runs[series.points[step.place].run].started_at
         row["step"] = 100 * (step.ratio.value - 1)
         row["step_interval"] = _percents(step)
         row["cause"] = f"{cause(series, step)}{one_run(step)}"
@@ -121,8 +121,8 @@ def _percents(step: Step) -> str:
     return format_ends(step.ratio, lambda ratio: f"{100 * (ratio - 1):+.1f} %")
 
 
-def _draw(figure: go.Figure, found: Trends, series: Series, look: Look, *, alone: bool) -> None:
-    style, unit = look.style(found.workload, series.variant), _unit(series, alone=alone)
+def _draw(figure: go.Figure, trends: Trends, series: Series, look: Look, *, alone: bool) -> None:
+    style, unit = look.style(trends.workload, series.variant), _unit(series, alone=alone)
     if alone:
         _bands(figure, series, look)
     for level in series.levels:
@@ -136,15 +136,15 @@ def _draw(figure: go.Figure, found: Trends, series: Series, look: Look, *, alone
         customdata=[point.run for point in series.points],
         mode="markers",
         name=text(series.name),
-        marker={"color": style.color, "size": 7 if len(found.runs) <= _MANY else 4, "symbol": style.symbol},
+        marker={"color": style.color, "size": 7 if len(trends.runs) <= _MANY else 4, "symbol": style.symbol},
         error_y=error_bars(times, color=style.color),
-        hovertext=[_hover(found, series, place) for place in range(len(series.points))],
+        hovertext=[_hover(trends, series, place) for place in range(len(series.points))],
         hoverinfo="text",
         selected={"marker": {"size": 13}},
         unselected={"marker": {"opacity": 0.8}},
     )
     for step in series.steps:
-        _mark(figure, series, step, len(found.runs), look, alone=alone)
+        _mark(figure, series, step, len(trends.runs), look, alone=alone)
     for place, status in series.failed if alone else ():
         where = {"x": place, "y": 0, "yref": "y domain", "yanchor": "bottom", "showarrow": False}
         figure.add_annotation(text="✗", hovertext=status.replace("_", " "), font={"size": 14, "color": look.tones.bad}, **where)
@@ -173,7 +173,10 @@ def _bands(figure: go.Figure, series: Series, look: Look) -> None:
 
 
 def _band(series: Series, level: Level) -> tuple[float, float]:
-    """The times that 95 % of the runs of a level have by the noise between runs: that of two runs is the square root of 2 larger."""
+    """The times that 95 % of the runs of a level have within the noise between runs.
+
+    The noise of a pair of runs is larger by the square root of 2.
+    """
     factor = series.noise ** math.sqrt(0.5)
     return level.time_ns / factor, level.time_ns * factor
 
@@ -194,18 +197,18 @@ def _mark(figure: go.Figure, series: Series, step: Step, runs: int, look: Look, 
         figure.add_scatter(**where, mode="text", text=[size], textfont=font, hoverinfo="skip", showlegend=False)
 
 
-def _axes(figure: go.Figure, found: Trends, shown: Sequence[Series], lanes: int) -> None:
+def _axes(figure: go.Figure, trends: Trends, shown: Sequence[Series], lanes: int) -> None:
     alone = len(shown) == 1
     units = [(series, _unit(series, alone=alone)) for series in shown]
     ends = [end * unit for series, unit in units for point in series.points for end in (point.time_ns.low, point.time_ns.high)]
     if alone and not math.isnan(shown[0].noise):
         ends += [end for level in shown[0].levels for end in _band(shown[0], level)]
     low, high = min(ends), max(ends)
-    labelled = _labelled(found, shown)
+    labelled = _labelled(trends, shown)
     figure.update_xaxes(
-        range=[-0.6, len(found.runs) - 0.4],
+        range=[-0.6, len(trends.runs) - 0.4],
         tickvals=labelled,
-        ticktext=[_label(found.runs[place]) for place in labelled],
+        ticktext=[_label(trends.runs[place]) for place in labelled],
         showgrid=False,
         anchor="y2" if lanes else "y",
         ticklabeloverflow="allow",
@@ -235,29 +238,29 @@ def _finely(span: float) -> Callable[[float], str]:
     return write
 
 
-def _labelled(found: Trends, shown: Sequence[Series]) -> list[int]:
+def _labelled(trends: Trends, shown: Sequence[Series]) -> list[int]:
     """The runs that the axis names: those with a step, the last and the first one, then others as far as there is room."""
-    least = max(1, math.ceil(len(found.runs) * _LABEL_PX / _PLOT_PX))
+    least = max(1, math.ceil(len(trends.runs) * _LABEL_PX / _PLOT_PX))
     stepped = [series.points[step.place].run for series in shown for step in reversed(series.steps)]
-    wanted = [*stepped, len(found.runs) - 1, 0, *range(0, len(found.runs), least)]
+    candidates = [*stepped, len(trends.runs) - 1, 0, *range(0, len(trends.runs), least)]
     places: list[int] = []
-    for place in wanted:
+    for place in candidates:
         if all(abs(place - other) >= least for other in places):
             places.append(place)
     return sorted(places)
 
 
-def _label(run: Recorded) -> str:
+def _label(run: RecordedRun) -> str:
     return f"{run.started_at:%b %d %H:%M}<br>{text(run.commit)}"
 
 
-def _lanes(found: Trends, series: Series) -> dict[str, list[str]]:
+def _lanes(trends: Trends, series: Series) -> dict[str, list[str]]:
     """What each run was recorded with, of what is not the same in all runs: the variant's source, the driver, CUDA."""
     sources = {point.run: short_hash(point.source) for point in series.points}
     every = {
-        "source": [sources.get(place, "") for place in range(len(found.runs))],
-        "driver": [said(run.info["driver_version"]) for run in found.runs],
-        "CUDA": [said(run.info["cuda_version"]) for run in found.runs],
+        "source": [sources.get(place, "") for place in range(len(trends.runs))],
+        "driver": [value_text(run.info["driver_version"]) for run in trends.runs],
+        "CUDA": [value_text(run.info["cuda_version"]) for run in trends.runs],
     }
     return {name: values for name, values in every.items() if name == "source" or len(set(values)) > 1}
 
@@ -291,10 +294,11 @@ def _stretches(values: Sequence[str]) -> list[tuple[int, int, str]]:
     return [(first, end, values[first]) for first, end in zip(starts, [*starts[1:], len(values)], strict=True)]
 
 
-def _title(found: Trends, shown: Sequence[Series]) -> str:
+def _title(trends: Trends, shown: Sequence[Series]) -> str:
     if len(shown) > 1:
         return (
-            f"{len(shown)} variants of {found.workload}, {found.case}, over {len(found.runs)} runs, each over its first level"
+            f"{len(shown)} variants of {trends.workload}, {trends.case}, over {len(trends.runs)} runs, "
+            "each over its first level"
         )
     series = shown[0]
     if series.failing:
@@ -302,13 +306,16 @@ def _title(found: Trends, shown: Sequence[Series]) -> str:
     if not series.steps:
         return f"{series.name}: no change beyond the noise over {len(series.points)} runs"
     step = series.steps[-1]
-    when = found.runs[series.points[step.place].run].started_at
+    when = trends.runs[series.points[step.place].run].started_at
     return f"{series.name}: {change_words(step.ratio.value)} since {when:%Y-%m-%d %H:%M}{one_run(step)}"
 
 
-def _note(found: Trends, shown: Sequence[Series], look: Look) -> str:
+def _note(trends: Trends, shown: Sequence[Series], look: Look) -> str:
     n = samples(point.n for series in shown for point in series.points)
-    words = f"{found.timing.label(on_gpu=look.on_gpu)}; {found.runs[0].info['collector']}; medians with intervals; {n}; runs are equally spaced."
+    words = (
+        f"{trends.timing.label(on_gpu=look.on_gpu)}; {trends.runs[0].info['collector']}; medians with intervals; {n}; "
+        "runs are equally spaced."
+    )
     if len(shown) == 1:
         noise = format_percent(100 * (shown[0].noise - 1))
         words += (
@@ -321,9 +328,9 @@ def _note(found: Trends, shown: Sequence[Series], look: Look) -> str:
     return look.note(words)
 
 
-def _hover(found: Trends, series: Series, place: int) -> str:
+def _hover(trends: Trends, series: Series, place: int) -> str:
     point = series.points[place]
-    run = found.runs[point.run]
+    run = trends.runs[point.run]
     lines = [
         f"<b>{text(run.title)}</b>",
         f"{run.started_at:%Y-%m-%d %H:%M} UTC" + (f" · commit {text(run.commit)}" if run.commit else ""),
@@ -334,24 +341,24 @@ def _hover(found: Trends, series: Series, place: int) -> str:
     return "<br>".join(lines)
 
 
-def _rows(found: Trends, series: Series) -> list[dict[str, Any]]:
+def _rows(trends: Trends, series: Series) -> list[dict[str, Any]]:
     steps = {step.place: step for step in series.steps}
     levels = {place: level.time_ns for level in series.levels for place in range(level.first, level.last + 1)}
     rows = []
     for place, point in enumerate(series.points):
-        run, step = found.runs[point.run], steps.get(place)
+        run, step = trends.runs[point.run], steps.get(place)
         rows.append(
             {
-                "workload": found.workload,
-                "case": found.case,
-                "scope": found.timing.scope,
-                "cache": found.timing.cache,
+                "workload": trends.workload,
+                "case": trends.case,
+                "scope": trends.timing.scope,
+                "cache": trends.timing.cache,
                 "variant": series.variant,
                 "config": series.config,
                 "run": run.info["run_id"],
                 "started_at": run.started_at,
                 "commit": run.commit,
-                "driver": said(run.info["driver_version"]),
+                "driver": value_text(run.info["driver_version"]),
                 "source": short_hash(point.source),
                 **point.time_ns.columns("median_ns"),
                 "n": point.n,

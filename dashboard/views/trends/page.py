@@ -39,30 +39,30 @@ def page() -> None:
         workload = _choose_workload(run, group, where)
         recorded = _read(group, workload)
         case, timing = _choose_cell(recorded, workload, on_gpu=bool(next(iter(group.values())).info["device_name"]))
-    found = _trends(tuple(recorded), workload, case, timing, _state(group))
-    if len(found.runs) < 2:
+    trends = _trends(tuple(recorded), workload, case, timing, _state(group))
+    if len(trends.runs) < 2:
         widgets.nothing(f"Only one run {where} has {workload}, {case}.", _what_to_do(recorded, workload))
-    if not found.series:
+    if not trends.series:
         widgets.nothing(
             f"No variant of {workload}, {case}, is right in these runs.", "The page Runs & checks says why, cell by cell."
         )
-    st.markdown(f"**{plain(query.sentence(found))}**")
-    shown = _choose_series(found)
-    _show_chart(run, found, shown)
-    _show_steps(found, shown)
+    st.markdown(f"**{plain(query.sentence(trends))}**")
+    shown = _choose_series(trends)
+    _show_chart(run, trends, shown)
+    _show_steps(trends, shown)
     widgets.end_page()
 
 
 def _groups() -> dict[str, _Group]:
     """The runs with samples of each device and collector, by name. Of the copies of a run, the first one counts."""
-    found: dict[str, _Group] = {}
-    known = set()
+    groups: dict[str, _Group] = {}
+    copies = set()
     for name, run in runs.listing(runs.data_dirs()).runs.items():
         same = (run.run_id, run.info["started_at"])
-        if "samples" in run.tables and same not in known:
-            found.setdefault(_group_of(run), {})[name] = run
-            known.add(same)
-    return found
+        if "samples" in run.tables and same not in copies:
+            groups.setdefault(_group_of(run), {})[name] = run
+            copies.add(same)
+    return groups
 
 
 def _group_of(run: store.Run) -> str:
@@ -112,7 +112,7 @@ def _timed(run: store.Run) -> frozenset[str] | None:
         return None
 
 
-def _read(group: _Group, workload: str) -> list[query.Recorded]:
+def _read(group: _Group, workload: str) -> list[query.RecordedRun]:
     """What the runs of the group measured of the workload. Runs that cannot be read are named below the page."""
     having = {name: run for name, run in group.items() if workload in (_timed(run) or ())}
     with st.spinner("Reading the runs …"):
@@ -122,34 +122,34 @@ def _read(group: _Group, workload: str) -> list[query.Recorded]:
     if unread:
         state.note(f"Runs that cannot be read are left out: {short(', '.join(unread))}. Runs & checks says why.")
     return [
-        query.Recorded(name, run.info, medians, run.path)
+        query.RecordedRun(name, run.info, medians, run.path)
         for (name, run), medians in zip(having.items(), every, strict=True)
         if not isinstance(medians, store.StoreError)
     ]
 
 
-def _choose_cell(recorded: Sequence[query.Recorded], workload: str, *, on_gpu: bool) -> tuple[str, Timing]:
+def _choose_cell(recorded: Sequence[query.RecordedRun], workload: str, *, on_gpu: bool) -> tuple[str, Timing]:
     """Case and timing, of those that at least two runs have; of all where none is in two runs."""
-    known = query.cases_of(recorded)
-    count = {case: number for case, number in query.counts(recorded, lambda cell: cell.case).items() if case in known}
+    cases = query.cases_of(recorded)
+    count = {case: number for case, number in query.counts(recorded, lambda cell: cell.case).items() if case in cases}
     if not count:
         widgets.nothing(f"No case of {workload} was timed in these runs.", "The page Runs & checks says why, cell by cell.")
     several = {case for case, number in count.items() if number > 1} or set(count)
     most = max(count[case] for case in several)
     case = widgets.choose_case_of(
-        {case: params for case, params in known.items() if case in several},
+        {case: params for case, params in cases.items() if case in several},
         [case for case in several if count[case] == most],
     )
     timings = {
         timing: number
-        for (of, timing), number in query.counts(recorded, lambda cell: (cell.case, cell.timing)).items()
-        if of == case
+        for (name, timing), number in query.counts(recorded, lambda cell: (cell.case, cell.timing)).items()
+        if name == case
     }
     twice = [timing for timing, number in timings.items() if number > 1] or list(timings)
     return case, widgets.choose_timing_of(axes.in_order(twice), on_gpu=on_gpu)
 
 
-def _what_to_do(recorded: Sequence[query.Recorded], workload: str) -> str:
+def _what_to_do(recorded: Sequence[query.RecordedRun], workload: str) -> str:
     """How to get another run, by the command of the last one."""
     last = max(recorded, key=lambda each: each.started_at)
     if last.info["kind"] != "recording":
@@ -164,27 +164,27 @@ def _state(group: _Group) -> Hashable:
 
 @st.cache_resource(show_spinner="Searching steps …", max_entries=64)
 def _trends(
-    _recorded: tuple[query.Recorded, ...], workload: str, case: str, timing: Timing, state_of_runs: Hashable
+    _recorded: tuple[query.RecordedRun, ...], workload: str, case: str, timing: Timing, state_of_runs: Hashable
 ) -> query.Trends:
     return query.trends(_recorded, workload, case, timing)
 
 
-def _choose_series(found: query.Trends) -> list[query.Series]:
+def _choose_series(trends: query.Trends) -> list[query.Series]:
     """The table of all variants, and those that are chosen in it: at first the one with the latest step."""
-    names = {series.name: series for series in found.series}
-    asked = [name for name in state.text_of(_SERIES, found.workload).split(_BETWEEN) if name]
-    unknown = [name for name in asked if name not in names]
+    names = {series.name: series for series in trends.series}
+    addressed = [name for name in state.text_of(_SERIES, trends.workload).split(_BETWEEN) if name]
+    unknown = [name for name in addressed if name not in names]
     if unknown:
-        state.note(f"The link asks for {short(', '.join(unknown))}, which no run has of {found.case}.")
-    chosen = [names[name] for name in asked if name in names][:_MOST_SHOWN] or [found.series[0]]
-    places = [found.series.index(series) for series in chosen]
-    key = f"{_TABLE} {hash((found.workload, found.case, found.timing, tuple(names)))}"
+        state.note(f"The link asks for {short(', '.join(unknown))}, which no run has of {trends.case}.")
+    chosen = [names[name] for name in addressed if name in names][:_MOST_SHOWN] or [trends.series[0]]
+    places = [trends.series.index(series) for series in chosen]
+    key = f"{_TABLE} {hash((trends.workload, trends.case, trends.timing, tuple(names)))}"
 
     def choose() -> None:
-        rows = [row for row in st.session_state[key]["selection"]["rows"] if row < len(found.series)]
-        state.set_text(_SERIES, found.workload, _BETWEEN.join(found.series[row].name for row in rows[:_MOST_SHOWN]))
+        rows = [row for row in st.session_state[key]["selection"]["rows"] if row < len(trends.series)]
+        state.set_text(_SERIES, trends.workload, _BETWEEN.join(trends.series[row].name for row in rows[:_MOST_SHOWN]))
 
-    frame = chart.frame_of(found)
+    frame = chart.frame_of(trends)
     widgets.table(
         frame,
         height=_ROW_PX * (min(len(frame), _TABLE_ROWS) + 1) + 3,
@@ -219,48 +219,48 @@ def _columns() -> dict[str, Any]:
     }
 
 
-def _show_chart(run: store.Run, found: query.Trends, shown: Sequence[query.Series]) -> None:
+def _show_chart(run: store.Run, trends: query.Trends, shown: Sequence[query.Series]) -> None:
     """The chart of the chosen variants, and where a click on one of its points leads to."""
-    first = found.runs[0].info
+    first = trends.runs[0].info
     device = str(first["device_name"] or first["cpu_name"])
     look = replace(runs.look_of(run, widgets.theme()), device=device, on_gpu=bool(first["device_name"]))
-    where = (found.workload, found.case, found.timing)
+    where = (trends.workload, trends.case, trends.timing)
 
     def choose(data: Any) -> None:
         st.session_state[_POINT] = (where, data[0] if isinstance(data, list) and data else data)
 
-    widgets.show_chart(chart.trend(found, shown, look), on_click=choose)
-    of, place = st.session_state.get(_POINT, (None, None))
-    if of != where or not isinstance(place, int) or not 0 <= place < len(found.runs):
+    widgets.show_chart(chart.trend(trends, shown, look), on_click=choose)
+    cell, place = st.session_state.get(_POINT, (None, None))
+    if cell != where or not isinstance(place, int) or not 0 <= place < len(trends.runs):
         st.caption("Click a point to compare its run with others.")
         return
-    run_of_point = found.runs[place]
+    run_of_point = trends.runs[place]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{plain(run_of_point.title)}** · {run_of_point.started_at:%Y-%m-%d %H:%M}", width="content")
-        for before, after, label in query.neighbours(found, shown, place):
-            _compare(found, before, after, label)
+        for before, after, label in query.neighbours(trends, shown, place):
+            _compare(trends, before, after, label)
 
 
-def _show_steps(found: query.Trends, shown: Sequence[query.Series]) -> None:
+def _show_steps(trends: query.Trends, shown: Sequence[query.Series]) -> None:
     """The latest steps of the chosen variants, each with a comparison of the two runs beside it."""
     every = [(series, step) for series in shown for step in series.steps]
     every.sort(key=lambda each: each[0].points[each[1].place].run, reverse=True)
     for series, step in every[:_MOST_STEPS]:
         old, new = (series.points[place] for place in (step.place - 1, step.place))
-        when = f"{found.runs[new.run].started_at:%Y-%m-%d %H:%M}"
-        who = f"{series.name}, " if len(shown) > 1 else ""
+        when = f"{trends.runs[new.run].started_at:%Y-%m-%d %H:%M}"
+        prefix = f"{series.name}, " if len(shown) > 1 else ""
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            words = f"{when}: {who}{chart.step_words(step)}; {query.cause(series, step)}"
+            words = f"{when}: {prefix}{chart.step_words(step)}; {query.cause(series, step)}"
             st.caption(plain(words), width="content")
-            _compare(found, old.run, new.run, "Compare the two runs →")
+            _compare(trends, old.run, new.run, "Compare the two runs →")
     if len(every) > _MOST_STEPS:
         st.caption(f"{len(every) - _MOST_STEPS} earlier steps are in the chart.")
 
 
-def _compare(found: query.Trends, before: int, after: int, label: str) -> None:
+def _compare(trends: query.Trends, before: int, after: int, label: str) -> None:
     """A link to the comparison of two runs, the later one with the earlier one."""
-    names = {"run": found.runs[after].name, "with": found.runs[before].name}
-    st.page_link(page_of("compare"), label=label, query_params={**names, "of": found.workload})
+    names = {"run": trends.runs[after].name, "with": trends.runs[before].name}
+    st.page_link(page_of("compare"), label=label, query_params={**names, "of": trends.workload})
 
 
 page()

@@ -14,21 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.dashboard.core import changes, steps
-from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Judged, Machine, Pair, Verdict
+from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Judgement, Machine, Pair, Verdict
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
 from warpladder.dashboard.core.changes import Fact
-from warpladder.dashboard.core.history import Medians, TimedCell, alike
+from warpladder.dashboard.core.history import Medians, TimedCell, timing_group
 from warpladder.data import store
 
 Floats = npt.NDArray[np.float64]
-#: The half width of a 95 % interval, and of that of a difference of two, in standard deviations.
+#: The half width of a 95 % interval, for one value and for a difference of two values, in standard deviations.
 _OF_ONE: Final = 1.96
 _OF_TWO: Final = _OF_ONE * math.sqrt(2)
 #: The least noise of a run, a fraction; kernels above 100 µs differ by as much between processes.
 _LEAST_NOISE: Final = 0.0005
 #: Median distance over standard deviation, of normal noise.
 _MEDIAN_OVER_DEVIATION: Final = 0.6745
-#: The fewest distances of a variant from itself that tell how it scatters.
+#: The fewest distances of a variant from itself from which its scatter is computed.
 _FEWEST_FOR_SCATTER: Final = 8
 _TO_TELL: Final = "record in three processes, or with more variants that stay"
 _MOST_FAILING: Final = 3  # that a sentence names
@@ -36,13 +36,13 @@ _COMMIT: Final = ("commit", "changes beyond the commit")
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
-    """A run with what it measured of a workload.
+class RecordedRun:
+    """A run with its medians of a workload.
 
     Attributes:
-        name: of the run in a URL.
+        name: name of the run in a URL.
         info: the row of table `run`.
-        folder: of the run.
+        folder: folder of the run.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Recorded:
 
     @property
     def commit(self) -> str:
-        """The first letters of the commit, with a `+` where there were changes beyond it; empty where none is known."""
+        """The first letters of the commit, with a `+` where the tree had further changes; empty where no commit is known."""
         short = str(self.info["git_commit"])[:7] if self.info["kind"] == "recording" else ""
         return f"{short}+" if short and self.info["git_dirty"] else short
 
@@ -72,7 +72,7 @@ class Point:
 
     Attributes:
         run: the place of the run in `Trends.runs`.
-        source: hash of the variant's source; empty where none was recorded.
+        source: hash of the variant's source; empty where no source was recorded.
     """
 
     run: int
@@ -87,9 +87,9 @@ class Step:
 
     Attributes:
         place: the first point of the new level; the point before it is the last of the old one.
-        verdict: of Compare, about the two runs beside the step.
+        verdict: the verdict of Compare about the two runs beside the step.
         ratio: the new level over the old one, with the noise between runs in its interval; above 1, the variant became slower.
-        new_source: whether the source text is another one after the step.
+        new_source: whether the source text differs after the step.
         facts: the other differences between the two runs beside the step; the commit is the last.
         runs: points of the new level. A level of one run may be an outlier.
     """
@@ -107,7 +107,7 @@ class Level:
     """Points between two steps.
 
     Attributes:
-        first, last: places of its first and last point.
+        first, last: places of the first and last point of the level.
     """
 
     first: int
@@ -120,11 +120,11 @@ class Series:
     """A variant with a config over the runs that have it.
 
     Attributes:
-        judged: the verdicts about each two neighbouring points, those of Compare.
+        judged: the verdicts about each two neighbouring points, as on Compare.
         noise: the noise between two runs, a factor of at least 1: 95 % of the pairs of runs without a change differ by less; NaN
-            where nothing tells it.
+            where it is not known.
         since_first: the last time over the first one, with the noise between runs in its interval.
-        failed: the runs with a verdict that is not right, each its place in `Trends.runs` with the status.
+        failed: the runs in which the cell has a status other than `ok`: each its place in `Trends.runs` with the status.
     """
 
     variant: str
@@ -133,14 +133,14 @@ class Series:
     points: tuple[Point, ...]
     levels: tuple[Level, ...]
     steps: tuple[Step, ...]
-    judged: tuple[Judged, ...]
+    judged: tuple[Judgement, ...]
     noise: float
     since_first: Estimate
     failed: tuple[tuple[int, str], ...] = ()
 
     @property
     def failing(self) -> tuple[tuple[int, str], ...]:
-        """Those of `failed` that are newer than every point: what the variant is now."""
+        """The runs of `failed` that are newer than every point, and so the present state of the variant."""
         return tuple(each for each in self.failed if each[0] > self.last.run)
 
     @property
@@ -158,40 +158,40 @@ class Trends:
     """The variants of a case and timing over runs.
 
     Attributes:
-        runs: the runs that have a cell of it, the oldest first.
-        series: the variants, that with the latest step first.
+        runs: the runs that have a cell of the case, the oldest first.
+        series: the variants; the variant with the latest step comes first.
     """
 
     workload: str
     case: str
     timing: Timing
-    runs: tuple[Recorded, ...]
+    runs: tuple[RecordedRun, ...]
     series: tuple[Series, ...]
 
 
-def counts(recorded: Iterable[Recorded], of: Callable[[TimedCell], Any]) -> dict[Any, int]:
+def counts(recorded: Iterable[RecordedRun], of: Callable[[TimedCell], Any]) -> dict[Any, int]:
     """The number of runs that have a case, timing or other part of a cell, in the order in which the runs have them."""
-    found: dict[Any, int] = {}
+    result: dict[Any, int] = {}
     for run in recorded:
         for each in dict.fromkeys(map(of, run.medians.cells)):
-            found[each] = found.get(each, 0) + 1
-    return found
+            result[each] = result.get(each, 0) + 1
+    return result
 
 
-def cases_of(recorded: Sequence[Recorded]) -> dict[str, str]:
+def cases_of(recorded: Sequence[RecordedRun]) -> dict[str, str]:
     """The cases on the size axis of any run, by size, with the JSON of their parameters."""
-    found: dict[str, tuple[int, str]] = {}
+    cases: dict[str, tuple[int, str]] = {}
     for run in recorded:
-        found |= run.medians.cases
-    return {case: params for case, (_, params) in sorted(found.items(), key=lambda each: each[1][0])}
+        cases |= run.medians.cases
+    return {case: params for case, (_, params) in sorted(cases.items(), key=lambda each: each[1][0])}
 
 
-def trends(recorded: Sequence[Recorded], workload: str, case: str, timing: Timing) -> Trends:
+def trends(recorded: Sequence[RecordedRun], workload: str, case: str, timing: Timing) -> Trends:
     """The variants of a case over the runs, on one device and by one collector.
 
     Each two neighbouring runs of a variant are judged as on Compare; see `between_runs.Pair`. A verdict `slower` or `faster` is a
-    step. A verdict `drifted` is one where the fit to the whole series has a step too (`steps.find_levels`), and at the newest run,
-    which nothing contradicts yet.
+    step. A verdict `drifted` is a step where the fit to the whole series has a step too (`steps.find_levels`), and at the newest
+    run, because no later run contradicts it.
 
     Args:
         recorded: the runs in any order.
@@ -200,9 +200,9 @@ def trends(recorded: Sequence[Recorded], workload: str, case: str, timing: Timin
     runs = [run for run in ordered if _has(run.medians, case, timing)]
     judge = _Judge(ordered, runs, timing)
     cells = dict.fromkeys(each for run in runs for each in run.medians.cells if each.case == case and each.timing == timing)
-    found = [series for cell in cells if (series := _series(runs, judge, cell))]
-    found.sort(key=lambda series: _latest(runs, series))
-    return Trends(workload, case, timing, tuple(runs), tuple(found))
+    all_series = [series for cell in cells if (series := _series(runs, judge, cell))]
+    all_series.sort(key=lambda series: _latest(runs, series))
+    return Trends(workload, case, timing, tuple(runs), tuple(all_series))
 
 
 def _has(measured: Medians, case: str, timing: Timing) -> bool:
@@ -211,9 +211,10 @@ def _has(measured: Medians, case: str, timing: Timing) -> bool:
     return timed or any(of == case for of, *_ in measured.failed)
 
 
-def _latest(runs: Sequence[Recorded], series: Series) -> tuple[float, bool, float, str, str]:
-    """A key that puts first what fails now, then the latest step, of one run those with a new source, then the largest; then the others
-    by name.
+def _latest(runs: Sequence[RecordedRun], series: Series) -> tuple[float, bool, float, str, str]:
+    """A sort key: series that fail now, then series by their latest step, and then the others by name.
+
+    Steps at the same run are ordered by a new source, and then by size.
     """
     if series.failing:
         return -math.inf, False, 0.0, series.variant, series.config
@@ -229,19 +230,19 @@ class _Judge:
 
     Args:
         every: the runs of the machine that have the workload, the oldest first.
-        runs: those with the case.
+        runs: the runs with the case.
     """
 
-    def __init__(self, every: Sequence[Recorded], runs: Sequence[Recorded], timing: Timing) -> None:
+    def __init__(self, every: Sequence[RecordedRun], runs: Sequence[RecordedRun], timing: Timing) -> None:
         self._runs, self._timing = runs, timing
         self.rows = [{cell: row for row, cell in enumerate(run.medians.cells)} for run in runs]
         self._machine = functools.cache(lambda gpus: Machine([run.medians for run in every], timing, gpus))
         self._pairs: dict[tuple[int, int, int], Pair] = {}
 
-    def of(self, before: int, after: int, cell: TimedCell) -> Judged:
+    def of(self, before: int, after: int, cell: TimedCell) -> Judgement:
         """The verdict about a cell in two runs, by their places."""
         a, b = self._runs[before].medians, self._runs[after].medians
-        _, gpus = alike(cell)
+        _, gpus = timing_group(cell)
         key = (before, after, gpus)
         if key not in self._pairs:
             self._pairs[key] = Pair(a, b, self._timing, gpus, functools.partial(self._machine, gpus))
@@ -251,10 +252,10 @@ class _Judge:
         return self._pairs[key].judge(of_a, of_b, cell, SMALLEST_EFFECT, equal=equal)
 
 
-def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series | None:
-    """The variant over the runs at which it is right and its work was done; None where there is no such run."""
-    verdict = (cell.case, cell.variant, cell.config)
-    failed = tuple((place, run.medians.failed[verdict]) for place, run in enumerate(runs) if verdict in run.medians.failed)
+def _series(runs: Sequence[RecordedRun], judge: _Judge, cell: TimedCell) -> Series | None:
+    """The variant over the runs in which its result is right and its work was done; None without such a run."""
+    key = (cell.case, cell.variant, cell.config)
+    failed = tuple((place, run.medians.failed[key]) for place, run in enumerate(runs) if key in run.medians.failed)
     points, logs = [], []
     for place, (run, rows) in enumerate(zip(runs, judge.rows, strict=True)):
         if cell in rows and place not in dict(failed):
@@ -286,9 +287,9 @@ def _series(runs: Sequence[Recorded], judge: _Judge, cell: TimedCell) -> Series 
     )
 
 
-def _noise(judged: Sequence[Judged], points: Sequence[Point], logs: Sequence[float]) -> tuple[float, float]:
+def _noise(judged: Sequence[Judgement], points: Sequence[Point], logs: Sequence[float]) -> tuple[float, float]:
     """The noise between two runs, and how the variant itself scatters between runs of equal source; factors of at least 1."""
-    known = [each.noise for each in judged if not math.isnan(each.noise)]
+    noises = [each.noise for each in judged if not math.isnan(each.noise)]
     own = [
         abs(after - before)
         for (before, after), (old, new) in zip(pairwise(logs), pairwise(points), strict=True)
@@ -297,11 +298,11 @@ def _noise(judged: Sequence[Judged], points: Sequence[Point], logs: Sequence[flo
     scatter = 1.0
     if len(own) >= _FEWEST_FOR_SCATTER:
         scatter = math.exp(_OF_ONE * float(np.median(own)) / _MEDIAN_OVER_DEVIATION)
-    return max(float(np.median(known)), scatter) if known else math.nan, scatter
+    return max(float(np.median(noises)), scatter) if noises else math.nan, scatter
 
 
 def _sigmas(points: Sequence[Point], noise: float) -> Floats:
-    """The noise of each run as a standard deviation of the logarithm: that between runs, and that within the run."""
+    """The noise of each run as a standard deviation of the logarithm: between runs, and within the run."""
     between = _LEAST_NOISE if math.isnan(noise) else max(math.log(noise) / _OF_TWO, _LEAST_NOISE)
     ends = np.array([(point.time_ns.low, point.time_ns.high) for point in points])
     within: Floats = np.log(ends[:, 1] / ends[:, 0]) / (2 * _OF_ONE)
@@ -309,24 +310,24 @@ def _sigmas(points: Sequence[Point], noise: float) -> Floats:
 
 
 def _step(
-    runs: Sequence[Recorded], points: Sequence[Point], judged: Sequence[Judged], before: steps.Level, after: steps.Level
+    runs: Sequence[RecordedRun], points: Sequence[Point], judged: Sequence[Judgement], before: steps.Level, after: steps.Level
 ) -> Step:
     beside = judged[after.first - 1]
     ratio = _ratio(after.log - before.log, math.hypot(before.error, after.error))
-    if (ratio.value > 1) != (beside.ratio.value > 1):  # the runs further away scatter; the two beside the step count
+    if (ratio.value > 1) != (beside.ratio.value > 1):  # distant runs scatter, so only the two runs beside the step count
         ratio = beside.ratio
     old, new = points[after.first - 1], points[after.first]
     of_old, of_new = runs[old.run], runs[new.run]
-    found = [*changes.of_runs(of_old.info, of_new.info), *changes.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
-    if of_new.info["kind"] != "recording":  # the commit of an import is that of the importer
-        found = [fact for fact in found if fact.what not in _COMMIT]
-    found.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))
+    facts = [*changes.of_runs(of_old.info, of_new.info), *changes.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
+    if of_new.info["kind"] != "recording":  # the commit of an import is the importer's commit
+        facts = [fact for fact in facts if fact.what not in _COMMIT]
+    facts.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))
     return Step(
         after.first,
         beside.verdict,
         ratio,
         old.source != new.source,
-        tuple(found),
+        tuple(facts),
         after.end - after.first,
     )
 
@@ -335,12 +336,12 @@ def _ratio(log: float, sigma: float) -> Estimate:
     return Estimate(math.exp(log), math.exp(log - _OF_ONE * sigma), math.exp(log + _OF_ONE * sigma))
 
 
-def neighbours(found: Trends, shown: Sequence[Series], place: int) -> list[tuple[int, int, str]]:
-    """Pairs of runs to compare for a run: it with the run before it, and the two runs beside the nearest step.
+def neighbours(trends: Trends, shown: Sequence[Series], place: int) -> list[tuple[int, int, str]]:
+    """Pairs of runs to compare for a run: the run and its predecessor, and the two runs beside the nearest step.
 
     Args:
         shown: the variants that are looked at.
-        place: of the run in `found.runs`.
+        place: place of the run in `trends.runs`.
 
     Returns:
         The places of the earlier and the later run, and the words of a link.
@@ -352,7 +353,7 @@ def neighbours(found: Trends, shown: Sequence[Series], place: int) -> list[tuple
     beside = [tuple(series.points[at].run for at in (step.place - 1, step.place)) for series in shown for step in series.steps]
     if beside:
         old, new = min(beside, key=lambda pair: min(abs(run - place) for run in pair))
-        pairs[old, new] = f"Compare the two runs beside the step of {found.runs[new].started_at:%Y-%m-%d} →"
+        pairs[old, new] = f"Compare the two runs beside the step of {trends.runs[new].started_at:%Y-%m-%d} →"
     return [(old, new, words) for (old, new), words in pairs.items()]
 
 
@@ -360,8 +361,8 @@ def cause(series: Series, step: Step) -> str:
     """What changed at a step: `new source 1a2b3c4 → 5d6e7f8` or `same source; driver 580.0 → 590.1, commit c0ffee0 → decaf00`."""
     old, new = (series.points[place].source for place in (step.place - 1, step.place))
     source = f"new source {short_hash(old)} → {short_hash(new)}" if step.new_source else "same source"
-    told = ", ".join(f"{fact.what} {_short(fact, fact.a)} → {_short(fact, fact.b)}" for fact in step.facts)
-    return source if step.new_source and not told else f"{source}; {told or 'no recorded fact changed'}"
+    facts = ", ".join(f"{fact.what} {_short(fact, fact.a)} → {_short(fact, fact.b)}" for fact in step.facts)
+    return source if step.new_source and not facts else f"{source}; {facts or 'no recorded fact changed'}"
 
 
 def short_hash(source: str) -> str:
@@ -374,30 +375,30 @@ def _short(fact: Fact, text: str) -> str:
     return {"True": "yes", "False": "no", "": "none"}.get(text, text)
 
 
-def sentence(found: Trends) -> str:
+def sentence(trends: Trends) -> str:
     """`7 of 11 variants became 2.5 to 2.8 % slower on 2026-09-18: same source; driver 580.65 → 590.11. 2 others changed earlier.`"""
-    changed = [series for series in found.series if series.steps and not series.failing]
-    if failing := [series for series in found.series if series.failing]:
-        told = "; ".join(f"{series.name} {fails(series)}" for series in failing[:_MOST_FAILING])
+    changed = [series for series in trends.series if series.steps and not series.failing]
+    if failing := [series for series in trends.series if series.failing]:
+        words = "; ".join(f"{series.name} {fails(series)}" for series in failing[:_MOST_FAILING])
         more = f" and {len(failing) - _MOST_FAILING} others fail" if len(failing) > _MOST_FAILING else ""
-        rest = replace(found, series=tuple(series for series in found.series if not series.failing))
-        return f"{told}{more}.{f' {sentence(rest)}' if rest.series else ''}"
-    if not changed and all(each.verdict == "unknown" for series in found.series for each in series.judged):
-        return f"Too little is known to tell changes of {found.workload} over {len(found.runs)} runs: {_TO_TELL}."
+        rest = replace(trends, series=tuple(series for series in trends.series if not series.failing))
+        return f"{words}{more}.{f' {sentence(rest)}' if rest.series else ''}"
+    if not changed and all(each.verdict == "unknown" for series in trends.series for each in series.judged):
+        return f"Too little is known to tell changes of {trends.workload} over {len(trends.runs)} runs: {_TO_TELL}."
     if not changed:
-        return f"No variant of {found.workload} changed by more than the noise over {len(found.runs)} runs."
+        return f"No variant of {trends.workload} changed by more than the noise over {len(trends.runs)} runs."
     run = changed[0].points[changed[0].steps[-1].place].run
     last = [series for series in changed if series.points[series.steps[-1].place].run == run]
     steps_then = [series.steps[-1] for series in last]
-    who = last[0].name if len(last) == 1 else f"{len(last)} of {len(found.series)} variants"
+    who = last[0].name if len(last) == 1 else f"{len(last)} of {len(trends.series)} variants"
     doubt = ", by one run so far" if all(step.runs == 1 for step in steps_then) else ""
-    told = f"{who} became {_changes(steps_then)} on {found.runs[run].started_at:%Y-%m-%d}{doubt}"
+    words = f"{who} became {_changes(steps_then)} on {trends.runs[run].started_at:%Y-%m-%d}{doubt}"
     causes = {cause(series, series.steps[-1]) for series in last}
     if len(causes) == 1:
-        told += f": {causes.pop()}"
+        words += f": {causes.pop()}"
     earlier = len(changed) - len(last)
     more = f" {earlier} {'other' if earlier == 1 else 'others'} changed earlier." if earlier else ""
-    return f"{told}.{more}"
+    return f"{words}.{more}"
 
 
 def fails(series: Series) -> str:
@@ -407,9 +408,9 @@ def fails(series: Series) -> str:
     return f"ended with {status} in the {f'{count} newest runs' if count > 1 else 'newest run'}"
 
 
-def _changes(found: Sequence[Step]) -> str:
+def _changes(of_variants: Sequence[Step]) -> str:
     """`2.5 to 2.8 % slower`; `3 slower, 2 faster`."""
-    ratios = sorted(step.ratio.value for step in found)
+    ratios = sorted(step.ratio.value for step in of_variants)
     if ratios[0] < 1 < ratios[-1]:
         slower = sum(ratio > 1 for ratio in ratios)
         return f"slower ({slower}) or faster ({len(ratios) - slower})"
@@ -429,8 +430,8 @@ def change_words(ratio: float) -> str:
     return f"{abs(100 * (ratio - 1)):.1f} % {word}"
 
 
-#: The options of `record` that say what is measured and how. `--if-none`, `--label` and `--format` are of one recording alone.
-_KEPT: Final = (
+#: The options of `record` that say what is measured and how. `--if-none`, `--label` and `--format` belong to one recording alone.
+_CASE_OPTIONS: Final = (
     "--set",
     "--case",
     "--axis",
@@ -444,7 +445,7 @@ _KEPT: Final = (
 #: Options of older versions, and what they are now: `--workload FILE` is the file alone.
 _NOW: Final = {"--cases": "--set"}
 _FILE: Final = "--workload"
-_KEPT_TOO: Final = ("--seed", "--max-rounds", "--seconds", "--processes")
+_LIMIT_OPTIONS: Final = ("--seed", "--max-rounds", "--seconds", "--processes")
 
 
 def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
@@ -460,10 +461,12 @@ def record_again(info: Mapping[str, Any], workload: str, folder: Path) -> str:
         words = []
     start = words.index("record") + 1 if "record" in words else len(words)
     options = [place for place in range(start, len(words)) if words[place].startswith("--")]
-    named = words[start : options[0] if options else len(words)]
-    named += [words[place + 1] for place in options if words[place] == _FILE and place + 1 < len(words)]
+    workloads = words[start : options[0] if options else len(words)]
+    workloads += [words[place + 1] for place in options if words[place] == _FILE and place + 1 < len(words)]
     words = [_NOW.get(word, word) for word in words]
-    kept = [word for place in options if words[place] in (*_KEPT, *_KEPT_TOO) for word in words[place : place + 2]]
+    options_kept = [
+        word for place in options if words[place] in (*_CASE_OPTIONS, *_LIMIT_OPTIONS) for word in words[place : place + 2]
+    ]
     parent = folder.parent.resolve()
     where = [] if parent in (store.LOCAL.resolve(), store.RECORDED.resolve()) else ["--data-dir", str(parent)]
-    return shlex.join(["warpladder", "record", *(named or [workload]), *kept, *where])
+    return shlex.join(["warpladder", "record", *(workloads or [workload]), *options_kept, *where])

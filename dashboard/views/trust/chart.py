@@ -20,7 +20,7 @@ _NAMES: Final = ("samples", "second copy (A/A)")
 def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     """The distance of every sample from the median over the rounds, with the median's interval and the distribution.
 
-    Of more than 500 samples, 1 of k is drawn. Median, interval and distribution are those of all samples.
+    With more than 500 samples, 1 of k is drawn. Median, interval and distribution are computed from all samples.
 
     Args:
         samples: rows of table `samples` of one cell, not empty. Twins (twin = 1) have another mark.
@@ -67,7 +67,7 @@ def samples_over_rounds(samples: pd.DataFrame, look: Look) -> Chart:
     figure.update_xaxes(title_text="samples", row=1, col=2, nticks=4)
     figure.update_yaxes(showgrid=True, row=1, col=2)
     figure.update_layout(barmode="overlay", legend=ABOVE, margin={"t": 34}, bargap=0.05)
-    who = look.named(first["workload"], first["variant"]) + (f" [{first['config']}]" if first["config"] else "")
+    who = look.variant_name(first["workload"], first["variant"]) + (f" [{first['config']}]" if first["config"] else "")
     title = f"{who}, {first['case']}: median {format_duration(median)}, half-width {significant(50 * (high - low) / median)} %"
     note = (
         f"{look.device}; {timing(first['scope'], first['cache'], first['gpus'])}; n = {len(own)}; line and band: median and "
@@ -111,7 +111,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
     parts = [part for part in (frame[~frame["above"]], frame[frame["above"]]) if len(part)]
     figure = make_subplots(rows=1, cols=len(parts), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
     palette = figure.layout.template.layout.colorway
-    named = set[str]()
+    in_legend = set[str]()
     for column, part in enumerate(parts, start=1):
         place = {"row": 1, "col": column}
         for key, cells in part.groupby(["collector", "cache"], sort=False):
@@ -125,7 +125,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
                 mode="markers",
                 name=text(name),
                 legendgroup=name,
-                showlegend=name not in named,
+                showlegend=name not in in_legend,
                 error_y={"type": "data", "array": high - percent, "arrayminus": percent - low, "width": 0, "thickness": 1},
                 marker={
                     "symbol": symbol if cache == "cold" else f"{symbol}-open",
@@ -137,7 +137,7 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
                 hovertext=[_hover(row, collector) for row in cells.to_dict("records")],
                 **place,
             )
-            named.add(name)
+            in_legend.add(name)
         first, last = float(part["median_ns"].min()) / 1.15, float(part["median_ns"].max()) * 1.15
         figure.update_xaxes(
             type="log",
@@ -161,10 +161,10 @@ def agreement(frame: pd.DataFrame, look: Look, collector: str) -> Chart:
         f"{samples(frame['n'])} by {collector}, {samples(frame['other_n'])} by the others. Interval: both medians' relative "
         f"half-widths, added as independent errors. Band: ±{100 * AGREE_WITHIN:g} % above {format_duration(AGREE_ABOVE_NS)}."
     )
-    return Chart("agreement", verdict(frame), figure, frame, note)
+    return Chart("agreement", agreement_title(frame), figure, frame, note)
 
 
-def verdict(frame: pd.DataFrame) -> str:
+def agreement_title(frame: pd.DataFrame) -> str:
     """The title: the number of cells above 20 µs that agree, and the largest difference. Shorter cells count only without others."""
     above = frame[frame["above"]]
     shown = above if len(above) else frame

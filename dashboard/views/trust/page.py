@@ -40,7 +40,7 @@ def page() -> None:
     _heading()
     topics = {
         "findings": "Findings",
-        "verdicts": "Verdicts",
+        "verdicts": "Statuses",
         "noise": "A/A noise",
         "samples": "Samples of a cell",
         "collectors": "Collectors",
@@ -51,7 +51,7 @@ def page() -> None:
     topic = state.choose("topic", "Show", list(topics), text=topics.__getitem__, style="segmented", labelled=False)
     sections = {
         "findings": _findings,
-        "verdicts": _verdicts,
+        "verdicts": _statuses,
         "noise": _noise,
         "samples": _samples,
         "collectors": _collectors,
@@ -79,10 +79,10 @@ def _bad_runs() -> None:
 
 def _findings(run: store.Run) -> None:
     _bad_runs()
-    found = runs.ask(run, trust.findings)
+    findings = runs.ask(run, trust.findings)
     stale = runs.ask(run, suspect.stale_variants, ROOT)
-    specimens = found[found["role"] == "specimen"]
-    others = found[found["role"] != "specimen"]
+    specimens = findings[findings["role"] == "specimen"]
+    others = findings[findings["role"] != "specimen"]
     doubtful = runs.ask(run, unsteady)
     serious = int((others["severity"] != "info").sum())
     st.markdown(
@@ -106,9 +106,9 @@ def _findings(run: store.Run) -> None:
         _list_findings(specimens)
 
 
-def _list_findings(found: pd.DataFrame) -> None:
+def _list_findings(findings: pd.DataFrame) -> None:
     """List each finding with its subject and its text."""
-    for row in found.to_dict("records"):
+    for row in findings.to_dict("records"):
         about = " / ".join(filter(None, (row["workload"], row["variant"])))
         cells = "1 cell" if row["cells"] == 1 else f"{row['cells']} cells, the first"
         where = f"{cells}: {row['example']}" if row["example"] else "the run"
@@ -120,8 +120,8 @@ def _list_findings(found: pd.DataFrame) -> None:
             st.markdown("  \n".join(f":small[{plain(line)}]" for line in row["text"].splitlines()))
 
 
-def _verdicts(run: store.Run) -> None:
-    widgets.table(runs.ask(run, trust.verdicts))
+def _statuses(run: store.Run) -> None:
+    widgets.table(runs.ask(run, trust.statuses))
     errors = runs.ask(run, trust.errors)
     if len(errors):
         st.markdown("## Largest measured errors against float64, by precision")
@@ -171,8 +171,8 @@ def _samples(run: store.Run) -> None:
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
         reference = runs.ask(run, baselines, workload, timing, (case,)).get(case)
         first = f"{reference.variant} {reference.config}".strip() if reference else None
-        told = dict(zip(names, here["precision"].map(compare.word), strict=True))
-        name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {told[cell]}")
+        precision_words = dict(zip(names, here["precision"].map(compare.word), strict=True))
+        name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {precision_words[cell]}")
     row = here.iloc[names.index(name)]
     samples = runs.load(run).samples
     chosen = pd.Series(True, index=samples.index)
@@ -204,9 +204,9 @@ def _collectors(run: store.Run) -> None:
     if frame.empty:
         widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
     widgets.show_chart(charts.agreement(frame, runs.look_of(run, widgets.theme()), collector))
-    told = [charts.in_words(row, collector) for row in query.by_collector(frame).to_dict("records")]
-    told += runs.ask(run, query.within_the_run)
-    st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*told, left_out.strip()) if line))
+    lines = [charts.in_words(row, collector) for row in query.by_collector(frame).to_dict("records")]
+    lines += runs.ask(run, query.within_the_run)
+    st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*lines, left_out.strip()) if line))
     outside = frame[frame["above"] & ~frame["agrees"]]
     st.markdown(f"## Cells outside of the band: {len(outside)}")
     if len(outside):
@@ -270,9 +270,9 @@ def _launches_and_copies(run: store.Run) -> None:
     lost = runs.ask(run, query.dropped)
     for text in lost:
         st.error(plain(text))
-    found = runs.ask(run, query.attribution)
+    attribution = runs.ask(run, query.attribution)
     st.markdown("## Launches")
-    st.markdown(plain(_attributed(found) + ("" if lost else " No record is reported lost.")))
+    st.markdown(plain(_attributed(attribution) + ("" if lost else " No record is reported lost.")))
     unattributed = runs.ask(run, query.unattributed)
     if len(unattributed):
         widgets.table(unattributed)
@@ -291,20 +291,20 @@ def _launches_and_copies(run: store.Run) -> None:
     widgets.table(_in_kib(query.by_case(rounds)))
 
 
-def _attributed(found: query.Attribution) -> str:
-    if not found.kernels:
+def _attributed(attribution: query.Attribution) -> str:
+    if not attribution.kernels:
         return "The trace has no kernels."
-    if not found.outside and not found.unlaunched:
-        return f"All {found.kernels:,} kernels were launched inside a range, by a call that was traced."
+    if not attribution.outside and not attribution.unlaunched:
+        return f"All {attribution.kernels:,} kernels were launched inside a range, by a call that was traced."
     shares = [
-        f"{count:,} ({significant(100 * time_ns / max(found.time_ns, 1), 2)} % of their time) {what}"
+        f"{count:,} ({significant(100 * time_ns / max(attribution.time_ns, 1), 2)} % of their time) {what}"
         for count, time_ns, what in (
-            (found.outside, found.outside_ns, "were launched outside of any range"),
-            (found.unlaunched, found.unlaunched_ns, "have a launch that was not traced"),
+            (attribution.outside, attribution.outside_ns, "were launched outside of any range"),
+            (attribution.unlaunched, attribution.unlaunched_ns, "have a launch that was not traced"),
         )
         if count
     ]
-    return f"Of {found.kernels:,} kernels {' and '.join(shares)}."
+    return f"Of {attribution.kernels:,} kernels {' and '.join(shares)}."
 
 
 def _in_kib(frame: pd.DataFrame) -> pd.DataFrame:
@@ -322,8 +322,8 @@ def _ceilings(run: store.Run) -> None:
     ceilings = runs.load(run).ceilings
     if ceilings.empty:
         widgets.nothing("This run measured no ceiling.", "Record it again: make record.")
-    told = [format_measure(*figure) for figure in ceilings[["value", "unit"]].itertuples(index=False, name=None)]
-    widgets.table(ceilings.assign(value=told).drop(columns="unit"))
+    texts = [format_measure(*figure) for figure in ceilings[["value", "unit"]].itertuples(index=False, name=None)]
+    widgets.table(ceilings.assign(value=texts).drop(columns="unit"))
 
 
 def _run(run: store.Run) -> None:

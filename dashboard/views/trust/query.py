@@ -1,4 +1,4 @@
-"""The findings, verdicts and errors of a run; the agreement of collectors; copies over the memory's rate."""
+"""The findings, statuses and errors of a run; the agreement of collectors; copies over the memory's rate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.intervals import grouped_median_intervals
-from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.dashboard.core.traces import NONE, Int64s, lookup
 from warpladder.dashboard.trace.ranges import nearest
 from warpladder.data import metrics
@@ -22,15 +22,15 @@ _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "
 
 
 def findings(data: RunData) -> pd.DataFrame:
-    """The diagnostics, with those of one kind joined: those about one variant, and those about the run.
+    """The diagnostics, joined by kind: diagnostics about one variant, and diagnostics about the run.
 
     Returns:
         `severity` (errors first), `source`, and
 
-        - `workload`, `variant`, `role`: of the variant; empty for a finding about the run;
+        - `workload`, `variant`, `role`: identify the variant; empty for a finding about the run;
         - `cells`: number of diagnostics joined;
-        - `example`: case and config of the first one; empty where it has none;
-        - `text`: about a variant, the text of the first one, whose figures differ by cell; about the run, all texts, a line each.
+        - `example`: case and config of the first diagnostic; empty where it names no case;
+        - `text`: about a variant, the first text, because its figures differ by cell; about the run, all texts, one a line.
     """
     rows = data.diagnostics.merge(data.variants[["workload", "variant", "role"]], on=["workload", "variant"], how="left")
     about = ["workload", "variant", "role"]
@@ -49,7 +49,7 @@ def findings(data: RunData) -> pd.DataFrame:
     return grouped.assign(order=order).sort_values("order", kind="stable").drop(columns="order").reset_index(drop=True)
 
 
-def verdicts(data: RunData) -> pd.DataFrame:
+def statuses(data: RunData) -> pd.DataFrame:
     """One row for each workload: `workload`, a count for each status that occurs, with `ok` first, and `total`."""
     counts = pd.crosstab(data.results["workload"], data.results["status"])
     counts = counts[[status for status in _STATUS_ORDER if status in counts]]
@@ -60,7 +60,7 @@ def verdicts(data: RunData) -> pd.DataFrame:
 
 def failures(data: RunData) -> pd.DataFrame:
     """Results that are not ok: `workload`, `variant`, `config`, `case`, `status`, `detail`, `rel_l2_error`, `tolerance`."""
-    columns = [*VERDICT_CELL, "status", "detail", "rel_l2_error", "tolerance"]
+    columns = [*STATUS_KEY, "status", "detail", "rel_l2_error", "tolerance"]
     return data.results.loc[data.results["status"] != "ok", columns].reset_index(drop=True)
 
 
@@ -112,7 +112,7 @@ def errors(data: RunData) -> pd.DataFrame:
 
 
 COLLECTORS: Final = ("cuda_events", "cupti", "nsight_systems", "nsight_compute")
-_KEY: Final = [*VERDICT_CELL, "cache", "gpus"]
+_KEY: Final = [*STATUS_KEY, "cache", "gpus"]
 _NS: Final = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
 _TIMES: Final = ["n", "median_ns", "low_ns", "high_ns"]
 
@@ -132,20 +132,18 @@ def device_times(data: RunData) -> pd.DataFrame:
     timed = timed[(timed["scope"] == "device") & (timed["twin"] == 0) & (timed["gpus"] > 0)]
     counted = data.counters[data.counters["metric"] == metrics.TIME]
     value = counted["value"].astype(float) * counted["unit"].map(_NS).astype(float)
-    sums = (
-        value.groupby([counted[name] for name in VERDICT_CELL], sort=False).sum(min_count=1).rename("median_ns").reset_index()
-    )
+    sums = value.groupby([counted[name] for name in STATUS_KEY], sort=False).sum(min_count=1).rename("median_ns").reset_index()
     sums = sums.assign(cache="cold", gpus=1, n=1, low_ns=sums["median_ns"], high_ns=sums["median_ns"])
     columns = [*_KEY, *_TIMES]
-    found = pd.concat([frame[columns] for frame in (timed, sums) if len(frame)] or [timed[columns]], ignore_index=True)
+    times = pd.concat([frame[columns] for frame in (timed, sums) if len(frame)] or [timed[columns]], ignore_index=True)
     sources = data.variants[["workload", "variant", "source_sha256"]]
-    return found.merge(sources, on=["workload", "variant"], how="left")
+    return times.merge(sources, on=["workload", "variant"], how="left")
 
 
 def within_the_run(data: RunData) -> list[str]:
     """The recording's comparison of its tracer with CUDA events around the same executions; empty for other runs."""
-    found = data.diagnostics
-    return [f"Within this run: {text}." for text in found.loc[found["source"] == Source.AGREEMENT, "text"]]
+    diagnostics = data.diagnostics
+    return [f"Within this run: {text}." for text in diagnostics.loc[diagnostics["source"] == Source.AGREEMENT, "text"]]
 
 
 def compare(mine: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -204,9 +202,10 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
     Returns:
         One row for each collector: `collector`, and
 
-        - `above`, `agree`: number of cells above `AGREE_ABOVE_NS`, and of those that agree;
-        - `below`, `less`: number of other cells, and of those in which the collector's median is less than this run's;
-        - `difference_ns`: median absolute difference in the cells of `below`; null where there are none.
+        - `above`, `agree`: number of cells above `AGREE_ABOVE_NS`, and number of these cells that agree;
+        - `below`, `less`: number of other cells, and number of these cells in which the collector's median is less than this
+          run's;
+        - `difference_ns`: median absolute difference in the cells of `below`; null without such cells.
     """
     rows: list[dict[str, Any]] = []
     for collector, cells in frame.groupby("collector", sort=False):
@@ -225,9 +224,9 @@ def by_collector(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _log(over: "pd.Series[float]", under: "pd.Series[float]") -> npt.NDArray[np.float64]:
-    """The distance of two times: the logarithm of their ratio, or 0 where a time is 0."""
-    known = (over > 0) & (under > 0)
-    return np.log((over / under).where(known, 1.0).to_numpy(dtype=float))
+    """The distance between two times: the logarithm of their ratio, or 0 where a time is 0."""
+    positive = (over > 0) & (under > 0)
+    return np.log((over / under).where(positive, 1.0).to_numpy(dtype=float))
 
 
 _SCOPE: Final = "end_to_end"
@@ -236,7 +235,7 @@ _DIRECTIONS: Final = ("h2d", "d2h")
 
 @dataclass(frozen=True)
 class Attribution:
-    """The number and time of a trace's kernels: all, those outside of ranges, and those with an unknown launch."""
+    """The number and time of a trace's kernels: all kernels, kernels outside of ranges, and kernels with an unknown launch."""
 
     kernels: int
     time_ns: int
@@ -291,7 +290,7 @@ def dropped(data: RunData) -> tuple[str, ...]:
 
 
 def rounds(data: RunData) -> pd.DataFrame:
-    """The bytes that each end-to-end round copied, beside those of its case.
+    """The bytes that each end-to-end round copied, beside the bytes of its case.
 
     A round is the range of one sample, including the baseline's second entry, without warm-ups. Copies in inner ranges count.
 
@@ -299,7 +298,7 @@ def rounds(data: RunData) -> pd.DataFrame:
         `workload`, `variant`, `config`, `case`, `range` (its text), `h2d_bytes` and `d2h_bytes` (copied), `case_h2d_bytes`,
         `case_d2h_bytes` and `equal`. There are no rows where the trace has no such range or no copies.
     """
-    columns = [*VERDICT_CELL, "range", "h2d_bytes", "d2h_bytes", "case_h2d_bytes", "case_d2h_bytes", "equal"]
+    columns = [*STATUS_KEY, "range", "h2d_bytes", "d2h_bytes", "case_h2d_bytes", "case_d2h_bytes", "equal"]
     traces = data.traces
     if not {"ranges", "memory_ops"} <= set(traces.tables):
         return pd.DataFrame(columns=columns)
@@ -313,20 +312,20 @@ def rounds(data: RunData) -> pd.DataFrame:
     outermost = ours & ~((parent >= 0) & ours[parent])
     at = _outermost(lookup(ids, traces.numbers("memory_ops", "range_id")), parent, ours, outermost)
     kind, moved = traces.texts("memory_ops", "kind"), traces.numbers("memory_ops", "bytes")
-    found: dict[str, Any] = {}
+    texts_and_sums: dict[str, Any] = {}
     chosen = np.flatnonzero(outermost)
-    for column in VERDICT_CELL:
+    for column in STATUS_KEY:
         names = traces.texts("ranges", column)
-        found[column] = np.asarray(names)[chosen]
-    found["range"] = np.asarray(traces.texts("ranges", "text"))[chosen]
+        texts_and_sums[column] = np.asarray(names)[chosen]
+    texts_and_sums["range"] = np.asarray(traces.texts("ranges", "text"))[chosen]
     for direction in _DIRECTIONS:
         copies = (at >= 0) & (np.asarray(kind) == direction)
         sums = np.zeros(len(ids), dtype=np.int64)
         np.add.at(sums, at[copies], moved[copies])
-        found[f"{direction}_bytes"] = sums[chosen]
+        texts_and_sums[f"{direction}_bytes"] = sums[chosen]
     cases = data.cases.rename(columns={f"{direction}_bytes": f"case_{direction}_bytes" for direction in _DIRECTIONS})
     keys = ["workload", "case"]
-    frame = pd.DataFrame(found).merge(cases[[*keys, "case_h2d_bytes", "case_d2h_bytes"]], on=keys, how="inner")
+    frame = pd.DataFrame(texts_and_sums).merge(cases[[*keys, "case_h2d_bytes", "case_d2h_bytes"]], on=keys, how="inner")
     equal = (frame["h2d_bytes"] == frame["case_h2d_bytes"]) & (frame["d2h_bytes"] == frame["case_d2h_bytes"])
     return frame.assign(equal=equal)[columns]
 
@@ -345,5 +344,5 @@ def _unattributed(data: RunData) -> tuple[Any, Any]:
 
 
 def _outermost(at: Int64s, parent: Int64s, ours: Any, outermost: Any) -> Int64s:
-    """For each place of a range, the place of the outermost range of a sample around it; `NONE` where there is none."""
+    """For each place of a range, the place of the outermost range of a sample around it, or `NONE`."""
     return np.where((at >= 0) & ours[at], nearest(parent, outermost)[at], NONE)

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("usual_processes")]
 PLANTED = Path(__file__).resolve().parents[2] / "planted.py"
 
 
-def test_planted_differences_of_two_recordings_are_found_and_identical_code_is_unchanged(tmp_path: Path) -> None:
+def test_planted_differences_of_two_recordings_are_found_and_identical_code_is_tied(tmp_path: Path) -> None:
     asked = ["record", str(PLANTED), "--collector", "cuda_events", "--set", "full", "--data-dir", str(tmp_path)]
     for label in ("first", "second"):
         assert CliRunner().invoke(command(), [*asked, "--label", label]).exit_code == 0

@@ -21,7 +21,7 @@ from warpladder.dashboard.views.calls import query as trace_sums
 from warpladder.dashboard.views.picker import query
 from warpladder.dashboard.views.timeline import query as timeline
 from warpladder.dashboard.views.timeline import selection as timeline_selection
-from warpladder.dashboard.views.timeline.selection import Chosen
+from warpladder.dashboard.views.timeline.selection import ChosenEvent
 from warpladder.data import store
 from warpladder.data.naming import Naming
 
@@ -137,9 +137,9 @@ def test_what_nsys_stats_sums_is_untouched_by_attribution_by_time(tmp_path: Path
         pd.testing.assert_frame_equal(trace_sums.summary(older, name), frame)
 
 
-def chosen(data: RunData, text: str) -> Chosen:
+def chosen(data: RunData, text: str) -> ChosenEvent:
     """The first range of that text."""
-    return Chosen("ranges", list(data.traces.texts("ranges", "text")).index(text))
+    return ChosenEvent("ranges", list(data.traces.texts("ranges", "text")).index(text))
 
 
 def test_the_timeline_shows_work_by_time_in_its_range_and_says_how_it_is_known(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_timeline_shows_work_by_time_in_its_range_and_says_how_it_is_known(t
     (lane,) = [lane for lane in lanes.lanes if lane.kind == "device"]
     ranges = timeline.facts(traces, lanes, lane, np.arange(7))["range"].tolist()
     assert ranges == ["data", "forward", "forward", "backward", "backward, by time", "backward, by time", "optimizer"]
-    around = timeline_selection.around(traces, Chosen("kernels", 4), 0)
+    around = timeline_selection.around(traces, ChosenEvent("kernels", 4), 0)
     assert around.loc[around["what"] == "range", "name"].tolist() == ["backward", "step"]
 
 

@@ -56,22 +56,22 @@ def verdicts(a: RunData, b: RunData, options: Options = Options()) -> dict[str, 
     return {change.variant: change.verdict for change in compare(Side(a), Side(b), options).changes}
 
 
-def test_a_run_compared_with_its_like_is_unchanged() -> None:
+def test_a_run_compared_with_its_like_is_tied() -> None:
     found = compare(Side(run("a", {})), Side(run("b", {})))
-    assert {change.verdict for change in found.changes} == {"unchanged"}
+    assert {change.verdict for change in found.changes} == {"tied"}
     assert (found.lost, found.new, found.changed_sources) == ((), (), ())
-    assert sentence(found.changes) == "11 unchanged; less than 1.3 % could not be told"
+    assert sentence(found.changes) == "11 tied; less than 1.3 % could not be told"
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(1.05, "slower"), (0.95, "faster"), (1.005, "unchanged")])
+@pytest.mark.parametrize(("factor", "verdict"), [(1.05, "slower"), (0.95, "faster"), (1.005, "tied")])
 def test_a_changed_variant_alone_is_called_slower_or_faster(factor: float, verdict: str) -> None:
     found = compare(Side(run("a", {})), Side(run("b", {MINE: factor}, source="two")))
-    assert {change.variant: change.verdict for change in found.changes} == {**dict.fromkeys(OTHERS, "unchanged"), MINE: verdict}
+    assert {change.variant: change.verdict for change in found.changes} == {**dict.fromkeys(OTHERS, "tied"), MINE: verdict}
     assert found.changed_sources == (("w", MINE),)
 
 
 def test_slower_cells_come_first_and_faster_ones_last() -> None:
-    # Of the second variant the medians of three processes are far apart: it is unchanged.
+    # Of the second variant the medians of three processes are far apart: it is tied.
     names, wide = (MINE, *OTHERS[:2]), (900, 900, 950, 1500, 1500, 2900, 3000, 3000)
     sides = []
     for run_id, times in (("a", (NEAR, NEAR, NEAR)), ("b", ([ns * 6 // 5 for ns in NEAR], wide, [ns * 4 // 5 for ns in NEAR]))):
@@ -80,7 +80,7 @@ def test_slower_cells_come_first_and_faster_ones_last() -> None:
         sides.append(Side(replace(made, info={**made.info, "run_id": run_id})))
     found = compare(*sides)
     told = [(change.variant, change.verdict) for change in found.changes]
-    assert told == [(MINE, "slower"), (OTHERS[0], "unchanged"), (OTHERS[1], "faster")]
+    assert told == [(MINE, "slower"), (OTHERS[0], "tied"), (OTHERS[1], "faster")]
     assert found.changes[1].ratio.high > 2
 
 
@@ -89,7 +89,7 @@ def test_the_noise_between_runs_is_that_of_the_variants_whose_sources_are_equal(
     scatter = {name: 1 + 0.008 * place for place, name in enumerate(OTHERS, 1)}
     found = compare(Side(run("a", {})), Side(run("b", {**scatter, MINE: 1.05}, source="two")))
     (mine,) = (change for change in found.changes if change.variant == MINE)
-    assert mine.verdict == "unchanged" and mine.noise == pytest.approx(noise_of(np.log(list(scatter.values()))), abs=0.002)
+    assert mine.verdict == "tied" and mine.noise == pytest.approx(noise_of(np.log(list(scatter.values()))), abs=0.002)
     assert verdicts(run("a", {}), run("b", {**scatter, MINE: 1.2}, source="two"))[MINE] == "slower"
 
 
@@ -104,7 +104,7 @@ def test_one_process_and_no_equal_source_give_no_verdict(factor: float) -> None:
     assert sentence(found.changes) == "1 unknown"
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(1.1, "unchanged"), (0.9, "unchanged"), (1.5, "slower"), (0.5, "faster")])
+@pytest.mark.parametrize(("factor", "verdict"), [(1.1, "tied"), (0.9, "tied"), (1.5, "slower"), (0.5, "faster")])
 def test_one_process_and_one_equal_cell_tell_large_changes_alone(factor: float, verdict: str) -> None:
     sides = [few(run_id, {MINE: by}, source=run_id) for run_id, by in (("a", 1.0), ("b", factor))]
     (mine,) = (change for change in compare(*map(Side, sides)).changes if change.variant == MINE)
@@ -114,10 +114,10 @@ def test_one_process_and_one_equal_cell_tell_large_changes_alone(factor: float, 
 
 def test_three_processes_hold_the_noise_between_them() -> None:
     sides = [in_three(few(run_id, {MINE: by}, source=run_id)) for run_id, by in (("a", 1.0), ("b", 1.05))]
-    assert verdicts(*sides) == {MINE: "slower", OTHERS[0]: "unchanged"}
+    assert verdicts(*sides) == {MINE: "slower", OTHERS[0]: "tied"}
     # The same where each process has another time: 1.05 is within their noise.
     sides = [apart(side, 0.04) for side in sides]
-    assert verdicts(*sides) == {MINE: "unchanged", OTHERS[0]: "unchanged"}
+    assert verdicts(*sides) == {MINE: "tied", OTHERS[0]: "tied"}
 
 
 @pytest.mark.parametrize(("samples_of_b", "verdict"), [(5, "unknown"), (6, "slower")])
@@ -130,8 +130,8 @@ def test_fewer_than_six_samples_of_a_side_give_no_verdict(samples_of_b: int, ver
 
 def test_equal_code_whose_time_differs_has_drifted() -> None:
     found = compare(Side(run("a", {})), Side(run("b", {MINE: 1.3})))
-    assert verdicts(run("a", {}), run("b", {MINE: 1.3})) == {**dict.fromkeys(OTHERS, "unchanged"), MINE: "drifted"}
-    assert sentence(found.changes).startswith("10 unchanged, 1 drifted; less than ")
+    assert verdicts(run("a", {}), run("b", {MINE: 1.3})) == {**dict.fromkeys(OTHERS, "tied"), MINE: "drifted"}
+    assert sentence(found.changes).startswith("10 tied, 1 drifted; less than ")
     # Where no source was recorded, nothing is known to be equal.
     unknown = [replace(side, variants=side.variants.assign(source_sha256="")) for side in (run("a", {}), run("b", {MINE: 1.3}))]
     assert verdicts(*unknown)[MINE] == "slower"
@@ -154,22 +154,22 @@ def test_what_the_machine_has_shown_tells_the_noise_of_a_single_process() -> Non
         return known
 
     found = compare(Side(a), Side(b), history=history)
-    assert {change.variant: change.verdict for change in found.changes} == {MINE: "slower", OTHERS[0]: "unchanged"}
+    assert {change.variant: change.verdict for change in found.changes} == {MINE: "slower", OTHERS[0]: "tied"}
     assert asked == ["w"]
     assert {round(change.noise, 4) for change in found.changes} == {round(noise_of(np.log([1.01] * 3)), 4)}
     # Two pairs of runs are too few, and of many cells those of one pair count once; the two runs themselves are no history.
     own = [reading(each).medians("w") for each in (a, b)]
     for few_runs in (known[:3], recordings([1.0, 1.01], OTHERS), own * 4):
         found = compare(Side(a), Side(b), history=lambda workload, runs=few_runs: runs)
-        assert {change.verdict for change in found.changes if change.variant == MINE} == {"unchanged"}
+        assert {change.verdict for change in found.changes if change.variant == MINE} == {"tied"}
 
 
 def test_a_drift_of_every_cell_is_told_where_the_machine_has_shown_less() -> None:
     a, b = run("a", {}), run("b", dict.fromkeys((*OTHERS, MINE), 1.1), source="two")
-    assert set(verdicts(a, b).values()) == {"unchanged"}
+    assert set(verdicts(a, b).values()) == {"tied"}
     found = compare(Side(a), Side(b), history=lambda _: recordings([1.0, 1.01, 1.0, 1.01], OTHERS))
     told = {change.variant: change.verdict for change in found.changes}
-    assert told == {**dict.fromkeys(OTHERS, "drifted"), MINE: "unchanged"}
+    assert told == {**dict.fromkeys(OTHERS, "drifted"), MINE: "tied"}
 
 
 def test_a_shift_that_all_variants_share_can_be_taken_out() -> None:
@@ -177,7 +177,7 @@ def test_a_shift_that_all_variants_share_can_be_taken_out() -> None:
     (mine,) = (change for change in compare(Side(a), Side(b)).changes if change.variant == MINE)
     assert mine.shift == pytest.approx(1.1, rel=1e-3)
     assert (mine.ratio.value, mine.without_shift.value) == pytest.approx((1.155, 1.05), rel=1e-3)
-    assert verdicts(a, b, Options(without_shift=True)) == {**dict.fromkeys(OTHERS, "unchanged"), MINE: "slower"}
+    assert verdicts(a, b, Options(without_shift=True)) == {**dict.fromkeys(OTHERS, "tied"), MINE: "slower"}
 
 
 def test_differences_that_make_a_comparison_unlike_are_warnings() -> None:
@@ -230,7 +230,7 @@ def test_ranks_are_compared_by_the_slowest_of_each_round_with_as_many_ranks() ->
         frame = pd.DataFrame(together).assign(twin=0, process=0)
         sides.append(Side(in_three(replace(made, together=frame, info={**made.info, "run_id": run_id}))))
     found = compare(*sides)
-    assert [(change.name, change.verdict) for change in found.changes] == [(f"{MINE} on 2 GPUs", "slower"), (MINE, "unchanged")]
+    assert [(change.name, change.verdict) for change in found.changes] == [(f"{MINE} on 2 GPUs", "slower"), (MINE, "tied")]
     assert found.changes[0].ratio.value == pytest.approx(1103 / 1003)
     # Four GPUs of A and eight of B have no counterpart.
     assert [(each.name, each.reason) for each in found.lost] == [(f"{MINE} on 4 GPUs", "lost: not recorded in B")]

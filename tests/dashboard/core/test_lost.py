@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.dashboard.core.test_queries_cells import frame, run_of, samples, variant
-from warpladder.dashboard.core.changes import Comparison, NotComparable, Options, Side, compare, sentence, told
+from warpladder.dashboard.core.changes import Comparison, NotComparable, Options, Side, compare, loss_lines, sentence
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Source, diagnostic_row
 
@@ -63,7 +63,7 @@ def test_a_cell_that_became_wrong_or_does_not_run_any_more_fails(status: str, de
     found = against(run("b", [cell for cell in CELLS if cell not in failed], failed))
     assert lost_of(found) == [("n=2", f"{TILE}[block=8]", f"{status}: {detail}", True)]
     assert sentence(found.changes, found.lost).startswith("1 wrong or lost, 4 ")
-    assert told(found.lost) == [(True, f"w n=2 {TILE}[block=8]: {status}: {detail}")]
+    assert loss_lines(found.lost) == [(True, f"w n=2 {TILE}[block=8]: {status}: {detail}")]
 
 
 @pytest.mark.parametrize(
@@ -159,4 +159,6 @@ def test_a_workload_that_is_gone_fails_too() -> None:
 
 def test_many_cells_with_one_reason_are_one_line() -> None:
     found = against(run("b", [(BASE, "", "n=1")], dict.fromkeys(CELLS[1:], ("wrong_result", "off"))))
-    assert told(found.lost) == [(True, f"w n=2 {BASE}, n=1 {TILE}[block=8], n=2 {TILE}[block=8] and 1 more: wrong_result: off")]
+    assert loss_lines(found.lost) == [
+        (True, f"w n=2 {BASE}, n=1 {TILE}[block=8], n=2 {TILE}[block=8] and 1 more: wrong_result: off")
+    ]

@@ -51,12 +51,12 @@ def errors_and_times(*found: tuple[str, str, int, float | None]) -> RunData:
 
 
 def test_a_name_carries_its_precision_where_the_workload_has_several(data: RunData) -> None:
-    named = look(data).named
-    assert [named("gemm", name) for name in ("v01_naive", "v04_split", "cublas_tf32", "numpy")] == [
+    variant_name = look(data).variant_name
+    assert [variant_name("gemm", name) for name in ("v01_naive", "v04_split", "cublas_tf32", "numpy")] == [
         "v01_naive · fp32", "v04_split · 3xTF32", "cublas_tf32", "numpy · fp32",
     ]  # fmt: skip
     alone = errors_and_times(("v01_a", "fp32", 100, 1e-7), ("cublas", "fp32", 90, 1e-7))
-    assert look(alone).named("w", "v01_a") == "v01_a"
+    assert look(alone).variant_name("w", "v01_a") == "v01_a"
 
 
 def test_the_overview_has_a_row_a_precision_beside_the_peer_that_it_replaces(data: RunData) -> None:

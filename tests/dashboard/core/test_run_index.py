@@ -11,20 +11,20 @@ import pytest
 from tests.limits import cpu_seconds, no_hang
 from tests.synthetic import made_runs, made_sweeps, made_traces
 from warpladder.dashboard.core import run_index
-from warpladder.dashboard.core.run_index import Coverage, Facts, Listed, Need
+from warpladder.dashboard.core.run_index import Coverage, Facts, ListedRun, Need
 from warpladder.dashboard.ui import runs
 from warpladder.data import store
 
 
-def listed(name: str, day: int, cases: int, cells: int, **other: Any) -> Listed:
+def listed(name: str, day: int, cases: int, cells: int, **other: Any) -> ListedRun:
     """A run of `w` on the GPU `h200`, recorded on a day of January."""
     facts: dict[str, Any] = {"device": "h200", "collector": "cuda_events", "imported": False, "gpus": 1}
     facts |= {"tables": frozenset({"samples"}), "workloads": {"w": Coverage(cases, cells)}}
     started_at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day)
-    return Listed(name, None, Facts(started_at=started_at, **(facts | other)), shipped=False)  # type: ignore[arg-type]
+    return ListedRun(name, None, Facts(started_at=started_at, **(facts | other)), shipped=False)  # type: ignore[arg-type]
 
 
-def names(found: tuple[Listed, ...]) -> list[str]:
+def names(found: tuple[ListedRun, ...]) -> list[str]:
     return [each.name for each in found]
 
 

@@ -10,7 +10,7 @@ from tests.dashboard.core.test_queries_cells import run_of, samples, variant
 from warpladder.dashboard.core.history import reading
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import verdict
-from warpladder.dashboard.text.verdict import Asked, verdicts
+from warpladder.dashboard.text.verdict import JudgedVariant, verdicts
 
 NEAR = (1000, 1001, 999, 1000, 1002, 998, 1000, 1001)
 BASE, MINE = "v01_base", "v02_mine"
@@ -39,7 +39,7 @@ def run(
 def told(monkeypatch: pytest.MonkeyPatch, last: RunData | None, now: RunData, *names: str) -> list[list[str]]:
     """The lines without the headings, each in its columns."""
     monkeypatch.setattr(verdict, "_load", lambda path: last)
-    text = verdicts(now, [Asked("w", name, "runs/last" if last else "") for name in names])
+    text = verdicts(now, [JudgedVariant("w", name, "runs/last" if last else "") for name in names])
     return [[part.strip() for part in line.split("  ") if part.strip()] for line in text.splitlines()][1:]
 
 
@@ -53,7 +53,7 @@ def test_a_slower_variant_has_its_ratio_both_times_and_its_speedup(monkeypatch: 
 def test_a_machine_that_became_slower_as_a_whole_makes_no_variant_slower(monkeypatch: pytest.MonkeyPatch) -> None:
     last, now = run("a", {(BASE, "n=1"): 1, (MINE, "n=1"): 0.5}), run("b", {(BASE, "n=1"): 1.3, (MINE, "n=1"): 0.65})
     ((_, word, ratio, *_),) = told(monkeypatch, last, now, MINE)
-    assert (word, ratio.split(" ")[0]) == ("unchanged", "1.00×")
+    assert (word, ratio.split(" ")[0]) == ("tied", "1.00×")
 
 
 def test_a_baseline_that_changed_too_is_not_what_others_are_judged_by(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +64,10 @@ def test_a_baseline_that_changed_too_is_not_what_others_are_judged_by(monkeypatc
     assert lines[0][-1] == "the baseline itself"
 
 
-def test_a_difference_within_the_noise_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_within_the_noise_is_tied(monkeypatch: pytest.MonkeyPatch) -> None:
     last, now = run("a", {(BASE, "n=1"): 1, (MINE, "n=1"): 1}), run("b", {(BASE, "n=1"): 1, (MINE, "n=1"): 1.008})
     ((_, word, *_),) = told(monkeypatch, last, now, MINE)
-    assert word == "unchanged"
+    assert word == "tied"
 
 
 def test_of_several_cases_the_largest_change_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_where_the_samples_scatter_nothing_is_judged_and_the_intervals_say_so(mo
     every_other = (now.samples["variant"] == MINE) & (now.samples["round"] % 2 == 0)
     scattered = now.samples.assign(duration_ns=now.samples["duration_ns"].mask(every_other, 1500))
     ((_, word, ratio, *_),) = told(monkeypatch, last, replace(now, samples=scattered), MINE)
-    assert word == "unchanged in 2 cases" and float(ratio.split("×")[0]) < 0.9 and float(ratio.split(" ")[2][:-1]) > 1.5
+    assert word == "tied in 2 cases" and float(ratio.split("×")[0]) < 0.9 and float(ratio.split(" ")[2][:-1]) > 1.5
 
 
 def test_one_process_is_judged_once_other_recordings_show_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,8 +101,8 @@ def test_one_process_is_judged_once_other_recordings_show_the_noise(monkeypatch:
     known = [
         reading(run(f"h{place}", {**cells, (BASE, "n=1"): by})).medians("w") for place, by in enumerate((1, 1.02, 1, 1.02))
     ]
-    for history, word in ((known[:3], "unchanged"), (known, "faster")):
-        text = verdicts(now, [Asked("w", MINE, "runs/last")], lambda _, runs=history: runs)
+    for history, word in ((known[:3], "tied"), (known, "faster")):
+        text = verdicts(now, [JudgedVariant("w", MINE, "runs/last")], lambda _, runs=history: runs)
         assert text.splitlines()[1].split()[:3] == [MINE, word, "0.850×"]
 
 
@@ -134,4 +134,7 @@ def test_a_wrong_variant_is_told_with_the_first_case_and_the_reason(monkeypatch:
     now = run("b", {(BASE, "n=1"): 1, (BASE, "n=2"): 1}, results=failed)
     last = run("a", {(BASE, "n=1"): 1, (MINE, "n=1"): 1})
     monkeypatch.setattr(verdict, "_load", lambda path: last)
-    assert verdicts(now, [Asked("w", MINE, "runs/last")]) == f"{MINE}: wrong_result at n=1 with block=8 and 1 more: off by 1\n"
+    assert (
+        verdicts(now, [JudgedVariant("w", MINE, "runs/last")])
+        == f"{MINE}: wrong_result at n=1 with block=8 and 1 more: off by 1\n"
+    )

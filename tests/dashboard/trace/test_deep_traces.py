@@ -27,7 +27,7 @@ from warpladder.dashboard.views.timeline import chart as charts
 from warpladder.dashboard.views.timeline import query as timeline
 from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
-from warpladder.dashboard.views.timeline.selection import Chosen
+from warpladder.dashboard.views.timeline.selection import ChosenEvent
 from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.dashboard.views.trust.query import rounds
 from warpladder.data import store
@@ -114,13 +114,13 @@ def test_ranges_below_so_many_that_none_could_be_read_have_no_lane_and_are_count
     assert [lane.row.tolist() for lane in of_ranges] == [[depth] for depth in range(MOST_LAYERS)]
     assert lanes.too_deep == DEEP - MOST_LAYERS
     with cpu_seconds(3 * MOST_SECONDS):
-        chart = charts.whole(data, look(data, "light"))
+        chart = charts.whole_trace(data, look(data, "light"))
     assert f"{DEEP - MOST_LAYERS:,} events overlap {MOST_LAYERS} or more others" in chart.note
 
 
 def test_what_belongs_to_an_event_is_found_within_a_second(run: store.Run) -> None:
     traces = load(run).traces
-    for chosen in (Chosen("ranges", 0), Chosen("ranges", DEEP // 2)):
+    for chosen in (ChosenEvent("ranges", 0), ChosenEvent("ranges", DEEP // 2)):
         with cpu_seconds(MOST_SECONDS):
             lit = timeline_selection.belongs(traces, chosen)
         assert np.flatnonzero(lit.ranges).tolist() == list(range(chosen.row, DEEP))
@@ -128,7 +128,7 @@ def test_what_belongs_to_an_event_is_found_within_a_second(run: store.Run) -> No
             work, _ = timeline_selection.work_and_busy_ns(traces, chosen, 0)
         kernels = work[work["what"] == "kernel"]
         assert kernels["count"].sum() == KERNELS - (10 * chosen.row + 997) // 1000
-    last = Chosen("kernels", KERNELS - 1)
+    last = ChosenEvent("kernels", KERNELS - 1)
     with cpu_seconds(MOST_SECONDS):
         around = timeline_selection.around(traces, last, 0)
     # The kernel, its call, and the ranges around it, the innermost first.

@@ -78,10 +78,10 @@ def test_ticks_stand_at_round_numbers() -> None:
 
 
 def test_labels_of_values_close_together_make_room_for_each_other() -> None:
-    assert template.apart([10, 100, 880, 1000, 2224, 2512, 4856, 5248]) == [10, 100, 880, 2224, 4856]
-    assert template.apart([4, 4]) == [4]
+    assert template.spaced([10, 100, 880, 1000, 2224, 2512, 4856, 5248]) == [10, 100, 880, 2224, 4856]
+    assert template.spaced([4, 4]) == [4]
     doubling = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
-    assert template.apart(doubling) == doubling
+    assert template.spaced(doubling) == doubling
 
 
 @pytest.mark.thorough

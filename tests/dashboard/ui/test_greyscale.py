@@ -7,7 +7,7 @@ import pytest
 
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.ui.template import APART, Chart, lightness, patterns
+from warpladder.dashboard.ui.template import LIGHTNESS_STEP, Chart, lightness, patterns
 from warpladder.data import store
 
 #: One has a trace and many configs of each variant, the other library peers and several precisions.
@@ -38,7 +38,7 @@ def alike(chart: Chart) -> list[str]:
     return [
         f"{chart.name}: {one} and {other}"
         for (one, first), (other, second) in pairwise(series.items())
-        if form(first) == form(second) and abs(lightness(color(first)) - lightness(color(second))) < APART
+        if form(first) == form(second) and abs(lightness(color(first)) - lightness(color(second))) < LIGHTNESS_STEP
     ]
 
 

@@ -30,7 +30,7 @@ def test_every_variant_is_compared_with_the_pinned_one_of_its_case() -> None:
     found = against_variant(Side(a, OTHERS[1]), Side(b), Options())
     assert {change.of_a for change in found} == {(OTHERS[1], "")} and len(found) == 11
     told = {change.variant: change.verdict for change in found}
-    assert told == {**dict.fromkeys(OTHERS, "unchanged"), MINE: "slower", OTHERS[0]: "faster"}
+    assert told == {**dict.fromkeys(OTHERS, "tied"), MINE: "slower", OTHERS[0]: "faster"}
     assert found[0].variant == MINE and found[0].ratio.value == pytest.approx(1.4)
     with pytest.raises(NotComparable, match="any-device"):
         against_variant(Side(a, MINE), Side(replace(b, info={**b.info, "device_name": "another"})))
@@ -42,7 +42,7 @@ def test_a_pin_stays_across_pages_until_it_is_taken_off(open_app: Open, folder: 
     page.sidebar.button(key="pin run").click().run()
     assert page.query_params["pin"] in ("before", ["before"]) and "this run is the pinned one" in words(page)
     page.sidebar.selectbox(key="choose run").select("after").run()
-    assert "vs pinned before:" in words(page) and " unchanged" in words(page)
+    assert "vs pinned before:" in words(page) and " tied" in words(page)
     for other in ("sizes", "overview", "counters", "compare"):
         lead(page, other)
         page.run()

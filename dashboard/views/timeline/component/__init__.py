@@ -11,7 +11,7 @@ from typing import Any, Final
 import streamlit as st
 
 from warpladder.dashboard.ui.template import Tones
-from warpladder.dashboard.views.timeline.selection import MOST_CHARACTERS, ChosenSpan, Found
+from warpladder.dashboard.views.timeline.selection import MOST_CHARACTERS, ChosenSpan, SearchHits
 
 _HERE: Final = Path(__file__).resolve().parent
 _MOST_STEPS: Final = 1_000
@@ -90,9 +90,9 @@ def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None
     """
 
     def acted() -> None:
-        found = parse(getattr(st.session_state.get(key), "act", None))
-        if found is not None:
-            act(found)
+        parsed = parse(getattr(st.session_state.get(key), "act", None))
+        if parsed is not None:
+            act(parsed)
 
     _component()(key=key, data=data, on_act_change=acted)
 
@@ -113,7 +113,7 @@ def payload(
     tones: Tones,
     number: int,
     chosen: ChosenSpan | None,
-    search: Found,
+    search: SearchHits,
     measure: tuple[int, int] | None,
 ) -> dict[str, Any]:
     """The data that the browser's script draws.

@@ -43,7 +43,7 @@ def said(folder: Path, *words: str) -> tuple[int, str]:
 
 def test_the_command_ends_with_1_where_a_cell_is_slower_by_more_than_the_limit(folder: Path) -> None:
     code, text = said(folder, "before", "after")
-    assert code == 0 and re.fullmatch(r"57 unchanged; less than 1.\d to 1.\d % could not be told", text.splitlines()[-1])
+    assert code == 0 and re.fullmatch(r"57 tied; less than 1.\d to 1.\d % could not be told", text.splitlines()[-1])
     words = ("before@v04_sliding", "before@v01_naive", "--match", "best")
     code, text = said(folder, *words)
     assert code == 1 and "v04_sliding[rows=8] → v01_naive" in text and " slower" in text.splitlines()[-1]
@@ -92,7 +92,7 @@ def test_a_variant_that_became_wrong_fails_by_name_and_reason_in_every_form(brok
     assert code == 1
     (wrong,) = (line for line in text.splitlines() if line.startswith("FAILED: ") and WRONG in line)
     assert wrong.endswith("more: wrong_result: off by 1")
-    assert re.match(r"\d+ wrong or lost, \d+ unchanged; less than ", text.splitlines()[-1])
+    assert re.match(r"\d+ wrong or lost, \d+ tied; less than ", text.splitlines()[-1])
     code, text = said(broken, "main", "change", "--format", "markdown")
     assert code == 1 and text.startswith("**") and " wrong or lost" in text.splitlines()[0]
     assert f"- FAILED: conv2d n=1024 {WRONG}[" in shown(text) and "lost: B has no such variant" in shown(text)
@@ -145,7 +145,7 @@ def test_all_forms_tell_the_same(folder: Path) -> None:
 
 def test_the_page_compares_with_the_newest_run_of_the_same_device(open_app: Open, folder: Path) -> None:
     page = open_app(folder, "compare", run="before")
-    assert "unchanged" in words(page) and "The sources of all compared variants are equal." in words(page)
+    assert "tied" in words(page) and "The sources of all compared variants are equal." in words(page)
     assert "No other run has a workload of this one on the same device." in words(open_app(folder, "compare", run="other"))
 
 
@@ -176,7 +176,7 @@ def test_two_variants_of_one_run_are_compared_on_the_page(open_app: Open, folder
 @pytest.mark.parametrize("below", ["source", "counters", "cells", "recordings"])
 def test_every_part_of_the_page_opens(open_app: Open, folder: Path, below: str) -> None:
     page = open_app(folder, "compare", run="before", below=below)
-    assert not page.error and "unchanged" in words(page)
+    assert not page.error and "tied" in words(page)
 
 
 def test_counters_of_both_runs_stand_side_by_side(open_app: Open, tmp_path: Path) -> None:

@@ -122,9 +122,9 @@ def test_the_part_of_memory_is_named_only_where_it_is_close_to_the_busiest(tmp_p
 def test_the_unit_that_is_named_has_its_own_figure(tmp_path: Path) -> None:
     """As for a copy on an H200: DRAM is the busiest part in the sum, and L2 by its own count."""
     row = one(tmp_path, percents(20, 72, 72, 88, 30))
-    assert query.verdict(row) == "runs at 72.0 % of DRAM throughput, short of a roof"
+    assert query.limit_clause(row) == "runs at 72.0 % of DRAM throughput, short of a roof"
     near = one(tmp_path / "near", percents(20, 79, 30, 81, 60))
-    assert query.verdict(near) == "runs at 81.0 % of L2 throughput: memory-bound"
+    assert query.limit_clause(near) == "runs at 81.0 % of L2 throughput: memory-bound"
 
 
 def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path: Path) -> None:
@@ -132,9 +132,9 @@ def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path:
     assert (row["top_stall"], row["top_stall_percent"]) == ("wait", 30)
 
 
-def test_verdicts_in_words(data: RunData, tmp_path: Path) -> None:
+def test_limits_in_words(data: RunData, tmp_path: Path) -> None:
     frame = best(data)
-    said = {row["variant"]: query.verdict(row) for row in frame.to_dict("records")}
+    said = {row["variant"]: query.limit_clause(row) for row in frame.to_dict("records")}
     assert said["v05_swizzled"] == "runs at 90.0 % of DRAM throughput: memory-bound"
     assert said["v04_padded"] == "runs at 86.0 % of compute throughput: compute-bound"
     assert said["v01_simple"] == (
@@ -143,8 +143,10 @@ def test_verdicts_in_words(data: RunData, tmp_path: Path) -> None:
     )
     assert said["v03_shared"].startswith("runs at 71.0 % of L1 throughput, short of a roof; 45.0 % of its time")
     few = one(tmp_path, {**percents(1, 2, 2, 2, 1), metrics.WAVES: 0.24})
-    assert "its 0.240 waves do not fill the device" in query.verdict(few)
-    assert query.verdict(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the roofs of the device"
+    assert "its 0.240 waves do not fill the device" in query.limit_clause(few)
+    assert (
+        query.limit_clause(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the roofs of the device"
+    )
 
 
 def test_the_answer_leaves_ceilings_out(data: RunData) -> None:

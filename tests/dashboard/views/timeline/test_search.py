@@ -12,7 +12,7 @@ from tests.synthetic import made_traces
 from warpladder.dashboard.core.traces import Traces
 from warpladder.dashboard.trace.lanes import Kind, Lane, Lanes
 from warpladder.dashboard.views.timeline import selection
-from warpladder.dashboard.views.timeline.selection import Chosen, PatternError, Wanted
+from warpladder.dashboard.views.timeline.selection import ChosenEvent, PatternError, Search
 from warpladder.data import store
 
 ALL: tuple[Kind, ...] = ("device", "ranges", "calls")
@@ -24,7 +24,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
 
 
 def starts(traces: Traces, text: str, regex: bool = False, kinds: tuple[Kind, ...] = ALL) -> list[int]:
-    return list(map(int, selection.hits(traces, lanes_of(traces), Wanted(text, regex, kinds)).start))
+    return list(map(int, selection.hits(traces, lanes_of(traces), Search(text, regex, kinds)).start))
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_a_pattern_that_is_none_is_refused_in_one_line(traces: Traces, text: str
 
 def test_steps_go_round_and_begin_at_the_chosen_event_or_at_the_window(traces: Traces) -> None:
     lanes = lanes_of(traces)
-    hits = selection.hits(traces, lanes, Wanted("gemm", False, ALL))
+    hits = selection.hits(traces, lanes, Search("gemm", False, ALL))
     rows = {1_000: 0, 3_000: 4, 5_000: 2}
 
-    def stepped(chosen: Chosen | None, window: tuple[int, int], steps: int) -> Chosen | None:
+    def stepped(chosen: ChosenEvent | None, window: tuple[int, int], steps: int) -> ChosenEvent | None:
         return selection.step(traces, lanes, hits, chosen, window, steps)
 
     whole = (0, 12_300)
-    first, second, third = (Chosen("kernels", rows[start]) for start in (1_000, 3_000, 5_000))
+    first, second, third = (ChosenEvent("kernels", rows[start]) for start in (1_000, 3_000, 5_000))
     assert [selection.place_of(traces, lanes, hits, each) for each in (first, second, third)] == [0, 1, 2]
     assert [stepped(each, whole, 1) for each in (None, first, second, third)] == [first, second, third, first]
     assert [stepped(each, whole, -1) for each in (None, first, second, third)] == [third, third, first, second]
@@ -83,19 +83,19 @@ def test_steps_go_round_and_begin_at_the_chosen_event_or_at_the_window(traces: T
     assert stepped(None, (2_000, 4_000), -1) == second
     assert stepped(None, (6_000, 7_000), 1) == first, "after the last comes the first"
     # `step` of thread 102 starts at 1000, and is no hit; a chosen event outside of the window counts no more.
-    assert stepped(Chosen("ranges", 4), whole, 2) == second
-    assert stepped(Chosen("ranges", 4), (4_000, 9_000), 1) == third
+    assert stepped(ChosenEvent("ranges", 4), whole, 2) == second
+    assert stepped(ChosenEvent("ranges", 4), (4_000, 9_000), 1) == third
     assert stepped(first, whole, 4) == second
-    assert selection.step(traces, lanes, selection.hits(traces, lanes, Wanted("none", False, ALL)), None, whole, 1) is None
+    assert selection.step(traces, lanes, selection.hits(traces, lanes, Search("none", False, ALL)), None, whole, 1) is None
 
 
 def test_events_that_start_together_are_hits_one_after_the_other(tmp_path: Path) -> None:
     rows = [{"start_ns": 10, "end_ns": 20, "stream": stream, "full_name": "same"} for stream in (1, 2, 3)]
     traces = write_trace(tmp_path, kernels=rows)
     lanes = lanes_of(traces)
-    hits = selection.hits(traces, lanes, Wanted("same", False, ALL))
-    assert [selection.place_of(traces, lanes, hits, Chosen("kernels", row)) for row in range(3)] == [0, 1, 2]
-    assert selection.step(traces, lanes, hits, Chosen("kernels", 1), (0, 30), 1) == Chosen("kernels", 2)
+    hits = selection.hits(traces, lanes, Search("same", False, ALL))
+    assert [selection.place_of(traces, lanes, hits, ChosenEvent("kernels", row)) for row in range(3)] == [0, 1, 2]
+    assert selection.step(traces, lanes, hits, ChosenEvent("kernels", 1), (0, 30), 1) == ChosenEvent("kernels", 2)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_the_window_moves_to_an_event_as_little_as_shows_it(
 
 
 def test_the_bins_of_hits_are_those_in_which_they_start(traces: Traces) -> None:
-    hits = selection.hits(traces, lanes_of(traces), Wanted("gemm", False, ALL))
+    hits = selection.hits(traces, lanes_of(traces), Search("gemm", False, ALL))
     assert hits.bins(np.array([0, 1_000, 2_000, 3_001, 5_000])).tolist() == [1, 2]
 
 
@@ -128,7 +128,7 @@ def test_a_million_events_of_two_hundred_thousand_names_are_searched_in_a_second
     traces = Repeated([f"iteration {each} of the loop over tiles" for each in range(names)], number // names)
     for text, regex, expected in (("ITERATION 777", False, 5 * 111), (r"ion \d*777 of", True, 5 * 200)):
         with cpu_seconds(1):
-            found = selection.hits(traces, Lanes((lane,), 0, 10 * number, 0), Wanted(text, regex, ALL))
+            found = selection.hits(traces, Lanes((lane,), 0, 10 * number, 0), Search(text, regex, ALL))
         assert len(found) == expected
 
 

@@ -16,7 +16,7 @@ from warpladder.dashboard.views.timeline import query as timeline
 from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.query import Window, detail
-from warpladder.dashboard.views.timeline.selection import Chosen
+from warpladder.dashboard.views.timeline.selection import ChosenEvent
 from warpladder.data import store
 
 
@@ -165,7 +165,7 @@ def test_colours_by_kernel_go_to_those_of_most_time(traces: Traces) -> None:
 
 
 def test_a_range_lists_the_work_launched_in_it_and_in_the_ranges_inside(traces: Traces) -> None:
-    chosen = Chosen("ranges", 0)
+    chosen = ChosenEvent("ranges", 0)
     found = timeline_selection.work(traces, chosen, 0)
     rows = found.drop(columns="bytes").itertuples(index=False, name=None)
     assert list(rows) == [
@@ -184,11 +184,11 @@ def test_a_range_lists_the_work_launched_in_it_and_in_the_ranges_inside(traces: 
 
 def test_busy_counts_work_that_overlaps_once(traces: Traces) -> None:
     # The kernel of `open` runs from 3000 to 3600, its copy from 3200 to 5200.
-    assert timeline_selection.busy_ns(traces, Chosen("ranges", 5)) == 2_200
+    assert timeline_selection.busy_ns(traces, ChosenEvent("ranges", 5)) == 2_200
 
 
 def test_a_kernel_shows_its_launch_and_its_ranges(traces: Traces) -> None:
-    found = timeline_selection.around(traces, Chosen("kernels", 0), 0)
+    found = timeline_selection.around(traces, ChosenEvent("kernels", 0), 0)
     assert list(found.itertuples(index=False, name=None)) == [
         ("kernel", GEMM.removeprefix("void "), 1_000, 1_000),
         ("API call", "cudaLaunchKernel", 700, 100),
@@ -196,13 +196,13 @@ def test_a_kernel_shows_its_launch_and_its_ranges(traces: Traces) -> None:
         ("range", "step", 500, 2_500),
         ("range", "train", 0, 10_000),
     ]
-    lit = timeline_selection.belongs(traces, Chosen("kernels", 0))
+    lit = timeline_selection.belongs(traces, ChosenEvent("kernels", 0))
     assert [np.flatnonzero(mask).tolist() for mask in (lit.device, lit.ranges, lit.calls)] == [[0], [0, 1, 2], [0]]
 
 
 def test_a_call_shows_what_it_caused_in_its_own_process(traces: Traces) -> None:
     # Both processes have a correlation 2: here the copy of process 200, there a kernel of process 100.
-    found = timeline_selection.around(traces, Chosen("api_calls", 7), 0)
+    found = timeline_selection.around(traces, ChosenEvent("api_calls", 7), 0)
     assert found["what"].tolist() == ["memory operation", "API call", "range"]
     assert found["duration_ns"].isna().tolist() == [False, False, True], "the range was never closed"
 
@@ -215,7 +215,7 @@ def test_what_the_trace_has_not_cannot_be_chosen(traces: Traces, text: str) -> N
 
 
 def test_a_row_of_the_trace_is_chosen_by_its_table(traces: Traces) -> None:
-    assert timeline_selection.parse("kernels-6", traces) == Chosen("kernels", 6)
+    assert timeline_selection.parse("kernels-6", traces) == ChosenEvent("kernels", 6)
     lanes = lanes_of(traces)
     assert str(timeline_selection.chosen_of(lanes, lanes.lanes[0], 8)) == "memory_ops-1"
 

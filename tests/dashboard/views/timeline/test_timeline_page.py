@@ -233,7 +233,7 @@ def test_hovering_tells_the_rate_of_a_copy_and_that_a_range_was_never_closed(tra
 def test_the_figure_says_how_busy_the_busiest_stream_is(traced: Path) -> None:
     # Of 12300 ns: kernels of 1000, 500, 2000, 100 and 300, a copy of 1000 and a memset of 100.
     data = load(store.open_run(traced / "trace"))
-    chart = charts.whole(data, look(data))
+    chart = charts.whole_trace(data, look(data))
     assert chart.title == "process 100 · GPU 0 · stream 7, the busiest stream, works 40.7 % of 12.3 µs"
 
 
@@ -268,5 +268,5 @@ def test_variants_of_one_name_and_colour_are_one_entry_of_the_legend(tmp_path: P
 
 def test_the_note_starts_with_the_device_and_without_one_with_a_capital_letter(traced: Path) -> None:
     data = load(store.open_run(traced / "trace"))
-    assert charts.whole(data, look(data)).note.startswith("NVIDIA H200 (synthetic); each event is drawn at its time")
-    assert charts.whole(data, replace(look(data), device="")).note.startswith("Each event is drawn at its time")
+    assert charts.whole_trace(data, look(data)).note.startswith("NVIDIA H200 (synthetic); each event is drawn at its time")
+    assert charts.whole_trace(data, replace(look(data), device="")).note.startswith("Each event is drawn at its time")

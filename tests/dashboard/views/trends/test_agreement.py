@@ -10,15 +10,15 @@ import pytest
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.changes import Change, NotComparable, Options, Side, compare
 from warpladder.dashboard.core.history import Medians, TimedCell, medians
-from warpladder.dashboard.views.trends.query import Recorded, Trends, trends
+from warpladder.dashboard.views.trends.query import RecordedRun, Trends, trends
 from warpladder.data import store
 
 RUNS = {run.run_id: run for run in store.list_runs([store.RECORDED])[0] if "samples" in run.tables}
 
 
 @cache
-def recorded(run_id: str, workload: str) -> Recorded:
-    return Recorded(run_id, RUNS[run_id].info, medians(RUNS[run_id], workload))
+def recorded(run_id: str, workload: str) -> RecordedRun:
+    return RecordedRun(run_id, RUNS[run_id].info, medians(RUNS[run_id], workload))
 
 
 @cache
@@ -35,7 +35,7 @@ def groups() -> dict[tuple[str, str, str], list[str]]:
     return {key: runs for key, runs in found.items() if len(runs) > 1}
 
 
-def charts(every: Sequence[Recorded], workload: str) -> Iterator[Trends]:
+def charts(every: Sequence[RecordedRun], workload: str) -> Iterator[Trends]:
     """Every chart of the page: a case in a timing."""
     of_all = Counter((cell.case, cell.timing) for run in every for cell in set(run.medians.cells))
     for case, timing in of_all:

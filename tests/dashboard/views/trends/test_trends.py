@@ -17,7 +17,16 @@ from warpladder.dashboard.core.history import Levels, Medians, TimedCell, median
 from warpladder.dashboard.ui import runs as runs_of_pages
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.trends import chart
-from warpladder.dashboard.views.trends.query import Recorded, Series, Trends, cause, neighbours, record_again, sentence, trends
+from warpladder.dashboard.views.trends.query import (
+    RecordedRun,
+    Series,
+    Trends,
+    cause,
+    neighbours,
+    record_again,
+    sentence,
+    trends,
+)
 from warpladder.data import store
 
 __all__ = ["open_app"]
@@ -42,7 +51,7 @@ def recorded(
     sources: Mapping[str, str] = SAME,
     failed: Mapping[str, str] | None = None,
     **info: Any,
-) -> Recorded:
+) -> RecordedRun:
     """A run of these medians in nanoseconds, by variant, each with an interval of ±0.1 %.
 
     Args:
@@ -69,12 +78,12 @@ def recorded(
         about.pop("clock", 1980.0),
         {("n=1", name, ""): status for name, status in (failed or {}).items()},
     )
-    return Recorded(f"r{number}", about, measured)
+    return RecordedRun(f"r{number}", about, measured)
 
 
 def nights(
     count: int = 20, *, sigma: float = 0.004, planted: int = 12, factor: float = 1.04, driver: int = 99
-) -> list[Recorded]:
+) -> list[RecordedRun]:
     """Runs that scatter by sigma; MINE has a new source and `factor` from `planted` on, and all times 3 % more from `driver` on."""
     random = np.random.default_rng(1)
     found = []
@@ -91,7 +100,7 @@ def of(found: Trends, name: str = MINE) -> Series:
     return next(series for series in found.series if series.variant == name)
 
 
-def asked(every: list[Recorded]) -> Trends:
+def asked(every: list[RecordedRun]) -> Trends:
     return trends(every, "w", "n=1", COLD)
 
 

@@ -96,7 +96,9 @@ def test_what_differs_below_20_us_is_told_in_nanoseconds(compared: pd.DataFrame)
     assert charts.in_words(long, "cuda_events") == "nsight_compute: 1 of 1 cells above 20.0 µs within 2 % of cuda_events."
 
 
-def test_the_chart_gives_the_verdict_and_draws_short_and_long_cells_apart(recorded: Path, compared: pd.DataFrame) -> None:
+def test_the_title_gives_the_agreement_and_the_chart_draws_short_and_long_cells_apart(
+    recorded: Path, compared: pd.DataFrame
+) -> None:
     chart = charts.agreement(compared, look(data_of(recorded, "cuda_events")), "cuda_events")
     assert chart.title == (
         "2 of 3 cells above 20.0 µs agree within 2 %; the largest difference is cupti +3.00 % for v02_longer at n=512"
@@ -104,7 +106,7 @@ def test_the_chart_gives_the_verdict_and_draws_short_and_long_cells_apart(record
     assert {trace.xaxis for trace in chart.figure.data} == {"x", "x2"}
     assert sum(len(trace.x) for trace in chart.figure.data) == 6
     short = compared[~compared["above"]]
-    assert charts.verdict(short) == (
+    assert charts.agreement_title(short) == (
         "No cell above 20.0 µs to compare; the largest difference of shorter cells is cupti −30.0 % for v03_short at n=512"
     )
     assert len({trace.xaxis for trace in charts.agreement(short, look(data_of(recorded, "cupti")), "cupti").figure.data}) == 1

@@ -43,4 +43,4 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
         "device cold: converged": 2,
         "operation hot: at the limit of 3 s": 1,
     }
-    assert trust.verdicts(run_of([], [], results)).to_dict("records") == [{"workload": "w", "ok": 2, "timeout": 1, "total": 3}]
+    assert trust.statuses(run_of([], [], results)).to_dict("records") == [{"workload": "w", "ok": 2, "timeout": 1, "total": 3}]

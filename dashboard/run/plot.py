@@ -9,7 +9,7 @@ from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.session.table import RunError, chosen
+from warpladder.dashboard.run.table import RunError, chosen
 from warpladder.dashboard.ui.paper import Paper, figure
 from warpladder.dashboard.ui.template import Chart, Theme, look
 from warpladder.dashboard.ui.view import OfWorkload
@@ -38,8 +38,8 @@ class Figure(go.Figure):  # type: ignore[misc]
 
         display(bundle, raw=True)
 
-    def _repr_mimebundle_(self, *args: Any, **named: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(*args, **named) or {}
+    def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(*args, **options) or {}
         if _PLOTLY in bundle and "text/html" not in bundle:
             bundle["text/html"] = pio.to_html(
                 self,
@@ -60,7 +60,7 @@ def of(chart: Chart) -> Figure:
 
 
 class Plot:
-    """The charts of a run: those of the pages and of `warpladder export`. One that cannot be drawn raises RunError.
+    """The charts of a run, as on the pages and in `warpladder export`. A chart that cannot be drawn raises RunError.
 
     Methods that take `workload` need it only where the run has several. Those that take `scope` and `cache` show the first timing of the
     workload where none is given: device time with a cold L2 where it was measured.
@@ -135,25 +135,25 @@ class Plot:
             raise RunError(f"{workload}: no variant has both a time and a roof; its cases need flops and min_bytes")
         return of(drawn)
 
-    def _workload(self, asked: str | None) -> str:
-        return chosen(asked, self._data.workloads, self._name, "workload")
+    def _workload(self, workload: str | None) -> str:
+        return chosen(workload, self._data.workloads, self._name, "workload")
 
     def _timing(self, workload: str | None, scope: str | None, cache: str | None) -> tuple[str, Timing]:
         """The workload, and the first of its timings that fits."""
         workload = self._workload(workload)
-        known = axes.timings(self._data, workload)
-        fits = [each for each in known if scope in (None, each.scope) and cache in (None, each.cache)]
-        if not known:
+        timings = axes.timings(self._data, workload)
+        fits = [each for each in timings if scope in (None, each.scope) and cache in (None, each.cache)]
+        if not timings:
             raise RunError(f"{workload}: no variant was timed; run.table() has the reasons")
         if not fits:
-            names = ", ".join(f"{each.scope} {each.cache}" for each in known)
+            names = ", ".join(f"{each.scope} {each.cache}" for each in timings)
             raise RunError(f"scope={scope!r}, cache={cache!r}: {workload} was not timed so; timed are {names}")
         return workload, fits[0]
 
-    def _case(self, workload: str, asked: str | None, timing: Timing) -> str:
+    def _case(self, workload: str, choice: str | None, timing: Timing) -> str:
         names = list(self._data.cases.loc[self._data.cases["workload"] == workload, "case"])
-        if asked is not None:
-            return chosen(asked, names, workload, "case")
+        if choice is not None:
+            return chosen(choice, names, workload, "case")
         timed = set(best_of_charted(self._data, workload, timing)["case"])
         charted = [case for case in axes.charted_cases(self._data, workload)["case"] if case in timed]
         return str(charted[-1] if charted else names[-1])

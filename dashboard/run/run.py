@@ -1,4 +1,4 @@
-"""A recorded or imported run, for notebooks, scripts and interactive sessions."""
+"""A recorded or imported run, for notebooks, scripts and interactive Python."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,15 @@ import pandas as pd
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.changes import Match, Options
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.session import table as tables
-from warpladder.dashboard.session.table import chosen, html_table
+from warpladder.dashboard.run import table as tables
+from warpladder.dashboard.run.table import chosen, html_table
 from warpladder.dashboard.text import summary
 from warpladder.data import store
 from warpladder.installation import ROOT
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.session.comparison import RunComparison
-    from warpladder.dashboard.session.plot import Plot
+    from warpladder.dashboard.run.comparison import RunComparison
+    from warpladder.dashboard.run.plot import Plot
 
 #: The most lines about failed cells and doubts.
 _MOST_LINES: Final = 12
@@ -74,17 +74,17 @@ class Run:
             cache: `cold` or `hot`; None for both.
 
         Returns:
-            A frame that is shown in words. Its columns are those of the axes, and `workload`, `case`, `variant`, `config`, `gpus`, `scope`,
-            `cache`, `samples`, `median_ns`, `speedup` (over the baseline) and `percent_of_floor` with the ends of their 95 %
-            intervals, `verdict` (`faster`, `slower`, `tied`, or `unknown` below six samples and where one side is distrusted), `baseline`, `baseline_config`, `floor_ns`, `floor_bound`,
-            `floor_ceiling`, `gb_per_s`, `gflop_per_s`, `role`, `kind`, `precision`, `rel_l2_error`, `status`, `detail` and `flags`.
-            Where a cell has no figure, it is NaN.
+            A frame that is shown in words. Its columns are the axes, and `workload`, `case`, `variant`, `config`, `gpus`,
+            `scope`, `cache`, `samples`, `median_ns`, `speedup` (over the baseline) and `percent_of_floor` with the ends of
+            their 95 % intervals, `verdict` (`faster`, `slower`, `tied`, or `unknown` below six samples and where one side is
+            distrusted), `baseline`, `baseline_config`, `floor_ns`, `floor_bound`, `floor_ceiling`, `gb_per_s`, `gflop_per_s`,
+            `role`, `kind`, `precision`, `rel_l2_error`, `status`, `detail` and `flags`. Where a cell has no figure, it is NaN.
 
         Raises:
             RunError: there is no such workload, or nothing was timed so.
         """
-        named = self.workloads if workload is None else (self._workload(workload),)
-        return tables.table(self._data, named, scope, cache)
+        workloads = self.workloads if workload is None else (self._workload(workload),)
+        return tables.table(self._data, workloads, scope, cache)
 
     def answer(self) -> pd.DataFrame:
         """One row for each workload and precision: the best variant against baseline, floor and best peer.
@@ -106,7 +106,7 @@ class Run:
     @property
     def plot(self) -> "Plot":
         """The charts of the run, such as `run.plot.ladder()`."""
-        from warpladder.dashboard.session.plot import Plot
+        from warpladder.dashboard.run.plot import Plot
 
         return Plot(self._data, self._name)
 
@@ -122,29 +122,31 @@ class Run:
         any_device: bool = False,
         partial: bool = False,
     ) -> "RunComparison":
-        """Another run (B) against this one (A), cell by cell: what became slower or faster in B. The order is that of `warpladder compare A B`.
+        """Another run (B) against this one (A), cell by cell: what became slower or faster in B.
+
+        The order is the same as in `warpladder compare A B`.
 
         Args:
             after: a run, or its id, label or folder.
             scope: one scope, or `all`; empty for the first timing that both have.
             match: `config` for equal configs, `best` for the fastest config of each run.
-            smallest: smaller differences, as a fraction, are `unchanged`.
+            smallest: smaller differences, as a fraction, are `tied`.
             without_shift: judge ratios after the common shift of their case is taken out.
             any_device: compare although the GPUs differ.
-            partial: B recorded a part of A: what it has no verdict about is not lost.
+            partial: B recorded a part of A: a cell without a result is not lost.
 
         Raises:
             RunError: no cell is in both runs, or they are of different GPUs.
             StoreError: there is no such run.
         """
         from warpladder.dashboard.core.between_runs import Recordings
-        from warpladder.dashboard.session.comparison import RunComparison
+        from warpladder.dashboard.run.comparison import RunComparison
 
         other = after if isinstance(after, Run) else open_run(after, self.path.parent)
-        asked = Options(scope, match, smallest, without_shift, any_device, partial)
+        options = Options(scope, match, smallest, without_shift, any_device, partial)
         folders = dict.fromkeys((other.path.parent, self.path.parent, store.LOCAL, store.RECORDED))
         history = Recordings(list(folders), other._data.info)
-        return RunComparison.of((self._run.title, self._data), (other._run.title, other._data), asked, history)
+        return RunComparison.of((self._run.title, self._data), (other._run.title, other._data), options, history)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -154,26 +156,26 @@ class Run:
     def __str__(self) -> str:
         """The answer as a table, then the verdicts, as `warpladder record` prints them."""
         rows = self.answer()
-        return "\n".join([self._run.title, *filter(None, [summary.render(rows, "table").rstrip()]), *self._verdicts()])
+        return "\n".join([self._run.title, *filter(None, [summary.render(rows, "table").rstrip()]), *self._lines()])
 
     def _repr_html_(self) -> str:
         rows = summary.texts(self.answer())
-        taken = [place for place, _ in enumerate(summary.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
-        texts = [[row[place] for place in taken] for row in rows]
-        table = html_table([summary.HEADINGS[place] for place in taken], texts) if rows else ""
-        said = "<br>".join(map(html.escape, self._verdicts()))
-        return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{said}</div>"
+        columns = [place for place, _ in enumerate(summary.HEADINGS) if any(row[place] not in ("", "–") for row in rows)]
+        texts = [[row[place] for place in columns] for row in rows]
+        table = html_table([summary.HEADINGS[place] for place in columns], texts) if rows else ""
+        lines = "<br>".join(map(html.escape, self._lines()))
+        return f"<b>{html.escape(self._run.title)}</b><br><code>{html.escape(self.id)}</code>{table}<div>{lines}</div>"
 
-    def _verdicts(self) -> list[str]:
+    def _lines(self) -> list[str]:
         """`5 ok, 1 wrong_result`, then the cells that failed, and what makes the run doubtful."""
         lines = list(tables.lines(self._data))
-        left = len(lines) - _MOST_LINES
-        return lines if left <= 0 else [*lines[:_MOST_LINES], f"and {left} more; table() has every cell"]
+        hidden = len(lines) - _MOST_LINES
+        return lines if hidden <= 0 else [*lines[:_MOST_LINES], f"and {hidden} more; table() has every cell"]
 
     # -- what was asked for ----------------------------------------------------------------------------------------
 
-    def _workload(self, asked: str | None) -> str:
-        return chosen(asked, self.workloads, self._name, "workload")
+    def _workload(self, workload: str | None) -> str:
+        return chosen(workload, self.workloads, self._name, "workload")
 
     @property
     def _name(self) -> str:

@@ -11,8 +11,8 @@ import warpladder
 from tests import hostile_run
 from tests.synthetic import made_runs
 from warpladder.dashboard import export
-from warpladder.dashboard.session.run import Run
-from warpladder.dashboard.session.table import RunError
+from warpladder.dashboard.run.run import Run
+from warpladder.dashboard.run.table import RunError
 from warpladder.data import store
 
 
@@ -149,7 +149,7 @@ def test_a_comparison_counts_the_cells_and_draws_them(folder: Path) -> None:
     found = warpladder.open_run("on the GPU", data_dir=folder).compare("again")
     assert found.a.startswith("on the GPU") and found.b.startswith("again")
     table = found.table()
-    assert len(table) == len(found.found.changes) and set(table["verdict"]) <= {"slower", "unchanged", "faster", "unknown"}
+    assert len(table) == len(found.comparison.changes) and set(table["verdict"]) <= {"slower", "tied", "faster", "unknown"}
     assert found.sentence in _title(found.figure())
     assert found.sentence in str(found) and found.sentence in found._repr_html_()
 

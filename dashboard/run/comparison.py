@@ -12,8 +12,8 @@ from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
 from warpladder.dashboard.core.numbers import format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.session.plot import Figure, of
-from warpladder.dashboard.session.table import RunError, html_table
+from warpladder.dashboard.run.plot import Figure, of
+from warpladder.dashboard.run.table import RunError, html_table
 from warpladder.dashboard.text.compare import alone, noise_text
 from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.dashboard.views.compare import chart
@@ -34,7 +34,7 @@ class RunComparison:
 
     a: str
     b: str
-    found: Comparison
+    comparison: Comparison
     look: Callable[[Theme], Look]
     without_shift: bool
 
@@ -42,25 +42,25 @@ class RunComparison:
     def of(cls, a: tuple[str, RunData], b: tuple[str, RunData], options: Options, history: changes.History) -> "RunComparison":
         """Compare two runs, each with its title. Raises RunError."""
         try:
-            found = changes.compare(Side(a[1]), Side(b[1]), options, history)
+            comparison = changes.compare(Side(a[1]), Side(b[1]), options, history)
         except NotComparable as reason:
             raise RunError(str(reason).replace("add --any-device", "give any_device=True")) from None
-        return cls(a[0], b[0], found, partial(look, b[1]), options.without_shift)
+        return cls(a[0], b[0], comparison, partial(look, b[1]), options.without_shift)
 
     @property
     def sentence(self) -> str:
-        """`1 wrong or lost, 3 slower, 61 unchanged; the worst: …; less than 1 to 3 % could not be told`."""
-        return changes.sentence(self.found.changes, self.found.lost)
+        """`1 wrong or lost, 3 slower, 61 tied; the worst: …; less than 1 to 3 % could not be told`."""
+        return changes.sentence(self.comparison.changes, self.comparison.lost)
 
     def table(self) -> pd.DataFrame:
         """Every cell of both runs, the slowest of B first.
 
         Returns:
             A frame with `workload`, `case`, `scope`, `cache`, `variant`, `config`, `gpus`, the medians `a_ns` and `b_ns`, `ratio` (B over A)
-            with the ends of its 95 % interval, `noise`, `same_source`, `n`, `verdict` (`slower`, `unchanged`, `faster`, `drifted` or
+            with the ends of its 95 % interval, `noise`, `same_source`, `n`, `verdict` (`slower`, `tied`, `faster`, `drifted` or
             `unknown`), and `least_effect`, the smallest slowdown that would have been called, a fraction.
         """
-        return chart.frame_of(self.found.changes)
+        return chart.frame_of(self.comparison.changes)
 
     def lost(self) -> pd.DataFrame:
         """The cells that A has and B lost, those that fail first.
@@ -69,15 +69,15 @@ class RunComparison:
             A frame with `workload`, `case`, `scope`, `cache`, `variant`, `config`, `gpus`, the median `a_ns`, `status` of B, such as
             `wrong_result` or `lost`, `detail`, and `fails`: whether a gate fails on it.
         """
-        return chart.lost_of(self.found)
+        return chart.lost_of(self.comparison)
 
     def facts(self) -> pd.DataFrame:
         """The differences between the recordings: `what`, `a`, `b`, and `warning` where one matters."""
-        return chart.facts_of(self.found)
+        return chart.facts_of(self.comparison)
 
     def figure(self, *, theme: Theme = "light") -> Figure:
         """The ratio of each cell with its 95 % interval, and the noise as a band around 1."""
-        return of(chart.forest(self.found, self.look(theme), without_shift=self.without_shift))
+        return of(chart.forest(self.comparison, self.look(theme), without_shift=self.without_shift))
 
     def __repr__(self) -> str:
         return f"<RunComparison of {self.b} with {self.a}: {self.sentence}>"
@@ -103,15 +103,15 @@ class RunComparison:
         lines = [
             f"{'warning: ' if fact.warning else ''}{fact.what}: {fact.a or '–'} → {fact.b or '–'}"
             + (f" ({fact.warning})" if fact.warning else "")
-            for fact in self.found.facts
+            for fact in self.comparison.facts
         ]
-        if self.found.changed_sources:
-            lines.append(f"sources that differ: {', '.join(' '.join(each) for each in self.found.changed_sources)}")
-        return [*lines, *alone(self.found)]
+        if self.comparison.changed_sources:
+            lines.append(f"sources that differ: {', '.join(' '.join(each) for each in self.comparison.changed_sources)}")
+        return [*lines, *alone(self.comparison)]
 
     def _rows(self) -> pd.DataFrame:
         """The cells that changed, in words."""
-        changed = self.found.of("slower", "faster", "drifted")
+        changed = self.comparison.of("slower", "faster", "drifted")
         half = _MOST_ROWS // 2
         return pd.DataFrame(map(_row, changed if len(changed) <= _MOST_ROWS else (*changed[:half], *changed[-half:])))
 

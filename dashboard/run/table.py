@@ -22,7 +22,7 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.core.run_data import VERDICT_CELL, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data.names import Source
 from warpladder.errors import Error
 
@@ -33,29 +33,29 @@ class RunError(Error, ValueError):
     """A run does not have what was asked for. The message says what is there, in one line."""
 
 
-def chosen(asked: str | None, names: Sequence[str], what: str, argument: str) -> str:
+def chosen(choice: str | None, names: Sequence[str], what: str, argument: str) -> str:
     """The name that was asked for, or the only one.
 
     Args:
-        asked: None for the only one.
+        choice: None for the only one.
         what: the run, for the message.
         argument: of the caller, such as `workload`.
 
     Raises:
         RunError: there is no such name, or none was asked for and there are several.
     """
-    if asked is None and len(names) == 1:
+    if choice is None and len(names) == 1:
         return names[0]
-    if asked in names:
-        return str(asked)
-    close = difflib.get_close_matches(str(asked), names, 3) if asked else []
+    if choice in names:
+        return str(choice)
+    close = difflib.get_close_matches(str(choice), names, 3) if choice else []
     shown = close or names[:_MOST_NAMES]
     listed = ", ".join(repr(name) for name in shown) + (
         f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     )
-    if asked is None:
+    if choice is None:
         raise RunError(f"{what} has {len(names)} {argument}s; give {argument}= one of {listed}")
-    raise RunError(f"{argument}={asked!r}: {what} has no such {argument}; it has {listed}")
+    raise RunError(f"{argument}={choice!r}: {what} has no such {argument}; it has {listed}")
 
 
 #: The most rows that are shown.
@@ -109,18 +109,18 @@ class Table(pd.DataFrame):
     def words(self) -> pd.DataFrame:
         """The rows in words; what is equal in all rows is left out. Raises KeyError: a column is missing."""
         rows = self.to_dict("records")
-        told = {"workload": [row["workload"] for row in rows]}
-        told["case"] = [row["case"] for row in rows]
-        told["variant"] = [_name(row) for row in rows]
-        told["timing"] = [f"{row['scope']} {row['cache']}" if isinstance(row["scope"], str) else NOTHING for row in rows]
-        told["time"] = [_time(row) for row in rows]
-        told["over the baseline"] = [_over_baseline(row) for row in rows]
-        told["of the floor"] = [format_percent(row["percent_of_floor"]) for row in rows]
-        told["status"] = [_status(row) for row in rows]
-        alike = [name for name in ("workload", "timing") if len({*told[name]} - {NOTHING}) < 2]
+        columns = {"workload": [row["workload"] for row in rows]}
+        columns["case"] = [row["case"] for row in rows]
+        columns["variant"] = [_name(row) for row in rows]
+        columns["timing"] = [f"{row['scope']} {row['cache']}" if isinstance(row["scope"], str) else NOTHING for row in rows]
+        columns["time"] = [_time(row) for row in rows]
+        columns["over the baseline"] = [_over_baseline(row) for row in rows]
+        columns["of the floor"] = [format_percent(row["percent_of_floor"]) for row in rows]
+        columns["status"] = [_status(row) for row in rows]
+        constant = [name for name in ("workload", "timing") if len({*columns[name]} - {NOTHING}) < 2]
         if self["percent_of_floor"].isna().all():
-            alike.append("of the floor")
-        return pd.DataFrame({name: texts for name, texts in told.items() if name not in alike}, index=self.index)
+            constant.append("of the floor")
+        return pd.DataFrame({name: texts for name, texts in columns.items() if name not in constant}, index=self.index)
 
     def __repr__(self) -> str:
         try:
@@ -153,14 +153,14 @@ def table(data: RunData, workloads: Sequence[str], scope: str | None, cache: str
     every = cells(data)
     parts = []
     for workload in workloads:
-        wanted = _timings(data, workload, scope, cache)
+        timings = _timings(data, workload, scope, cache)
         of_workload = every[every["workload"] == workload]
         keys = zip(of_workload["scope"], of_workload["cache"], strict=True)
-        taken = of_workload[[key in wanted for key in keys]]
-        parts += [_with_speedups(data, taken), _not_timed(of_workload, taken)]
+        selected = of_workload[[key in timings for key in keys]]
+        parts += [_with_speedups(data, selected), _not_timed(of_workload, selected)]
     if scope not in (None, ALL) and not any(len(part) for part in parts[::2]):
         raise RunError(
-            f"scope={scope!r}{f', cache={cache!r}' if cache else ''}: nothing was timed so; {_known(data, workloads)}"
+            f"scope={scope!r}{f', cache={cache!r}' if cache else ''}: nothing was timed so; {_timed_words(data, workloads)}"
         )
     frame = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True).rename(columns={"n": "samples"})
     frame["flags"] = [", ".join(flags) for flags in frame["flags"]]
@@ -169,39 +169,39 @@ def table(data: RunData, workloads: Sequence[str], scope: str | None, cache: str
 
 
 def _timings(data: RunData, workload: str, scope: str | None, cache: str | None) -> set[tuple[str, str]]:
-    found = axes.timings(data, workload)
+    timings = axes.timings(data, workload)
     if scope is None:
-        found = tuple(each for each in found if cache in (None, each.cache))[:1]
-    return {(each.scope, each.cache) for each in found if scope in (None, ALL, each.scope) and cache in (None, each.cache)}
+        timings = tuple(each for each in timings if cache in (None, each.cache))[:1]
+    return {(each.scope, each.cache) for each in timings if scope in (None, ALL, each.scope) and cache in (None, each.cache)}
 
 
-def _known(data: RunData, workloads: Sequence[str]) -> str:
+def _timed_words(data: RunData, workloads: Sequence[str]) -> str:
     """`timed are device cold, device hot`."""
-    found = dict.fromkeys(f"{each.scope} {each.cache}" for name in workloads for each in axes.timings(data, name))
-    return f"timed are {', '.join(found)}" if found else "run.table() has the reasons"
+    timings = dict.fromkeys(f"{each.scope} {each.cache}" for name in workloads for each in axes.timings(data, name))
+    return f"timed are {', '.join(timings)}" if timings else "run.table() has the reasons"
 
 
-def _with_speedups(data: RunData, taken: pd.DataFrame) -> pd.DataFrame:
+def _with_speedups(data: RunData, selected: pd.DataFrame) -> pd.DataFrame:
     """The cells with their speedups, case by case as on the ladder, whose baseline is another one where the usual one failed."""
     parts = [
         with_speedups(data, str(workload), Timing(str(scope), str(cache)), rows)
-        for (workload, _, scope, cache), rows in taken.groupby(_OF_TIMING, sort=False)
+        for (workload, _, scope, cache), rows in selected.groupby(_OF_TIMING, sort=False)
     ]
-    return pd.concat(parts, ignore_index=True) if parts else taken
+    return pd.concat(parts, ignore_index=True) if parts else selected
 
 
-def _not_timed(every: pd.DataFrame, taken: pd.DataFrame) -> pd.DataFrame:
+def _not_timed(every: pd.DataFrame, timed_cells: pd.DataFrame) -> pd.DataFrame:
     """One row without figures for each cell that has none in the timings that were asked for, with the reason in `detail`."""
-    known = set(taken[VERDICT_CELL].itertuples(index=False, name=None))
-    left = every[[key not in known for key in every[VERDICT_CELL].itertuples(index=False, name=None)]]
+    keys = set(timed_cells[STATUS_KEY].itertuples(index=False, name=None))
+    missing = every[[key not in keys for key in every[STATUS_KEY].itertuples(index=False, name=None)]]
     rows = []
-    for _, of_cell in left.groupby(VERDICT_CELL, sort=False):
+    for _, of_cell in missing.groupby(STATUS_KEY, sort=False):
         row = of_cell.iloc[0].to_dict()
         if row["n"]:
             timed = dict.fromkeys(f"{scope} {cache}" for scope, cache in zip(of_cell["scope"], of_cell["cache"], strict=True))
             row |= {**dict.fromkeys(_FIGURES), "n": 0, "detail": f"timed as {', '.join(timed)} alone"}
         rows.append(row)
-    return pd.DataFrame(rows, columns=every.columns).astype({name: every[name].dtype for name in _FIGURES}) if rows else left
+    return pd.DataFrame(rows, columns=every.columns).astype({name: every[name].dtype for name in _FIGURES}) if rows else missing
 
 
 def _order(frame: pd.DataFrame, data: RunData) -> list[int]:
@@ -236,8 +236,8 @@ def _with_axes(frame: pd.DataFrame) -> pd.DataFrame:
     names = dict.fromkeys(axis for point in params for axis in point)
     for place, axis in enumerate(names):
         values = pd.Series([point.get(axis) for point in params], index=frame.index, dtype=object)
-        whole = all(isinstance(value, int) for value in values.dropna())
-        typed = values.astype("Int64") if whole and values.isna().any() else values.infer_objects()
+        integral = all(isinstance(value, int) for value in values.dropna())
+        typed = values.astype("Int64") if integral and values.isna().any() else values.infer_objects()
         frame.insert(2 + place, f"axis_{axis}" if axis in frame.columns else axis, typed)
     return frame
 
@@ -282,7 +282,9 @@ def lines(data: RunData) -> Iterator[str]:
     for row in results[~results["status"].isin(["ok", "skipped"])].to_dict("records"):
         where = "/".join((row["workload"], name_of(row["variant"], row["config"]), row["case"]))
         yield f"{where}: {row['status']}: {row['detail']}"
-    found = data.diagnostics
-    of_run = found["workload"].isna() & found["severity"].isin(["warning", "error"]) | (found["source"] == Source.NOT_REACHED)
-    for row in found[of_run].to_dict("records"):
+    diagnostics = data.diagnostics
+    of_run = diagnostics["workload"].isna() & diagnostics["severity"].isin(["warning", "error"]) | (
+        diagnostics["source"] == Source.NOT_REACHED
+    )
+    for row in diagnostics[of_run].to_dict("records"):
         yield f"{row['severity']}: {row['source']}: {row['text']}"
