@@ -14,6 +14,8 @@ import warpladder
 from warpladder.comparing import Comparison
 from warpladder.workloads.api import WorkloadError
 
+pytestmark = pytest.mark.slow
+
 X = np.random.default_rng(0).random((20, 500), np.float32)
 
 

@@ -24,6 +24,8 @@ from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CudaVariant
 from warpladder.workloads.launches import AllReduce, RowsOf
 
+pytestmark = pytest.mark.slow
+
 APP: Final = command_line()
 #: Options of such programs, of pytest, of nsys and of the project's modules without click, as far as the text names them.
 OTHER_OPTIONS: Final = {"--type", "--cuda-graph-trace", "--bind-to", "--output"}

@@ -23,6 +23,8 @@ from warpladder.dashboard import export
 from warpladder.data.naming import Naming
 from warpladder.workloads import registry
 
+pytestmark = pytest.mark.slow
+
 APP: Final = command_line()
 FIXTURES: Final = ROOT / "tests" / "fixtures"
 REPORTS: Final = {

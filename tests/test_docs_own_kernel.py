@@ -22,6 +22,8 @@ from warpladder.data import store
 from warpladder.workloads import registry
 from warpladder.workloads.api import TOLERANCE, CudaVariant, Workload
 
+pytestmark = pytest.mark.slow
+
 PAGE: Final = ROOT / "docs" / "own-kernel.md"
 BLOCKS: Final = list(blocks_of(PAGE))
 #: Names in a block -> the module that it needs.

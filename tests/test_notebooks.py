@@ -44,7 +44,7 @@ def slow(x):
 
 OPTIONS = {"data_dir": "runs", "seconds": 0.05, "max_rounds": 6, "collector": "host_clock"}
 """
-pytestmark = pytest.mark.xdist_group("kernel")
+pytestmark = [pytest.mark.xdist_group("kernel"), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.doc_pages import ROOT, blocks_of
 
+pytestmark = pytest.mark.slow
+
 PAGE = ROOT / "docs" / "compare.md"
 ON_MAIN, ON_CHANGE = (block.text for block in blocks_of(PAGE) if block.language == "text" and "record bench.py" in block.text)
 BENCH = """
@@ -68,7 +70,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_recipe_passes_a_good_change_and_no_other(job: Path, change: str) -> None:
     body, code = CHANGES[change]

@@ -14,6 +14,8 @@ from warpladder.data import store
 from warpladder.data.names import found_by_size
 from warpladder.workloads import registry
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 GOOD, BAD = store.list_runs([store.RECORDED])
 #: Two medians of the same time on one device differ by no more, at times of buffers that lie elsewhere.

@@ -17,6 +17,8 @@ from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.views.gpus.query import scaling
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 RESULTS: Final = (ROOT / "docs" / "results.md").read_text()
 TABLE: Final = RESULTS.partition("## One H200")[2].partition("A ratio below 1")[0]
 FP32, ALL = ("fp32",), ("fp32", "3xtf32", "tf32")

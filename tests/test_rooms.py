@@ -12,6 +12,8 @@ import pytest
 
 from warpladder.workloads import registry
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 OF_COMMANDS = {"click", "rich", "IPython"}
 ROOMS_OF_THE_PROJECT = ("workloads", "collectors", "data", "dashboard")

@@ -14,6 +14,8 @@ from warpladder import screen
 from warpladder.__main__ import command
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 #: Clears the screen, names a window, ends the line, turns its direction, is no XML, is a picture, closes a fence.
 NASTY = ' \x1b[2J\x1b]0;owned\x07\r\nfake line\u202e\x00\ufffe<img src="http://evil.example/x">](http://evil.example) | ``` ~~~'
 
@@ -39,6 +41,7 @@ def run(folder: Path, *arguments: str) -> Result:
     return done
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "arguments",
     [

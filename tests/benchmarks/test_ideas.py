@@ -13,6 +13,8 @@ from warpladder.dashboard.ui.ideas import Idea, ideas_of
 from warpladder.data import store
 from warpladder.workloads import registry
 
+pytestmark = pytest.mark.slow
+
 IDEAS: Final = ideas.IDEAS
 ROOT: Final = Path(__file__).resolve().parents[2]
 EVERY: Final = pytest.mark.parametrize("idea", IDEAS, ids=lambda idea: idea.name)
@@ -34,7 +36,7 @@ def texts() -> dict[Path, str]:
     return ideas.texts()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("file", [ideas.INDEX, *(idea.page for idea in IDEAS)], ids=lambda file: file.name)
 def test_the_figures_of_a_page_are_those_of_the_shipped_runs(file: Path, texts: dict[Path, str]) -> None:
     assert file.read_text() == texts[file], "write them again: python -m benchmarks.ideas"

@@ -8,6 +8,8 @@ from tests import hostile_run
 from tests.browser.pages import open_page, serving, sync_api
 from tests.synthetic import made_runs, made_sweeps, made_traces
 
+pytestmark = pytest.mark.slow
+
 PAGES = {
     "gpu": ("", "ladder", "roofline", "details", "trust"),
     "trace": ("", "transfers"),
@@ -41,7 +43,7 @@ FOUND = """() => ({
 })"""
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("run", PAGES)
 def test_a_name_is_text_on_every_page(page: "sync_api.Page", address: str, run: str) -> None:
     for path in PAGES[run]:

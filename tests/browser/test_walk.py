@@ -15,11 +15,14 @@ from warpladder.dashboard.views.ladder import chart as charts
 from warpladder.dashboard.views.ladder import query
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 GEMM = "20261123T165316Z-h200-mlp-gemm-2fef"
 COUNTED = "20261122T232531Z-h200-by-nsight-compute-2f0f"
 CONV = "20261122T160244Z-h200-conv2d-813a"
 
 
+@pytest.mark.thorough
 def test_nothing_overlaps_in_either_size(page: "sync_api.Page", address: str) -> None:
     """Of the pages that had overlaps at 1024 pixels."""
     for path in (f"counters?run={COUNTED}", f"details?run={CONV}&topic=copies"):

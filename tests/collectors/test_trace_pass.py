@@ -18,6 +18,8 @@ from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.data import store
 from warpladder.data.names import Source
 
+pytestmark = pytest.mark.slow
+
 app = command()
 
 
@@ -48,6 +50,7 @@ def test_a_trace_is_of_a_further_pass_and_the_times_are_not(tmp_path: Path, monk
     assert not found["source"].isin([Source.LOST]).any()
 
 
+@pytest.mark.thorough
 def test_a_trace_that_fails_costs_no_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = record(tmp_path, monkeypatch, writes=False)
     ((run,), _) = store.list_runs([tmp_path / "runs"])

@@ -14,6 +14,8 @@ from warpladder.collectors import choice
 from warpladder.commands.common import axes_of, cases_of, split
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 MISBEHAVING = ROOT / "tests" / "collectors" / "core" / "misbehaving.py"
 NO_FOLDER = '--data-dir "": names no folder; write --data-dir . for the working directory'
@@ -117,6 +119,7 @@ def test_list_names_workloads_variants_and_cases() -> None:
     assert "case    n=8192" in done.stdout
 
 
+@pytest.mark.thorough
 def test_an_argument_that_is_a_python_file_is_a_workload_of_ones_own(tmp_path: Path) -> None:
     listed = collectors("list", str(MISBEHAVING))
     assert "misbehaving: " in listed.stdout and "tensor_transpose" not in listed.stdout

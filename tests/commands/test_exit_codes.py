@@ -19,6 +19,8 @@ from warpladder.collectors.nsight_systems import record as nsight_systems
 from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 app = command()
 START = """
@@ -88,6 +90,7 @@ def test_work_that_was_not_done_ends_with_1_though_the_outputs_are_right(tmp_pat
     assert done.stderr.splitlines()[-1].startswith("not right: 1 of 1 cells sums/good/n=64: above_ceiling: operation hot: ")
 
 
+@pytest.mark.thorough
 def test_a_caught_specimen_and_what_cannot_run_here_and_a_peer_that_is_not_named_end_with_0(tmp_path: Path) -> None:
     done = record(bench(tmp_path, "pitfall", "absent", "peer"))
     assert done.exit_code == 0, done.output

@@ -22,6 +22,8 @@ from warpladder.errors import Error
 from warpladder.workloads import registry
 from warpladder.workloads.api import WorkloadError
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 DECLARED = """
 import os
@@ -91,6 +93,7 @@ def test_a_script_that_records_at_its_top_level_is_loaded_by_the_child_up_to_the
     assert any(line.startswith("3/3 sums n=10") for line in lines)
 
 
+@pytest.mark.thorough
 def test_the_command_records_such_a_file_once(tmp_path: Path) -> None:
     (tmp_path / "bench.py").write_text(DECLARED + 'bench = declare("sums")\nbench.record(**OPTIONS)\nraise AssertionError\n')
     command = [sys.executable, "-m", "warpladder", "record", "bench.py", "--data-dir", "runs", "--seconds", "0.05"]

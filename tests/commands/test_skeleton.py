@@ -19,6 +19,8 @@ from warpladder.data import store
 from warpladder.workloads import registry
 from warpladder.workloads.api import CudaVariant, Launch
 
+pytestmark = pytest.mark.slow
+
 #: Of the skeletons: the options, the file to record, and each variant with what it needs.
 FUNCTIONS = [
     pytest.param(["--arrays", "numpy"], "mine.py", {"by_steps": "numpy", "into_out": "numpy"}, id="numpy"),
@@ -54,6 +56,7 @@ def statuses(file: str, collector: str) -> dict[str, set[str]]:
     return {variant: set(rows["status"]) for variant, rows in results.groupby("variant")}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("options", "file", "variants"), FUNCTIONS)
 def test_a_skeleton_is_recorded_on_the_host(options: list[str], file: str, variants: dict[str, str]) -> None:
     for module in {*variants.values()} - {"gpu"}:

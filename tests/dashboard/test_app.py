@@ -20,7 +20,7 @@ PAGES = tuple(view.name for view in VIEWS)
 Open = Callable[..., AppTest]
 
 # The pages remember what they computed about a run, in one process.
-pytestmark = pytest.mark.xdist_group("app")
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ DRAWN = 40
 #: Of all damages, one in so many is tried, all of them with WARPLADDER_EVERY_DAMAGE=1.
 STEP = 1 if os.environ.get("WARPLADDER_EVERY_DAMAGE") else 4
 
-pytestmark = pytest.mark.xdist_group("bad input")
+pytestmark = [pytest.mark.xdist_group("bad input"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "glossary"])  # which shows no run
 def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_app: Open, several: Path, page: str) -> None:
     turn = PAGES.index(page)

@@ -31,6 +31,8 @@ from warpladder.dashboard.ui.template import Chart
 from warpladder.data import store
 from warpladder.errors import Error
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 needs_chromium = pytest.mark.skipif(images.browser() is None, reason="no Chromium on this machine")
 
@@ -254,6 +256,7 @@ def test_half_a_message_of_a_browser_that_ends_leaves_no_traceback_in_the_log(ca
     assert not caplog.records
 
 
+@pytest.mark.thorough
 @needs_chromium
 def test_images_have_the_width_that_is_asked_for_and_their_font_in_them(runs: Path, small: RunData, tmp_path: Path) -> None:
     out = tmp_path / "out"

@@ -9,7 +9,7 @@ from tests.synthetic import made_sweeps, made_traces
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("bad input")
+pytestmark = [pytest.mark.xdist_group("bad input"), pytest.mark.slow]
 #: The run to open a page on, where `counted`, which has two workloads and counters, has nothing for it.
 RUNS = {"timeline": "trace", "calls": "trace", "transfers": "trace", "gpus": "scaling", "picker": "annotated"}
 #: Each parameter that a page reads.
@@ -36,7 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(17)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path, page: str, value: str) -> None:

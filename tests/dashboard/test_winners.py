@@ -36,6 +36,8 @@ from warpladder.data import store
 from warpladder.data.names import Ceiling
 from warpladder.data.store import to_json
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["open_app"]
 COLD = Timing("device", "cold")
 SIZES = (100, 400, 1600)

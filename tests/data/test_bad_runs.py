@@ -21,6 +21,8 @@ from warpladder.data import store
 from warpladder.data.store import listing, tables
 from warpladder.data.store import run as run_module
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

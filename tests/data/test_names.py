@@ -9,6 +9,8 @@ import pytest
 from warpladder.data import store
 from warpladder.data.names import CEILINGS, PHASES, SOURCES, Ceiling, Phase, Source, by_size, found_by_size, nccl_allreduce
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = [file for room in ("collectors", "dashboard") for file in sorted((ROOT / room).rglob("*.py"))]
 #: Functions that take a diagnostic's severity, source and text.

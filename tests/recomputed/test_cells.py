@@ -4,11 +4,15 @@ import os
 import random
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from tests.recomputed import cells, definitions, displayed
 from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import EACH, Figure, Rules, draw
 from tests.recomputed.sentences import numbers
 from warpladder.dashboard.views import VIEWS
+
+pytestmark = pytest.mark.slow
 
 SEED = int(os.environ.get("WARPLADDER_RECOMPUTED_SEED", "1"))
 VIEW = {view.name: view for view in VIEWS}

@@ -4,6 +4,8 @@ import random
 from dataclasses import replace
 from itertools import islice
 
+import pytest
+
 from tests.recomputed import counts, definitions, displayed
 from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import Rules, draw
@@ -12,6 +14,8 @@ from tests.recomputed.test_cells import SEED, VIEW, check, of_charts
 from warpladder.dashboard.core import compare, counters
 from warpladder.dashboard.views.trust import query
 from warpladder.dashboard.views.trust import query as trust
+
+pytestmark = pytest.mark.slow
 
 
 def _gpus(shown: Shown) -> Rules:

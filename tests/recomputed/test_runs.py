@@ -3,6 +3,8 @@
 import random
 from itertools import combinations, islice
 
+import pytest
+
 from tests.recomputed import definitions, details, displayed, several
 from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import draw
@@ -13,6 +15,8 @@ from warpladder.dashboard.run.run import open_run
 from warpladder.dashboard.views.published import query as published
 from warpladder.dashboard.views.trends import chart, query
 from warpladder.data import figures, store
+
+pytestmark = pytest.mark.slow
 
 
 def test_details() -> None:

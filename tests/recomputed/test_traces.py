@@ -3,6 +3,8 @@
 import random
 from collections.abc import Iterator
 
+import pytest
+
 from tests.recomputed import definitions, displayed, traces
 from tests.recomputed.definitions import Shipped
 from tests.recomputed.displayed import Shown
@@ -13,6 +15,8 @@ from warpladder.dashboard.trace import picked, samples
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.views.calls import query as calls
 from warpladder.dashboard.views.timeline.visible import gpu_table, kernel_table, visible
+
+pytestmark = pytest.mark.slow
 
 
 def _runs(page: str) -> tuple[random.Random, list[Shipped]]:

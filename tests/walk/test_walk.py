@@ -15,7 +15,7 @@ from warpladder.dashboard.views import VIEWS
 from warpladder.data import store
 
 # The pages remember what they computed about a run, in one process.
-pytestmark = pytest.mark.xdist_group("walk")
+pytestmark = [pytest.mark.xdist_group("walk"), pytest.mark.slow]
 SHIPPED = sorted(path.name for path in store.RECORDED.iterdir() if path.is_dir())
 
 
@@ -41,7 +41,7 @@ def listed(folder: Path) -> list[ListedRun]:
 OF_OTHERS = ("overview", "published")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["fresh", *SHIPPED])
 def test_every_page_shows_something_of_a_run_or_leads_to_one(walk: Walk, folder: Path, name: str) -> None:
     walk.problems.clear()

@@ -12,6 +12,8 @@ from warpladder.workloads.cnn_conv import rungs
 from warpladder.workloads.cnn_conv.problem import case, emulation_cases, shape_of
 from warpladder.workloads.cnn_conv.workload import TOLERANCE, WORKLOAD
 
+pytestmark = pytest.mark.slow
+
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
 HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
 

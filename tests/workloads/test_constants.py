@@ -15,6 +15,8 @@ from warpladder.workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT
 from warpladder.workloads.mlp_training.digits import CLASSES
 from warpladder.workloads.tensor_transpose.bank_conflicts import TILE
 
+pytestmark = pytest.mark.slow
+
 WORKLOADS = Path(sources.__file__).resolve().parent
 SOURCE = """\
 #include "shared.cuh"
@@ -114,6 +116,7 @@ def constants_read(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Read]:
     return list(found)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", registry.names())
 def test_launches_follow_every_constant_that_they_share_with_a_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before, reads = geometry(name), constants_read(name, monkeypatch)

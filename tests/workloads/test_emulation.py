@@ -19,8 +19,10 @@ from tests.workloads.declared import (
 )
 from warpladder.collectors.core.verify import compare, poison
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.sampled(12)
+
+@pytest.mark.sampled(6)
 @needs_compiler
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
 def test_a_kernel_computes_the_reference_whatever_the_order_of_its_threads(workload, variant):

@@ -19,6 +19,8 @@ from warpladder.workloads.gan_tconv.rungs import parts_of
 from warpladder.workloads.gan_tconv.wgmma import width_of_units
 from warpladder.workloads.gan_tconv.workload import WORKLOAD
 
+pytestmark = pytest.mark.slow
+
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
 HOSTS = [variant for variant in WORKLOAD.variants if isinstance(variant, HostVariant)]
 H200_BYTES = 139 * 2**30

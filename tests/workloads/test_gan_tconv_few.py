@@ -9,6 +9,8 @@ from warpladder.workloads.gan_tconv import few
 from warpladder.workloads.gan_tconv.problem import layers, make_case
 from warpladder.workloads.gan_tconv.workload import WORKLOAD
 
+pytestmark = pytest.mark.slow
+
 RUNGS = ("v14_few_images", "v15_few_images_tf32")
 
 

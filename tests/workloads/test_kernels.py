@@ -10,6 +10,8 @@ from tests.workloads.declared import CUDA, WORKLOADS, cells, emulation_cases, ke
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.workloads.api import CudaVariant, Workload
 
+pytestmark = pytest.mark.slow
+
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 #: Compile every specialisation for every architecture, which takes five minutes of a processor. By default those that are measured are
 #: compiled for the one of the shipped runs, and each for one of the others in turn; of kernels for one architecture only, which take half

@@ -10,6 +10,8 @@ from warpladder.workloads.api import Case, CudaVariant, kernels_of
 from warpladder.workloads.mlp_data_parallel.workload import WORKLOAD
 from warpladder.workloads.mlp_training.problem import make_case
 
+pytestmark = pytest.mark.slow
+
 #: Odd in all directions, and vectors over several tiles.
 SIZES = ({"batch": 19, "inputs": 67, "hidden": 131}, {"batch": 37, "inputs": 196, "hidden": 36})
 

@@ -25,6 +25,8 @@ from warpladder.workloads.mlp_training.problem import (
 from warpladder.workloads.mlp_training.whole_matrices import Matrix, matrices, product_arguments
 from warpladder.workloads.mlp_training.workload import WORKLOAD
 
+pytestmark = pytest.mark.slow
+
 
 def relative_error(outputs: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:
     difference = sum(float(np.sum((outputs[name] - expected[name]) ** 2)) for name in expected)

@@ -11,6 +11,8 @@ from warpladder.workloads.mlp_training.problem import TOLERANCES, Size, make_cas
 from warpladder.workloads.mlp_training.shares import Line
 from warpladder.workloads.mlp_training.workload import WORKLOAD
 
+pytestmark = pytest.mark.slow
+
 BATCHES = (1, 37, 100, 333, 400, 800, 1024, 2048, 5000, 8192, 8193, 65536)
 
 
@@ -159,6 +161,7 @@ def test_whole_tiles_of_tf32_one_after_another_with_the_update(monkeypatch):
     assert emulated_error("v08_warpgroups_tf32", size, config, "backward") < 8e-5
 
 
+@pytest.mark.sampled(2)
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize(

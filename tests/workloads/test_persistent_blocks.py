@@ -12,7 +12,7 @@ from warpladder.workloads import registry
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.mlp_gemm import wgmma
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 
 def agreements(workload: str, name: str, case_name: str) -> list[Agreement]:

@@ -19,7 +19,7 @@ CASES = {
 }
 ON_WARPGROUPS = [(workload, variant) for workload, variant in CUDA if variant.only_architecture and workload.name in CASES]
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.slow]
 
 
 def agreements(workload, variant) -> list[Agreement]:
@@ -37,6 +37,7 @@ def agreements(workload, variant) -> list[Agreement]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("workload", "variant"), ON_WARPGROUPS, ids=name_of)
 def test_a_stage_that_is_filled_again_was_free(workload, variant):
     if original := same_as(variant, lambda of, each: of.name in CASES):

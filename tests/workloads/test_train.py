@@ -6,6 +6,8 @@ from warpladder.workloads.api import HostVariant
 from warpladder.workloads.mlp_training import train
 from warpladder.workloads.mlp_training.workload import WORKLOAD
 
+pytestmark = pytest.mark.slow
+
 #: Most that the report's precision on the dev set differs by, between 1 and 6 processes: 0.972 to 0.976 (its table 2).
 REPORT_SPREAD = 0.004
 

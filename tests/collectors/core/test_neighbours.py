@@ -21,6 +21,8 @@ from warpladder.data import store
 from warpladder.workloads import registry
 from warpladder.workloads.api import HostVariant, WorkloadError
 
+pytestmark = pytest.mark.slow
+
 ROOT: Final = Path(__file__).resolve().parents[3]
 BENCH: Final = """
 import numpy as np

@@ -18,7 +18,7 @@ from warpladder.data.names import Source
 from warpladder.workloads import registry
 
 # Recorded once, not by each worker.
-pytestmark = pytest.mark.xdist_group("record")
+pytestmark = [pytest.mark.xdist_group("record"), pytest.mark.slow]
 LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=3.0, max_rounds=20)
 
 

@@ -26,6 +26,8 @@ from warpladder.data import store
 from warpladder.data.names import Source
 from warpladder.data.staging import Staging, abandoned
 
+pytestmark = pytest.mark.slow
+
 PLAN = make_plan(Request(files=[QUICK_CASES], cases=[f"n={n}" for n in (100, 101, 102)], variants=["multiply"]))
 STARTED = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

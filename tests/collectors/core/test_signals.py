@@ -22,7 +22,7 @@ from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.data.names import Source
 
-pytestmark = pytest.mark.xdist_group("signals")
+pytestmark = [pytest.mark.xdist_group("signals"), pytest.mark.slow]
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes by Linux's /proc")
 SIGNALS = {"INT": [signal.SIGINT], "TERM": [signal.SIGTERM], "HUP": [signal.SIGHUP], "INT twice": [signal.SIGINT] * 2}

@@ -21,6 +21,8 @@ from warpladder.data import store
 from warpladder.data.names import Source
 from warpladder.workloads.api import Buffer, Case, HostVariant, Workload
 
+pytestmark = pytest.mark.slow
+
 LIMITS_HERE = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=1.0, max_rounds=20)
 Outputs = dict[str, Any]
 

@@ -13,6 +13,8 @@ from warpladder.data import limits, store
 from warpladder.data.names import Ceiling, Source, by_size
 from warpladder.workloads import registry
 
+pytestmark = pytest.mark.slow
+
 VARIANTS = [
     {"workload": "w", "variant": name, "kind": kind, "role": "rung", "precision": "fp32"}
     for name, kind in (("gpu", "cuda"), ("cpu", "host"))

@@ -20,6 +20,8 @@ from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.data.names import Source
 from warpladder.data.store import RunWriter, StoreError, list_runs, open_run
 
+pytestmark = pytest.mark.slow
+
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "nsight-systems-2025.3" / "graph_traced_by_node"
 HOST_ONLY = Request(names=["tensor_transpose"], cases=["n=64,perm=210"], variants=["numpy"], max_rounds=6)
 

@@ -22,6 +22,8 @@ from warpladder.workloads import registry
 from warpladder.workloads.api import Launch, TensorMap, kernels_of
 from warpladder.workloads.launches import AllReduce, RowsOf
 
+pytestmark = pytest.mark.slow
+
 TRAINING = registry.load("mlp_data_parallel")
 OVERLAPPED = TRAINING.variant("v03_overlapped")
 GRADIENT_BYTES = 3_180_040  # 4 * (784 * 1000 + 1000 + 1000 * 10 + 10)

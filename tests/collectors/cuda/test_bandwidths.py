@@ -17,6 +17,8 @@ from warpladder.data.limits import DEVICE_MIXES, device_memory
 from warpladder.data.names import found_by_size
 from warpladder.workloads.api import CudaVariant, Launch
 
+pytestmark = pytest.mark.slow
+
 SOURCE = Path(collectors.__file__).parent / "cuda" / "kernels" / "bandwidths.cu"
 #: 5,000 bytes a nanosecond read and 4,000 written, after 2 us of the kernel; 1.5 us of the events.
 READ_NS, WRITE_NS, START_NS, EVENTS_NS = 0.0002, 0.00025, 2000.0, 1500.0

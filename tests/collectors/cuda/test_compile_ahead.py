@@ -17,6 +17,8 @@ from warpladder.collectors.cuda.compiler import compilation_of, compiled
 from warpladder.data import store
 from warpladder.workloads import registry
 
+pytestmark = pytest.mark.slow
+
 PLAN = make_plan(
     Request(["conv2d"], cases=["n=256"], variants=["v02_naive_global", "v03_coalesced", "numba_serial", "numpy", "cudnn"])
 )
@@ -98,7 +100,7 @@ def test_a_route_that_leaves_compiled_code_on_disk_is_run_once_at_its_smallest_c
     }
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["raise RuntimeError", "import os; os._exit(7)"])
 def test_a_module_that_cannot_be_imported_or_ends_its_process_costs_the_recording_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "broken_module.py").write_text(text)

@@ -30,6 +30,8 @@ from warpladder.workloads.gan_tconv.problem import make_case
 from warpladder.workloads.gan_tconv.rungs import parts_of
 from warpladder.workloads.launches import TensorMap
 
+pytestmark = pytest.mark.slow
+
 GAN = registry.load("gan_tconv")
 LAUNCHES = [
     Launch("first", (1, 1, 1), (1, 1, 1), ("x", "even", "y")),

@@ -10,6 +10,8 @@ from warpladder.collectors.cuda.compiler import CompileError, compilation_of, co
 from warpladder.data import source_text
 from warpladder.workloads.api import CudaVariant, WorkloadError
 
+pytestmark = pytest.mark.slow
+
 needs_headers = pytest.mark.skipif(
     not headers.toolkit_folders(), reason="CUDA's headers are not installed: pip install -r requirements-dev.txt"
 )
@@ -71,7 +73,7 @@ BODIES = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @needs_headers
 @pytest.mark.parametrize("name", BODIES)
 def test_a_kernel_includes_headers_of_cuda_and_of_cpp(name: str) -> None:

@@ -28,6 +28,8 @@ from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.views.calls import query as trace_sums
 from warpladder.data.store import Run, open_run
 
+pytestmark = pytest.mark.slow
+
 CAPTURE: Final = FIXTURES / "nsight-systems-2025.3" / "graph_traced_by_node"
 API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -156,6 +158,7 @@ def attributed(run: Run) -> list[tuple[Any, ...]]:
     return sorted(zip(rows["start_ns"], rows["full_name"], rows["launch_start_ns"], inside, strict=True))
 
 
+@pytest.mark.sampled(19)
 @pytest.mark.parametrize("summary", SUMMARIES)
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_what_an_older_schema_has_tables_for_sums_up_as_in_the_capture(

@@ -24,6 +24,8 @@ from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.views.calls import query as trace_sums
 from warpladder.data.store import open_run
 
+pytestmark = pytest.mark.slow
+
 FIXTURES: Final = Path(__file__).resolve().parents[2] / "fixtures"
 CAPTURES: Final = sorted(path.parent for path in FIXTURES.glob("nsight-systems-*/*/report.sqlite"))
 SUMMARIES: Final = (
@@ -101,6 +103,7 @@ def test_there_are_captures_of_both_versions() -> None:
     assert {capture.parent.name for capture in CAPTURES} == set(ADDED)
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("summary", SUMMARIES)
 @pytest.mark.parametrize("form", ["sqlite", "parquetdir"])
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: f"{path.parent.name}-{path.name}")

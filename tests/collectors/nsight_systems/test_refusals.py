@@ -20,6 +20,8 @@ from warpladder.collectors.trace.report import TEXT_LIMIT, ReportError
 from warpladder.data import store
 from warpladder.data.store import StoreError, listing, open_run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -25,6 +25,8 @@ from warpladder.dashboard.views.timeline.selection import ChosenEvent
 from warpladder.data import store
 from warpladder.data.naming import Naming
 
+pytestmark = pytest.mark.slow
+
 FIXTURES: Final = sorted(
     (Path(__file__).resolve().parents[2] / "fixtures").glob("nsight-systems-*/torch_training/report.sqlite")
 )

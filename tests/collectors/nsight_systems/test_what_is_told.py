@@ -24,6 +24,8 @@ from warpladder.collectors.nsight_systems.facts import driver_version
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.data.store import Run, open_run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 LAUNCHES = "have no launch in the report"
 

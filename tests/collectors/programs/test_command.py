@@ -18,7 +18,7 @@ from warpladder.collectors import choice
 from warpladder.data import store
 
 ROOT = Path(__file__).resolve().parents[3]
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ __all__ = ["open_app"]
 
 pytestmark = [
     pytest.mark.xdist_group("app"),
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux"),
 ]
 
@@ -29,7 +30,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"folder": str(folder / "runs"), "traced": traced.run_id, "timed": timed.run_id}
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("run", ["traced", "timed"])
 def test_every_page_opens(open_app: Open, runs: dict[str, str], page: str, run: str) -> None:

@@ -23,7 +23,7 @@ from warpladder.dashboard.views.transfers.query import stages
 from warpladder.data import store
 from warpladder.data.names import Source
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from warpladder.data import store
 from warpladder.data.names import Source
 
 ROOT = Path(__file__).resolve().parents[3]
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux"), pytest.mark.slow]
 
 
 def test_programs_run_in_shuffled_rounds_with_the_first_one_twice(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from warpladder.collectors.programs import outputs, runner
 from warpladder.collectors.programs.launcher import Launcher
 from warpladder.collectors.programs.runner import PADDING, Launch
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux")
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

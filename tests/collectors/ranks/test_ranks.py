@@ -30,6 +30,8 @@ from warpladder.workloads import registry
 from warpladder.workloads.api import NotShareable, split_evenly
 from warpladder.workloads.gan_tconv.problem import make_case
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 MISBEHAVING = Path(__file__).parent / "misbehaving_ranks.py"
 GAN = registry.load("gan_tconv")
@@ -182,7 +184,7 @@ def test_weights_that_ranks_averaged_are_those_of_one_process_within_rounding(ra
     assert done.stdout.splitlines() == said, done.stderr
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.xdist_group("numba")
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -1,12 +1,15 @@
 """Attribution: by hand on small trees, and against a plain loop on random ones."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.limits import cpu_seconds
 from warpladder.collectors.trace import attribution, coverage
 from warpladder.collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, LaunchedWork, depths, device_time, parents
+
+pytestmark = pytest.mark.slow
 
 
 def columns(*rows: tuple[int, ...]) -> list[np.ndarray]:

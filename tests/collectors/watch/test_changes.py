@@ -12,6 +12,8 @@ from warpladder.collectors.watch.snapshot import Change
 from warpladder.commands.watched import to_record
 from warpladder.workloads import registry
 
+pytestmark = pytest.mark.slow
+
 #: What Python loads though it is nested deeper than Python calls functions.
 DEEP = f"""
 TOTAL = {" + ".join(["1"] * 900)}
@@ -171,6 +173,7 @@ def test_a_file_of_any_depth_that_loads_is_compared(tmp_path: Path) -> None:
     assert change.rest == (REST,)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("name", "old", "new", "variants"),
     [
@@ -207,6 +210,7 @@ def test_an_edit_changes_these_variants_and_nothing_else(
     assert (change.names, change.rest, change.gone) == (variants, (), ())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "old", "new", "rest"),
     [
@@ -284,6 +288,7 @@ def unused():
 """
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("old", "new", "variants"),
     [

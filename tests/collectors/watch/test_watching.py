@@ -22,6 +22,8 @@ from warpladder.commands.watch import _Watch
 from warpladder.data import store
 from warpladder.recording import Order
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 BENCH = """
 import numpy as np
@@ -115,6 +117,7 @@ def saved(file: Path, text: str) -> None:
     beside.rename(file)
 
 
+@pytest.mark.thorough
 def test_a_watch_records_what_changed_and_says_what_came_of_it(watch: Watch, folder: Path) -> None:
     bench, helpers = folder / "bench.py", folder / "helpers.py"
     said = watch.until(WAITS)

@@ -15,6 +15,8 @@ from warpladder.dashboard.core.changes import NotComparable, Options, Side, comp
 from warpladder.dashboard.core.history import Medians, TimedCell, reading
 from warpladder.dashboard.core.run_data import RunData
 
+pytestmark = pytest.mark.slow
+
 #: Ten variants of one case, and one whose source the user changes.
 OTHERS = [f"v{number:02}_same" for number in range(1, 11)]
 MINE = "v11_mine"

@@ -12,6 +12,8 @@ from warpladder.dashboard.core.history import reading
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.compare import failures
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("v01_base", "v02_tile", "v03_mine")
 ROUNDS = 21
 
@@ -53,6 +55,7 @@ def test_no_pair_of_five_recordings_of_one_file_on_a_loaded_machine_fails(proces
     assert max(apart) > 1.2, "the recordings differ by far more than what a gate looks for"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("processes", [1, 3])
 def test_an_edit_that_changes_no_time_rarely_fails_on_a_loaded_machine(processes: int) -> None:
     random = np.random.default_rng(8)

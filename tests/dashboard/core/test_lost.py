@@ -12,6 +12,8 @@ from warpladder.dashboard.core.changes import Comparison, NotComparable, Options
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Source, diagnostic_row
 
+pytestmark = pytest.mark.slow
+
 TIMES = (100, 101, 99, 100, 102, 98)
 BASE, TILE, PEER, PITFALL = "v01_base", "v02_tile", "library", "specimen"
 #: Every cell of A: variant, config, case.

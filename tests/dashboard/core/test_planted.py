@@ -10,6 +10,8 @@ from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 RUNS = Path(__file__).resolve().parents[2] / "fixtures" / "planted"
 
 

@@ -27,7 +27,7 @@ from warpladder.data import store
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("app")
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

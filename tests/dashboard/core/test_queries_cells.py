@@ -14,6 +14,8 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.limits import HOST_COPY_BYTES
 from warpladder.data.names import Ceiling, Phase, by_size
 
+pytestmark = pytest.mark.slow
+
 COLD = Timing("device", "cold")
 STEADY = (100, 100, 100, 100, 100, 100)
 

@@ -33,7 +33,7 @@ TRANSFERS: Final = {"v05_mixed": "pageable", "v06_pinned": "pinned", "cudnn": "p
 _PHASES: Final = (Phase.H2D, Phase.COMPUTE, Phase.D2H)
 
 # The pages remember what they computed about a run, in one process.
-pytestmark = pytest.mark.xdist_group("app")
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
 
 
 def apart(whole: float, *phases: float) -> dict[str, float]:

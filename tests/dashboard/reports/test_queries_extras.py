@@ -16,6 +16,8 @@ from warpladder.dashboard.views.ladder import query as ladder
 from warpladder.dashboard.views.sizes import query as sizes
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 COLD = Timing("device", "cold")
 
 

@@ -15,6 +15,8 @@ from warpladder.dashboard.run.run import Run
 from warpladder.dashboard.run.table import RunError
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

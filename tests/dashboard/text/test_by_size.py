@@ -13,6 +13,8 @@ from warpladder.dashboard.text import by_size, summary
 from warpladder.data import store
 from warpladder.data.names import Source, diagnostic_row
 
+pytestmark = pytest.mark.slow
+
 #: Microseconds by variant, config and n. `even` is as fast as `slow` at n=2; `odd` fails at n=3; `cheat` is distrusted at n=1.
 TIMES = {
     ("slow", ""): {1: 90, 2: 200, 3: 300},

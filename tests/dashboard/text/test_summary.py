@@ -10,6 +10,8 @@ from warpladder.dashboard.text import summary
 from warpladder.dashboard.views.overview.table import frame_of
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 RUN = store.RECORDED / "20261123T210834Z-h200-gan-tconv-27d6"
 
 

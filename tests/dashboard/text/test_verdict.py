@@ -12,6 +12,8 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import verdict
 from warpladder.dashboard.text.verdict import JudgedVariant, verdicts
 
+pytestmark = pytest.mark.slow
+
 NEAR = (1000, 1001, 999, 1000, 1002, 998, 1000, 1001)
 BASE, MINE = "v01_base", "v02_mine"
 

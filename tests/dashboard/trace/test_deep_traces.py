@@ -32,6 +32,8 @@ from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.dashboard.views.trust.query import rounds
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 DEEP = 100_000
 KERNELS = 1_000
 MOST_SECONDS = 1.0
@@ -71,7 +73,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         return store.open_run(folder / import_report(report, folder, "", None, []))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "ask",
     [

@@ -24,6 +24,8 @@ from warpladder.dashboard.views.transfers import chart as charts
 from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> RunData:

@@ -23,6 +23,8 @@ from warpladder.dashboard.views.sizes import query as over_sizes
 from warpladder.dashboard.views.trust import chart as distribution
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -109,6 +111,7 @@ def test_the_ladder_states_its_answer_and_writes_the_gain_of_each_step(run: RunD
     assert "out of memory" in words
 
 
+@pytest.mark.thorough
 def test_a_name_out_of_a_run_is_text_in_every_figure(tmp_path: Path) -> None:
     run = load(store.open_run(made_runs.write(tmp_path, rounds=12, workloads=("conv2d",))))
     names = {"v04_sliding": HOSTILE, "rows=8": HOSTILE, "conv2d": f"conv2d{HOSTILE}"}

@@ -18,6 +18,8 @@ from warpladder.dashboard.views.transfers import chart as trace_charts
 from warpladder.data import store
 from warpladder.workloads import registry
 
+pytestmark = pytest.mark.slow
+
 THEMES: tuple[Theme, ...] = get_args(Theme)
 #: What eyes without one kind of cone see of linear RGB, and common ones: Machado, Oliveira and Fernandes (2009), severity 1.
 EYES = (

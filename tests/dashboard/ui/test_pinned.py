@@ -13,7 +13,7 @@ from warpladder.dashboard.core.changes import NotComparable, Options, Side, agai
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("app")
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +36,7 @@ def test_every_variant_is_compared_with_the_pinned_one_of_its_case() -> None:
         against_variant(Side(a, MINE), Side(replace(b, info={**b.info, "device_name": "another"})))
 
 
+@pytest.mark.thorough
 def test_a_pin_stays_across_pages_until_it_is_taken_off(open_app: Open, folder: Path) -> None:
     page = open_app(folder, "ladder", run="before")
     assert "vs pinned" not in words(page)

@@ -13,7 +13,7 @@ from tests.synthetic import made_runs, made_sweeps, made_traces
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("app")
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ from tests.workloads.functions.recording import record
 from warpladder import Benchmark
 from warpladder.workloads.api import WorkloadError
 
+pytestmark = pytest.mark.slow
+
 SOFTMAX = '''
 import numpy as np
 import warpladder

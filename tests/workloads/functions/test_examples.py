@@ -25,6 +25,8 @@ from warpladder.data import store
 from warpladder.workloads import registry
 from warpladder.workloads.api import CudaVariant, Launch, Workload
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 EXAMPLES = DOCS / "examples"
 SOFTMAX, LAYER_NORM = EXAMPLES / "softmax.py", EXAMPLES / "layer_norm" / "bench.py"

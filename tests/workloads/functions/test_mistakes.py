@@ -28,7 +28,7 @@ _LARGE: Final = 10**7
 _STATUSES: Final = {status for column in schema.RESULTS.columns if column.name == "status" for status in column.values}
 
 #: Coroutines within tuples and lists stay unawaited.
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning"), pytest.mark.slow]
 
 Make = Callable[[], Any]
 

@@ -12,6 +12,8 @@ import pytest
 from tests.workloads.functions.loading import loaded, text_of
 from warpladder.workloads.functions.sources import line_of, source_file_of, source_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_numba_s_functions_are_followed(tmp_path: Path) -> None:
     text = """

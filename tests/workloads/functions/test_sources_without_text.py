@@ -17,6 +17,8 @@ import pytest
 from tests.workloads.functions.loading import build_extension, loaded, text_of
 from warpladder.workloads.functions.sources import line_of, source_file_of, source_of
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_function_of_a_c_extension_is_named_with_the_digest_of_its_library(tmp_path: Path) -> None:
     made = build_extension(tmp_path)

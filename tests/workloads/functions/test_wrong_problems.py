@@ -11,7 +11,7 @@ from tests.workloads.functions.wrong_problems import PROBLEMS
 from warpladder.data import store
 from warpladder.data.names import Source
 
-pytestmark = pytest.mark.xdist_group("wrong_problems")
+pytestmark = [pytest.mark.xdist_group("wrong_problems"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from warpladder.collectors.core.rounds import Limits
 from warpladder.data import store
 from warpladder.data.names import Source
 
-pytestmark = pytest.mark.xdist_group("wrong_variants")
+pytestmark = [pytest.mark.xdist_group("wrong_variants"), pytest.mark.slow]
 
 #: Enough rounds that a variant is called a hundred times.
 _LIMITS = Limits(min_rounds=100, max_rounds=100, seconds=0.0)
@@ -28,6 +28,7 @@ def verdicts(run: store.Run) -> dict[str, tuple[str, str]]:
     return {row["variant"]: (row["status"], row["detail"]) for row in run.table("results").to_dict("records")}
 
 
+@pytest.mark.sampled(26)
 @pytest.mark.parametrize("name", ALL)
 def test_a_wrong_variant_gets_its_verdict_in_one_line(name: str, verdicts: dict[str, tuple[str, str]]) -> None:
     status, detail = verdicts[name]

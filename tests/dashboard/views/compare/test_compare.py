@@ -16,6 +16,8 @@ from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
 from warpladder.__main__ import command
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["open_app"]
 
 WRONG, GONE = "v04_sliding", "v03_register_tile"

@@ -19,6 +19,8 @@ from warpladder.dashboard.views.gpus import chart as gpu_counts
 from warpladder.dashboard.views.gpus import query as queries
 from warpladder.data.names import Phase, nccl_allreduce
 
+pytestmark = pytest.mark.slow
+
 HUNDRED = [100] * 6
 
 

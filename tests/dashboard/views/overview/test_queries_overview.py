@@ -12,6 +12,8 @@ from warpladder.dashboard.core.overview import overview
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunData, RunData]:

@@ -18,6 +18,8 @@ from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.data import store
 from warpladder.data.naming import Naming, NamingError
 
+pytestmark = pytest.mark.slow
+
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "nsight-systems-2025.3" / "graph_traced_by_node" / "report.sqlite"
 
 

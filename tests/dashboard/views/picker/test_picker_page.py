@@ -13,7 +13,7 @@ from warpladder.dashboard.ui import runs
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("app")
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
 PICK = f"nvtx:{EXPRESSION}"
 
 

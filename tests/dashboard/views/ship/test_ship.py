@@ -15,6 +15,8 @@ from warpladder.dashboard.views.ship import code, dispatch, query
 from warpladder.data import store
 from warpladder.data.store import to_json
 
+pytestmark = pytest.mark.slow
+
 WORKLOAD = "sum"
 COLD = Timing("device", "cold")
 ROUNDS = 8

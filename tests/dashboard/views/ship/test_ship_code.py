@@ -17,6 +17,8 @@ from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.views.ship import code, dispatch, query
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 needs_cpp = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ on this machine")
 SHIPPED = ("H200 conv2d", "H200 tensor_transpose", "H200 mlp_gemm", "H200 gan_tconv")
 HOSTILE = 'a"\\\n*/ ??/ é // #include <x>\\'
@@ -51,6 +53,7 @@ def expected(found: query.Contest, plan: dispatch.Dispatch) -> list[str]:
     return [code.name_of(*plan.chosen[case.name]) for case in found.cases]
 
 
+@pytest.mark.sampled(2)
 @needs_cpp
 def test_cpp_chooses_at_every_measured_case_what_the_plan_says(
     shipped: tuple[RunData, query.Contest, dispatch.Dispatch], tmp_path: Path
@@ -61,6 +64,7 @@ def test_cpp_chooses_at_every_measured_case_what_the_plan_says(
     assert compiled(tmp_path, code.write(plan, found, data, "C++"), arguments, function) == expected(found, plan)
 
 
+@pytest.mark.sampled(2)
 def test_python_and_json_choose_the_same(shipped: tuple[RunData, query.Contest, dispatch.Dispatch]) -> None:
     data, found, plan = shipped
     choose = executed(code.write(plan, found, data, "Python"), code.function_name(found.workload))
@@ -75,6 +79,7 @@ def test_python_and_json_choose_the_same(shipped: tuple[RunData, query.Contest, 
         assert (each["variant"], each["config"]) == plan.chosen[case.name]
 
 
+@pytest.mark.sampled(2)
 def test_the_shipped_runs_have_both_kinds_of_dispatch(shipped: tuple[RunData, query.Contest, dispatch.Dispatch]) -> None:
     _, found, plan = shipped
     assert plan.axis == {"conv2d": "n", "mlp_gemm": "n", "gan_tconv": "images"}.get(found.workload, "")

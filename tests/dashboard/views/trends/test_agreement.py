@@ -13,6 +13,8 @@ from warpladder.dashboard.core.history import Medians, TimedCell, medians
 from warpladder.dashboard.views.trends.query import RecordedRun, Trends, trends
 from warpladder.data import store
 
+pytestmark = pytest.mark.slow
+
 RUNS = {run.run_id: run for run in store.list_runs([store.RECORDED])[0] if "samples" in run.tables}
 
 
@@ -84,7 +86,7 @@ def disagreements(every: Sequence[str], workload: str) -> tuple[Counter[str], li
     return counts, found
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("group", groups(), ids=" ".join)
 def test_no_step_and_no_verdict_disagree(group: tuple[str, str, str]) -> None:
     every = groups()[group]
@@ -96,6 +98,7 @@ def test_no_step_and_no_verdict_disagree(group: tuple[str, str, str]) -> None:
     assert told.total() > 0 or len(every) == 2
 
 
+@pytest.mark.thorough
 def test_the_cell_about_which_both_disagreed_is_told_alike() -> None:
     """gan_tconv, images=10, v03_matrix_product: Trends had a step where Compare had none."""
     verdicts = set()
