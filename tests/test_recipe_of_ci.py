@@ -89,6 +89,7 @@ def test_the_recipe_passes_a_good_change_and_no_other(job: Path, change: str) ->
     assert told[change] in summary
 
 
+@pytest.mark.thorough
 def test_a_file_with_an_error_ends_the_recipe_with_2(job: Path) -> None:
     (job / "bench.py").write_text("import nothing_of_that_name\n")
     subprocess.run(["rm", "-rf", job / "runs"], check=True)

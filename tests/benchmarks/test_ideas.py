@@ -36,7 +36,7 @@ def texts() -> dict[Path, str]:
     return ideas.texts()
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", [ideas.INDEX, *(idea.page for idea in IDEAS)], ids=lambda file: file.name)
 def test_the_figures_of_a_page_are_those_of_the_shipped_runs(file: Path, texts: dict[Path, str]) -> None:
     assert file.read_text() == texts[file], "write them again: python -m benchmarks.ideas"
@@ -82,6 +82,7 @@ def test_the_rungs_of_an_idea_are_rungs_of_their_workloads(idea: Idea) -> None:
         assert rungs.get(variant) == kernel
 
 
+@pytest.mark.sampled(9)
 @EVERY
 def test_an_idea_won_somewhere_and_its_pairs_end_at_its_rungs(idea: Idea) -> None:
     assert "faster" in [ideas.measured(gain).verdict for gain in GAINS[idea.name]]

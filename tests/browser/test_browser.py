@@ -31,6 +31,7 @@ def test_every_page_is_reached_from_the_sidebar_and_keeps_the_run(page: "sync_ap
         expect(page).to_have_url(re.compile(rf"/{name}\?.*run=host"), timeout=PATIENCE_MS)
 
 
+@pytest.mark.thorough
 def test_a_reload_of_the_url_finds_the_same_choices(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/sizes?run=gpu")
     option(page, "Workload", "conv2d").click()
@@ -49,6 +50,7 @@ def test_a_reload_of_the_url_finds_the_same_choices(page: "sync_api.Page", addre
     assert page.url == chosen
 
 
+@pytest.mark.thorough
 def test_a_chart_is_downloaded_as_csv_html_svg_and_png(page: "sync_api.Page", address: str, tmp_path: Path) -> None:
     open_page(page, f"{address}/ladder?run=gpu&workload=conv2d&case.n=2048")
     content = {kind: download(page, kind) for kind in ("CSV", "HTML", "SVG", "PNG")}

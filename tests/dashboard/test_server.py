@@ -147,7 +147,7 @@ def test_it_listens_on_the_loopback_address_alone(server: Server) -> None:
     assert listening(server.port) == {"0100007F"}
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["localhost", "LocalHost", "127.0.0.1", "[::1]"])
 def test_a_browser_of_this_machine_is_answered_on_any_port(server: Server, name: str) -> None:
     """A port that ssh -L forwards is another one."""

@@ -212,6 +212,7 @@ def test_it_is_not_nearest_to_its_roof(cheat: RunData) -> None:
     assert "v09_x at n=400 is nearer (1670 %) but distrusted: above_ceiling." in chart.note
 
 
+@pytest.mark.thorough
 def test_where_nothing_may_be_called_best_there_is_no_winner_and_a_line_says_why(tmp_path: Path) -> None:
     data = opened(tmp_path, {"v01_a": (2.0,), "v09_x": (1.2,)})
     words = "no winner: v09_x (1.20 µs) is distrusted: above_ceiling; 1 more like it"

@@ -41,7 +41,7 @@ def listed(folder: Path) -> list[ListedRun]:
 OF_OTHERS = ("overview", "published")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["fresh", *SHIPPED])
 def test_every_page_shows_something_of_a_run_or_leads_to_one(walk: Walk, folder: Path, name: str) -> None:
     walk.problems.clear()

@@ -107,7 +107,7 @@ def test_other_formats_have_the_same_rows_and_nothing_else(form: str, tmp_path: 
         ]  # fmt: skip
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["table", "csv"])
 def test_fewer_than_six_rounds_give_no_verdict(form: str, tmp_path: Path) -> None:
     slow = script(tmp_path / "slow", "sleep 0.05")

@@ -73,7 +73,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         return store.open_run(folder / import_report(report, folder, "", None, []))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "ask",
     [
@@ -94,6 +94,7 @@ def test_what_a_page_asks_is_answered_within_a_second(run: store.Run, ask: Calla
         ask(data)
 
 
+@pytest.mark.sampled(1)
 def test_the_timeline_is_drawn_within_a_second_each(run: store.Run) -> None:
     traces = load(run).traces
     with cpu_seconds(MOST_SECONDS):
@@ -107,6 +108,7 @@ def test_the_timeline_is_drawn_within_a_second_each(run: store.Run) -> None:
             timeline.scene(traces, lanes, shown, window, coloring)
 
 
+@pytest.mark.sampled(1)
 def test_ranges_below_so_many_that_none_could_be_read_have_no_lane_and_are_counted(run: store.Run) -> None:
     data = load(run)
     lanes = build(data.traces)
@@ -120,6 +122,7 @@ def test_ranges_below_so_many_that_none_could_be_read_have_no_lane_and_are_count
     assert f"{DEEP - MOST_LAYERS:,} events overlap {MOST_LAYERS} or more others" in chart.note
 
 
+@pytest.mark.sampled(1)
 def test_what_belongs_to_an_event_is_found_within_a_second(run: store.Run) -> None:
     traces = load(run).traces
     for chosen in (ChosenEvent("ranges", 0), ChosenEvent("ranges", DEEP // 2)):

@@ -72,7 +72,7 @@ def test_a_rung_of_the_user_s_own_has_no_ideas_even_with_the_names_of_ours(
     assert titles(app) == []
 
 
-@pytest.mark.parametrize("idea", map(ideas.read, sorted(ideas.PAGES.glob("*.md"))), ids=lambda idea: idea.name)
+@pytest.mark.parametrize("idea", [ideas.read(page) for page in sorted(ideas.PAGES.glob("*.md"))], ids=lambda idea: idea.name)
 def test_the_package_has_every_page_and_links_lead_to_the_ladder_only(idea: ideas.Idea) -> None:
     text = ideas.text_of(idea)
     assert not text.startswith("# ") and "\n## When it pays\n" in text
