@@ -78,7 +78,7 @@ FAULTS: Final = (
         "if count > self.sample_counts[cell]",
         _CORE,
     ),
-    Fault("skipped repeats are not found", "collectors", "- limits.COLD_START_NS > both", "* 0 > both", _CORE),
+    Fault("skipped repeats are not found", "collectors", "- limits.COLD_START_NS > cells", "* 0 > cells", _CORE),
     Fault("times that do not grow are not found", "collectors", "duration < TIME_GROWS and", "duration < 0 and", _CORE),
     Fault(
         "samples of a wrong cell are kept",
