@@ -48,7 +48,9 @@ def test_rungs_are_numbered_in_the_order_of_the_ladder(workload):
     assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "arch", [arch if arch == "sm_90" else pytest.param(arch, marks=pytest.mark.thorough) for arch in ARCHITECTURES]
+)
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)
 def test_every_specialisation_compiles_without_spills_and_within_the_limits_of_a_block(workload, variant, arch):
     if compute_capability(arch) < variant.min_compute_capability:
