@@ -95,7 +95,11 @@ FAULTS: Final = (
         _CORE,
     ),
     Fault(
-        "a run may take another's place", "data", "if self.path.exists():", "if False:", ("tests/data", "tests/collectors/core")
+        "a run may take another's place",
+        "data",
+        "staging is None and self.path.exists()",
+        "False",
+        ("tests/data", "tests/collectors/core"),
     ),
     Fault(
         "pages of parquet have no checksum", "data", "write_page_checksum=True", "write_page_checksum=False", ("tests/data",)
