@@ -359,7 +359,8 @@ def _above(where: str, errors: _Errors, least_rms: float, tolerance: float) -> s
         count = int(np.count_nonzero(tiles > limit))
         first = worst * TILE
         return (
-            f"{where}relative L2 error {tiles[worst]:.2g} of elements {first} to {first + int(errors.elements[worst]) - 1} is above "
+            f"{where}relative L2 error {tiles[worst]:.2g} of elements {first} to "
+            f"{first + int(errors.elements[worst]) - 1} is above "
             f"{limit:.2g}, {TILE_FACTOR:g} times the tolerance, as in {count} of {len(tiles)} tiles of {TILE} elements"
         )
     largest, limit = errors.max_rel(least_rms), LARGEST_FACTOR * tolerance

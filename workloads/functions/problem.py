@@ -166,7 +166,8 @@ class Problem:
         """The forms of outputs, which a bench stores in the order of their axes. Raises WorkloadError."""
         if not isinstance(self._types, str) and (unknown := [name for name in self._types if name not in outputs]):
             raise WorkloadError(
-                f"{place_of(self._reference)} has no output {unknown[0]}, whose type `outputs` gives; it gives {', '.join(outputs)}"
+                f"{place_of(self._reference)} has no output {unknown[0]}, whose type `outputs` gives; "
+                f"it gives {', '.join(outputs)}"
             )
         return {
             name: Form(inputs[0].library, self._output_type(name, array, inputs), tuple(array.shape), tuple(range(array.ndim)))

@@ -156,7 +156,8 @@ class Kernel:
                 return arg
             if arg not in {**inputs, **values}:
                 raise WorkloadError(
-                    f"{self.where}: args names {arg!r}; name one of {_listed({**inputs, **outputs, **values})}, or give a NumPy scalar"
+                    f"{self.where}: args names {arg!r}; name one of {_listed({**inputs, **outputs, **values})}, "
+                    "or give a NumPy scalar"
                 )
             arg = {**inputs, **values}[arg]
         arg = called_with_axes(arg, values) if callable(arg) and not isinstance(arg, np.generic) else arg
