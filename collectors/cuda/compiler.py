@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from cuda.bindings import nvrtc
 
@@ -14,6 +14,8 @@ from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.sources import with_full_paths
 
+#: Without --no-cache, the second compilation of a source reports no resources. Line information does not change the machine code.
+_OPTIONS: Final = ("--std=c++17", "--ptxas-options=-v", "--no-cache", "--generate-line-info")
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'")
 _SPILL = re.compile(r"(\d+) bytes spill stores")
 _USED = re.compile(r"Used (\d+) registers")
@@ -47,7 +49,7 @@ class Compilation:
     def key(self) -> str:
         """Name of the compilation's entry in the cache."""
         included = headers.state_of(self.source, self.options)
-        fixed = (_version(), self.source, self.where, self.kernels, self.constants, self.arch, self.options)
+        fixed = (_version(), _OPTIONS, self.source, self.where, self.kernels, self.constants, self.arch, self.options)
         return key_of(*fixed, included) if included else key_of(*fixed)
 
 
@@ -100,9 +102,7 @@ def compile_uncached(what: Compilation) -> CompiledModule:
         addresses = {name: f"&{name}" for name in what.constants}
         for expression in (*what.kernels, *addresses.values()):
             _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
-        # Without --no-cache, the second compilation of a source reports no resources.
-        options = [f"--gpu-architecture={what.arch}", "--std=c++17", "--ptxas-options=-v", "--no-cache"]
-        options += [*what.options, *headers_used.options]
+        options = [f"--gpu-architecture={what.arch}", *_OPTIONS, *what.options, *headers_used.options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
         _checked(nvrtc.nvrtcGetProgramLog(program, log))
