@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from warpladder.collectors.choice import SINGLE_LAUNCH
 from warpladder.collectors.core.bench import Bench, MakeBench
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.collector import Capture, Collector, Description, JobProgress, NoCapture
 from warpladder.collectors.core.plan import Plan
 from warpladder.data.names import Source, found_by_size
@@ -21,7 +22,14 @@ def collector_of(name: str) -> Collector:
     """Return the collector of this name."""
     if name == "host_clock":
         return Collector(
-            name, _host_bench, _describe_host, NoCapture, partial(_compile_ahead, on_gpu=False), lambda plan: {}, _add_captured
+            name,
+            _host_bench,
+            _describe_host,
+            NoCapture,
+            partial(_compile_ahead, on_gpu=False),
+            lambda plan: {},
+            _add_captured,
+            lambda plan, cells: {},
         )
     single = name == SINGLE_LAUNCH
     captures: dict[str, Callable[[], Capture]] = {"cupti": _capture_by_cupti, "cuda_events": _profiler_range}
@@ -33,6 +41,7 @@ def collector_of(name: str) -> Collector:
         partial(_compile_ahead, on_gpu=True, libraries=not single),
         _averages,
         _add_captured,
+        _machine_code,
     )
 
 
@@ -115,6 +124,13 @@ def _averages(plan: Plan) -> Mapping[int, Sequence[int]]:
     from warpladder.collectors.cuda.averages import sizes_of
 
     return sizes_of(plan)
+
+
+def _machine_code(plan: Plan, cells: Sequence[Cell]) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    from warpladder.collectors.cuda import machine_code
+    from warpladder.collectors.cuda.gpu_state import architectures
+
+    return machine_code.rows_of(plan, cells, architectures()[0])
 
 
 def _add_captured(writer: RunWriter, captured: Sequence[Any], samples: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:

@@ -90,7 +90,11 @@ class Checker:
 
     def _unknown(self, table: Table, rows: pa.Table) -> Problem | None:
         """A row of a variant or a case that the run does not have."""
-        for name in ("variants", "cases") if table.name in ("results", "samples", "counters") else ():
+        for name in (
+            ("variants", "cases")
+            if table.name in ("results", "samples", "counters", "launches", "instruction_counters", "rules")
+            else ()
+        ):
             key = list(schema.TABLES[name].key)
             references = _distinct(rows, key)
             known_keys = set(_distinct(self._tables[name], key)) if name in self._tables else set()

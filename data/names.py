@@ -166,6 +166,7 @@ class Source:
     INTERRUPTED: Final = "interrupted"
     LAUNCHES: Final = "launches"
     LOST: Final = "lost"
+    MACHINE_CODE: Final = "machine_code"
     NEVER_SYNCHRONIZED: Final = "never_synchronized"
     NOT_GROWING: Final = "not_growing"
     NOT_REACHED: Final = "not_reached"
@@ -207,6 +208,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.INTERRUPTED: "the user interrupted the recording",
     Source.LAUNCHES: "device work whose launch is not in the report",
     Source.LOST: "samples whose device work is not in the trace",
+    Source.MACHINE_CODE: "kernels whose machine code is not kept",
     Source.NEVER_SYNCHRONIZED: "the clock was stopped while the device was at work",
     Source.NOT_GROWING: "a time that does not grow with the work",
     Source.NOT_REACHED: "cases and processes that the time limit left out",

@@ -95,10 +95,11 @@ def real(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
     return Column(name, pa.float64(), meaning, unit, **rules)
 
 
-#: Version that is written. Version 2 added `samples.process`.
-SCHEMA_VERSION: Final = 2
+#: Version that is written. Version 2 added `samples.process`, version 3 the tables `launches`, `machine_code`,
+#: `instruction_counters` and `rules`.
+SCHEMA_VERSION: Final = 3
 #: Versions that are read.
-READABLE_VERSIONS: Final = (1, 2)
+READABLE_VERSIONS: Final = (1, 2, 3)
 
 RUN_KINDS: Final = ("recording", "import")
 VARIANT_KINDS: Final = ("cuda", "library", "host")
@@ -109,6 +110,7 @@ STATUSES: Final = ("ok", "wrong_result", "skipped", "launch_error", "out_of_memo
 SCOPES: Final = ("device", "operation", "end_to_end")
 CACHES: Final = ("cold", "hot")
 SEVERITIES: Final = ("info", "warning", "error")
+RULE_SEVERITIES: Final = ("none", "ok", "optimization", "warning", "error")
 RANGE_STYLES: Final = ("push_pop", "start_end")
 #: Name in `kernels` of a CUDA graph that was traced as a whole.
 CUDA_GRAPH: Final = "[CUDA graph]"
@@ -119,6 +121,7 @@ _VARIANT = text("variant", "one implementation of the workload, e.g. `v03_shared
 _CONFIG = text("config", "the variant's tunables, e.g. `block=16`; empty where it has none")
 _CASE = text("case", "one point of the workload's axes, e.g. `n=512,perm=210`", not_empty=True)
 _CELL = (_WORKLOAD, _VARIANT, _CONFIG, _CASE)
+_LAUNCH_INDEX = integer("launch_index", "which launch of the cell", bits=32)
 _CELL_KEY = ("workload", "variant", "config", "case")
 
 
@@ -416,12 +419,80 @@ COUNTERS = Table(
     (
         *_CELL,
         text("kernel", "kernel name"),
-        integer("launch_index", "which launch of the cell", bits=32),
+        _LAUNCH_INDEX,
         text("metric", "the tool's own name of the metric"),
         real("value", "reading"),
         text("unit", "the tool's own unit; empty for a ratio"),
     ),
     (*_CELL_KEY, "kernel", "launch_index", "metric"),
+)
+
+LAUNCHES = Table(
+    "launches",
+    "The kernel launches of one execution of a cell, in order, and the machine code of each.",
+    (
+        *_CELL,
+        _LAUNCH_INDEX,
+        text("kernel", "name of the kernel with its template arguments"),
+        text("code", "row of `machine_code`; null where the code is not known", nullable=True),
+        *(integer(f"grid_{axis}", "blocks along the axis", bits=32, least=1) for axis in "xyz"),
+        *(integer(f"block_{axis}", "threads along the axis", bits=32, least=1) for axis in "xyz"),
+        integer("dynamic_shared_bytes", "dynamic shared memory a block", "B", bits=32, least=0),
+    ),
+    (*_CELL_KEY, "launch_index"),
+)
+
+MACHINE_CODE = Table(
+    "machine_code",
+    "The machine code of each kernel, once for all cells that launch it.",
+    (
+        text("code", "identifies the code: a hash of its instructions, their lines and its resources", not_empty=True),
+        text("kernel", "name of the kernel with its template arguments"),
+        text("architecture", "what it was compiled for, e.g. `sm_90`"),
+        text("compiler", "what compiled or disassembled it, e.g. `NVRTC 13.0`"),
+        integer("registers", "registers a thread", bits=32, nullable=True, least=0),
+        integer("static_shared_bytes", "static shared memory a block", "B", bits=32, nullable=True, least=0),
+        integer("spill_bytes", "register spill stores a thread", "B", bits=32, nullable=True, least=0),
+        text(
+            "sass",
+            "instructions (SASS), one a line, of 16 bytes each; a branch names its target as the offset in bytes from the first "
+            "instruction",
+        ),
+        text("lines", "for each instruction, one a line, its line in `variants.source_text`; 0 where it has none"),
+        text("ptx", "intermediate code (PTX) of the kernel; null where it is not known", nullable=True),
+    ),
+    ("code",),
+)
+
+INSTRUCTION_COUNTERS = Table(
+    "instruction_counters",
+    "Hardware counters of one launch by instruction. Instructions with a count of 0 have no row.",
+    (
+        *_CELL,
+        _LAUNCH_INDEX,
+        text("metric", "the tool's own name of the metric", not_empty=True),
+        integer("instruction", "place of the instruction in `machine_code.sass`, from 0", bits=32, least=0),
+        integer("value", "reading", least=0),
+    ),
+    (*_CELL_KEY, "launch_index", "metric", "instruction"),
+)
+
+RULES = Table(
+    "rules",
+    "What the rules of Nsight Compute find about one launch.",
+    (
+        *_CELL,
+        _LAUNCH_INDEX,
+        text("section", "section of the report, e.g. `SpeedOfLight`"),
+        text("rule", "the tool's own name of the rule, e.g. `SOLBottleneck`", not_empty=True),
+        integer("place", "place among the findings of the launch", bits=32, least=0),
+        text("severity", "how the tool marks it", values=RULE_SEVERITIES),
+        text("title", "the tool's own title"),
+        text("text", "the tool's own words"),
+        real("speedup_percent", "the speedup that the tool estimates; null where it estimates none", "%", nullable=True),
+        text("speedup_of", "of what: `global` or `local`; empty without an estimate"),
+    ),
+    (*_CELL_KEY, "launch_index", "place"),
 )
 
 DIAGNOSTICS = Table(
@@ -452,6 +523,10 @@ TABLES: Final[dict[str, Table]] = {
         MEMORY_OPS,
         API_CALLS,
         COUNTERS,
+        LAUNCHES,
+        MACHINE_CODE,
+        INSTRUCTION_COUNTERS,
+        RULES,
         DIAGNOSTICS,
     )
 }

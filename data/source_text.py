@@ -108,3 +108,28 @@ def files_of(file: Path, folders: Sequence[Path] = ()) -> set[Path]:
             todo += [each.parent / name for name in _INCLUDE.findall(text) if not _OF_CUDA.match(name)]
             todo += [folder / name for folder in folders for name in _ANY.findall(text) if (folder / name).is_file()]
     return visited
+
+
+_DIRECTIVE: Final = re.compile(r'^[ \t]*#[ \t]*line[ \t]+(\d+)(?:[ \t]+"([^"\n]*)")?')
+
+
+def places(text: str, name: str) -> dict[tuple[str, int], int]:
+    """The line of a text of `read` for each place in its files.
+
+    Args:
+        text: the source, with its `#line` directives.
+        name: name of the file that the text begins with.
+
+    Returns:
+        By the last part of a file's name and the line in that file, both as a compiler gives them: the line of the text, from 1.
+    """
+    found: dict[tuple[str, int], int] = {}
+    file, line = PurePosixPath(name).name, 1
+    for number, each in enumerate(text.split("\n"), start=1):
+        if directive := _DIRECTIVE.match(each):
+            line = int(directive[1])
+            file = PurePosixPath(directive[2]).name if directive[2] else file
+            continue
+        found.setdefault((file, line), number)
+        line += 1
+    return found

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from warpladder.collectors.core.bench import MakeBench
+from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import Plan
 from warpladder.data.store import RunWriter
 
@@ -52,6 +53,9 @@ Description = tuple[dict[str, Any], list[dict[str, Any]]]
 #: Called with the number of finished jobs and the number of all jobs.
 JobProgress = Callable[[int, int], object]
 
+#: Gives the rows of `launches` and `machine_code` of these cells of a plan.
+MachineCode = Callable[[Plan, Sequence[Cell]], Mapping[str, Sequence[Mapping[str, Any]]]]
+
 
 @dataclass(frozen=True)
 class Collector:
@@ -66,6 +70,8 @@ class Collector:
         compile_ahead: compiles the kernels of a plan. Called in the recorder; an exception from its last argument ends it.
         averages: returns the sizes in bytes of the all-reduces of a plan, by number of ranks. Called in the recorder.
         add_captured: writes the trace tables of the captured batches. Called in the recorder.
+        machine_code: returns rows of `launches` and `machine_code` of a plan's cells that are right. Called in the recorder, after the
+            last sample; raises Error where the code cannot be had.
     """
 
     name: str
@@ -75,3 +81,4 @@ class Collector:
     compile_ahead: Callable[[Plan, JobProgress, Callable[[], object]], None]
     averages: Callable[[Plan], Mapping[int, Sequence[int]]]
     add_captured: AddCaptured
+    machine_code: MachineCode

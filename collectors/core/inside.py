@@ -8,6 +8,8 @@ from warpladder.data import schema, store
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.staging import Staging
 
+#: Tables of the inner run that a tool does not change.
+OF_CELLS: Final = ("ceilings", "variants", "cases", "results", "launches", "machine_code")
 _FOLDER: Final = "inside"
 _RUNS: Final = "runs"
 
@@ -32,7 +34,7 @@ def without_trace(run: store.Run, writer: store.RunWriter, why: str) -> None:
 def copy(run: store.Run, writer: store.RunWriter, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write the inner run, without trace tables, and further rows of `diagnostics`."""
     writer.append("run", [{**run.info, "run_id": writer.run_id}])
-    for table in ("ceilings", "variants", "cases", "results", "samples"):
+    for table in (*OF_CELLS, "samples"):
         writer.append(table, run.table(table))
     writer.append("diagnostics", [*diagnostics(run), *rows])
 

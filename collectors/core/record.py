@@ -44,6 +44,7 @@ from warpladder.collectors.core.recording import begin, diagnostic_event, rows_e
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.data.names import Source, diagnostic_row
+from warpladder.errors import Error
 from warpladder.workloads.api import HostVariant, LibraryVariant
 
 _LEAVE_TIMEOUT_S: Final = 60.0
@@ -165,6 +166,7 @@ class Recorder:
                     self._compile()
                     self._describe()
                     self._measure()
+                    self._keep_code()
                 except Stopped:
                     self._diagnose("warning", Source.INTERRUPTED, "the run was interrupted; what was finished by then is kept")
                 for child in self._children.values():
@@ -253,6 +255,16 @@ class Recorder:
                 self._replace_children()
             self._measure_jobs(process, deadline)
             first_s = first_s or time.monotonic() - started
+
+    def _keep_code(self) -> None:
+        """Store the machine code of the cells that are right, so that the run can say why one is faster."""
+        results = self._journal.recording.results
+        planned = dict.fromkeys(cell for job in self._plan.jobs if job.gpus == 1 for cell in job.cells)
+        cells = [cell for cell in planned if results.has(cell, 1) and not results.is_lost(cell)]
+        try:
+            self._journal.note(rows_event(self._collector.machine_code(self._plan, cells)))
+        except Error as error:
+            self._diagnose("info", Source.MACHINE_CODE, f"the machine code of the kernels is not kept: {error}")
 
     def _replace_children(self) -> None:
         """End every child, so that the jobs that follow are measured by new processes."""

@@ -31,6 +31,9 @@ FORMAT: Final = 4
 #: Columns of `variants` that are known once a kernel is compiled. The largest of its kernels counts.
 _RESOURCES: Final = ("registers", "shared_bytes", "spill_bytes")
 
+#: Tables whose rows are written as they come.
+_AS_THEY_COME: Final = ("ceilings", "launches", "machine_code")
+
 Event = dict[str, Any]
 
 
@@ -60,7 +63,7 @@ class Recording:
         self._add_captured = add_captured
         self._begun: Event = {}
         self._facts: dict[str, Any] = dict(NO_GPU)
-        self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("ceilings", "diagnostics")}
+        self._tables: dict[str, list[dict[str, Any]]] = {name: [] for name in (*_AS_THEY_COME, "diagnostics")}
         self._resources: dict[tuple[str, str], dict[str, int]] = {}
         self._cases: dict[tuple[str, str], dict[str, Any]] = {}
         self._samples: list[pa.Table] = []
@@ -161,7 +164,8 @@ class Recording:
         writer.append("cases", cases)
         writer.append("samples", samples)
         writer.append("results", self.results.rows)
-        writer.append("ceilings", self._tables["ceilings"])
+        for table in _AS_THEY_COME:
+            writer.append(table, self._tables[table])
         writer.append("diagnostics", diagnostics)
 
 
@@ -265,7 +269,7 @@ def rows_event(tables: Mapping[str, RowDicts], gpus: int = 1, process: int = 0, 
     """The event of rows that were measured.
 
     Args:
-        tables: rows by table, without `samples`: of `results`, `diagnostics` and `ceilings`; of `run`, `variants` and `cases` the
+        tables: rows by table, without `samples`: of `results`, `diagnostics`, `ceilings` and machine code; of `run`, `variants` and `cases` the
             columns that were not known before, with the key. See `warpladder.collectors.core.messages`.
         gpus: number of ranks that measured them.
         process: which of the run's processes measured them.

@@ -11,7 +11,7 @@ from typing import Any
 
 from warpladder.collectors.core.children import POLL_S, Guarded
 from warpladder.collectors.core.environment import CollectorError, command_line
-from warpladder.collectors.core.inside import without_trace
+from warpladder.collectors.core.inside import OF_CELLS, without_trace
 from warpladder.collectors.core.journal import open_writer, store_run
 from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.salvage import salvage
@@ -94,7 +94,7 @@ def take_over(
         "command": command_line(arguments),
     }
     writer.append("run", [{**run.info, **changed}])
-    for table in ("ceilings", "variants", "cases", "results"):
+    for table in OF_CELLS:
         writer.append(table, run.table(table))
 
 

@@ -20,8 +20,9 @@ class CompiledKernel:
 
 @dataclass(frozen=True)
 class CompiledModule:
-    """Machine code, and its kernels by name expression."""
+    """Machine code, its kernels by name expression, and the intermediate code (PTX) that it was made from."""
 
     cubin: bytes
     kernels: dict[str, CompiledKernel]
     constants: dict[str, str]
+    ptx: str = ""

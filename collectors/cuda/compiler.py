@@ -14,12 +14,15 @@ from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.sources import with_full_paths
 
+#: Version of the cache's entries; raised when they hold something else.
+_FORMAT: Final = "2"
 #: Without --no-cache, the second compilation of a source reports no resources. Line information does not change the machine code.
 _OPTIONS: Final = ("--std=c++17", "--ptxas-options=-v", "--no-cache", "--generate-line-info")
 _ENTRY = re.compile(r"Compiling entry function '(\S+)'")
 _SPILL = re.compile(r"(\d+) bytes spill stores")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
+_LINE_OF_PTX = re.compile(r"\s*\.(loc|file)\s")
 _SERIALIZED = re.compile(r"wgmma\S* instructions are serialized .* in the function '(\S+)'")
 
 
@@ -49,7 +52,7 @@ class Compilation:
     def key(self) -> str:
         """Name of the compilation's entry in the cache."""
         included = headers.state_of(self.source, self.options)
-        fixed = (_version(), _OPTIONS, self.source, self.where, self.kernels, self.constants, self.arch, self.options)
+        fixed = (_FORMAT, version(), _OPTIONS, self.source, self.where, self.kernels, self.constants, self.arch, self.options)
         return key_of(*fixed, included) if included else key_of(*fixed)
 
 
@@ -84,10 +87,10 @@ def compiled(what: Compilation) -> CompiledModule:
     if (entry := read(key)) is not None:
         facts, cubin = entry
         kernels = {name: CompiledKernel(*resources) for name, resources in facts["kernels"].items()}
-        return CompiledModule(cubin, kernels, facts["constants"])
+        return CompiledModule(cubin, kernels, facts["constants"], facts["ptx"])
     module = compile_uncached(what)
-    facts = {"kernels": {name: astuple(kernel) for name, kernel in module.kernels.items()}, "constants": module.constants}
-    write(key, facts, module.cubin)
+    kernels_facts = {name: astuple(kernel) for name, kernel in module.kernels.items()}
+    write(key, {"kernels": kernels_facts, "constants": module.constants, "ptx": module.ptx}, module.cubin)
     return module
 
 
@@ -108,7 +111,7 @@ def compile_uncached(what: Compilation) -> CompiledModule:
         _checked(nvrtc.nvrtcGetProgramLog(program, log))
         text = log.decode(errors="replace").rstrip("\0 \n")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            why = headers.explain(text, _version()) or text or status.name
+            why = headers.explain(text, version()) or text or status.name
             raise CompileError(f"{what.where} does not compile for {what.arch}: {why}")
         cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
         _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
@@ -116,13 +119,22 @@ def compile_uncached(what: Compilation) -> CompiledModule:
             cubin,
             {expression: _resources(_lowered(program, expression), text) for expression in what.kernels},
             {name: _lowered(program, expression) for name, expression in addresses.items()},
+            _ptx(program),
         )
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
 
+def _ptx(program: object) -> str:
+    """The PTX without its line information, which names files of this machine."""
+    ptx = b" " * _checked(nvrtc.nvrtcGetPTXSize(program))
+    _checked(nvrtc.nvrtcGetPTX(program, ptx))
+    code, *_ = ptx.decode(errors="replace").rstrip("\0 \n").partition("\n\t.section\t.debug")
+    return "\n".join(line for line in code.splitlines() if not _LINE_OF_PTX.match(line))
+
+
 @cache
-def _version() -> str:
+def version() -> str:
     """The compiler's version, such as `13.0`."""
     return "{}.{}".format(*_checked(nvrtc.nvrtcVersion(), many=True))
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpladder.dashboard.core.machine_code import NO_CODE, MachineCode
 from warpladder.dashboard.core.traces import NO_TRACES, Traces
 from warpladder.data import schema, store
 from warpladder.errors import Error
@@ -95,6 +96,7 @@ class RunData:
     samples: pd.DataFrame
     diagnostics: pd.DataFrame
     traces: Traces = NO_TRACES
+    code: MachineCode = NO_CODE
     counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
     together: pd.DataFrame = field(default_factory=lambda: NO_SAMPLES)
     hidden: frozenset[tuple[str, str]] = frozenset()
@@ -176,7 +178,14 @@ def load(run: store.Run) -> RunData:
     alone, together = _by_ranks(run.table("samples", categories=True))
     tables = {name: run.table(name) for name in names}
     return RunData(
-        info=run.info, samples=alone, together=together, **tables, traces=Traces(run), hidden=frozenset(), selected_from=None
+        info=run.info,
+        samples=alone,
+        together=together,
+        **tables,
+        traces=Traces(run),
+        code=MachineCode(run),
+        hidden=frozenset(),
+        selected_from=None,
     )
 
 

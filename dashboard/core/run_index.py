@@ -69,6 +69,7 @@ class Need(StrEnum):
     COPIES = "a trace of copies"
     RANGES = "NVTX ranges"
     COUNTERS = "hardware counters"
+    CODE = "machine code"
     GPUS = "samples of several GPUs"
 
 
@@ -136,6 +137,7 @@ _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.COPIES: ("memory_ops",),
     Need.RANGES: ("ranges",),
     Need.COUNTERS: ("counters",),
+    Need.CODE: ("machine_code",),
 }
 
 

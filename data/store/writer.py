@@ -19,6 +19,11 @@ from warpladder.data.store.tables import SUFFIX, Rows, conform
 _ROWS_A_GROUP: Final = 1_000_000
 
 
+#: Of table `machine_code`: level of zstd, and most bytes of a page.
+_LEVEL_OF_CODE: Final = 19
+_PAGE_OF_CODE: Final = 64 << 20
+
+
 class RunWriter:
     """Writes one run, table by table, and makes it visible only by `commit`.
 
@@ -135,7 +140,10 @@ class RunWriter:
                 self.staging.tables / f"{table}{SUFFIX}",
                 written,
                 compression="zstd",
-                compression_level=self._compression_level,
+                compression_level=_LEVEL_OF_CODE if table == "machine_code" else self._compression_level,
+                # Kernels of a workload resemble each other, so that one page of all takes half the bytes of a page for each.
+                data_page_size=_PAGE_OF_CODE if table == "machine_code" else None,
+                dictionary_pagesize_limit=_PAGE_OF_CODE if table == "machine_code" else None,
                 write_page_checksum=True,
                 use_dictionary=[field.name for field in written if not pa.types.is_integer(field.type)],
                 # Times and ids differ little from row to row, so differences take half the bytes of a dictionary and a third of

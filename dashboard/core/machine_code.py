@@ -1,0 +1,167 @@
+"""The kernels that each cell of a run launches, with their machine code, read when they are first needed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from warpladder.dashboard.core.sass import Code
+from warpladder.data import store
+
+
+class CellName(NamedTuple):
+    """Names a cell, as the rows of `launches`."""
+
+    workload: str
+    variant: str
+    config: str
+    case: str
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One launch of a cell, and its machine code.
+
+    Attributes:
+        index: which launch of the cell.
+        name: with template arguments.
+        code_id: row of `machine_code`; empty where the code is not known.
+        architecture: such as `sm_90`; empty where it is not known.
+        code: its instructions; none where they are not known.
+        registers, static_shared_bytes, spill_bytes: None where they are not known.
+        grid, block: blocks, and threads of a block, along x, y, z.
+    """
+
+    index: int
+    name: str
+    code_id: str
+    architecture: str
+    compiler: str
+    code: Code
+    ptx: str
+    registers: int | None
+    static_shared_bytes: int | None
+    spill_bytes: int | None
+    dynamic_shared_bytes: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the launch."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Static and dynamic shared memory of a block."""
+        return (self.static_shared_bytes or 0) + self.dynamic_shared_bytes
+
+
+class MachineCode:
+    """The tables `launches`, `machine_code`, `instruction_counters` and `rules` of a run."""
+
+    def __init__(self, run: store.Run | None) -> None:
+        self._run = run
+
+    def __bool__(self) -> bool:
+        """Whether the run has machine code."""
+        return self._run is not None and "machine_code" in self._run.tables
+
+    @cached_property
+    def cells(self) -> tuple[CellName, ...]:
+        """The cells whose launches are known, in the order of the run."""
+        return tuple(self._launches)
+
+    def kernels(self, cell: CellName) -> tuple[Kernel, ...]:
+        """The launches of a cell, in order; none where they are not known."""
+        return tuple(self._kernel(row) for row in self._launches.get(cell, ()))
+
+    def counters(self, cell: CellName, launch: int) -> Mapping[str, Mapping[int, int]]:
+        """The counters of one launch by instruction: metric -> place of the instruction -> reading above 0."""
+        rows = self._counters.get((*cell, launch))
+        if rows is None:
+            return MappingProxyType({})
+        return {
+            str(metric): dict(zip(group["instruction"].tolist(), group["value"].tolist(), strict=True))
+            for metric, group in rows.groupby("metric", observed=True)
+        }
+
+    @cached_property
+    def rules(self) -> pd.DataFrame:
+        """The rows of table `rules`."""
+        return self._table("rules")
+
+    def _table(self, name: str, *, categories: bool = False) -> pd.DataFrame:
+        assert self._run is not None
+        return self._run.table(name, categories=categories)
+
+    @cached_property
+    def _launches(self) -> Mapping[CellName, list[dict[Any, Any]]]:
+        launches: dict[CellName, list[dict[Any, Any]]] = {}
+        if self._run is not None:
+            for row in self._table("launches").to_dict("records"):
+                launches.setdefault(CellName(*(row[name] for name in CellName._fields)), []).append(row)
+        return launches
+
+    @cached_property
+    def _codes(self) -> Mapping[str, Mapping[Any, Any]]:
+        return {row["code"]: row for row in self._table("machine_code").to_dict("records")}
+
+    @cached_property
+    def _parsed(self) -> dict[str, Code]:
+        return {}
+
+    @cached_property
+    def _counters(self) -> Mapping[tuple[Any, ...], pd.DataFrame]:
+        if self._run is None or "instruction_counters" not in self._run.tables:
+            return {}
+        table = self._table("instruction_counters", categories=True)
+        return dict(iter(table.groupby([*CellName._fields, "launch_index"], observed=True)))
+
+    def _kernel(self, row: Mapping[Any, Any]) -> Kernel:
+        code_id = row["code"] if isinstance(row["code"], str) else ""
+        facts = self._codes.get(code_id, {})
+        if code_id not in self._parsed:
+            self._parsed[code_id] = Code.of(facts.get("sass", ""), facts.get("lines", ""))
+        return Kernel(
+            int(row["launch_index"]),
+            row["kernel"],
+            code_id,
+            facts.get("architecture", ""),
+            facts.get("compiler", ""),
+            self._parsed[code_id],
+            ptx if isinstance(ptx := facts.get("ptx"), str) else "",
+            _whole(facts.get("registers")),
+            _whole(facts.get("static_shared_bytes")),
+            _whole(facts.get("spill_bytes")),
+            int(row["dynamic_shared_bytes"]),
+            _triple(row, "grid"),
+            _triple(row, "block"),
+        )
+
+
+NO_CODE: Final = MachineCode(None)
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None or pd.isna(value) else int(value)
+
+
+def _triple(row: Mapping[Any, Any], what: str) -> tuple[int, int, int]:
+    x, y, z = (int(row[f"{what}_{axis}"]) for axis in "xyz")
+    return x, y, z
+
+
+def kernels_by_variant(code: MachineCode, workload: str, case: str) -> Iterator[tuple[CellName, tuple[Kernel, ...]]]:
+    """The cells of a case whose launches are known, each with its launches."""
+    for cell in code.cells:
+        if (cell.workload, cell.case) == (workload, case):
+            yield cell, code.kernels(cell)
