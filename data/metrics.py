@@ -36,6 +36,14 @@ DRAM: Final = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 L2: Final = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
 L1: Final = "l1tex__throughput.avg.pct_of_peak_sustained_active"
 TENSOR: Final = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
+TENSOR_ELAPSED: Final = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+FMA: Final = "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed"
+ALU: Final = "sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_elapsed"
+FP64: Final = "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed"
+XU: Final = "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed"
+LSU: Final = "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed"
+L1_DATA: Final = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
+ISSUED: Final = "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
 DRAM_READ: Final = "dram__bytes_read.sum"
 DRAM_WRITE: Final = "dram__bytes_write.sum"
 L1_HIT: Final = "l1tex__t_sector_hit_rate.pct"
@@ -49,6 +57,16 @@ LOAD_WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 LOAD_CONFLICTS: Final = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 STORE_WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
 STORE_CONFLICTS: Final = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
+WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts.sum"
+SHARED_WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
+ALL_L2_SECTORS: Final = "lts__t_sectors.sum"
+INSTRUCTIONS: Final = "smsp__inst_executed.sum"
+LOCAL_LOADS: Final = "smsp__sass_inst_executed_op_local_ld.sum"
+LOCAL_STORES: Final = "smsp__sass_inst_executed_op_local_st.sum"
+CYCLES: Final = "sm__cycles_elapsed.avg"
+ACTIVE_CYCLES: Final = "sm__cycles_active.avg"
+WARPS: Final = "smsp__warps_active.avg.per_cycle_active"
+CLOCK: Final = "gpc__cycles_elapsed.avg.per_second"
 OCCUPANCY: Final = "sm__warps_active.avg.pct_of_peak_sustained_active"
 THEORETICAL: Final = "sm__maximum_warps_per_active_cycle_pct"
 WAVES: Final = "launch__waves_per_multiprocessor"
@@ -119,7 +137,18 @@ METRICS: Final = (
     Metric(L2, "speed of light", "L2 cache, of its peak"),
     Metric(L1, "speed of light", "L1 cache and shared memory, of their peak while active"),
     Metric(TENSOR, "speed of light", "tensor cores, of their peak while active"),
-    Metric(ISSUE, "speed of light", "cycles in which an instruction was issued"),
+    Metric(ISSUE, "speed of light", "cycles in which an instruction was issued, while active"),
+    Metric(ISSUED, "speed of light", "issue slots, of all of them"),
+    Metric(TENSOR_ELAPSED, "speed of light", "tensor cores, of their peak"),
+    Metric(FMA, "speed of light", "FMA pipe, of its peak"),
+    Metric(ALU, "speed of light", "ALU pipe, of its peak"),
+    Metric(FP64, "speed of light", "FP64 pipe, of its peak"),
+    Metric(XU, "speed of light", "special functions and conversions (XU), of their peak"),
+    Metric(LSU, "speed of light", "instructions of the load and store unit (LSU), of their peak"),
+    Metric(L1_DATA, "speed of light", "data path of L1 and shared memory, of its peak"),
+    Metric(CYCLES, "speed of light", "cycles of a multiprocessor", "sum"),
+    Metric(ACTIVE_CYCLES, "speed of light", "cycles in which it had a warp, the mean over the multiprocessors", "sum"),
+    Metric(CLOCK, "speed of light", "clock of the multiprocessors"),
     Metric(DRAM_READ, "memory", "bytes read from device memory", "sum"),
     Metric(DRAM_WRITE, "memory", "bytes written to device memory", "sum"),
     Metric(L1_HIT, "memory", "sectors found in L1"),
@@ -133,6 +162,13 @@ METRICS: Final = (
     Metric(LOAD_CONFLICTS, "memory", "those of them that a bank conflict added", "sum"),
     Metric(STORE_WAVEFRONTS, "memory", "passes that stores to shared memory took", "sum"),
     Metric(STORE_CONFLICTS, "memory", "those of them that a bank conflict added", "sum"),
+    Metric(WAVEFRONTS, "memory", "passes of the data path of L1 and shared memory", "sum"),
+    Metric(SHARED_WAVEFRONTS, "memory", "those of them for shared memory", "sum"),
+    Metric(ALL_L2_SECTORS, "memory", "sectors of 32 bytes that L2 was asked for", "sum"),
+    Metric(INSTRUCTIONS, "operations", "instructions, by warp", "sum"),
+    Metric(LOCAL_LOADS, "operations", "loads from local memory, by warp", "sum"),
+    Metric(LOCAL_STORES, "operations", "stores to local memory, by warp", "sum"),
+    Metric(WARPS, "occupancy", "warps resident on a scheduler, while active"),
     Metric(OCCUPANCY, "occupancy", "warps resident, of the most that fit, while active"),
     Metric(THEORETICAL, "occupancy", "warps that this launch can have resident, of the most that fit"),
     *(Metric(name, "occupancy", f"blocks on a multiprocessor that {what} allow", "max") for name, what in LIMITS.items()),
@@ -148,5 +184,17 @@ METRICS: Final = (
         for instruction in instructions
     ),
 )
+
+#: Counters by instruction, without the samples of warps. Their sum over the instructions is the kernel's own counter.
+EXECUTED: Final = "inst_executed"
+THREADS_EXECUTED: Final = "thread_inst_executed_true"
+SECTORS: Final = "memory_l2_theoretical_sectors_global"
+SECTORS_IDEAL: Final = "memory_l2_theoretical_sectors_global_ideal"
+PASSES: Final = "memory_l1_wavefronts_shared"
+PASSES_IDEAL: Final = "memory_l1_wavefronts_shared_ideal"
+SAMPLED: Final = "smsp__pcsamp_sample_count"
+#: How the names of the samples of a state begin.
+SAMPLED_IN: Final = "smsp__pcsamp_warps_issue_stalled_"
+BY_INSTRUCTION: Final = (EXECUTED, THREADS_EXECUTED, SECTORS, SECTORS_IDEAL, PASSES, PASSES_IDEAL, SAMPLED)
 
 BY_NAME: Final = {metric.name: metric for metric in METRICS}

@@ -158,6 +158,7 @@ class Source:
     CUDA: Final = "cuda"
     CUT_OFF: Final = "cut_off"
     DATE: Final = "date"
+    DISASSEMBLY: Final = "disassembly"
     DROPPED: Final = "dropped"
     FIRST_USE: Final = "first_use"
     GPUS: Final = "gpus"
@@ -166,7 +167,6 @@ class Source:
     INTERRUPTED: Final = "interrupted"
     LAUNCHES: Final = "launches"
     LOST: Final = "lost"
-    MACHINE_CODE: Final = "machine_code"
     NEVER_SYNCHRONIZED: Final = "never_synchronized"
     NOT_GROWING: Final = "not_growing"
     NOT_REACHED: Final = "not_reached"
@@ -200,6 +200,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.CUDA: "a report without CUDA activity or calls",
     Source.CUT_OFF: "the recording ended before its time and was finished by a later command",
     Source.DATE: "the start of a capture is not known",
+    Source.DISASSEMBLY: "kernels whose machine code is not kept",
     Source.DROPPED: "records that a tracer dropped",
     Source.FIRST_USE: "the steps of a first use that could not be timed",
     Source.GPUS: "numbers of GPUs that a case cannot be shared among",
@@ -208,7 +209,6 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.INTERRUPTED: "the user interrupted the recording",
     Source.LAUNCHES: "device work whose launch is not in the report",
     Source.LOST: "samples whose device work is not in the trace",
-    Source.MACHINE_CODE: "kernels whose machine code is not kept",
     Source.NEVER_SYNCHRONIZED: "the clock was stopped while the device was at work",
     Source.NOT_GROWING: "a time that does not grow with the work",
     Source.NOT_REACHED: "cases and processes that the time limit left out",

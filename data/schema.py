@@ -95,7 +95,7 @@ def real(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
     return Column(name, pa.float64(), meaning, unit, **rules)
 
 
-#: Version that is written. Version 2 added `samples.process`, version 3 the tables `launches`, `machine_code`,
+#: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`.
 SCHEMA_VERSION: Final = 3
 #: Versions that are read.
@@ -428,7 +428,7 @@ COUNTERS = Table(
 )
 
 LAUNCHES = Table(
-    "launches",
+    "cell_launches",
     "The kernel launches of one execution of a cell, in order, and the machine code of each.",
     (
         *_CELL,

@@ -11,19 +11,21 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from warpladder.collectors import choice, trace_pass
+from warpladder.collectors import choice, further_passes
 from warpladder.collectors.core import journal, threads
 from warpladder.collectors.core import record as recorder
 from warpladder.collectors.core.children import ChildProcess
 from warpladder.collectors.core.environment import CollectorError
-from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRef, held, make_plan
+from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRef, held, make_plan, write_cells
 from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.further_passes import FurtherPass
 from warpladder.collectors.nsight_compute import record as nsight_compute
 from warpladder.collectors.nsight_systems import record as nsight_systems
 from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.wiring import collector_of
+from warpladder.data import store
 from warpladder.workloads.api import Workload
 
 #: Collectors that are tools: the recording runs as a child of the tool.
@@ -50,6 +52,7 @@ class Order:
         label: the user's name for the run.
         launcher: starts the ranks that share a case.
         trace: take a trace too, in a further pass.
+        counters: read hardware counters too, of the fastest config of each variant, in a further pass.
         declared: workloads in place of those that the request names, each with how a child finds it.
         why_here: why only this process has them, so that a thread of it measures; empty where a child process can load them.
         script_arguments: the arguments that a script finds when a child loads it.
@@ -62,6 +65,7 @@ class Order:
     label: str = ""
     launcher: Launcher = field(default_factory=Launcher)
     trace: bool = False
+    counters: bool = False
     declared: Sequence[tuple[Workload, WorkloadRef]] = ()
     why_here: str = ""
     script_arguments: Sequence[str] = ("-c",)
@@ -73,14 +77,14 @@ class Planned:
 
     Attributes:
         name, why: the collector that was chosen, and the reason; the reason is empty where it was printed before.
-        tracer: the collector that takes a trace in a further pass; empty for none.
+        further: the passes after the times.
     """
 
     order: Order
     work: Plan
     name: str
     why: str
-    tracer: str = ""
+    further: tuple[FurtherPass, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -103,8 +107,11 @@ def plan(order: Order) -> Planned:
     order.launcher.check(work, name)
     if order.why_here and (problem := threads.why_not()):
         raise CollectorError(problem)
-    tracer = trace_pass.tracer_for(name, work.most_gpus) if order.trace else ""
-    return Planned(order, work.on_host(why) if name == "host_clock" else work, name, why, tracer)
+    further = [
+        *([further_passes.trace_by(name, work.most_gpus)] if order.trace else []),
+        *([further_passes.counters_by(name, work.most_gpus)] if order.counters else []),
+    ]
+    return Planned(order, work.on_host(why) if name == "host_clock" else work, name, why, tuple(further))
 
 
 def _check_ranks(request: Request, ranks: int, collector: str) -> None:
@@ -134,19 +141,29 @@ def record(planned: Planned, stop: Stop, show: Show, say: Say, machine: recorder
     for line in salvage(order.data_dir):
         say(line)
 
-    def into(of: Planned) -> trace_pass.RecordInto:
-        return lambda folder: _pass(of, folder, stop, show, say, machine)
+    def times(folder: Path) -> str:
+        return _pass(planned, folder, stop, show, say, machine)
 
-    if not planned.tracer:
-        return into(planned)(order.data_dir)
-    return trace_pass.record(order.data_dir, order.label, into(planned), into(_further(planned)), stop)
+    if not planned.further:
+        return times(order.data_dir)
+
+    def further(of: FurtherPass, run: store.Run, folder: Path) -> str:
+        return _pass(_further(planned, of, run, say), folder, stop, show, say, machine)
+
+    passes = {each: partial(further, each) for each in planned.further}
+    return further_passes.record(order.data_dir, order.label, times, passes, stop)
 
 
-def _further(planned: Planned) -> Planned:
-    """The further pass, which traces."""
-    request = trace_pass.request_of(planned.order.request)
-    why = "a further pass for the trace, whose times do not count"
-    return Planned(replace(planned.order, request=request), make_plan(request), planned.tracer, why)
+def _further(planned: Planned, of: FurtherPass, run: store.Run, say: Say) -> Planned:
+    """A further pass, given the run of the times."""
+    file = run.path.with_name("cells.json")
+    if of.collector == further_passes.COUNTER:
+        cells = further_passes.fastest(run)
+        write_cells(file, cells)
+        say(further_passes.about(cells))
+    request = further_passes.request_of(of, planned.order.request, file)
+    why = f"a further pass that {of.what}, whose times do not count"
+    return Planned(replace(planned.order, request=request), make_plan(request), of.collector, why)
 
 
 def _pass(planned: Planned, folder: Path, stop: Stop, show: Show, say: Say, machine: recorder.MachineFacts | None) -> str:

@@ -53,7 +53,7 @@ Description = tuple[dict[str, Any], list[dict[str, Any]]]
 #: Called with the number of finished jobs and the number of all jobs.
 JobProgress = Callable[[int, int], object]
 
-#: Gives the rows of `launches` and `machine_code` of these cells of a plan.
+#: Gives the rows of `cell_launches` and `machine_code` of these cells of a plan.
 MachineCode = Callable[[Plan, Sequence[Cell]], Mapping[str, Sequence[Mapping[str, Any]]]]
 
 
@@ -70,7 +70,7 @@ class Collector:
         compile_ahead: compiles the kernels of a plan. Called in the recorder; an exception from its last argument ends it.
         averages: returns the sizes in bytes of the all-reduces of a plan, by number of ranks. Called in the recorder.
         add_captured: writes the trace tables of the captured batches. Called in the recorder.
-        machine_code: returns rows of `launches` and `machine_code` of a plan's cells that are right. Called in the recorder, after the
+        machine_code: returns rows of `cell_launches` and `machine_code` of a plan's cells that are right. Called in the recorder, after the
             last sample; raises Error where the code cannot be had.
     """
 

@@ -9,7 +9,7 @@ from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.staging import Staging
 
 #: Tables of the inner run that a tool does not change.
-OF_CELLS: Final = ("ceilings", "variants", "cases", "results", "launches", "machine_code")
+OF_CELLS: Final = ("ceilings", "variants", "cases", "results", "cell_launches", "machine_code")
 _FOLDER: Final = "inside"
 _RUNS: Final = "runs"
 

@@ -2,9 +2,9 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -300,6 +300,7 @@ class Request:
         gpus: numbers of ranks. Each number measures the workloads that can be shared; one process measures the others.
         on_gpus: whether each rank has a GPU; without, ranks are processes of the host.
         no_limit: whether every case of the set is measured, however long it takes.
+        cells: a file with the cells to measure out of those that the rest asks for; None for all. See `write_cells`.
     """
 
     names: Sequence[str] = ()
@@ -314,6 +315,7 @@ class Request:
     gpus: Sequence[int] = (1,)
     on_gpus: bool = True
     no_limit: bool = False
+    cells: Path | None = None
 
     @property
     def ranks_option(self) -> str:
@@ -329,6 +331,7 @@ class Request:
         arguments += [f"--max-rounds={self.max_rounds}"] if self.max_rounds else []
         arguments += [f"--seconds={self.seconds:g}"] if self.seconds else []
         arguments += [f"--processes={self.processes}"] if self.processes else []
+        arguments += [f"--cells={self.cells.resolve()}"] if self.cells else []
         return arguments + (["--no-limit"] if self.no_limit else [])
 
 
@@ -358,12 +361,13 @@ def make_plan(request: Request, limits: Limits | None = None, loaded: Sequence[t
     cases = _canonical(cases, workloads)
     _check_counts(request, workloads)
     notes: list[str] = []
+    only = _read_cells(request.cells) if request.cells else None
     jobs = tuple(
         Job(refs[workload.name], case.name, cells, request.seed, gpus)
         for workload in workloads
         for case in workload.cases
         if (case.name in cases if cases else case_set in case.sets)
-        and (cells := cells_of(workload, case, _selected_variants(workload, variants)))
+        and (cells := _chosen(cells_of(workload, case, _selected_variants(workload, variants)), only))
         for gpus in _counts(workload, case, request.gpus, notes)
     )
     _check_rows(workloads, jobs)
@@ -385,6 +389,23 @@ def make_plan(request: Request, limits: Limits | None = None, loaded: Sequence[t
         limits = replace(limits, budget_s=limits.budget_s * len(request.gpus))
         jobs = _breadth_first(jobs, workloads)
     return Plan(tuple(workloads), jobs, limits, request.seed, tuple(notes))
+
+
+def write_cells(file: Path, cells: Iterable[Cell]) -> None:
+    """Write the cells that a request is to measure, for `Request.cells`."""
+    file.write_text(json.dumps([list(astuple(cell)) for cell in cells]))
+
+
+def _read_cells(file: Path) -> frozenset[Cell]:
+    """Raises PlanError."""
+    try:
+        return frozenset(Cell(*names) for names in json.loads(file.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise PlanError(f"--cells {file}: holds no list of cells ({error})") from error
+
+
+def _chosen(cells: tuple[Cell, ...], only: Collection[Cell] | None) -> tuple[Cell, ...]:
+    return cells if only is None else tuple(cell for cell in cells if cell in only)
 
 
 def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload]) -> tuple[Job, ...]:

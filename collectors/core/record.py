@@ -264,7 +264,7 @@ class Recorder:
         try:
             self._journal.note(rows_event(self._collector.machine_code(self._plan, cells)))
         except Error as error:
-            self._diagnose("info", Source.MACHINE_CODE, f"the machine code of the kernels is not kept: {error}")
+            self._diagnose("info", Source.DISASSEMBLY, f"the machine code of the kernels is not kept: {error}")
 
     def _replace_children(self) -> None:
         """End every child, so that the jobs that follow are measured by new processes."""

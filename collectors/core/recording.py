@@ -32,7 +32,7 @@ FORMAT: Final = 4
 _RESOURCES: Final = ("registers", "shared_bytes", "spill_bytes")
 
 #: Tables whose rows are written as they come.
-_AS_THEY_COME: Final = ("ceilings", "launches", "machine_code")
+_AS_THEY_COME: Final = ("ceilings", "cell_launches", "machine_code")
 
 Event = dict[str, Any]
 

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,9 +83,15 @@ def begin(data_dir: Path, label: str) -> store.RunWriter:
 
 
 def take_over(
-    run: store.Run, writer: store.RunWriter, label: str, collector: str, version: str, arguments: Sequence[str]
+    run: store.Run,
+    writer: store.RunWriter,
+    label: str,
+    collector: str,
+    version: str,
+    arguments: Sequence[str],
+    without: Collection[str] = (),
 ) -> None:
-    """Write table `run`, and copy the tables of the inner run that the tool does not change."""
+    """Write table `run`, and copy the tables of the inner run that the tool does not change, without those of these names."""
     changed: dict[str, Any] = {
         "run_id": writer.run_id,
         "label": label,
@@ -94,7 +100,7 @@ def take_over(
         "command": command_line(arguments),
     }
     writer.append("run", [{**run.info, **changed}])
-    for table in OF_CELLS:
+    for table in (name for name in OF_CELLS if name not in without):
         writer.append(table, run.table(table))
 
 

@@ -13,18 +13,15 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from os import sched_getaffinity
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from warpladder.collectors.core import kernel_cache
+from warpladder.collectors.core.code_rows import Instruction, Place
 from warpladder.errors import Error
 from warpladder.installation import how_to_install
-
-#: A file and a line in it, as the compiler knows them.
-Place = tuple[str, int]
 
 _SECONDS: Final = 120
 _FUNCTION: Final = re.compile(r"^\.text\.(\S+):$")
@@ -39,19 +36,6 @@ _TOOLKITS: Final = ("/usr/local/cuda/bin/{}", "/usr/local/cuda-*/bin/{}", "/opt/
 
 class DisassemblyError(Error):
     """The disassembler is not there, or does not read a file."""
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One instruction.
-
-    Attributes:
-        text: predicate, opcode and operands; a branch names its target as the offset in bytes from the function's first instruction.
-        places: where it comes from, innermost first: a line, and the lines at which it was inlined. Empty without line information.
-    """
-
-    text: str
-    places: tuple[Place, ...] = ()
 
 
 def disassemble(cubin: bytes) -> dict[str, tuple[Instruction, ...]]:

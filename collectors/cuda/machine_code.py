@@ -1,23 +1,21 @@
-"""The machine code of the kernels of a plan, as rows of `launches` and `machine_code`. Uses no GPU."""
+"""The machine code of the kernels of a plan, as rows of `cell_launches` and `machine_code`. Uses no GPU."""
 
-import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 from warpladder.collectors.core.cells import Cell
+from warpladder.collectors.core.code_rows import code_row
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.cuda import compiler
 from warpladder.collectors.cuda.compiled import CompiledModule
-from warpladder.collectors.cuda.disassembly import Instruction, disassemble_all
+from warpladder.collectors.cuda.disassembly import disassemble_all
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.data import source_text
 from warpladder.workloads.api import CudaVariant, Launch, format_params, kernels_of
 
 Rows = dict[str, list[dict[str, Any]]]
-
-_PADDING: Final = "NOP"
 
 
 def rows_of(plan: Plan, cells: Collection[Cell], architecture: str) -> Rows:
@@ -52,7 +50,7 @@ def rows_of(plan: Plan, cells: Collection[Cell], architecture: str) -> Rows:
             )
             codes.setdefault(code["code"], code)
             launches.append({**cell.key, "launch_index": index, **_launch_row(launch, code["code"])})
-    return {"launches": launches, "machine_code": list(codes.values())}
+    return {"cell_launches": launches, "machine_code": list(codes.values())}
 
 
 def _compiled(plan: Plan, cell: Cell, architecture: str) -> tuple[Cell, CudaVariant, Sequence[Launch], CompiledModule] | None:
@@ -77,51 +75,6 @@ def _launch_row(launch: Launch, code: str) -> dict[str, Any]:
 @cache
 def _places(text: str, name: str) -> Mapping[tuple[str, int], int]:
     return source_text.places(text, name)
-
-
-def code_row(
-    kernel: str,
-    architecture: str,
-    compiled_by: str,
-    instructions: Sequence[Instruction],
-    places: Mapping[tuple[str, int], int],
-    *,
-    registers: int | None,
-    static_shared_bytes: int | None,
-    spill_bytes: int | None,
-    ptx: str | None,
-) -> dict[str, Any]:
-    """A row of `machine_code`.
-
-    Args:
-        places: line of the variant's source for each place that the compiler gives; see `source_text.places`.
-        The others are columns of the row.
-    """
-    code = _without_padding(instructions)
-    sass = "\n".join(each.text for each in code)
-    lines = "\n".join(str(next((places[place] for place in each.places if place in places), 0)) for each in code)
-    resources = {"registers": registers, "static_shared_bytes": static_shared_bytes, "spill_bytes": spill_bytes}
-    content = "\0".join([kernel, architecture, sass, lines, repr(resources)])
-    return {
-        "code": hashlib.sha256(content.encode()).hexdigest()[:16],
-        "kernel": kernel,
-        "architecture": architecture,
-        "compiler": compiled_by,
-        **resources,
-        "sass": sass,
-        "lines": lines,
-        "ptx": ptx,
-    }
-
-
-def _without_padding(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
-    """Without the NOPs at the end, which align the next function, and the branch to itself before them, which is never reached."""
-    end = len(instructions)
-    while end and instructions[end - 1].text == _PADDING:
-        end -= 1
-    if end and instructions[end - 1].text == f"BRA {16 * (end - 1):#x}":
-        end -= 1
-    return instructions[:end]
 
 
 def ptx_of(module: str, symbol: str) -> str | None:

@@ -3,9 +3,10 @@
 The cell comes from this project's NVTX ranges or from the pattern `--variant-from nvtx:REGEX`; else each kernel is a variant.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from warpladder.collectors.core.nvtx_ranges import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT, is_of_sample
 from warpladder.collectors.nsight_compute.metrics import SHAPE
@@ -14,6 +15,8 @@ from warpladder.data.names import Source
 from warpladder.data.naming import CellName, Naming
 
 _ALL: Final = "all"
+#: The type of a template argument.
+_CAST: Final = re.compile(r"\((?:bool|char|short|int|long|unsigned [a-z]+|unsigned long long|long long)\)(?=[-\w])")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,9 @@ class ProfiledLaunch:
         values: finite values by metric.
         units: the tool's units by metric.
         ranges: texts of the NVTX push/pop ranges open at the launch, by domain, outermost first.
+        code: key of its machine code; None where the report does not hold the code.
+        by_instruction: readings above 0 by metric and place of the instruction.
+        rules: columns of table `rules`, for each finding.
     """
 
     kernel: str
@@ -35,6 +41,14 @@ class ProfiledLaunch:
     values: Mapping[str, float]
     units: Mapping[str, str]
     ranges: Mapping[str, Sequence[str]]
+    code: str | None = None
+    by_instruction: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    rules: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def expression(self) -> str:
+        """The name with template arguments, as in `transpose<2, 1, 0>`, without types of arguments and results."""
+        return expression_of(self.full_name) or self.kernel
 
     @property
     def shape(self) -> str:
@@ -43,6 +57,22 @@ class ProfiledLaunch:
             return ""
         sizes = [f"{self.values[name]:.0f}" for name in SHAPE]
         return f"grid={'x'.join(sizes[:3])},block={'x'.join(sizes[3:])}"
+
+
+def expression_of(demangled: str) -> str:
+    """`row_sums<33>` of `void row_sums<(int)33>(const float *, float *, int)`."""
+    depth, end = 0, len(demangled)
+    for place, letter in enumerate(demangled):
+        if letter == "<":
+            depth += 1
+        elif letter == ">":
+            depth -= 1
+        elif letter == "(" and not depth:
+            if demangled.startswith("(anonymous", place):
+                continue
+            end = place
+            break
+    return _CAST.sub("", demangled[:end].removeprefix("void ")).strip()
 
 
 @dataclass

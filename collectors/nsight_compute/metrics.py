@@ -16,7 +16,10 @@ CAPABILITY: Final = ("device__attribute_compute_capability_major", "device__attr
 SM_COUNT: Final = "device__attribute_multiprocessor_count"
 L2_BYTES: Final = "device__attribute_l2_cache_size"
 MEMORY_BYTES: Final = "device__attribute_total_memory"
-ATTRIBUTES: Final = (*SHAPE, DEVICE_ID, *CAPABILITY, SM_COUNT, L2_BYTES, MEMORY_BYTES)
+#: Shared memory of a block.
+STATIC_SHARED: Final = "launch__shared_mem_per_block_static"
+DYNAMIC_SHARED: Final = "launch__shared_mem_per_block_dynamic"
+ATTRIBUTES: Final = (*SHAPE, DEVICE_ID, *CAPABILITY, SM_COUNT, L2_BYTES, MEMORY_BYTES, STATIC_SHARED, DYNAMIC_SHARED)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,23 @@
 """Reads a `.ncu-rep`: converts its launches to rows of `counters`, or imports the report as a run."""
 
+import hashlib
 import json
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.nsight_compute import tables
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
 from warpladder.collectors.nsight_compute.facts import run_facts
 from warpladder.collectors.nsight_compute.header import MAGIC, read_header
-from warpladder.collectors.nsight_compute.metrics import METRICS
+from warpladder.collectors.nsight_compute.tables import ReportedCode, Tables
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data import files, naming, schema
@@ -34,12 +36,22 @@ _PRINTED: Final = (b'"ID","Process ID"', b"==PROF==")
 
 @dataclass(frozen=True)
 class Report:
-    """The launches of a report in profiling order, the number of readable launches, and the number that its header states."""
+    """A report.
+
+    Attributes:
+        launches: its launches in profiling order.
+        total: number of readable launches.
+        held: number of launches that its header states.
+        codes: the machine code of its kernels.
+        files: texts of the source files that it holds, by name.
+    """
 
     name: str
     launches: tuple[ProfiledLaunch, ...]
     total: int
     held: int
+    codes: Mapping[str, ReportedCode] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_report(path: Path) -> bool:
@@ -92,12 +104,21 @@ def read_report(path: Path) -> Report:
     if not content["launches"]:
         raise ReportError(f"{path.name}: no launch can be read, so the file is damaged or nothing was profiled; {_CURE}")
     return Report(
-        path.name, tuple(ProfiledLaunch(**launch) for launch in content["launches"]), content["total"], header.launches
+        path.name,
+        tuple(ProfiledLaunch(**launch) for launch in content["launches"]),
+        content["total"],
+        header.launches,
+        {key: ReportedCode(**code) for key, code in content["codes"].items()},
+        content["files"],
     )
 
 
-def counters_of(path: Path) -> list[dict[str, Any]]:
-    """Return rows of `counters` for the cells of this project's NVTX ranges, one execution per cell.
+def tables_of(path: Path, variants: Iterable[Mapping[Any, Any]]) -> Tables:
+    """Return the tables of a report for the cells of this project's NVTX ranges, one execution per cell.
+
+    Args:
+        path: the `.ncu-rep`.
+        variants: rows of `variants`, whose sources the instructions come from.
 
     Raises:
         ReportError: as for `read_report`, or no launch was inside such a range.
@@ -106,25 +127,7 @@ def counters_of(path: Path) -> list[dict[str, Any]]:
     placed = cells_of(report.launches, path.stem, None, Notes())
     if not placed.ours:
         raise ReportError(f"{path.name}: no launch was inside a range of Warpladder; profile with ncu --nvtx")
-    return counter_rows(placed.cells)
-
-
-def counter_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[dict[str, Any]]:
-    """Return rows of `counters`: all finite metrics of the contract, for each launch."""
-    return [
-        {
-            **cell._asdict(),
-            "kernel": launch.kernel,
-            "launch_index": index,
-            "metric": name,
-            "value": launch.values[name],
-            "unit": launch.units[name],
-        }
-        for cell, launches in cells.items()
-        for index, launch in enumerate(launches)
-        for name in METRICS
-        if name in launch.values
-    ]
+    return tables.rows_of(placed.cells, report.codes, variants)
 
 
 def import_report(
@@ -163,17 +166,21 @@ def import_report(
     with open_writer(data_dir, facts["started_at"], label or path.stem) as writer:
         row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
         writer.append("run", [{**row, **facts}])
-        writer.append("variants", _variant_rows(placed.cells))
+        variants = _variant_rows(placed.cells, report)
+        writer.append("variants", variants)
         writer.append("cases", naming.case_rows(list(placed.cells)))
         writer.append("results", naming.result_rows(list(placed.cells)))
-        writer.append("counters", counter_rows(placed.cells))
+        for table, rows in tables.rows_of(placed.cells, report.codes, variants).items():
+            writer.append(table, rows)
         writer.append("diagnostics", notes.finish())
         writer.commit()
     return writer.run_id
 
 
-def _variant_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[dict[str, Any]]:
-    """Return rows of `variants`. Registers and shared memory are the maxima over the launches."""
+def _variant_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]], report: Report) -> list[dict[str, Any]]:
+    """Return rows of `variants`. Registers and shared memory are the maxima over the launches. The source is the file that most of
+    the instructions come from.
+    """
     rows = naming.variant_rows(list(cells))
     for row in rows:
         launches = [
@@ -183,8 +190,11 @@ def _variant_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]]) -> list[di
             for launch in cell_launches
         ]
         row["source"] = "launches of an imported report of Nsight Compute"
-        for column, name in (("registers", REGISTERS), ("shared_bytes", SHARED_BYTES)):
-            values = [int(launch.values[name]) for launch in launches if 0 <= launch.values.get(name, -1) < 1 << 31]
+        if name := tables.main_file(launches, report.codes, report.files):
+            row |= {"source_path": name, "source_text": report.files[name]}
+            row["source_sha256"] = hashlib.sha256(report.files[name].encode("utf-8", "surrogatepass")).hexdigest()
+        for column, metric in (("registers", REGISTERS), ("shared_bytes", SHARED_BYTES)):
+            values = [int(launch.values[metric]) for launch in launches if 0 <= launch.values.get(metric, -1) < 1 << 31]
             row[column] = max(values, default=None)
     return rows
 

@@ -4,18 +4,31 @@ It runs in a separate process, because NVIDIA's reader is native code and the re
 importer reports a crash or a hang as one line.
 """
 
+import hashlib
 import json
+import re
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from warpladder.collectors.nsight_compute.metrics import ATTRIBUTES, DEVICE_NAME, METRICS
+from warpladder.data.metrics import BY_INSTRUCTION, EXECUTED, SAMPLED, SAMPLED_IN
 
 MOST_LAUNCHES: Final = 10_000
 _MOST_DOMAINS: Final = 32
 _MOST_RANGES: Final = 32
 _TEXT_LIMIT: Final = 2048
+_MOST_INSTRUCTIONS: Final = 200_000  # of a kernel
+_MOST_RULES: Final = 200
+_MOST_FILES: Final = 64
+_FILE_LIMIT: Final = 2 << 20
+_INSTRUCTION_BYTES: Final = 16
+_ADDRESS: Final = re.compile(r"(?:`\(\.L_\w+\) )?\b0x([0-9a-f]{7,})$")
+#: A reference to another section or to a page, in the text of a rule.
+_MARKUP: Final = re.compile(r"@(?:section:\w+|url):([^:@]*)(?::https?://[^@]*)?@|@(?:section|url):([^@]*)@")
+#: Type of a rule's message, as `ncu_report.MsgType_*`.
+_SEVERITIES: Final = {1: "ok", 2: "optimization", 3: "warning", 4: "error"}
 _MEMORY_BYTES: Final = 8 << 30
 _OUTPUT_BYTES: Final = 512 << 20
 
@@ -26,13 +39,19 @@ def main(path: str) -> None:
     import ncu_report
 
     actions = [each.action_by_idx(index) for each in ncu_report.load_report(path) for index in range(each.num_actions())]
-    launches = [_launch(action) for action in actions[:MOST_LAUNCHES]]
-    json.dump({"launches": launches, "total": len(actions)}, sys.stdout, allow_nan=False)
+    codes: dict[str, Any] = {}
+    launches = [_launch(action, codes) for action in actions[:MOST_LAUNCHES]]
+    files = {name: text for action in actions[:MOST_LAUNCHES] for name, text in _files(action)}
+    content = {"launches": launches, "total": len(actions), "codes": codes, "files": files}
+    json.dump(content, sys.stdout, allow_nan=False)
 
 
-def _launch(action: Any) -> dict[str, Any]:
-    """Return one launch: kernel, finite values by metric with units, and the texts of the NVTX ranges around it, by domain."""
+def _launch(action: Any, codes: dict[str, Any]) -> dict[str, Any]:
+    """Return one launch: kernel, finite values by metric with units, the texts of the NVTX ranges around it by domain, its code,
+    its counters by instruction, and what the rules found. The code is added to `codes`.
+    """
     present = frozenset(action.metric_names())
+    first = _first_address(action, present)
     metrics = {name: action.metric_by_name(name) for name in (*METRICS, *ATTRIBUTES) if name in present}
     numeric = {name: metric for name, metric in metrics.items() if metric.has_value() and metric.kind() in _numeric(metric)}
     values = {name: metric.as_double() for name, metric in numeric.items()}
@@ -45,7 +64,93 @@ def _launch(action: Any) -> dict[str, Any]:
         "values": finite,
         "units": {name: _cut(numeric[name].unit() or "") for name in finite},
         "ranges": dict(_ranges(action.nvtx_state())),
+        "code": _code(action, first, codes),
+        "by_instruction": _by_instruction(action, first, present),
+        "rules": [_rule(rule) for rule in action.rule_results_as_dicts()[:_MOST_RULES]],
     }
+
+
+def _code(action: Any, first: int | None, codes: dict[str, Any]) -> str | None:
+    """Add the code of the kernel to `codes`: its SASS, one instruction a line, and the file and line of each. Return its key; None
+    where the report does not hold the code.
+    """
+    if first is None:
+        return None
+    texts = list(_texts(action, first))
+    sources = [action.source_info(first + _INSTRUCTION_BYTES * place) for place in range(len(texts))]
+    places = [
+        [_cut(source.file_name()).replace("\\", "/").split("/")[-1], source.line()] if source else None for source in sources
+    ]
+    code = {"sass": texts, "places": places}
+    key = hashlib.sha256(json.dumps(code).encode()).hexdigest()[:16]
+    codes[key] = code
+    return key
+
+
+def _first_address(action: Any, present: frozenset[str]) -> int | None:
+    """The address of the kernel's first instruction; None where the report has no counters by instruction."""
+    for name in (EXECUTED, SAMPLED):
+        if name in present and (addresses := _instances(action.metric_by_name(name))):
+            first = min(addresses)
+            while action.sass_by_pc(first - _INSTRUCTION_BYTES):
+                first -= _INSTRUCTION_BYTES
+            return first
+    return None
+
+
+def _texts(action: Any, first: int) -> Iterator[str]:
+    """The instructions from an address on. A branch names its target as an offset, as `nvdisasm` does."""
+    for place in range(_MOST_INSTRUCTIONS):
+        text = " ".join(action.sass_by_pc(first + _INSTRUCTION_BYTES * place).split())
+        if not text:
+            return
+        yield _ADDRESS.sub(lambda match: f"{max(0, int(match[1], 16) - first):#x}", _cut(text))
+
+
+def _instances(metric: Any) -> dict[int, int]:
+    """Readings above 0 by address."""
+    addresses = metric.correlation_ids()
+    values = {addresses.as_uint64(index): metric.as_uint64(index) for index in range(metric.num_instances())}
+    return {address: value for address, value in values.items() if value}
+
+
+def _by_instruction(action: Any, first: int | None, present: frozenset[str]) -> dict[str, dict[int, int]]:
+    """Readings above 0 by metric and place of the instruction."""
+    if first is None:
+        return {}
+    names = [name for name in present if name in BY_INSTRUCTION or _is_sample(name)]
+    readings = {name: _instances(action.metric_by_name(name)) for name in sorted(names)}
+    return {
+        name: {(address - first) // _INSTRUCTION_BYTES: value for address, value in by_address.items() if address >= first}
+        for name, by_address in readings.items()
+        if by_address
+    }
+
+
+def _is_sample(name: str) -> bool:
+    """Whether it counts the samples of a state of warps."""
+    return name.startswith(SAMPLED_IN) and not name.endswith("_not_issued")
+
+
+def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
+    message, speedup = rule.get("rule_message") or {}, rule.get("speedup_estimation") or {}
+    percent = speedup.get("speedup")
+    return {
+        "section": _cut(rule.get("section_identifier")),
+        "rule": _cut(rule.get("rule_identifier")),
+        "severity": _SEVERITIES.get(message.get("type", 0), "none"),
+        "title": _cut(message.get("title")),
+        "text": _MARKUP.sub(r"\1", _cut(message.get("message"))),
+        "speedup_percent": percent if isinstance(percent, int | float) and abs(percent) < float("inf") else None,
+        "speedup_of": {1: "local", 2: "global"}.get(speedup.get("type", 0), ""),
+    }
+
+
+def _files(action: Any) -> Iterator[tuple[str, str]]:
+    """Names and texts of the source files that the report holds."""
+    for name, text in list(action.source_files().items())[:_MOST_FILES]:
+        if text:
+            yield _cut(name).replace("\\", "/").split("/")[-1], str(text)[:_FILE_LIMIT]
 
 
 def _numeric(metric: Any) -> tuple[int, ...]:

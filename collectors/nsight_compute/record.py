@@ -11,12 +11,26 @@ from warpladder.collectors.core.plan import Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
 from warpladder.collectors.nsight_compute.metrics import METRICS
-from warpladder.collectors.nsight_compute.parse import counters_of
+from warpladder.collectors.nsight_compute.parse import tables_of
+from warpladder.collectors.nsight_compute.tables import with_own_code
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data.store import RunWriter
 
 NAME: Final = "nsight_compute"
+#: Sections of a report with rules whose findings are kept. Each costs passes over the kernel.
+SECTIONS: Final = (
+    "SpeedOfLight",
+    "ComputeWorkloadAnalysis",
+    "MemoryWorkloadAnalysis",
+    "MemoryWorkloadAnalysis_Tables",
+    "SchedulerStats",
+    "WarpStateStats",
+    "LaunchStats",
+    "Occupancy",
+    "WorkloadDistribution",
+    "SourceCounters",
+)
 _DENIED: Final = "ERR_NVGPUCTRPERM"
 
 
@@ -44,7 +58,7 @@ def record(
     with begin(data_dir, label) as writer:
         folder, runs = make_folder(writer.staging)
         report = folder / "report.ncu-rep"
-        once = replace(request, max_rounds=1, processes=1)
+        once = replace(request, max_rounds=1, processes=1, no_limit=True)
         run, interrupted, printed = record_inside(_command(report), once, inside, runs, stop)
         if _DENIED in printed:
             raise CollectorError(
@@ -56,8 +70,11 @@ def record(
             if not report.exists():
                 last_words = " ".join(printed.split())[-300:]
                 raise CollectorError(f"ncu wrote no report: {last_words}; record with --collector cuda_events")
-            take_over(run, into, label, NAME, NCU.version, arguments)
-            into.append("counters", counters_of(report))
+            tables = tables_of(report, run.table("variants").to_dict("records"))
+            code: Tables = {name: run.table(name).to_dict("records") for name in ("cell_launches", "machine_code")}
+            take_over(run, into, label, NAME, NCU.version, arguments, without=tuple(code))
+            for name, rows in {**tables, **with_own_code(tables, code)}.items():
+                into.append(name, rows)
             into.append("diagnostics", diagnostics(run))
 
         return finish(writer, data_dir, label, run, fill, interrupted, ReportError), interrupted
@@ -66,6 +83,7 @@ def record(
 def _command(report: Path) -> list[str]:
     """Return the command of `ncu`. It does not lock the clocks, and flushes the caches before each replay."""
     assert NCU.path
-    what = ("--profile-from-start=off", "--target-processes=all", "--nvtx", f"--metrics={','.join(METRICS)}")
+    sections = [f"--section={name}" for name in SECTIONS]
+    what = ("--profile-from-start=off", "--target-processes=all", "--nvtx", *sections, f"--metrics={','.join(METRICS)}")
     how = ("--clock-control=none", "--cache-control=all", "--force-overwrite", f"--export={report}")
     return [NCU.path, *what, *how]

@@ -13,7 +13,7 @@ from warpladder.data import store
 
 
 class CellName(NamedTuple):
-    """Names a cell, as the rows of `launches`."""
+    """Names a cell, as the rows of `cell_launches`."""
 
     workload: str
     variant: str
@@ -66,7 +66,7 @@ class Kernel:
 
 
 class MachineCode:
-    """The tables `launches`, `machine_code`, `instruction_counters` and `rules` of a run."""
+    """The tables `cell_launches`, `machine_code`, `instruction_counters` and `rules` of a run."""
 
     def __init__(self, run: store.Run | None) -> None:
         self._run = run
@@ -107,7 +107,7 @@ class MachineCode:
     def _launches(self) -> Mapping[CellName, list[dict[Any, Any]]]:
         launches: dict[CellName, list[dict[Any, Any]]] = {}
         if self._run is not None:
-            for row in self._table("launches").to_dict("records"):
+            for row in self._table("cell_launches").to_dict("records"):
                 launches.setdefault(CellName(*(row[name] for name in CellName._fields)), []).append(row)
         return launches
 

@@ -216,7 +216,8 @@ def _read_run(path: Path) -> Run:
         read = parquet.read(use_threads=False)
         written = read.column(columns.names.index("schema_version"))[0].as_py()
         if written not in schema.READABLE_VERSIONS:
-            versions = " and ".join(map(str, schema.READABLE_VERSIONS))
+            *earlier, last = map(str, schema.READABLE_VERSIONS)
+            versions = f"{', '.join(earlier)} and {last}"
             raise StoreError(
                 f"{file}: column schema_version is {written}, and this Warpladder reads {versions}; "
                 "open it with the Warpladder that wrote it, or record the run again"

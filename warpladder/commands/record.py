@@ -43,6 +43,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Take a trace too, in a further pass under nsys or by CUPTI; the times stay those of CUDA events.",
 )
+@click.option(
+    "--counters",
+    is_flag=True,
+    help="Read hardware counters too, in a further pass under ncu: of the fastest config of each variant, by kernel and by "
+    "instruction.",
+)
 @label_option
 @data_dir_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the inputs and of the order of the rounds.")
@@ -67,6 +73,7 @@ if TYPE_CHECKING:
 @format_option("answer")
 @click.option("--verbose", "-v", is_flag=True, help="Print each finding; else those of one kind take one line.")
 @click.option("--summary/--no-summary", default=True, hidden=True)
+@click.option("--cells", type=click.Path(path_type=Path), hidden=True)
 @click.option("--if-none", is_flag=True, help="Record only if the folder has no run yet.")
 @click.option(
     "--watch",
@@ -81,6 +88,7 @@ def command(
     variants: Sequence[str],
     collector: str,
     trace: bool,
+    counters: bool,
     label: str,
     data_dir: Path,
     seed: int,
@@ -95,6 +103,7 @@ def command(
     form: Form,
     verbose: bool,
     summary: bool,
+    cells: Path | None,
     if_none: bool,
     watch: bool,
 ) -> None:
@@ -110,8 +119,9 @@ def command(
     if watch and (form != "table" or if_none):
         other = "--if-none" if if_none else f"--format {form}"
         raise Error(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
-    if watch and trace:
-        raise Error("--watch --trace: --watch takes times alone; record once more with --trace when it ends")
+    if watch and (trace or counters):
+        option = "--trace" if trace else "--counters"
+        raise Error(f"--watch {option}: --watch takes times alone; record once more with {option} when it ends")
     if gpus and ranks:
         raise Error("--gpus --ranks: either GPUs share a case, or processes without a GPU; leave out one of the two")
     if if_none and (existing := store.list_runs([data_dir])[0]):
@@ -131,9 +141,10 @@ def command(
         gpus=plan.counts_of(",".join(ranks), "--ranks") if ranks else plan.counts_of(",".join(gpus) or "1"),
         on_gpus=not ranks,
         no_limit=no_limit,
+        cells=cells,
     )
     starter = Launcher.parse(launcher, launcher_args)
-    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, trace)
+    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, trace, counters)
     if watch:
         from warpladder.commands.watch import watch as watching
 

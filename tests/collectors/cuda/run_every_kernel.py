@@ -9,7 +9,6 @@ so that the tool watches little that is not ours; machine code has its line numb
 import argparse
 import sys
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -38,11 +37,6 @@ def cells(workload: Workload, names: Collection[str] = ()) -> list[tuple[Case, C
     return sorted(found, key=lambda cell: workload.cases.index(cell[0]))
 
 
-def with_line_numbers(variant: CudaVariant) -> CudaVariant:
-    """The same machine code, of which a tool can name the lines."""
-    return replace(variant, options=(*variant.options, "-lineinfo"))
-
-
 def run(workload: Workload, names: Collection[str], *, leave_unwritten: bool) -> Iterator[tuple[bool, str]]:
     """Whether each cell is right, and a line that says so."""
     import cupy
@@ -62,7 +56,7 @@ def run(workload: Workload, names: Collection[str], *, leave_unwritten: bool) ->
             cell = " ".join((workload.name, case.name, variant.name, *(f"{key}={value}" for key, value in config.items())))
             bench.outputs = {name: cupy.empty_like(array) for name, array in bench.outputs.items()}
             try:
-                operation = bench.prepare(with_line_numbers(variant), config)
+                operation = bench.prepare(variant, config)
             except Unavailable as error:
                 yield True, f"skipped {cell}: it {error}"
                 continue

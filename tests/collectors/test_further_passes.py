@@ -1,4 +1,4 @@
-"""`record --trace`: times without a tracer, and a trace of a further pass in the same run. The tool here is a script."""
+"""`record --trace` and `--counters`: times without a tool, and further passes in the same run. The tool here is a script."""
 
 from functools import partial
 from pathlib import Path
@@ -8,11 +8,12 @@ from click.testing import CliRunner, Result
 
 from tests.collectors.core.test_under_tool import fake_nsys
 from tests.commands.test_exit_codes import bench
+from tests.synthetic import made_runs
 from warpladder import recording
 from warpladder.__main__ import command
-from warpladder.collectors import choice, trace_pass
+from warpladder.collectors import choice, further_passes
 from warpladder.collectors.core.environment import CollectorError
-from warpladder.collectors.core.plan import PlanError, Request
+from warpladder.collectors.core.plan import PlanError, Request, make_plan, write_cells
 from warpladder.collectors.nsight_systems import record as nsight_systems
 from warpladder.collectors.nsight_systems import run as nsys_run
 from warpladder.data import store
@@ -29,7 +30,7 @@ def record(folder: Path, monkeypatch: pytest.MonkeyPatch, *, writes: bool) -> Re
     monkeypatch.setattr(nsight_systems, "NSYS", nsys_run.NSYS)
     monkeypatch.setattr(recording, "UNDER_TOOL", {"nsight_systems": partial(nsight_systems.record, inside="host_clock")})
     monkeypatch.setattr(choice, "problem_of", lambda name: None)
-    monkeypatch.setattr(trace_pass, "TIMED_BY", "host_clock")
+    monkeypatch.setattr(further_passes, "TIMED_BY", "host_clock")
     options = ("--collector", "host_clock", "--max-rounds", "6", "--processes", "1", "--trace", "--label", "mine")
     return CliRunner().invoke(app, ["record", str(bench(folder)), *options, "--data-dir", str(folder / "runs")])
 
@@ -66,27 +67,66 @@ def test_a_trace_that_fails_costs_no_times(tmp_path: Path, monkeypatch: pytest.M
     [
         ("cupti", 1, "--trace: cupti traces already"),
         ("host_clock", 1, "--trace: host_clock times no work of a GPU"),
-        ("cuda_events", 2, "--trace: a tracer sees one process; with --gpus 2"),
+        ("cuda_events", 2, "--trace: the tool sees one process; with --gpus 2"),
     ],
 )
 def test_a_trace_is_refused_where_there_is_nothing_to_trace(collector: str, gpus: int, why: str) -> None:
     with pytest.raises(PlanError, match=why):
-        trace_pass.tracer_for(collector, gpus)
+        further_passes.trace_by(collector, gpus)
 
 
 def test_the_tracer_is_the_first_that_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     problems: dict[str, str] = {}
     monkeypatch.setattr(choice, "problem_of", problems.get)
-    assert trace_pass.tracer_for("cuda_events", 1) == "nsight_systems"
+    assert further_passes.trace_by("cuda_events", 1).collector == "nsight_systems"
     problems["nsight_systems"] = "no nsys"
-    assert trace_pass.tracer_for("cuda_events", 1) == "cupti"
+    assert further_passes.trace_by("cuda_events", 1).collector == "cupti"
     problems["cupti"] = "not installed"
     with pytest.raises(CollectorError, match="--trace: nsight_systems: no nsys; cupti: not installed"):
-        trace_pass.tracer_for("cuda_events", 1)
+        further_passes.trace_by("cuda_events", 1)
 
 
-def test_the_further_pass_takes_few_rounds() -> None:
+def test_the_further_pass_takes_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "problem_of", lambda name: None)
+    trace = further_passes.trace_by("cuda_events", 1)
     asked = Request(names=["conv2d"], max_rounds=50, processes=3, seconds=2.0)
-    further = trace_pass.request_of(asked)
+    further = further_passes.request_of(trace, asked, Path())
     assert (further.max_rounds, further.processes, further.names) == (3, 1, ["conv2d"])
-    assert trace_pass.request_of(Request(max_rounds=2)).max_rounds == 2
+    assert further_passes.request_of(trace, Request(max_rounds=2), Path()).max_rounds == 2
+
+
+@pytest.mark.parametrize(
+    ("collector", "gpus", "why"),
+    [
+        ("nsight_compute", 1, "--counters: nsight_compute reads counters already"),
+        ("host_clock", 1, "--counters: host_clock times no work of a GPU that could be profiled"),
+        ("cuda_events", 4, "--counters: the tool sees one process; with --gpus 4"),
+    ],
+)
+def test_counters_are_refused_where_nothing_can_be_profiled(collector: str, gpus: int, why: str) -> None:
+    with pytest.raises(PlanError, match=why):
+        further_passes.counters_by(collector, gpus)
+
+
+def test_counters_are_of_the_fastest_config_of_each_variant(tmp_path: Path) -> None:
+    """In the made run, `v05_swizzled` has two configs; each case has its own fastest one."""
+    run = store.open_run(made_runs.write(tmp_path))
+    cells = further_passes.fastest(run)
+    assert len({(cell.workload, cell.variant, cell.case) for cell in cells}) == len(cells)
+    samples = run.table("samples").query("scope == 'device' and cache == 'cold' and gpus <= 1")
+    medians = samples.groupby(["workload", "variant", "case", "config"])["duration_ns"].median()
+    for cell in cells:
+        of_variant = medians.loc[cell.workload, cell.variant, cell.case]
+        assert of_variant[cell.config] == of_variant.min()
+    assert further_passes.about(cells) == f"counters of {len(cells)} cells, about {2 * len(cells)} s"
+
+
+def test_a_request_of_some_cells_plans_these_alone(tmp_path: Path) -> None:
+    everything = make_plan(Request(names=["conv2d"]))
+    chosen = [job.cells[1] for job in everything.jobs]
+    write_cells(tmp_path / "cells.json", chosen)
+    planned = make_plan(Request(names=["conv2d"], cells=tmp_path / "cells.json"))
+    assert [cell for job in planned.jobs for cell in job.cells] == chosen
+    (tmp_path / "cells.json").write_text("{")
+    with pytest.raises(PlanError, match="holds no list of cells"):
+        make_plan(Request(names=["conv2d"], cells=tmp_path / "cells.json"))

@@ -1,0 +1,220 @@
+"""Further passes of a recording, whose times do not count: a trace, since a tracer lengthens some kernels, and hardware counters, since
+a profiler repeats each kernel. The times come first; all passes are one run.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from warpladder.collectors import choice
+from warpladder.collectors.core import inside
+from warpladder.collectors.core.cells import Cell
+from warpladder.collectors.core.environment import CollectorError
+from warpladder.collectors.core.plan import PlanError, Request
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.under_tool import begin, finish
+from warpladder.collectors.nsight_compute import record as nsight_compute
+from warpladder.collectors.trace.report import ReportError
+from warpladder.data import schema, store
+from warpladder.data.names import Source, diagnostic_row
+
+#: Collectors that trace, the first one that can run here is taken: `nsys` sees every library of the process.
+TRACERS: Final = ("nsight_systems", "cupti")
+#: The collector that reads hardware counters.
+COUNTER: Final = nsight_compute.NAME
+#: The collector whose times a further pass can stand beside.
+TIMED_BY: Final = "cuda_events"
+_ROUNDS: Final = 3
+#: About how long one cell takes under the profiler: its passes, its inputs and its verification.
+_SECONDS_A_CELL: Final = 2.0
+_OF_CODE: Final = ("cell_launches", "machine_code")
+#: Sources of a tracer's findings about its own trace. Findings about cells and samples come from the pass whose times count.
+_OF_TRACE: Final = frozenset(
+    {
+        *(Source.AGREEMENT, Source.ATTRIBUTION, Source.DROPPED, Source.GRAPHS, Source.LAUNCHES, Source.NSYS, Source.NVTX),
+        *(Source.REPORT, Source.TABLES, Source.TIMES, Source.TRACING),
+    }
+)
+_OF_COUNTERS: Final = frozenset({Source.NSIGHT_COMPUTE})
+
+#: Records into a data folder. Returns the run's id.
+RecordInto = Callable[[Path], str]
+
+
+@dataclass(frozen=True)
+class FurtherPass:
+    """A pass after the times.
+
+    Attributes:
+        option: the option that asks for it, `--trace` or `--counters`.
+        what: what the pass does, for messages.
+        collector: the collector of the pass.
+        tables: the tables that it adds to the run.
+        sources: sources of its diagnostics that are kept.
+    """
+
+    option: str
+    what: str
+    collector: str
+    tables: tuple[str, ...]
+    sources: Collection[str]
+
+
+def trace_by(collector: str, gpus: int) -> FurtherPass:
+    """The pass that traces.
+
+    Args:
+        collector: the one that takes the times.
+        gpus: the most GPUs that share a case.
+
+    Raises:
+        PlanError: there is nothing that a further pass could trace.
+        CollectorError: no tracer can run here.
+    """
+    if collector in TRACERS:
+        raise PlanError(f"--trace: {collector} traces already; leave out --trace, or --collector, so that CUDA events time")
+    _check_timed("--trace", "traced", collector, gpus)
+    tables = ("ranges", "kernels", "memory_ops", "api_calls")
+    return FurtherPass("--trace", "traces", _first_of("--trace", TRACERS), tables, _OF_TRACE)
+
+
+def counters_by(collector: str, gpus: int) -> FurtherPass:
+    """The pass that reads hardware counters; the arguments and errors are as for `trace_by`."""
+    if collector == COUNTER:
+        raise PlanError(
+            f"--counters: {collector} reads counters already; leave out --counters, or --collector, to have times too"
+        )
+    _check_timed("--counters", "profiled", collector, gpus)
+    tables = ("counters", "instruction_counters", "rules")
+    return FurtherPass("--counters", "reads counters", _first_of("--counters", (COUNTER,)), tables, _OF_COUNTERS)
+
+
+def _check_timed(option: str, done: str, collector: str, gpus: int) -> None:
+    if collector != TIMED_BY:
+        raise PlanError(f"{option}: {collector} times no work of a GPU that could be {done}; leave out {option}")
+    if gpus > 1:
+        raise PlanError(f"{option}: the tool sees one process; with --gpus {gpus} record without it")
+
+
+def _first_of(option: str, names: Sequence[str]) -> str:
+    """The first collector that can run here. Raises CollectorError."""
+    problems = []
+    for name in names:
+        problem = choice.problem_of(name)
+        if problem is None:
+            return name
+        problems.append(f"{name}: {problem}")
+    raise CollectorError(f"{option}: {'; '.join(problems)}")
+
+
+def request_of(of: FurtherPass, request: Request, cells: Path) -> Request:
+    """The request of a further pass: a few rounds in one process, or one execution of some cells.
+
+    Args:
+        cells: file with the cells whose counters are read; see `plan.write_cells`.
+    """
+    if of.collector == COUNTER:
+        return replace(request, cells=cells, no_limit=True)
+    return replace(request, processes=1, max_rounds=min(request.max_rounds or _ROUNDS, _ROUNDS))
+
+
+def fastest(run: store.Run) -> list[Cell]:
+    """Of each variant and case the cell with the least median device time; the least operation time where no device time was taken."""
+    samples = run.table("samples", ["workload", "variant", "config", "case", "scope", "cache", "gpus", "duration_ns"])
+    timed = samples[(samples["gpus"] <= 1) & samples["scope"].isin(["device", "operation"]) & (samples["cache"] == "cold")]
+    medians = timed.groupby(["scope", "workload", "variant", "config", "case"], observed=True)["duration_ns"].median()
+    ordered = medians.reset_index().sort_values(["scope", "duration_ns"], kind="stable")
+    host = set(run.table("variants").query("kind == 'host'")[["workload", "variant"]].itertuples(index=False, name=None))
+    best = ordered.drop_duplicates(["workload", "variant", "case"]).sort_index()
+    return [cell for row in best.to_dict("records") if (cell := Cell.of(row)) and (cell.workload, cell.variant) not in host]
+
+
+def about(cells: Sequence[Cell]) -> str:
+    """How long the pass that reads counters will take, in words."""
+    return f"counters of {len(cells)} cells, about {len(cells) * _SECONDS_A_CELL:.0f} s"
+
+
+def record(
+    data_dir: Path,
+    label: str,
+    times: RecordInto,
+    further: Mapping[FurtherPass, Callable[[store.Run, Path], str]],
+    stop: Stop,
+) -> str:
+    """Record the times, then each further pass, and write all as one run.
+
+    Args:
+        data_dir: folder that the run's folder is written to.
+        label: the user's name for the run.
+        times: records the times.
+        further: records a pass into a folder, given the run of the times.
+        stop: receives signals. A signal during a pass leaves the later ones out.
+
+    Returns:
+        The run's id.
+
+    Raises:
+        CollectorError: a pass failed. The times and the other passes are kept as a run, which the message names.
+        StoreError: the data folder cannot be written.
+    """
+    with begin(data_dir, label) as writer:
+        folder, runs = inside.make_folder(writer.staging)
+        run = store.open_run(runs / times(runs))
+        passed: dict[FurtherPass, store.Run] = {}
+        missing: dict[FurtherPass, str] = {}
+        for each, record_pass in further.items():
+            place = folder / each.option.strip("-")
+            if stop.number:
+                missing[each] = f"the recording was interrupted before the pass that {each.what}"
+                continue
+            try:
+                passed[each] = store.open_run(place / record_pass(run, place))
+            except (CollectorError, ReportError) as error:
+                missing[each] = f"the pass that {each.what} failed: {error}"
+        run_id = finish(writer, data_dir, label, run, partial(_together, run, passed, missing), stop.number)
+    if missing and not stop.number:
+        why = "; ".join(f"{each.option}: {reason}" for each, reason in missing.items())
+        raise CollectorError(f"{why}; the times are kept as run {run_id}")
+    return run_id
+
+
+def _together(
+    run: store.Run, passed: Mapping[FurtherPass, store.Run], missing: Mapping[FurtherPass, str], into: store.RunWriter
+) -> None:
+    """Write the times, and the tables of each pass."""
+    rows = [diagnostic_row("warning", Source.TRACING, reason) for reason in missing.values()]
+    for each, further_run in passed.items():
+        by = f"{further_run.info['collector']} {further_run.info['collector_version']}"
+        noun = "trace is" if each.collector in TRACERS else "counters are"
+        disturbed = "no tracer" if each.collector in TRACERS else "no profiler"
+        text = (
+            f"the {noun} of a further pass by {by}; the times are those of {run.info['collector']}, which {disturbed} disturbed"
+        )
+        rows += [row for row in inside.diagnostics(further_run) if row["source"] in each.sources]
+        rows.append(diagnostic_row("info", Source.TRACING, text))
+    inside.copy(run, into, rows)
+    for each, further_run in passed.items():
+        for table in each.tables:
+            for piece in _pieces(further_run, table):
+                into.append(table, piece)
+        if each.collector == COUNTER:
+            for table, further_rows in _further_code(run, further_run).items():
+                into.append(table, further_rows)
+
+
+def _pieces(run: store.Run, table: str) -> Iterable[pa.Table]:
+    columns = [column.name for column in schema.TABLES[table].columns]
+    return (pa.Table.from_batches([batch]) for batch in run.scan(table, columns))
+
+
+def _further_code(run: store.Run, further: store.Run) -> dict[str, list[dict[Any, Any]]]:
+    """The launches and the code that only the further pass knows, such as those of libraries."""
+    known = {Cell.of(row) for row in run.table("cell_launches").to_dict("records")}
+    launches = [row for row in further.table("cell_launches").to_dict("records") if Cell.of(row) not in known]
+    used = {row["code"] for row in launches} - set(run.table("machine_code")["code"])
+    code = [row for row in further.table("machine_code").to_dict("records") if row["code"] in used]
+    return {"cell_launches": launches, "machine_code": code}
