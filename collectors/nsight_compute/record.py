@@ -12,7 +12,7 @@ from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
 from warpladder.collectors.nsight_compute.metrics import METRICS
 from warpladder.collectors.nsight_compute.parse import tables_of
-from warpladder.collectors.nsight_compute.tables import with_own_code
+from warpladder.collectors.nsight_compute.tables import Tables, with_own_code
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data.store import RunWriter
