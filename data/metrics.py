@@ -43,6 +43,7 @@ FP64: Final = "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed"
 XU: Final = "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed"
 LSU: Final = "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed"
 L1_DATA: Final = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
+SHARED_DATA: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"
 ISSUED: Final = "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
 DRAM_READ: Final = "dram__bytes_read.sum"
 DRAM_WRITE: Final = "dram__bytes_write.sum"
@@ -145,6 +146,7 @@ METRICS: Final = (
     Metric(FP64, "speed of light", "FP64 pipe, of its peak"),
     Metric(XU, "speed of light", "special functions and conversions (XU), of their peak"),
     Metric(LSU, "speed of light", "instructions of the load and store unit (LSU), of their peak"),
+    Metric(SHARED_DATA, "speed of light", "data path of L1 and shared memory for shared memory alone, of its peak"),
     Metric(L1_DATA, "speed of light", "data path of L1 and shared memory, of its peak"),
     Metric(CYCLES, "speed of light", "cycles of a multiprocessor", "sum"),
     Metric(ACTIVE_CYCLES, "speed of light", "cycles in which it had a warp, the mean over the multiprocessors", "sum"),

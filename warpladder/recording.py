@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from warpladder.collectors import choice, further_passes
-from warpladder.collectors.core import journal, threads
+from warpladder.collectors.core import journal, kernel_cache, threads
 from warpladder.collectors.core import record as recorder
 from warpladder.collectors.core.children import ChildProcess
 from warpladder.collectors.core.environment import CollectorError
@@ -28,10 +28,10 @@ from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.workloads.api import Workload
 
-#: Collectors that are tools: the recording runs as a child of the tool.
+#: Collectors that are tools: the collector that records as a child of the tool, and what records.
 UNDER_TOOL: Final = {
-    "nsight_systems": partial(nsight_systems.record, inside="cuda_events"),
-    "nsight_compute": partial(nsight_compute.record, inside=choice.SINGLE_LAUNCH),
+    "nsight_systems": ("cuda_events", nsight_systems.record),
+    "nsight_compute": (choice.SINGLE_LAUNCH, nsight_compute.record),
 }
 
 #: Prints a line.
@@ -173,7 +173,11 @@ def _pass(planned: Planned, folder: Path, stop: Stop, show: Show, say: Say, mach
     if planned.name in UNDER_TOOL:
         if headline:
             say(headline)
-        return UNDER_TOOL[planned.name](order.request, folder, order.label, order.arguments, stop)[0]
+        inside, under = UNDER_TOOL[planned.name]
+        kernel_cache.share_with_libraries()
+        # A compiler that runs under a tool takes longer, and Nsight Compute makes some of them crash.
+        collector_of(inside).compile_ahead(planned.work, lambda finished, jobs: None, lambda: None)
+        return under(order.request, folder, order.label, order.arguments, stop, inside=inside)[0]
     collector = collector_of(planned.name)
     start: recorder.StartChild = partial(ChildProcess, planned.name, argv=order.script_arguments)
     if order.why_here:

@@ -9,27 +9,34 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.cell import ROLE_ORDER
+from warpladder.dashboard.core.limits import UNITS
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import metrics
 
-#: A kernel is bound by a part of the device that reaches this share of its peak.
-BOUND_PERCENT: Final = 80.0
-#: A kernel is latency-bound where both arithmetic and memory stay below this share.
-LATENCY_PERCENT: Final = 60.0
-#: A part of the memory system is named where its share of its peak differs from the share of the busiest part by no more than
-#: this.
-_CLOSE: Final = 0.1
 _FULL_PERCENT: Final = 99.5
 
 _COLUMNS: Final = {
     "time_ns": metrics.TIME,
     "compute_percent": metrics.COMPUTE,
     "memory_percent": metrics.MEMORY,
-    "dram_percent": metrics.DRAM,
-    "l2_percent": metrics.L2,
     "l1_percent": metrics.L1,
     "tensor_percent": metrics.TENSOR,
     "issue_percent": metrics.ISSUE,
+    **{unit.column: unit.metric for unit in UNITS},
+    "cycles": metrics.CYCLES,
+    "active_cycles": metrics.ACTIVE_CYCLES,
+    "clock_hz": metrics.CLOCK,
+    "warps": metrics.WARPS,
+    "instructions": metrics.INSTRUCTIONS,
+    "local_loads": metrics.LOCAL_LOADS,
+    "local_stores": metrics.LOCAL_STORES,
+    "load_requests": metrics.LOAD_REQUESTS,
+    "load_sectors": metrics.LOAD_SECTORS,
+    "store_requests": metrics.STORE_REQUESTS,
+    "store_sectors": metrics.STORE_SECTORS,
+    "l2_sectors": metrics.ALL_L2_SECTORS,
+    "wavefronts": metrics.WAVEFRONTS,
+    "shared_wavefronts": metrics.SHARED_WAVEFRONTS,
     "dram_read_bytes": metrics.DRAM_READ,
     "dram_write_bytes": metrics.DRAM_WRITE,
     "l1_hit_percent": metrics.L1_HIT,
@@ -51,7 +58,6 @@ _RATIOS: Final = {
     "load_conflict_share": (metrics.LOAD_CONFLICTS, metrics.LOAD_WAVEFRONTS),
     "store_conflict_share": (metrics.STORE_CONFLICTS, metrics.STORE_WAVEFRONTS),
 }
-_PARTS: Final = {"dram_percent": "DRAM", "l2_percent": "L2", "l1_percent": "L1"}
 
 
 def counted_cases(data: RunData, workload: str) -> tuple[str, ...]:
@@ -82,10 +88,7 @@ def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
         - `gflop_per_s`, `flop_per_byte`: these operations over the kernels' time, and over the bytes of device memory;
         - `limiter`: the resource that allows the fewest blocks on a multiprocessor; empty where the occupancy is not limited;
         - `stall_REASON`: cycles between two instructions that a warp spends for that reason;
-        - `top_stall`, `top_stall_percent`: the reason that takes the most cycles, and its share;
-        - `bound`: `memory`, `compute`, `latency`, or `neither` between the two limits; empty where it was not measured;
-        - `part`, `part_percent`: where memory is busier than arithmetic, the part of the memory system whose own share of its peak is
-          closest to the share of the busiest part, and that share; `memory` where no share is close.
+        - `top_stall`, `top_stall_percent`: the reason that takes the most cycles, and its share.
     """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)]
     joined = _joined(rows)
@@ -108,8 +111,8 @@ def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
         frame[f"stall_{reason}"] = joined[metrics.stall_metric(reason)]
     limits = joined[list(metrics.LIMITS)].to_dict("records")
     frame["limiter"] = [_limiter(*pair) for pair in zip(limits, frame["theoretical_percent"], strict=True)]
-    bounds = pd.DataFrame([_bound(row) for row in frame.to_dict("records")], index=frame.index, columns=_BOUND_COLUMNS)
-    return _in_order(pd.concat([frame, bounds], axis=1), data, workload)
+    stalls = pd.DataFrame([_top_stall(row) for row in frame.to_dict("records")], index=frame.index, columns=_STALL_COLUMNS)
+    return _in_order(pd.concat([frame, stalls], axis=1), data, workload)
 
 
 def _joined(rows: pd.DataFrame) -> pd.DataFrame:
@@ -143,30 +146,15 @@ def _limiter(limits: dict[Any, float], theoretical_percent: float) -> str:
     return metrics.LIMITS[min(blocks_by_limit, key=blocks_by_limit.__getitem__)]
 
 
-_BOUND_COLUMNS: Final = ["bound", "part", "part_percent", "top_stall", "top_stall_percent"]
+_STALL_COLUMNS: Final = ["top_stall", "top_stall_percent"]
 
 
-def _bound(row: dict[Any, Any]) -> dict[str, Any]:
-    """The columns `_BOUND_COLUMNS` of a row, by `BOUND_PERCENT` and `LATENCY_PERCENT`."""
+def _top_stall(row: dict[Any, Any]) -> tuple[str, float]:
+    """The columns `_STALL_COLUMNS` of a row."""
     spent = {reason: row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"])}
     waiting = {reason: cycles for reason, cycles in spent.items() if reason not in metrics.ISSUING and cycles > 0}
     top = max(waiting, key=waiting.__getitem__, default="")
-    columns = {"bound": "", "part": "", "part_percent": np.nan, "top_stall": top, "top_stall_percent": np.nan}
-    if top:
-        columns["top_stall_percent"] = 100 * waiting[top] / sum(spent.values())
-    compute, memory = row["compute_percent"], row["memory_percent"]
-    if pd.isna(compute) or pd.isna(memory):
-        return columns
-    if max(compute, memory) < LATENCY_PERCENT:
-        return {**columns, "bound": "latency"}
-    if compute > memory:
-        return {**columns, "bound": "compute" if compute >= BOUND_PERCENT else "neither"}
-    near = {part: row[name] for name, part in _PARTS.items() if abs(row[name] - memory) <= _CLOSE * memory} or {
-        "memory": memory
-    }
-    part = min(near, key=lambda name: abs(near[name] - memory))
-    bound = "memory" if near[part] >= BOUND_PERCENT else "neither"
-    return {**columns, "bound": bound, "part": part, "part_percent": near[part]}
+    return top, 100 * waiting[top] / sum(spent.values()) if top else np.nan
 
 
 def _in_order(frame: pd.DataFrame, data: RunData, workload: str) -> pd.DataFrame:

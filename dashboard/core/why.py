@@ -1,0 +1,450 @@
+"""Why one variant is faster than another: the work that differs, and how much of the time it explains.
+
+The model has two parts.
+
+1. *Work over peaks.* Each unit of the device needs the time of its work at its peak. For DRAM this is the bytes over the bandwidth that
+   the device reached in the same run; for the other units it is their share of the peak times the kernel's time. Where the busiest unit
+   of the slower variant takes at least `limits.LATENCY_PERCENT` of its time, the unit's work explains the difference of its times.
+2. *Latency.* Otherwise the kernel waits. With I issued instructions of a scheduler, W resident warps and L cycles between two
+   instructions of a warp, a multiprocessor is active for I L / W cycles. It is active for a part A of the kernel's cycles, which pass
+   with the clock f, so the kernel takes I L / (W A f). The logarithm of the ratio of two times is the sum of the logarithms of the five
+   ratios, and the largest of them explains its share. (Little's law; Volkov, Understanding Latency Hiding on GPUs, 2016, section 4.)
+
+A cause is then named from what changed with it: bytes, sectors of a request, bank conflicts, spills, instructions, warps, a tail, a wait.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import pandas as pd
+
+from warpladder.dashboard.core import limits
+from warpladder.dashboard.core.limits import Unit
+from warpladder.dashboard.core.numbers import format_bytes, format_percent, significant
+from warpladder.data import metrics
+from warpladder.data.names import Ceiling
+
+Row = Mapping[Any, Any]
+
+#: Two counts differ where one is larger by more than this part.
+DIFFERENT: Final = 0.03
+#: Two times under the profiler differ where one is larger by more than this part: it times one execution.
+_DIFFERENT_TIME: Final = 0.05
+#: A finer cause is named where it makes up this part of a change.
+_MOST: Final = 0.5
+#: A ratio of sectors to requests that is worse by this factor is a cause.
+_WORSE: Final = 1.25
+_MOSTLY_READ, _MOSTLY_WRITTEN = 0.9, 0.1
+_SECTOR_BYTES: Final = 32
+
+
+class Cause(StrEnum):
+    """What explains a difference of two times."""
+
+    BYTES = "bytes"
+    COALESCING = "coalescing"
+    CONFLICTS = "conflicts"
+    SPILLS = "spills"
+    INSTRUCTIONS = "instructions"
+    UNIT = "unit"
+    OCCUPANCY = "occupancy"
+    TAIL = "tail"
+    LATENCY = "latency"
+    CLOCK = "clock"
+    NOTHING = "nothing"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Work:
+    """One quantity of two variants.
+
+    Attributes:
+        group: what it is shown with.
+        a, b: NaN where it was not counted.
+        unit: `B`, `%`, `ns`, `Hz`, or empty for a number.
+    """
+
+    group: str
+    name: str
+    unit: str
+    a: float
+    b: float
+
+    @property
+    def ratio(self) -> float:
+        """B over A; NaN where A is 0 or one is missing."""
+        return self.b / self.a if self.a else float("nan")
+
+    @property
+    def changed(self) -> bool:
+        """Whether the two differ."""
+        return not (math.isnan(self.a) or math.isnan(self.b)) and abs(self.b - self.a) > DIFFERENT * max(
+            abs(self.a), abs(self.b)
+        )
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why B is faster or slower than A.
+
+    Attributes:
+        ratio: the time of A over the time of B, timed where both were timed, else under the profiler.
+        timed: whether the ratio is of samples.
+        cause: what explains the most.
+        explained: its part of the difference, from 0 to 1; NaN where nothing was found.
+        because: the words after the verdict, such as `it moves 2.00× fewer bytes of DRAM (252 MB in place of 503 MB)`.
+        work: the quantities of both.
+        times: the time that each unit's work takes at its peak, in nanoseconds.
+    """
+
+    ratio: float
+    timed: bool
+    cause: Cause
+    explained: float
+    because: str
+    work: tuple[Work, ...]
+    times: tuple[Work, ...]
+
+    def sentence(self, a: str, b: str) -> str:
+        """The explanation in one or two sentences, with the names of the variants."""
+        if self.cause is Cause.NOTHING:
+            return f"No difference in work between {b} and {a}: bytes, instructions, conflicts and occupancy are equal."
+        verdict = (
+            f"{b} is {_times(self.ratio)} faster than {a}"
+            if self.ratio >= 1
+            else f"{b} takes {_times(1 / self.ratio)} the time of {a}"
+        )
+        if abs(math.log(self.ratio)) < math.log1p(DIFFERENT):
+            verdict = f"{b} takes the time of {a}"
+        if self.cause is Cause.UNKNOWN:
+            return f"{verdict}. The counters do not explain it."
+        rest = (
+            "" if self.explained >= 0.95 else f", and {format_percent(100 * (1 - self.explained))} is not explained by counters"
+        )
+        if self.explained >= 0.95 and self.cause in _BY_LATENCY:
+            rest = ""
+        return f"{verdict}: {self.because}. This explains {format_percent(100 * self.explained)} of the difference{rest}."
+
+
+_BY_LATENCY: Final = frozenset({Cause.OCCUPANCY, Cause.TAIL, Cause.LATENCY, Cause.CLOCK})
+
+
+def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float, float] | None = None) -> Explanation | None:
+    """Explain the difference of two rows of `counters.by_config` of the same case. None where one has no time.
+
+    Args:
+        ceilings: GB/s by name of the ceiling, of the device; empty where none was measured.
+        times_ns: timed medians of both, which the verdict is about; None for the times under the profiler.
+    """
+    if not (a["time_ns"] > 0 and b["time_ns"] > 0):
+        return None
+    ratio = times_ns[0] / times_ns[1] if times_ns else a["time_ns"] / b["time_ns"]
+    work, times = _work(a, b), _times_of_units(a, b, ceilings)
+    slow, fast = (a, b) if a["time_ns"] >= b["time_ns"] else (b, a)
+    found = _same(a, b, work) or _by_unit(slow, fast, ceilings) or _by_latency(slow, fast)
+    if found is None:
+        return Explanation(ratio, times_ns is not None, Cause.UNKNOWN, float("nan"), "", work, times)
+    cause, explained, because = found
+    less = slow is a
+    return Explanation(ratio, times_ns is not None, cause, min(1.0, explained), because(less), work, times)
+
+
+#: A cause, the part of the difference that it explains, and its words given whether B is the faster one.
+_Found = tuple[Cause, float, Callable[[bool], str]]
+
+
+def _same(a: Row, b: Row, work: tuple[Work, ...]) -> _Found | None:
+    """No difference in work, where every count is equal and the times are."""
+    counts = [each for each in work if each.group in ("traffic", "instructions", "occupancy")]
+    if any(each.changed for each in counts) or abs(math.log(a["time_ns"] / b["time_ns"])) > math.log1p(_DIFFERENT_TIME):
+        return None
+    return Cause.NOTHING, 1.0, lambda less: ""
+
+
+# -- work over peaks -----------------------------------------------------------------------------------------------------------
+
+
+def unit_ns(row: Row, unit: Unit, ceilings: Mapping[str, float]) -> float:
+    """The time that the unit's work takes at its peak, in nanoseconds; NaN where it was not counted."""
+    if unit is limits.DRAM and (bandwidth := _bandwidth(row, ceilings)):
+        return float(row["dram_bytes"]) / bandwidth  # bytes over GB/s are nanoseconds
+    return float(row[unit.column]) / 100 * float(row["time_ns"])
+
+
+def _bandwidth(row: Row, ceilings: Mapping[str, float]) -> float | None:
+    """The bandwidth in GB/s that the device reached in about this mix of reads and writes; None without ceilings."""
+    read = row["dram_read_bytes"] / row["dram_bytes"] if row["dram_bytes"] > 0 else 0.5
+    name = (
+        Ceiling.DEVICE_READ if read > _MOSTLY_READ else Ceiling.DEVICE_WRITE if read < _MOSTLY_WRITTEN else Ceiling.DEVICE_COPY
+    )
+    return ceilings.get(name) if pd.notna(row["dram_bytes"]) else None
+
+
+def _times_of_units(a: Row, b: Row, ceilings: Mapping[str, float]) -> tuple[Work, ...]:
+    times = (Work("time by unit", unit.name, "ns", *(unit_ns(row, unit, ceilings) for row in (a, b))) for unit in limits.UNITS)
+    return tuple(each for each in times if not (math.isnan(each.a) or math.isnan(each.b)))
+
+
+def _by_unit(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Found | None:
+    """The work of the slower one's busiest unit, where it takes most of the time and explains the most of the difference."""
+    unit, percent = limits.busiest(slow)
+    difference = slow["time_ns"] - fast["time_ns"]
+    if unit is None or percent < limits.LATENCY_PERCENT or difference <= 0:
+        return None
+    before, after = (unit_ns(row, unit, ceilings) for row in (slow, fast))
+    explained = (before - after) / difference
+    if math.isnan(explained) or explained < _MOST:
+        return None
+    cause, because = _finer(slow, fast, unit) or _of_unit(slow, fast, unit)
+    return cause, explained, because
+
+
+def _of_unit(slow: Row, fast: Row, unit: Unit) -> tuple[Cause, Callable[[bool], str]]:
+    """The cause that is the unit's work itself."""
+    if unit is limits.DRAM:
+        return Cause.BYTES, _moves("bytes of DRAM", slow["dram_bytes"], fast["dram_bytes"], format_bytes)
+    if unit is limits.L2:
+        bytes_of = [_SECTOR_BYTES * row["l2_sectors"] for row in (slow, fast)]
+        return Cause.BYTES, _moves("bytes of L2", *bytes_of, format_bytes)
+    if unit in (limits.SHARED, limits.L1):
+        column = "shared_wavefronts" if unit is limits.SHARED else "wavefronts"
+        return Cause.UNIT, _needs(f"passes of {unit.name}", slow[column], fast[column])
+    if slow["instructions"] > (1 + DIFFERENT) * fast["instructions"]:
+        return Cause.INSTRUCTIONS, _executes(slow, fast, f", and {unit.name} {_is(unit)} the limit of the slower one")
+    return Cause.UNIT, lambda less: f"it keeps {unit.name} busy for {'less' if less else 'more'} time"
+
+
+def _is(unit: Unit) -> str:
+    return "are" if unit.name.endswith("s") else "is"
+
+
+def _finer(slow: Row, fast: Row, unit: Unit | None = None) -> tuple[Cause, Callable[[bool], str]] | None:
+    """Spills, uncoalesced access or bank conflicts, where one of them makes up most of the change of memory work."""
+    of_memory = unit is None or unit in (limits.DRAM, limits.L2, limits.L1, limits.SHARED) or unit.column == "lsu_percent"
+    if not of_memory:
+        return None
+    local = [row["local_loads"] + row["local_stores"] for row in (slow, fast)]
+    accesses = [
+        local_count + row["load_requests"] + row["store_requests"] for local_count, row in zip(local, (slow, fast), strict=True)
+    ]
+    if local[0] - local[1] > _MOST * max(accesses[0] - accesses[1], DIFFERENT * accesses[0]):
+        return (
+            Cause.SPILLS,
+            lambda less: (
+                f"it makes {_count(local[1])} loads and stores of local memory (spilled registers) in place of {_count(local[0])}"
+                if less
+                else f"it makes {_count(local[0])} loads and stores of local memory (spilled registers) in place of {_count(local[1])}"
+            ),
+        )
+    conflicts = [row["load_conflicts"] + row["store_conflicts"] for row in (slow, fast)]
+    passes = [row["shared_wavefronts"] for row in (slow, fast)]
+    if unit not in (limits.DRAM, limits.L2) and conflicts[0] - conflicts[1] > _MOST * max(
+        passes[0] - passes[1], DIFFERENT * passes[0]
+    ):
+        return Cause.CONFLICTS, _needs("passes of shared memory for bank conflicts", *conflicts)
+    worst = max(("load", "store"), key=lambda way: _worse(slow, fast, way))
+    if unit is not limits.SHARED and _worse(slow, fast, worst) > _WORSE:
+        column = f"{worst}_sectors_per_request"
+        few, many = fast[column], slow[column]
+        return (
+            Cause.COALESCING,
+            lambda less: (
+                f"a {worst} of a warp touches {significant(few if less else many)} sectors of 32 bytes in place of "
+                f"{significant(many if less else few)} (coalesced access)"
+            ),
+        )
+    return None
+
+
+def _worse(slow: Row, fast: Row, way: str) -> float:
+    """How much more sectors a request of the slower one touches, where it makes about as many requests or more."""
+    ratio = slow[f"{way}_sectors_per_request"] / fast[f"{way}_sectors_per_request"]
+    total = slow[f"{way}_sectors"] / fast[f"{way}_sectors"] if fast[f"{way}_sectors"] else float("nan")
+    # Wider loads have more sectors each, and fewer requests: then the sectors in all are the same.
+    return 0.0 if math.isnan(ratio) or math.isnan(total) else float(min(ratio, total))
+
+
+# -- latency -------------------------------------------------------------------------------------------------------------------
+
+
+def _by_latency(slow: Row, fast: Row) -> _Found | None:
+    """The largest factor of the identity in the module's docstring."""
+    factors = factors_of(slow, fast)
+    total = math.log(slow["time_ns"] / fast["time_ns"])
+    if factors is None or total <= 0:
+        return None
+    cause = max(factors, key=factors.__getitem__)
+    share = factors[cause] / total
+    if share < _MOST:
+        return None
+    if cause is Cause.LATENCY:
+        finer = _finer(slow, fast)
+        named, because = finer or (Cause.LATENCY, _waits(slow, fast))
+        return named, share, because
+    words: Mapping[Cause, Callable[[bool], str]] = {
+        Cause.INSTRUCTIONS: _executes(slow, fast, ""),
+        Cause.OCCUPANCY: _keeps_warps(slow, fast),
+        Cause.TAIL: _keeps_busy(slow, fast),
+        Cause.CLOCK: lambda less: f"the clock was {'higher' if less else 'lower'}",
+    }
+    return cause, share, words[cause]
+
+
+def factors_of(slow: Row, fast: Row) -> dict[Cause, float] | None:
+    """The logarithm of each factor of the ratio of the times; None where one was not counted."""
+    needed = ("instructions", "warps", "active_cycles", "cycles")
+    if any(not row[name] > 0 for row in (slow, fast) for name in needed):
+        return None
+
+    def ratio(of: Callable[[Row], float]) -> float:
+        return math.log(of(slow) / of(fast))
+
+    clock = ratio(lambda row: row["cycles"] / row["time_ns"])
+    return {
+        Cause.INSTRUCTIONS: ratio(lambda row: row["instructions"]),
+        Cause.OCCUPANCY: -ratio(lambda row: row["warps"]),
+        Cause.LATENCY: ratio(lambda row: row["active_cycles"] * row["warps"] / row["instructions"]),
+        Cause.TAIL: -ratio(lambda row: row["active_cycles"] / row["cycles"]),
+        Cause.CLOCK: -clock,
+    }
+
+
+def _waits(slow: Row, fast: Row) -> Callable[[bool], str]:
+    """The state of a warp whose cycles change the most."""
+    changes = {
+        reason: change
+        for reason in metrics.STALLS
+        if pd.notna(change := slow[f"stall_{reason}"] - fast[f"stall_{reason}"]) and reason not in metrics.ISSUING
+    }
+    cycles = [
+        sum(row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"])) for row in (slow, fast)
+    ]
+    reason = max(changes, key=changes.__getitem__, default="")
+    most = f"; most of the change are cycles in which a warp {metrics.STALLS[reason]}" if reason and changes[reason] > 0 else ""
+
+    def words(less: bool) -> str:
+        few, many = significant(cycles[1]), significant(cycles[0])
+        return f"a warp takes {few if less else many} cycles from one instruction to the next in place of {many if less else few}{most}"
+
+    return words
+
+
+def _keeps_warps(slow: Row, fast: Row) -> Callable[[bool], str]:
+    limiter = slow["limiter"]
+    why = f" ({limiter} limit{'' if limiter.endswith('s') else 's'} the slower one)" if limiter else ""
+
+    def words(less: bool) -> str:
+        more, fewer = significant(fast["warps"]), significant(slow["warps"])
+        return f"a scheduler holds {more if less else fewer} warps in place of {fewer if less else more}{why}"
+
+    return words
+
+
+def _keeps_busy(slow: Row, fast: Row) -> Callable[[bool], str]:
+    shares = [100 * row["active_cycles"] / row["cycles"] for row in (slow, fast)]
+    waves = ""
+    if pd.notna(slow["waves"]) and pd.notna(fast["waves"]):
+        waves = f": {significant(slow['waves'])} waves of blocks against {significant(fast['waves'])}"
+
+    def words(less: bool) -> str:
+        high, low = format_percent(shares[1]), format_percent(shares[0])
+        return (
+            f"its multiprocessors have work for {high if less else low} of the time in place of {low if less else high}{waves}"
+        )
+
+    return words
+
+
+# -- words ---------------------------------------------------------------------------------------------------------------------
+
+
+def _times(ratio: float) -> str:
+    return f"{significant(ratio)}×"
+
+
+def _count(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{significant(number / size)} {letter}"
+    return f"{number:.0f}" if number == number else "–"
+
+
+def _moves(what: str, slow: float, fast: float, write: Callable[[float], str]) -> Callable[[bool], str]:
+    return _compared("moves", what, slow, fast, write)
+
+
+def _needs(what: str, slow: float, fast: float) -> Callable[[bool], str]:
+    return _compared("needs", what, slow, fast, _count)
+
+
+def _executes(slow: Row, fast: Row, more: str) -> Callable[[bool], str]:
+    compared = _compared("executes", "instructions", slow["instructions"], fast["instructions"], _count)
+    return lambda less: compared(less) + more
+
+
+def _compared(verb: str, what: str, slow: float, fast: float, write: Callable[[float], str]) -> Callable[[bool], str]:
+    def words(less: bool) -> str:
+        own, other = (fast, slow) if less else (slow, fast)
+        if not fast > 0:
+            return f"it {verb} {write(own)} {what} in place of {write(other)}"
+        how_many = f"{_times(slow / fast)} {'fewer' if less else 'as many'}"
+        return f"it {verb} {how_many} {what} ({write(own)} in place of {write(other)})"
+
+    return words
+
+
+# -- the table -----------------------------------------------------------------------------------------------------------------
+
+#: Group -> column of `counters.by_config` -> words and unit.
+_TABLE: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+    "traffic": {
+        "dram_bytes": ("bytes of DRAM", "B"),
+        "l2_sectors": ("sectors of L2", ""),
+        "wavefronts": ("passes of L1 and shared memory", ""),
+        "shared_wavefronts": ("passes of shared memory", ""),
+        "load_conflicts": ("passes that bank conflicts of loads added", ""),
+        "store_conflicts": ("passes that bank conflicts of stores added", ""),
+        "load_sectors_per_request": ("sectors a load", ""),
+        "store_sectors_per_request": ("sectors a store", ""),
+    },
+    "instructions": {
+        "instructions": ("instructions", ""),
+        "load_requests": ("loads from global memory", ""),
+        "store_requests": ("stores to global memory", ""),
+        "local_loads": ("loads from local memory", ""),
+        "local_stores": ("stores to local memory", ""),
+        "fp32_flop": ("fp32 operations", ""),
+        "fp64_flop": ("fp64 operations", ""),
+    },
+    "occupancy": {
+        "warps": ("warps on a scheduler", ""),
+        "waves": ("waves", ""),
+        "registers": ("registers a thread", ""),
+        "shared_bytes": ("shared memory a block", "B"),
+        "launches": ("launches", ""),
+    },
+    "time": {
+        "time_ns": ("time under the profiler", "ns"),
+        "clock_hz": ("clock", "Hz"),
+    },
+}
+
+
+def _work(a: Row, b: Row) -> tuple[Work, ...]:
+    rows = [
+        Work(group, name, unit, *(float(row[column]) for row in (a, b)))
+        for group, columns in _TABLE.items()
+        for column, (name, unit) in columns.items()
+    ]
+    rows.append(Work("time", "multiprocessors with work", "%", *(100 * row["active_cycles"] / row["cycles"] for row in (a, b))))
+    rows += [
+        Work(
+            "cycles between two instructions", reason.replace("_", " "), "", *(float(row[f"stall_{reason}"]) for row in (a, b))
+        )
+        for reason in metrics.STALLS
+    ]
+    return tuple(each for each in rows if not (math.isnan(each.a) and math.isnan(each.b)) and (each.a or each.b))
