@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.inside import diagnostics, make_folder
@@ -12,7 +12,7 @@ from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
 from warpladder.collectors.nsight_compute.metrics import METRICS
 from warpladder.collectors.nsight_compute.parse import tables_of
-from warpladder.collectors.nsight_compute.tables import Tables, with_own_code
+from warpladder.collectors.nsight_compute.tables import with_own_code
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data.store import RunWriter
@@ -71,7 +71,7 @@ def record(
                 last_words = " ".join(printed.split())[-300:]
                 raise CollectorError(f"ncu wrote no report: {last_words}; record with --collector cuda_events")
             tables = tables_of(report, run.table("variants").to_dict("records"))
-            code: Tables = {name: run.table(name).to_dict("records") for name in ("cell_launches", "machine_code")}
+            code: dict[str, Any] = {name: run.table(name).to_dict("records") for name in ("cell_launches", "machine_code")}
             take_over(run, into, label, NAME, NCU.version, arguments, without=tuple(code))
             for name, rows in {**tables, **with_own_code(tables, code)}.items():
                 into.append(name, rows)

@@ -33,6 +33,8 @@ Row = Mapping[Any, Any]
 DIFFERENT: Final = 0.03
 #: Two times under the profiler differ where one is larger by more than this part: it times one execution.
 _DIFFERENT_TIME: Final = 0.05
+#: A larger ratio of two counts is not written: the counts tell more.
+_LARGEST_RATIO: Final = 100.0
 #: A finer cause is named where it makes up this part of a change.
 _MOST: Final = 0.5
 #: A ratio of sectors to requests that is worse by this factor is a cause.
@@ -206,10 +208,10 @@ def _by_unit(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Found | No
 def _of_unit(slow: Row, fast: Row, unit: Unit) -> tuple[Cause, Callable[[bool], str]]:
     """The cause that is the unit's work itself."""
     if unit is limits.DRAM:
-        return Cause.BYTES, _moves("bytes of DRAM", slow["dram_bytes"], fast["dram_bytes"], format_bytes)
+        return Cause.BYTES, _compared("moves", "bytes of DRAM", slow["dram_bytes"], fast["dram_bytes"], format_bytes)
     if unit is limits.L2:
-        bytes_of = [_SECTOR_BYTES * row["l2_sectors"] for row in (slow, fast)]
-        return Cause.BYTES, _moves("bytes of L2", *bytes_of, format_bytes)
+        many, few = (_SECTOR_BYTES * row["l2_sectors"] for row in (slow, fast))
+        return Cause.BYTES, _compared("moves", "bytes of L2", many, few, format_bytes)
     if unit in (limits.SHARED, limits.L1):
         column = "shared_wavefronts" if unit is limits.SHARED else "wavefronts"
         return Cause.UNIT, _needs(f"passes of {unit.name}", slow[column], fast[column])
@@ -250,10 +252,11 @@ def _finer(slow: Row, fast: Row, unit: Unit | None = None) -> tuple[Cause, Calla
     if unit is not limits.SHARED and _worse(slow, fast, worst) > _WORSE:
         column = f"{worst}_sectors_per_request"
         few, many = fast[column], slow[column]
+        access = "load or store" if min(_worse(slow, fast, way) for way in ("load", "store")) > _WORSE else worst
         return (
             Cause.COALESCING,
             lambda less: (
-                f"a {worst} of a warp touches {significant(few if less else many)} sectors of 32 bytes in place of "
+                f"a {access} of a warp touches {significant(few if less else many)} sectors of 32 bytes in place of "
                 f"{significant(many if less else few)} (coalesced access)"
             ),
         )
@@ -373,10 +376,6 @@ def _count(number: float) -> str:
     return f"{number:.0f}" if number == number else "–"
 
 
-def _moves(what: str, slow: float, fast: float, write: Callable[[float], str]) -> Callable[[bool], str]:
-    return _compared("moves", what, slow, fast, write)
-
-
 def _needs(what: str, slow: float, fast: float) -> Callable[[bool], str]:
     return _compared("needs", what, slow, fast, _count)
 
@@ -389,7 +388,7 @@ def _executes(slow: Row, fast: Row, more: str) -> Callable[[bool], str]:
 def _compared(verb: str, what: str, slow: float, fast: float, write: Callable[[float], str]) -> Callable[[bool], str]:
     def words(less: bool) -> str:
         own, other = (fast, slow) if less else (slow, fast)
-        if not fast > 0:
+        if not fast > 0 or slow / fast > _LARGEST_RATIO:
             return f"it {verb} {write(own)} {what} in place of {write(other)}"
         how_many = f"{_times(slow / fast)} {'fewer' if less else 'as many'}"
         return f"it {verb} {how_many} {what} ({write(own)} in place of {write(other)})"

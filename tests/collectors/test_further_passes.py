@@ -1,6 +1,5 @@
 """`record --trace` and `--counters`: times without a tool, and further passes in the same run. The tool here is a script."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ def record(folder: Path, monkeypatch: pytest.MonkeyPatch, *, writes: bool) -> Re
     """Record with a trace, the host's clock in place of CUDA events."""
     fake_nsys(folder, monkeypatch, writes=writes)
     monkeypatch.setattr(nsight_systems, "NSYS", nsys_run.NSYS)
-    monkeypatch.setattr(recording, "UNDER_TOOL", {"nsight_systems": partial(nsight_systems.record, inside="host_clock")})
+    monkeypatch.setattr(recording, "UNDER_TOOL", {"nsight_systems": ("host_clock", nsight_systems.record)})
     monkeypatch.setattr(choice, "problem_of", lambda name: None)
     monkeypatch.setattr(further_passes, "TIMED_BY", "host_clock")
     options = ("--collector", "host_clock", "--max-rounds", "6", "--processes", "1", "--trace", "--label", "mine")

@@ -22,7 +22,8 @@ def recorded(collector: str, data_dir: Path) -> store.Run:
     if problem:
         pytest.skip(problem)
     if collector in UNDER_TOOL:
-        run_id, _ = UNDER_TOOL[collector](REQUEST, data_dir, "", [])
+        inside, under = UNDER_TOOL[collector]
+        run_id, _ = under(REQUEST, data_dir, "", [], inside=inside)
     else:
         run_id, _ = Recorder(make_plan(REQUEST), collector_of(collector)).record(data_dir, "", [])
     return store.open_run(data_dir / run_id)

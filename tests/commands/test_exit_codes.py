@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -112,7 +111,7 @@ def test_a_recording_under_a_tool_ends_with_the_code_of_its_run(
     """The recording inside ends with 0, so that the tool does not take it for a program that failed."""
     fake_nsys(tmp_path, monkeypatch)
     monkeypatch.setattr(nsight_systems, "NSYS", nsys_run.NSYS)
-    monkeypatch.setattr(recording, "UNDER_TOOL", {"nsight_systems": partial(nsight_systems.record, inside="host_clock")})
+    monkeypatch.setattr(recording, "UNDER_TOOL", {"nsight_systems": ("host_clock", nsight_systems.record)})
     monkeypatch.setattr(choice, "choose", lambda name: (name, "asked for"))
     done = record(bench(tmp_path, *variants), "--collector", "nsight_systems")
     assert done.exit_code == code, done.output
