@@ -211,10 +211,10 @@ def _pieces(run: store.Run, table: str) -> Iterable[pa.Table]:
     return (pa.Table.from_batches([batch]) for batch in run.scan(table, columns))
 
 
-def _further_code(run: store.Run, further: store.Run) -> dict[str, list[dict[Any, Any]]]:
+def _further_code(run: store.Run, further: store.Run) -> dict[str, list[dict[str, Any]]]:
     """The launches and the code that only the further pass knows, such as those of libraries."""
-    known = {Cell.of(row) for row in run.table("cell_launches").to_dict("records")}
-    launches = [row for row in further.table("cell_launches").to_dict("records") if Cell.of(row) not in known]
-    used = {row["code"] for row in launches} - set(run.table("machine_code")["code"])
-    code = [row for row in further.table("machine_code").to_dict("records") if row["code"] in used]
+    known = {Cell.of(row) for row in run.records("cell_launches")}
+    launches = [row for row in further.records("cell_launches") if Cell.of(row) not in known]
+    used = {row["code"] for row in launches} - {row["code"] for row in run.records("machine_code")}
+    code = [row for row in further.records("machine_code") if row["code"] in used]
     return {"cell_launches": launches, "machine_code": code}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.inside import diagnostics, make_folder
@@ -70,8 +70,8 @@ def record(
             if not report.exists():
                 last_words = " ".join(printed.split())[-300:]
                 raise CollectorError(f"ncu wrote no report: {last_words}; record with --collector cuda_events")
-            tables = tables_of(report, run.table("variants").to_dict("records"))
-            code: dict[str, Any] = {name: run.table(name).to_dict("records") for name in ("cell_launches", "machine_code")}
+            tables = tables_of(report, run.records("variants"))
+            code = {name: run.records(name) for name in ("cell_launches", "machine_code")}
             take_over(run, into, label, NAME, NCU.version, arguments, without=tuple(code))
             for name, rows in {**tables, **with_own_code(tables, code)}.items():
                 into.append(name, rows)

@@ -107,13 +107,13 @@ class MachineCode:
     def _launches(self) -> Mapping[CellName, list[dict[Any, Any]]]:
         launches: dict[CellName, list[dict[Any, Any]]] = {}
         if self._run is not None:
-            for row in self._table("cell_launches").to_dict("records"):
+            for row in self._run.records("cell_launches"):
                 launches.setdefault(CellName(*(row[name] for name in CellName._fields)), []).append(row)
         return launches
 
     @cached_property
     def _codes(self) -> Mapping[str, Mapping[Any, Any]]:
-        return {row["code"]: row for row in self._table("machine_code").to_dict("records")}
+        return {row["code"]: row for row in self._run.records("machine_code")} if self._run else {}
 
     @cached_property
     def _parsed(self) -> dict[str, Code]:

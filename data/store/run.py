@@ -102,6 +102,15 @@ class Run:
             rows = rows.filter(pc.equal(rows.column(column), value))
         return rows.select(columns)
 
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """Every row of a short table as a mapping, with None for a null.
+
+        Raises:
+            StoreError: as `table` does.
+        """
+        rows: list[dict[str, Any]] = self._arrow(name, schema.TABLES[name].arrow.names, categories=False).to_pylist()
+        return rows
+
     def length(self, name: str) -> int:
         """Rows of a table.
 
