@@ -239,7 +239,7 @@ def side_by_side(
     Args:
         of_a, of_b: variant and config of each run.
     """
-    before, after = (_of(data, workload, case).get(cell) for data, cell in ((a, of_a), (b, of_b)))
+    before, after = (rows_by_cell(data, workload, case).get(cell) for data, cell in ((a, of_a), (b, of_b)))
     if before is None or after is None:
         return ()
     every = [
@@ -251,7 +251,7 @@ def side_by_side(
 
 
 @lru_cache(maxsize=16)
-def _of(data: RunData, workload: str, case: str) -> dict[tuple[str, str], dict[Any, Any]]:
+def rows_by_cell(data: RunData, workload: str, case: str) -> dict[tuple[str, str], dict[Any, Any]]:
     """The rows of `counters.by_config` of a case by variant and config."""
     if not ((data.counters["workload"] == workload) & (data.counters["case"] == case)).any():
         return {}

@@ -68,7 +68,7 @@ _COARSE: Final = (
     DRAM,
     L2,
     Unit("L1 and shared memory", "l1_percent", metrics.L1),
-    Unit("the busiest unit of the multiprocessors", "compute_percent", metrics.COMPUTE),
+    Unit("multiprocessors", "compute_percent", metrics.COMPUTE),
 )
 
 

@@ -21,9 +21,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core import limits
+from warpladder.dashboard.core import counters, limits
 from warpladder.dashboard.core.limits import Unit
 from warpladder.dashboard.core.numbers import format_bytes, format_percent, significant
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import metrics
 from warpladder.data.names import Ceiling
 
@@ -165,6 +166,28 @@ def _same(a: Row, b: Row, work: tuple[Work, ...]) -> _Found | None:
     if any(each.changed for each in counts) or abs(math.log(a["time_ns"] / b["time_ns"])) > math.log1p(_DIFFERENT_TIME):
         return None
     return Cause.NOTHING, 1.0, lambda less: ""
+
+
+def between(
+    a: RunData,
+    b: RunData,
+    workload: str,
+    case: str,
+    of_a: tuple[str, str],
+    of_b: tuple[str, str],
+    times_ns: tuple[float, float] | None = None,
+) -> Explanation | None:
+    """Explain the difference of two cells of a case, of the same run or of two. None where one has no counters.
+
+    Args:
+        of_a, of_b: variant and config.
+        times_ns: as for `explain`.
+    """
+    rows = [counters.rows_by_cell(data, workload, case).get(cell) for data, cell in ((a, of_a), (b, of_b))]
+    if rows[0] is None or rows[1] is None:
+        return None
+    of_device = a.ceilings[a.ceilings["device"] != "cpu"]
+    return explain(rows[0], rows[1], dict(zip(of_device["name"], of_device["value"], strict=True)), times_ns)
 
 
 # -- work over peaks -----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.counters import Counter, side_by_side
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.core.run_index import label_of
+from warpladder.dashboard.core.why import between
 from warpladder.dashboard.ui import runs, widgets
 from warpladder.dashboard.ui.template import tones
 from warpladder.dashboard.ui.text import plain
@@ -65,8 +66,11 @@ def counters(other: store.Run, run: store.Run, cell: Change) -> None:
     if not pairs:
         lacking = " and ".join(_label(each) for each, data in ((other, a), (run, b)) if data.counters.empty)
         why = f"{lacking} has no hardware counters" if lacking else "The runs have no counters of this cell"
-        st.info(plain(f"{why}. Record both with --collector nsight_compute, or import reports of ncu."))
+        st.info(plain(f"{why}. Record both with --counters, or import reports of ncu."))
         return
+    found = between(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config), (1.0, cell.ratio.value))
+    if found:
+        st.markdown(plain(found.sentence(f"A ({name_of(*cell.of_a)})", f"B ({cell.name})")))
     widgets.table(counters_frame(pairs), height="content" if len(pairs) < 12 else _TABLE_HEIGHT)
     st.caption("Counters of one execution each: they have no interval.")
 

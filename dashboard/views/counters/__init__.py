@@ -18,6 +18,9 @@ def _charts(data: RunData, look: Look) -> Iterator[Chart]:
         every = query.best(data, workload, case, query.times(data, workload, case))
         frame = query.most_time(every)
         how = query.how_counted(data, len(frame), len(every)) + query.where_timed(frame, "")
+        steps = query.steps(data, workload, case, frame)
+        if len(steps):
+            yield chart.steps(steps, look, workload, case, how)
         for draw in (chart.speed_of_light, chart.occupancy, chart.traffic):
             yield draw(frame, look, workload, case, how)
         stalls = query.stalls(frame)

@@ -8,13 +8,23 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from warpladder.dashboard.core.counters import BOUND_PERCENT, LATENCY_PERCENT
+from warpladder.dashboard.core.limits import BOUND_PERCENT, LATENCY_PERCENT, PIPES, UNITS, Kind
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
+from warpladder.dashboard.core.why import Cause
 from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, hatch, patterns, slug, text, ticks
-from warpladder.dashboard.views.counters.query import THRESHOLDS, answer, limit_clause, limit_words, reason_name
+from warpladder.dashboard.views.counters.query import THRESHOLDS, answer, limit, limit_clause, limit_words, reason_name
 
 _ROW_PX: Final = 26
-_ROOFS: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram_percent": "DRAM"}
+#: Columns of the panels, and their names.
+_UNITS: Final = {
+    "dram_percent": "DRAM",
+    "l2_percent": "L2",
+    "l1_data_percent": "L1 and shared",
+    "pipe_percent": "busiest pipe",
+    "issued_percent": "issue slots",
+}
+#: For reports without the shares of single units.
+_COARSE: Final = {"compute_percent": "compute", "memory_percent": "memory", "dram_percent": "DRAM"}
 #: A reason below this percentage of every variant's time is drawn among the others.
 _LEAST_PERCENT: Final = 3.0
 _REASON_COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A4C9C", "#8A6D3B", "#9B1C31")
@@ -27,26 +37,34 @@ _GREYS: Final[Mapping[Theme, Mapping[str, str]]] = {
 
 
 def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
-    """The shares of the peaks of compute, memory and DRAM that each variant reaches.
+    """The shares of their peaks that the units reach in each variant.
 
     Args:
         frame: `query.best`, not empty.
         how: a sentence on how the counters were taken.
     """
+    frame = frame.assign(pipe_percent=frame[[unit.column for unit in PIPES]].max(axis=1))
+    panels = _UNITS if frame["issued_percent"].notna().any() else _COARSE
     rows = frame.to_dict("records")
     figure = make_subplots(
-        rows=1, cols=len(_ROOFS), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(_ROOFS.values())
+        rows=1, cols=len(panels), shared_yaxes=True, horizontal_spacing=0.015, subplot_titles=list(panels.values())
     )
     figure.update_layout(blank(look.theme, _height(rows, 70)).layout)
     figure.update_annotations(font={"size": 13})
-    for column, name in enumerate(_ROOFS, start=1):
+    for column, name in enumerate(panels, start=1):
         _bars(figure, rows, look, workload, name, format_percent, row=1, col=column)
-        for limit in (LATENCY_PERCENT, BOUND_PERCENT):
+        for threshold in (LATENCY_PERCENT, BOUND_PERCENT):
             figure.add_vline(
-                x=limit, line={"color": look.tones.muted, "width": 1, "dash": "dot"}, layer="below", row=1, col=column
+                x=threshold, line={"color": look.tones.muted, "width": 1, "dash": "dot"}, layer="below", row=1, col=column
             )
     # A panel has room for the words beside its longest bar, in a narrow window too.
-    figure.update_xaxes(range=[0, 172], tickvals=[0, 50, 100], ticktext=["0", "50", "100 %"], tickangle=0, showgrid=False)
+    figure.update_xaxes(
+        range=[0, 172 if panels is _COARSE else 205],
+        tickvals=[0, 50, 100],
+        ticktext=["0", "50", "100 %"],
+        tickangle=0,
+        showgrid=False,
+    )
     for place, row in enumerate(rows):
         figure.add_annotation(
             x=1.01,
@@ -58,11 +76,11 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
             showarrow=False,
             align="left",
             text=text(limit_words(row)),
-            font={"size": 12, "color": look.tones.text if row["bound"] in ("memory", "compute") else look.tones.muted},
+            font={"size": 12, "color": look.tones.text if limit(row).kind in (Kind.UNIT, Kind.FLOOR) else look.tones.muted},
         )
     _name_rows(figure, rows, look, workload)
     figure.update_layout(margin={"t": 28, "r": 190})
-    note = f"{_note(frame, look, case, how)} Shares of the sustained peak of each part; memory: its busiest part. {THRESHOLDS}"
+    note = f"{_note(frame, look, case, how)} Shares of the sustained peak of each unit. {THRESHOLDS}"
     return Chart(slug("speed-of-light", workload, case), answer(frame), figure, frame, note)
 
 
@@ -183,6 +201,50 @@ def stall_reasons(stalls: pd.DataFrame, look: Look, workload: str, case: str, ho
     return Chart(slug("warp-stalls", workload, case), title, figure, stalls, note)
 
 
+def steps(frame: pd.DataFrame, look: Look, workload: str, case: str, how: str) -> Chart:
+    """The gain of each step of `query.steps`, not empty, the part of it that the counters explain, and its cause."""
+    rows = frame.to_dict("records")
+    figure = blank(look.theme, _height(rows, 70))
+    gains = [float(np.log2(row["gain"])) for row in rows]
+    for place, (row, gain) in enumerate(zip(rows, gains, strict=True)):
+        part = 0.0 if pd.isna(row["explained_percent"]) or row["cause"] == Cause.NOTHING else row["explained_percent"] / 100
+        for size, base, opacity in ((gain * part, 0.0, 1.0), (gain * (1 - part), gain * part, 0.3)):
+            figure.add_bar(
+                x=[size],
+                base=[base],
+                y=[place],
+                orientation="h",
+                width=0.7,
+                opacity=opacity,
+                showlegend=False,
+                marker={"color": look.style(workload, row["variant"]).color},
+                hoverinfo="text",
+                hovertext=text(row["sentence"]),
+            )
+        figure.add_annotation(
+            x=max(gain, 0.0),
+            y=place,
+            xanchor="left",
+            xshift=6,
+            showarrow=False,
+            font={"size": 12},
+            text=f"<b>{text(format_ratio(row['gain']))}</b>  {text(str(row['cause']))}",
+        )
+    low, high = min([0.0, *gains]), max([1.0, *gains])
+    marks = [mark for mark in (-4, -2, -1, 0, 1, 2, 4, 6) if low - 0.2 <= mark <= high + 0.2]
+    figure.update_xaxes(
+        range=[low * 1.1, high * 1.35],
+        tickvals=marks,
+        ticktext=[format_ratio(2.0**mark) for mark in marks],
+        title_text="time of the step before over its own, log scale",
+    )
+    figure.update_layout(barmode="overlay")
+    _name_rows(figure, rows, look, workload)
+    best = max(rows, key=lambda row: row["gain"])
+    note = f"{look.device}, {case}; {how} Full colour: the part of the gain that the counters explain."
+    return Chart(slug("steps-explained", workload, case), best["sentence"], figure, frame, note)
+
+
 def _bars(
     figure: go.Figure,
     rows: list[dict[Any, Any]],
@@ -261,8 +323,8 @@ def _hover(row: dict[Any, Any]) -> str:
     config = f" [{text(row['config'])}]" if row["config"] else ""
     lines = [f"<b>{text(row['variant'])}</b>{config}", text(limit_clause(row)).replace("; ", "<br>")]
     figures = (
-        ("compute, memory, DRAM", " · ".join(format_percent(row[name]) for name in _ROOFS)),
-        ("L2, L1", f"{format_percent(row['l2_percent'])} · {format_percent(row['l1_percent'])}"),
+        ("compute, memory", f"{format_percent(row['compute_percent'])} · {format_percent(row['memory_percent'])}"),
+        *((unit.name, format_percent(row[unit.column])) for unit in UNITS if pd.notna(row[unit.column])),
         ("occupancy", f"{format_percent(row['occupancy_percent'])} of {format_percent(row['theoretical_percent'])}"),
         ("DRAM bytes", format_bytes(row["dram_bytes"])),
         ("time under the profiler", format_duration(row["time_ns"])),

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import counters, run_index
+from warpladder.dashboard.core.numbers import format_bytes, format_duration, significant
 from warpladder.dashboard.ui import runs, sidebar, state, tables, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.counters import VIEW, query
@@ -15,12 +16,14 @@ from warpladder.data import store
 
 _TOPICS: Final = {
     "roofs": "Speed of light",
+    "why": "Why faster",
     "occupancy": "Occupancy",
     "memory": "Memory",
     "stalls": "Warp stalls",
+    "rules": "Rules",
     "metrics": "All metrics",
 }
-_HOW_TO_RECORD: Final = "warpladder record {workload} --collector nsight_compute"
+_HOW_TO_RECORD: Final = "warpladder record {workload} --counters"
 _MEMORY: Final = {
     "variant": "Variant",
     "config": "Config",
@@ -55,6 +58,33 @@ _READINGS: Final = {
 }
 
 
+_WORK: Final = {
+    "group": st.column_config.TextColumn("Group", width="small"),
+    "name": st.column_config.TextColumn("Quantity", width="medium"),
+    "a": "A",
+    "b": "B",
+    "ratio": st.column_config.NumberColumn("B / A", format="%.3f"),
+}
+_BESIDE: Final = {
+    "variant": "Variant",
+    "config": "Config",
+    "ours": "Limit",
+    "theirs": "Nsight Compute",
+    "agree": st.column_config.CheckboxColumn("Agree", width="small"),
+    "difference": st.column_config.TextColumn("Why they differ", width="large"),
+}
+_FINDINGS: Final = {
+    "variant": None,
+    "config": None,
+    "launch_index": st.column_config.NumberColumn("Launch", width="small"),
+    "section": "Section",
+    "severity": "Severity",
+    "title": "Title",
+    "text": st.column_config.TextColumn("Finding", width="large"),
+    "speedup_percent": st.column_config.NumberColumn("Speedup, %", format="%.1f", help="As Nsight Compute estimates it."),
+}
+
+
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
@@ -82,12 +112,16 @@ def page() -> None:
         frame = frame.assign(**megabytes)
         columns = [name for name in _MEMORY if name in ("variant", "config") or frame[name].notna().any()]
         widgets.table(frame[columns], column_config=_MEMORY, height="content")
+    elif topic == "why":
+        _why(run, workload, case, frame, how)
+    elif topic == "rules":
+        _rules(run, workload, case, frame)
     elif topic == "stalls":
         stalls = queries.stalls(frame)
         if stalls.empty:
             widgets.nothing(
                 "The states of warps were not counted.",
-                "Profile with ncu --set full, or record with --collector nsight_compute.",
+                "Profile with ncu --set full, or record with --counters.",
             )
         widgets.show_chart(charts.stall_reasons(stalls, look, workload, case, how))
     else:
@@ -105,6 +139,62 @@ def _times(run: store.Run, workload: str, case: str) -> tuple[pd.DataFrame, str]
         if runs.opens(each.run) and len(frame := runs.ask(each.run, queries.times, workload, case)):
             return frame, f"the run “{each.title}”"
     return timed, ""
+
+
+def _why(run: store.Run, workload: str, case: str, frame: pd.DataFrame, how: str) -> None:
+    """Why one variant is faster than another: two to choose, a sentence, and the work that differs; then every step of the ladder."""
+    data = runs.load(run)
+    rows = {row["variant"]: row for row in frame.to_dict("records")}
+    if len(rows) < 2:
+        widgets.nothing("Only one variant was counted.", "Record two variants or more with --counters.")
+    before, after = queries.pair_to_explain(frame)
+    with widgets.controls():
+        a = state.choose("why_a", "Slower or before (A)", list(rows), default=before)
+        b = state.choose("why_b", "Faster or after (B)", list(rows), default=after)
+        everything = st.toggle("Equal figures too", key="why all")
+    found = queries.explained(data, workload, case, rows[a], rows[b])
+    if found is None:
+        st.info("One of the two has no time under the profiler.")
+    else:
+        st.markdown(f"**{plain(found.sentence(a, b))}**")
+        table = queries.work_table(found, changed=not everything)
+        shown = table.assign(a=list(map(_figure, table["a"], table["unit"])), b=list(map(_figure, table["b"], table["unit"])))
+        widgets.table(shown.drop(columns="unit"), column_config=_WORK, height=min(380, 38 + 35 * max(len(shown), 1)))
+    steps = queries.steps(data, workload, case, frame)
+    if len(steps):
+        widgets.show_chart(charts.steps(steps, runs.look_of(run, widgets.theme()), workload, case, how))
+
+
+def _figure(value: float, unit: str) -> str:
+    """A figure with its unit."""
+    if pd.isna(value):
+        return "–"
+    match unit:
+        case "ns":
+            return format_duration(value)
+        case "B":
+            return format_bytes(value)
+        case "Hz":
+            return f"{value / 1e9:.3f} GHz"
+    return f"{significant(value)} %" if unit == "%" else f"{value:,.0f}" if value >= 1000 else significant(value)
+
+
+def _rules(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> None:
+    """What the rules of Nsight Compute find, and its verdict beside the one of this page."""
+    data = runs.load(run)
+    findings = queries.findings(data, workload, case, frame)
+    if findings.empty:
+        widgets.nothing(
+            "The run has no findings of rules.", "Record with --counters, or import a report with sections (ncu --set full)."
+        )
+    beside = queries.verdicts_beside(data, workload, case, frame)
+    if len(beside):
+        agree = int(beside["agree"].sum())
+        st.markdown(f"**The limit of {agree} of {len(beside)} variants is the one that Nsight Compute names.**")
+        widgets.table(beside, column_config=_BESIDE, height="content" if len(beside) < 9 else 320)
+    name = state.choose("rules_of", "Findings about", list(dict.fromkeys(findings["variant"])))
+    widgets.table(findings[findings["variant"] == name], column_config=_FINDINGS, height=380)
+    st.caption("Words and estimates are those of Nsight Compute.")
 
 
 def _all_metrics(run: store.Run, workload: str, case: str) -> None:

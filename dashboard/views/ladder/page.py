@@ -88,6 +88,9 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         fitted=False,
     )
     variant = headers[name]
+    step = queries.step_to(frame, name)
+    if step and (because := runs.ask(run, queries.explanation, workload, str(frame["case"].iloc[0]), *step)):
+        st.markdown(f":small[**Measured** {plain(because)}]")
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
     own_ideas = ideas.ideas_of(variant["source_path"])
     room = _IDEAS_HEIGHT if own_ideas else 0

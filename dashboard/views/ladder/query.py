@@ -1,9 +1,12 @@
 """The variants of one case in the order of the ladder, and their errors beside their times."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
+from warpladder.dashboard.core import why
 from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Estimate, Timing
 from warpladder.dashboard.core.cells import best_config, cells, select
 from warpladder.dashboard.core.compare import UNDECIDED, judged, noise_of, precisions, steps, with_speedups
@@ -74,6 +77,34 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     return _against_leaders(
         data, workload, case, timing, frame.merge(gains_frame[columns].astype(types), on="variant", how="left")
     )
+
+
+#: Variant, config, and median in nanoseconds.
+TimedCell = tuple[str, str, float]
+
+
+def step_to(frame: pd.DataFrame, variant: str) -> tuple[TimedCell, TimedCell] | None:
+    """A rung and the rung that its gain is over, the latter first; None for a variant without a gain.
+
+    Args:
+        frame: rows of `ladder`.
+    """
+    rows = {row["variant"]: row for row in frame[frame["n"] > 0].to_dict("records")}
+    row = rows.get(variant, {})
+    before = rows.get(row.get("gain_over"))
+    if before is None:
+        return None
+    return _timed(before), _timed(row)
+
+
+def _timed(row: Mapping[Any, Any]) -> TimedCell:
+    return row["variant"], row["config"], float(row["median_ns"])
+
+
+def explanation(data: RunData, workload: str, case: str, before: TimedCell, after: TimedCell) -> str:
+    """Why a rung is faster or slower than the one before, by counters of this run, in a sentence; empty where they were not read."""
+    found = why.between(data, data, workload, case, before[:2], after[:2], (before[2], after[2]))
+    return found.sentence(before[0], after[0]) if found else ""
 
 
 def contestants(frame: pd.DataFrame) -> pd.DataFrame:
