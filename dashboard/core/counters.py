@@ -23,7 +23,7 @@ _COLUMNS: Final = {
     "tensor_percent": metrics.TENSOR,
     "issue_percent": metrics.ISSUE,
     **{unit.column: unit.metric for unit in UNITS},
-    "cycles": metrics.CYCLES,
+    "sm_cycles": metrics.CYCLES,
     "active_cycles": metrics.ACTIVE_CYCLES,
     "clock_hz": metrics.CLOCK,
     "warps": metrics.WARPS,

@@ -322,19 +322,19 @@ def _by_latency(slow: Row, fast: Row) -> _Found | None:
 
 def factors_of(slow: Row, fast: Row) -> dict[Cause, float] | None:
     """The logarithm of each factor of the ratio of the times; None where one was not counted."""
-    needed = ("instructions", "warps", "active_cycles", "cycles")
+    needed = ("instructions", "warps", "active_cycles", "sm_cycles")
     if any(not row[name] > 0 for row in (slow, fast) for name in needed):
         return None
 
     def ratio(of: Callable[[Row], float]) -> float:
         return math.log(of(slow) / of(fast))
 
-    clock = ratio(lambda row: row["cycles"] / row["time_ns"])
+    clock = ratio(lambda row: row["sm_cycles"] / row["time_ns"])
     return {
         Cause.INSTRUCTIONS: ratio(lambda row: row["instructions"]),
         Cause.OCCUPANCY: -ratio(lambda row: row["warps"]),
         Cause.LATENCY: ratio(lambda row: row["active_cycles"] * row["warps"] / row["instructions"]),
-        Cause.TAIL: -ratio(lambda row: row["active_cycles"] / row["cycles"]),
+        Cause.TAIL: -ratio(lambda row: row["active_cycles"] / row["sm_cycles"]),
         Cause.CLOCK: -clock,
     }
 
@@ -371,7 +371,7 @@ def _keeps_warps(slow: Row, fast: Row) -> Callable[[bool], str]:
 
 
 def _keeps_busy(slow: Row, fast: Row) -> Callable[[bool], str]:
-    shares = [100 * row["active_cycles"] / row["cycles"] for row in (slow, fast)]
+    shares = [100 * row["active_cycles"] / row["sm_cycles"] for row in (slow, fast)]
     waves = ""
     if pd.notna(slow["waves"]) and pd.notna(fast["waves"]):
         waves = f": {significant(slow['waves'])} waves of blocks against {significant(fast['waves'])}"
@@ -462,7 +462,7 @@ def _work(a: Row, b: Row) -> tuple[Work, ...]:
         for group, columns in _TABLE.items()
         for column, (name, unit) in columns.items()
     ]
-    rows.append(Work("time", "multiprocessors with work", "%", *(100 * row["active_cycles"] / row["cycles"] for row in (a, b))))
+    rows.append(Work("time", "multiprocessors with work", "%", *(100 * row["active_cycles"] / row["sm_cycles"] for row in (a, b))))
     rows += [
         Work(
             "cycles between two instructions", reason.replace("_", " "), "", *(float(row[f"stall_{reason}"]) for row in (a, b))
