@@ -84,12 +84,14 @@ def page() -> None:
         topic = state.choose("machine", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
     with widgets.controls():
         variant = queries.first_variant(data, workload, case)
-        chosen = _choose(data, workload, case, variant, ("variant", "config", "launch"), owner=f"{workload}|{case}")
+        side = " of B" if topic == "difference" else ""
+        chosen = _choose(data, workload, case, variant, ("variant", "config", "launch"), owner=f"{workload}|{case}", side=side)
+        ptx = topic == "source" and bool(chosen.kernel.ptx) and _choose_ptx()
     if not chosen.kernel.code_id:
         _no_code_of(chosen)
-    st.caption(linked(_resources(chosen.kernel)))
+    st.caption(linked(f"{f'B: {chosen.name}. ' if side else ''}{_resources(chosen.kernel)}"))
     if topic == "source":
-        _source(chosen)
+        _source(chosen, ptx=ptx)
     elif topic == "mix":
         _mix(run, chosen)
     else:
@@ -132,6 +134,11 @@ def _choose(
     return _Chosen(data, cell, kernels[main], kernels)
 
 
+def _choose_ptx() -> bool:
+    """Whether to show PTX in place of SASS."""
+    return state.choose("isa", "Code", ["SASS", "PTX"], style="segmented") == "PTX"
+
+
 def _resources(kernel: Kernel) -> str:
     """The kernel, its architecture and compiler, and what a thread and a block take."""
     parts = [cut(kernel.name, _KERNEL_LENGTH), " ".join(filter(None, [kernel.architecture, kernel.compiler]))]
@@ -148,14 +155,11 @@ def _resources(kernel: Kernel) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _source(chosen: _Chosen) -> None:
+def _source(chosen: _Chosen, *, ptx: bool) -> None:
     """The source of the variant beside the code of the kernel."""
     kernel = chosen.kernel
     source = queries.source_text(chosen.data, chosen.cell.workload, chosen.cell.variant)
     heats = queries.heats(chosen.data, chosen.cell, kernel)
-    ptx = False
-    if kernel.ptx:
-        ptx = state.choose("isa", "Code", ["SASS", "PTX"], style="segmented", labelled=False) == "PTX"
     if not source:
         st.caption(plain(f"The run has no source of {chosen.cell.variant}."))
     component.listing(

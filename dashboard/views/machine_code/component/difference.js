@@ -1,6 +1,7 @@
 // Two kernels side by side. Long equal parts are folded; a click or Enter unfolds one. __init__.py joins rows.js before it.
 
 const CONTEXT = 3;
+const FEWEST_FOLDED = 4;
 const [SAME, CHANGED, ONLY_A] = [0, 1, 2];
 const TOKEN = /\w+|[^\w]/g;
 
@@ -56,7 +57,7 @@ class Difference {
       else {
         const head = first === 0 ? first : first + CONTEXT;
         const tail = end === rows.length ? end : end - CONTEXT;
-        const folds = tail - head > 1 && this.unfolded !== true && !this.unfolded.has(head) && end - first < rows.length;
+        const folds = tail - head >= FEWEST_FOLDED && this.unfolded !== true && !this.unfolded.has(head) && end - first < rows.length;
         for (let place = first; place < end; place += 1) {
           if (folds && place === head) this.shown.push([head, tail]);
           if (!folds || place < head || place >= tail) this.shown.push(place);

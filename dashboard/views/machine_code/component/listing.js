@@ -6,6 +6,7 @@ const HEAT_PX = 50;
 const NUMBER_PX = 38;
 const OFFSET_PX = 38;
 const WIDE_PX = 1150;
+const NARROW_PX = 900;
 const LEVEL_PX = 9;
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -59,13 +60,21 @@ class Listing {
     this.depth = Math.min(1 + Math.max(-1, ...data.loops.map(([, , depth]) => depth)), MOST_DEPTH);
     this.heats = data.heats.map((heat) => this.heat(heat));
     if (this.hidden === null && this.heats.length) {
-      this.hidden = new Set(this.root.clientWidth < WIDE_PX ? this.heats.slice(2).map(({ name }) => name) : []);
+      this.hidden = this.withoutRoom(this.heats.map(({ name }) => name));
     }
     this.byLine = new Map();
     data.lines.forEach((line, place) => line && (this.byLine.get(line) ?? this.byLine.set(line, []).get(line)).push(place));
     this.legend.replaceChildren(...legend(data.legend));
     this.toggles();
     this.layout();
+  }
+
+  // The columns that a narrow window hides at first, so that the texts have room.
+  withoutRoom(names) {
+    const width = this.root.clientWidth;
+    if (width >= WIDE_PX) return new Set();
+    const shown = width >= NARROW_PX ? names.slice(0, 2) : [names.find((name) => name === "samples") ?? names[0]];
+    return new Set(names.filter((name) => !shown.includes(name)));
   }
 
   // The readings of one column on both sides.

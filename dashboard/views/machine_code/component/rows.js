@@ -18,7 +18,9 @@ class Rows {
     Object.assign(root, { tabIndex: 0, role: "listbox", ariaLabel: label });
     root.addEventListener("scroll", () => this.render(), { passive: true });
     root.addEventListener("keydown", (event) => this.hear(event));
-    root.addEventListener("focus", () => this.cursor < 0 && this.length && this.move(Math.ceil(root.scrollTop / ROW_PX)));
+    root.addEventListener("focus", () => this.enter());
+    // Of the list and not of a row, because the rows are replaced at each drawing, also between the press of a button and its release.
+    root.addEventListener("click", (event) => this.choose(Math.floor((event.clientY - this.space.getBoundingClientRect().top) / ROW_PX)));
     new ResizeObserver(() => this.render()).observe(root);
   }
 
@@ -42,7 +44,6 @@ class Rows {
       element.setAttribute("aria-setsize", this.length);
       element.setAttribute("aria-posinset", row + 1);
       if (row === this.cursor) element.classList.add("cursor");
-      element.onclick = () => this.choose(row);
       drawn.push(element);
     }
     this.space.replaceChildren(...drawn);
@@ -54,9 +55,15 @@ class Rows {
     return `row-${this.number}-${row}`;
   }
 
+  // The first visible row is where the keyboard starts.
+  enter() {
+    const first = Math.ceil(this.root.scrollTop / ROW_PX);
+    if (this.cursor < 0 && this.length && this.root.matches(":focus-visible")) this.move(first);
+  }
+
   choose(row) {
     // A drag over a text selects it and chooses nothing.
-    if (String(this.root.getRootNode().getSelection?.() ?? document.getSelection())) return;
+    if (row < 0 || row >= this.length || String(this.root.getRootNode().getSelection?.() ?? document.getSelection())) return;
     this.cursor = row;
     this.act(row);
     this.render();
