@@ -70,6 +70,7 @@ _MEMORY: Final = frozenset({Unit.GLOBAL, Unit.SHARED, Unit.LOCAL})
 _WORD_BITS: Final = 32
 
 _TEXT: Final = re.compile(r"(?:@(!?U?P\w+) )?([A-Z][\w.]*)\s*(.*)")
+_LINE: Final = re.compile(r"[0-9]{1,9}")
 _BRANCHES: Final = ("BRA", "JMP")
 _TARGET: Final = re.compile(r"\b(0x[0-9a-f]+)$")
 _REGISTER: Final = re.compile(r"\b(UR|UP|R|P|B|SB)\d+\b")
@@ -162,7 +163,7 @@ class Code:
     @classmethod
     def of(cls, sass: str, lines: str) -> "Code":
         """The code of a row of `machine_code`."""
-        numbers = [int(line) for line in lines.split("\n")] if lines else []
+        numbers = [int(line) if _LINE.fullmatch(line) else 0 for line in lines.split("\n")]
         texts = sass.split("\n") if sass else []
         return cls(tuple(Instruction(text, numbers[place] if place < len(numbers) else 0) for place, text in enumerate(texts)))
 

@@ -35,6 +35,8 @@ OF_PAGE: Final = frozenset(
         "accept",
         "code",
         "lanes",
+        "machine",
+        "isa",
     ]
 )
 #: Pages of text, which draw no chart.

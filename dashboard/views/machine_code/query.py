@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import zip_longest
 from typing import Final
 
 import pandas as pd
@@ -310,16 +309,19 @@ def rows(a: Code, b: Code) -> tuple[Row, ...]:
 
 
 def _changed(a: Code, b: Code, left: range, right: range) -> Iterator[Row]:
+    """Rows of two parts that differ. Between two rows of a name, the instructions of A come before the instructions of B."""
     names = ([code.instructions[place].name for place in places] for code, places in ((a, left), (b, right)))
+    only_b: list[Row] = []
     for each in Indel.opcodes(*names):
         one, other = left[each.src_start : each.src_end], right[each.dest_start : each.dest_end]
-        for place, counterpart in zip_longest(one, other):
-            if place is None:
-                yield Row(Kind.ONLY_B, -1, counterpart)
-            elif counterpart is None:
-                yield Row(Kind.ONLY_A, place, -1)
-            else:
-                yield Row(Kind.CHANGED, place, counterpart)
+        if each.tag == "equal":
+            yield from only_b
+            only_b = []
+            yield from (Row(Kind.CHANGED, *pair) for pair in zip(one, other, strict=True))
+        else:
+            yield from (Row(Kind.ONLY_A, place, -1) for place in one)
+            only_b += [Row(Kind.ONLY_B, -1, place) for place in other]
+    yield from only_b
 
 
 def changes(a: Code, b: Code) -> pd.DataFrame:

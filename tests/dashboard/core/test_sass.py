@@ -67,6 +67,7 @@ def test_the_mix_of_a_loop_leaves_out_loops_inside_it() -> None:
 def test_lines_may_be_fewer_than_instructions() -> None:
     assert [each.line for each in Code.of("EXIT\nNOP", "7").instructions] == [7, 0]
     assert [each.line for each in Code.of("EXIT", "").instructions] == [0]
+    assert [each.line for each in Code.of("NOP\nEXIT", "king\n-3").instructions] == [0, 0], "a damaged file has any text"
 
 
 def test_other_registers_and_addresses_are_no_difference() -> None:
