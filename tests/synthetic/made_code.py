@@ -73,9 +73,16 @@ def write(data_dir: Path, run_id: str = "code", *, counted: bool = True) -> Path
     """Write a run with the launches of some cells of one case of conv2d, their code, and counters of one. Returns its folder."""
     path = made_runs.write(data_dir, run_id, rounds=8, workloads=(WORKLOAD,))
     _set_sources(path)
+    add_to(path, counted=counted)
+    return path
+
+
+def add_to(path: Path, *, counted: bool = True) -> None:
+    """Add launches, code, counters and a rule to a run that is on disk, for its variants of conv2d."""
+    own = set(pq.read_table(path / "variants.parquet", columns=["variant"])["variant"].to_pylist())
     launches: list[dict[str, Any]] = []
     codes: dict[str, dict[str, Any]] = {}
-    for (variant, config), kernels in CODES.items():
+    for (variant, config), kernels in ((cell, kernels) for cell, kernels in CODES.items() if cell[0] in own):
         for index, (kernel, code) in enumerate(kernels):
             made = code_row(kernel, code) if code else None
             if made:
@@ -91,7 +98,8 @@ def write(data_dir: Path, run_id: str = "code", *, counted: bool = True) -> Path
             for place, value in values.items()
         ]
         add(path, "instruction_counters", rows)
-    return path
+        found = {"section": "SpeedOfLight", "rule": "SOLBottleneck", "severity": "warning", "title": "Bound by memory"}
+        add(path, "rules", [row("rules", **cell, launch_index=0, text="Use fewer bytes.", **found)])
 
 
 def code_row(kernel: str, code: tuple[tuple[int, str], ...]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The instructions of each variant's hot loop, by the unit that executes them."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -89,7 +89,7 @@ def _color(unit: Unit, theme: Theme) -> str:
     return palette(theme)[_COLORS[unit]] if unit in _COLORS else _GREYS[theme][unit]
 
 
-def _hover(variant: str, row: "pd.Series[object]") -> str:
+def _hover(variant: str, row: "pd.Series[Any]") -> str:
     config = f" [{text(str(row['config']))}]" if row["config"] else ""
     counted = f"{row['count']} of {row['instructions']} instructions of the {row['part']}"
     return (

@@ -331,7 +331,8 @@ def changes(a: Code, b: Code) -> pd.DataFrame:
     frame = pd.DataFrame(counts, columns=["unit", "name", "a", "b"])
     frame["change"] = frame["b"] - frame["a"]
     order = frame.assign(size=frame["change"].abs()).sort_values(["size", "name"], ascending=[False, True]).index
-    return frame.loc[order][lambda each: each["change"] != 0].reset_index(drop=True)
+    frame = frame.loc[order]
+    return frame[frame["change"] != 0].reset_index(drop=True)
 
 
 def difference_sentence(compared: Sequence[Row], changed: pd.DataFrame) -> str:
