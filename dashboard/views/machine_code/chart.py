@@ -60,7 +60,7 @@ def mix(frame: pd.DataFrame, look: Look, workload: str, case: str) -> Chart:
         )
     names = []
     for variant, config, part in cells:
-        marks = (f" [{config}]" if config else "") + ("" if part == "hot loop" else " · no loop")
+        marks = ("" if part == "hot loop" else " · no loop") + (f" [{config}]" if config else "")
         names.append(text(cut(f"{look.variant_name(workload, variant)}{marks}", _NAME_LENGTH)))
     name_rows(figure, names, look, range=[len(cells) - 0.45, -0.55])
     figure.update_xaxes(range=[0, 100], ticksuffix=" %", title_text="instructions of the hot loop")

@@ -89,7 +89,8 @@ def page() -> None:
         ptx = topic == "source" and bool(chosen.kernel.ptx) and _choose_ptx()
     if not chosen.kernel.code_id:
         _no_code_of(chosen)
-    st.caption(linked(f"{f'B: {chosen.name}. ' if side else ''}{_resources(chosen.kernel)}"))
+    if topic != "difference":
+        st.caption(linked(_resources(chosen.kernel)))
     if topic == "source":
         _source(chosen, ptx=ptx)
     elif topic == "mix":
@@ -218,9 +219,10 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
     rows = queries.rows(a.kernel.code, chosen.kernel.code)
     changed = queries.changes(a.kernel.code, chosen.kernel.code)
     st.markdown(f"## {plain(queries.difference_sentence(rows, changed))}")
-    st.caption(plain(f"A: {a.name}. {_resources(a.kernel)}"))
     headings = (f"A: {a.name}, {a.cell.case}", f"B: {chosen.name}, {chosen.cell.case}")
     component.difference("difference of machine code", a.kernel.code, chosen.kernel.code, rows, headings, widgets.theme())
+    for letter, each in (("A", a), ("B", chosen)):
+        st.caption(plain(f"{letter}: {each.name}: {_resources(each.kernel)}"))
     if len(changed):
         st.markdown("### Counts that differ")
         widgets.table(changed, column_config=_CHANGES, height="content" if len(changed) < 12 else _TABLE_HEIGHT)

@@ -232,7 +232,13 @@ def answer(data: RunData, cell: CellName, kernel: Kernel) -> str:
     start = f"The hot loop of {_count(len(places), 'instruction')}{lines} is {share}"
     if loop is None:
         start = f"The kernel of {_count(len(places), 'instruction')}{lines} has no loop and is {share}"
-    return f"{start}; {_spills(code, loop)}."
+    return f"{start}{_part_of_kernel(code, places)}; {_spills(code, loop)}."
+
+
+def _part_of_kernel(code: Code, places: Sequence[int]) -> str:
+    """How much of the kernel's arithmetic the loop has, where most of it stands outside; else empty."""
+    within, every = (sum(code.instructions[place].unit in ARITHMETIC for place in each) for each in (places, range(len(code))))
+    return f", with {within:,} of the kernel's {every:,} such instructions" if 2 * within < every else ""
 
 
 def _spills(code: Code, loop: Loop | None) -> str:

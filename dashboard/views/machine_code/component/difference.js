@@ -68,6 +68,7 @@ class Difference {
     this.starts = this.shown.flatMap((place, row) => (this.differs(place) && !this.differs(this.shown[row - 1]) ? [row] : []));
     this.all.textContent = this.unfolded === true ? "Fold" : "Unfold all";
     this.back.disabled = this.on.disabled = !this.starts.length;
+    this.all.disabled = this.unfolded !== true && !this.shown.some(Array.isArray);
     this.find({ keep: true });
   }
 
@@ -79,9 +80,9 @@ class Difference {
     if (Array.isArray(place)) return node("div", "row fold", `${plural(place[1] - place[0], "equal instruction")}: unfold`);
     const [kind, a, b] = this.data.rows[place];
     const sides = [this.data.a[a], this.data.b[b]];
-    const differing = kind === CHANGED ? sides.map((text, side) => this.marks(text, sides[1 - side])) : [null, null];
-    const row = node("div", "row", ...[a, b].map((at, side) => this.half(at, side, sides[side], kind, differing[side])));
-    return row;
+    const marks = (text, side) => this.marks(text, sides[1 - side], this.data.families[side][[a, b][side]]);
+    const differing = kind === CHANGED ? sides.map(marks) : [null, null];
+    return node("div", "row", ...[a, b].map((at, side) => this.half(at, side, sides[side], kind, differing[side])));
   }
 
   half(place, side, text, kind, differing) {
@@ -94,12 +95,15 @@ class Difference {
     return half;
   }
 
-  // The tokens of a text, with those that the other text has not at the same place marked.
-  marks(text, other) {
-    const [one, counterpart] = [text.match(TOKEN) ?? [], other.match(TOKEN) ?? []];
-    const parts = [];
-    one.forEach((token, place) => parts.push(token === counterpart[place] ? token : node("mark", "", token)));
-    return parts;
+  // The parts of an instruction, with the tokens marked that the other instruction has not at the same place.
+  marks(text, other, family) {
+    const [one, counterpart] = [text, other].map((each) => INSTRUCTION.exec(each) ?? ["", "", ""]);
+    const part = (own, others) => (own === others ? own : node("mark", "", own));
+    const [rest, others] = [text.slice(one[0].length), other.slice(counterpart[0].length)].map((each) => each.match(TOKEN) ?? []);
+    return [
+      node("span", "guard", part(one[1], counterpart[1])), node("b", `opcode family${family}`, part(one[2], counterpart[2])),
+      ...rest.map((token, place) => part(token, others[place])),
+    ];
   }
 
   unfold(row) {

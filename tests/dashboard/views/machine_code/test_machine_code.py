@@ -1,5 +1,6 @@
 """The page Machine code, against a run that was written and counted by hand: queries, words, chart, export."""
 
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -63,6 +64,14 @@ def test_the_answer_names_the_hot_loop_and_the_spills(data: RunData, uncounted: 
     )
     assert query.answer(data, *at(data, "v02_shared", "block=8")) == (
         "The kernel of 4 instructions (lines 2 to 9) has no loop and is 0 % floating-point arithmetic; no local loads or stores."
+    )
+
+
+def test_arithmetic_outside_of_the_hot_loop_is_told(uncounted: RunData) -> None:
+    cell, kernel = at(uncounted, "v01_naive", "block=8")
+    outside = replace(kernel, code=code((*NAIVE, *((8, "FADD R1, R1, R2") for _ in range(3)))))
+    assert "is 33 % floating-point arithmetic, with 2 of the kernel's 5 such instructions; " in query.answer(
+        uncounted, cell, outside
     )
 
 
