@@ -22,6 +22,8 @@ def code(lines: tuple[tuple[int, str], ...]) -> Code:
         ("@!UP0 UIADD3 UR4, UR4, 0x1, URZ", Unit.UNIFORM, "UIADD3", 0),
         ("FFMA.FTZ R5, R2.reuse, R8, R5", Unit.FP32, "FFMA", 0),
         ("DFMA R4, R6, R8, R4", Unit.FP64, "DFMA", 0),
+        ("HFMA2 R4, R6, R8, R4", Unit.FP16, "HFMA2", 0),
+        ("@P0 HFMA2.MMA R5, -RZ, RZ, 0, 0", Unit.MOVE, "HFMA2", 0),  # it puts a constant into a register
         ("BAR.SYNC.DEFER_BLOCKING 0x0", Unit.SYNC, "BAR", 0),
         ("EXIT", Unit.CONTROL, "EXIT", 0),
         ("XYZZY R1", Unit.OTHER, "XYZZY", 0),
@@ -72,6 +74,17 @@ def test_lines_may_be_fewer_than_instructions() -> None:
 
 def test_other_registers_and_addresses_are_no_difference() -> None:
     assert difference(code(NAIVE), code(RENAMED)) == (Piece(True, 0, 18, 0, 18),)
+
+
+def test_addresses_of_code_are_no_difference_and_constants_are() -> None:
+    one = ("BSSY B0, 0x1c0", "CALL.REL.NOINC 0x40", "@P1 BRA 0x10", "IADD3 R1, R2, 0x10, RZ")
+    other = ("BSSY B1, 0x380", "CALL.REL.NOINC 0x90", "@P0 BRA 0x20", "IADD3 R1, R2, 0x20, RZ")
+    assert [Instruction(a).normal == Instruction(b).normal for a, b in zip(one, other, strict=True)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_difference_has_the_fewest_pieces_in_order() -> None:

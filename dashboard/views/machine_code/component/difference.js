@@ -4,6 +4,7 @@ const CONTEXT = 3;
 const FEWEST_FOLDED = 4;
 const [SAME, CHANGED, ONLY_A] = [0, 1, 2];
 const TOKEN = /\w+|[^\w]/g;
+const REGISTER = /^(UR|UP|R|P|B|SB)\d+$/;
 
 const drawn = new WeakMap();
 
@@ -98,7 +99,8 @@ class Difference {
   // The parts of an instruction, with the tokens marked that the other instruction has not at the same place.
   marks(text, other, family) {
     const [one, counterpart] = [text, other].map((each) => INSTRUCTION.exec(each) ?? ["", "", ""]);
-    const part = (own, others) => (own === others ? own : node("mark", "", own));
+    const normal = (token) => token?.trim().replace(REGISTER, "$1");
+    const part = (own, others) => (normal(own) === normal(others) ? own : node("mark", "", own));
     const [rest, others] = [text.slice(one[0].length), other.slice(counterpart[0].length)].map((each) => each.match(TOKEN) ?? []);
     return [
       node("span", "guard", part(one[1], counterpart[1])), node("b", `opcode family${family}`, part(one[2], counterpart[2])),
