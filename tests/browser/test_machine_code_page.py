@@ -7,6 +7,7 @@ import pytest
 
 from tests.browser.pages import PATIENCE_MS, expect, open_page, serving, sync_api
 from tests.synthetic import made_code
+from tests.walk.in_browser import see
 
 NAIVE = "machine_code?run=code&variant=v01_naive&config=block%3D8"
 
@@ -76,3 +77,10 @@ def test_long_equal_parts_are_folded_and_unfolded(page: "sync_api.Page", address
     assert page.locator(".half.gone mark").all_inner_texts() == ["0x19"]
     open_page(page, f"{address}/machine_code?run=code&machine=difference&variant=v02_shared&launch=1&a=v01_naive")
     expect(page.locator(".half.gone").first).to_be_visible(timeout=PATIENCE_MS)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("topic", ["source", "mix", "difference"])
+def test_nothing_overlaps_in_either_size(page: "sync_api.Page", address: str, topic: str) -> None:
+    for seen in see(page, address, f"{NAIVE}&machine={topic}"):
+        assert seen.problems == (), seen

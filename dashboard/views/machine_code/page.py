@@ -196,7 +196,7 @@ def _mix(run: store.Run, chosen: _Chosen) -> None:
             st.caption("A loop is the code from the target of a branch backwards to that branch.")
         else:
             st.caption("The kernel has no branch backwards, so no loop.")
-    frame = queries.mix_by_variant(data, cell.workload, cell.case)
+    frame = runs.ask(run, queries.mix_by_variant, cell.workload, cell.case)
     if len(frame):
         widgets.show_chart(charts.mix(frame, runs.look_of(run, widgets.theme()), cell.workload, cell.case))
 
@@ -210,6 +210,8 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
             titles = {_THIS: "this run", **{each.name: each.title for each in others}}
             name = state.choose("code_of", "A", list(titles), text=titles.__getitem__)
         other = next((each.run for each in others if each.name == name), run)
+        if other is not run and not runs.opens(other):
+            widgets.nothing("The other run cannot be opened.", "Choose another run as A.")
         a = _choose_other(runs.load(runs.as_recorded(other)), chosen, name)
     if a is None:
         widgets.nothing("The other run has no machine code of this workload.", "Choose another run as A.")
@@ -231,7 +233,7 @@ def _difference(run: store.Run, chosen: _Chosen) -> None:
 def _others(run: store.Run, workload: str) -> Sequence[ListedRun]:
     """The other runs with machine code of a workload. Runs of the device come first."""
     every = runs.context().having(Need.CODE, workload)
-    return [each for each in every if each.run.path != run.path and workload in each.facts.workloads and runs.opens(each.run)]
+    return [each for each in every if each.run.path != run.path and workload in each.facts.workloads]
 
 
 def _choose_other(data: RunData, chosen: _Chosen, name: str) -> _Chosen | None:
