@@ -141,7 +141,7 @@ class Listing {
     const isCode = side === "right" && !this.data.ptx;
     fixed.append(node("span", "number", isCode ? offset(place) : place + 1));
     if (isCode) fixed.append(this.gutter(place));
-    const parts = isCode ? instruction(text, this.data.families[place], this.wanted) : marked(text, this.wanted);
+    const parts = isCode ? instruction(text, this.data.families[place], this.wanted) : marked([[text, "span", ""]], this.wanted);
     const row = node("div", "row", fixed, node("span", "text", ...parts));
     const line = side === "left" ? place + 1 : this.data.lines[place];
     if (this.line && line === this.line) row.classList.add("linked");
@@ -155,7 +155,7 @@ class Listing {
     if (!value) return node("span", "heat");
     const excess = heat.least === null ? 0 : value - (ideal.get(key) ?? 0);
     const cell = node("span", "heat", excess > 0 ? "▲" : "", short.format(value));
-    cell.style.setProperty("--part", `${(6 + 54 * Math.sqrt(value / most)).toFixed(1)}%`);
+    cell.style.setProperty("--part", `${(6 + 38 * Math.sqrt(value / most)).toFixed(1)}%`);
     cell.title = this.reading(heat, side, key, value, excess);
     return cell;
   }

@@ -105,26 +105,33 @@ function node(name, kind, ...parts) {
   return made;
 }
 
-// A text with its parts that are searched for marked.
-function marked(text, wanted) {
-  const parts = [];
-  let from = 0;
-  for (let at = wanted ? text.toLowerCase().indexOf(wanted) : -1; at >= 0; at = text.toLowerCase().indexOf(wanted, from)) {
-    parts.push(text.slice(from, at), node("mark", "", text.slice(at, at + wanted.length)));
-    from = at + wanted.length;
-  }
-  return [...parts, text.slice(from)];
+// The parts of a text as elements, with what is searched for marked, also where it goes over several parts.
+function marked(parts, wanted) {
+  const whole = parts.map(([text]) => text).join("").toLowerCase();
+  const found = [];
+  for (let at = wanted ? whole.indexOf(wanted) : -1; at >= 0; at = whole.indexOf(wanted, at + wanted.length)) found.push(at);
+  let start = 0;
+  return parts.map(([text, name, kind]) => {
+    const [first, end] = [start, (start += text.length)];
+    const pieces = [];
+    let from = first;
+    for (const at of found) {
+      const [low, high] = [Math.max(at, from), Math.min(at + wanted.length, end)];
+      if (low >= high) continue;
+      pieces.push(text.slice(from - first, low - first), node("mark", "", text.slice(low - first, high - first)));
+      from = high;
+    }
+    return node(name, kind, ...pieces, text.slice(from - first));
+  });
 }
 
 const INSTRUCTION = /^((?:@!?U?P\w+ )?)([A-Z][\w.]*)/;
 
 // An instruction with its opcode in the colour of its family.
 function instruction(text, family, wanted) {
-  const found = INSTRUCTION.exec(text);
-  if (!found) return marked(text, wanted);
-  const [whole, guard, opcode] = found;
-  const kind = `opcode family${family}`;
-  return [node("span", "guard", ...marked(guard, wanted)), node("b", kind, ...marked(opcode, wanted)), ...marked(text.slice(whole.length), wanted)];
+  const [whole, guard, opcode] = INSTRUCTION.exec(text) ?? ["", "", ""];
+  const parts = [[guard, "span", "guard"], [opcode, "b", `opcode family${family}`], [text.slice(whole.length), "span", ""]];
+  return marked(parts, wanted);
 }
 
 function offset(place) {
