@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tests.synthetic import made_runs, made_sweeps, made_traces
+from tests.synthetic import made_code, made_runs, made_sweeps, made_traces
 from tests.synthetic.made_runs import row
 from warpladder.data import schema
 from warpladder.data.names import Phase
@@ -81,7 +81,7 @@ class Damage:
 
 
 def write_whole(folder: Path, run_id: str) -> Path:
-    """Write a run with rows in every table: a recording on one and two GPUs, its counters, and the trace of another program.
+    """Write a run with rows in every table: a recording on one and two GPUs, its counters, its machine code, and the trace of another program.
 
     Returns:
         The folder of the run.
@@ -107,6 +107,7 @@ def write_whole(folder: Path, run_id: str) -> Path:
     for table in ("ranges", "kernels", "memory_ops", "api_calls"):
         shutil.copy(trace / f"{table}.parquet", path)
     shutil.rmtree(trace.parent)
+    made_code.add_to(path)
     return path
 
 

@@ -24,6 +24,9 @@ FIXED = {
     "ranges": {"scope", "cache", "style"},
     "memory_ops": {"kind", "src_memory", "dst_memory"},
     "counters": {"metric", "unit"},
+    "machine_code": {"lines"},
+    "instruction_counters": {"metric"},
+    "rules": {"severity"},
     "diagnostics": {"severity"},
 }
 

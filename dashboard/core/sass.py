@@ -70,7 +70,12 @@ _MEMORY: Final = frozenset({Unit.GLOBAL, Unit.SHARED, Unit.LOCAL})
 _WORD_BITS: Final = 32
 
 _TEXT: Final = re.compile(r"(?:@(!?U?P\w+) )?([A-Z][\w.]*)\s*(.*)")
+_LINE: Final = re.compile(r"[0-9]{1,9}")
 _BRANCHES: Final = ("BRA", "JMP")
+#: Opcodes whose last operand is an address, although most of them lead nowhere by themselves.
+_WITH_ADDRESS: Final = frozenset({*_BRANCHES, "BSSY", "CALL", "BRX", "JMX", "WARPSYNC"})
+#: How compilers put a constant into a register through the arithmetic unit for halves.
+_CONSTANT: Final = re.compile(r"HFMA2\S* R\d+, -RZ, RZ, ")
 _TARGET: Final = re.compile(r"\b(0x[0-9a-f]+)$")
 _REGISTER: Final = re.compile(r"\b(UR|UP|R|P|B|SB)\d+\b")
 _REUSE: Final = ".reuse"
@@ -98,6 +103,8 @@ class Instruction:
     def unit(self) -> Unit:
         """What executes it."""
         name = self.opcode.split(".")[0]
+        if name == "HFMA2" and _CONSTANT.search(self.text):
+            return Unit.MOVE
         if name in _UNITS:
             return _UNITS[name]
         return Unit.UNIFORM if name.startswith("U") else Unit.OTHER
@@ -129,9 +136,9 @@ class Instruction:
 
     @cached_property
     def normal(self) -> str:
-        """The text without what differs between equal code: numbers of registers, targets of branches, reuse of operands."""
+        """The text without what differs between equal code: numbers of registers, addresses of code, reuse of operands."""
         text = _REGISTER.sub(r"\1", self.text.replace(_REUSE, ""))
-        return _TARGET.sub("…", text) if self.target is not None else text
+        return _TARGET.sub("…", text) if self.opcode.split(".")[0] in _WITH_ADDRESS else text
 
 
 @dataclass(frozen=True)
@@ -162,7 +169,7 @@ class Code:
     @classmethod
     def of(cls, sass: str, lines: str) -> "Code":
         """The code of a row of `machine_code`."""
-        numbers = [int(line) for line in lines.split("\n")] if lines else []
+        numbers = [int(line) if _LINE.fullmatch(line) else 0 for line in lines.split("\n")]
         texts = sass.split("\n") if sass else []
         return cls(tuple(Instruction(text, numbers[place] if place < len(numbers) else 0) for place, text in enumerate(texts)))
 

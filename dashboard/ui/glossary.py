@@ -60,6 +60,13 @@ WORDS: Final[Mapping[str, str]] = {
     "loss": "by how much a variant is slower than the fastest variant of the case, in percent",
     "regret": "the loss of the fastest of several variants that are shipped together",
     "crossover": "the size at which one variant overtakes another",
+    "machine code": "the instructions that a GPU executes, which the compiler made of a kernel",
+    "SASS": "machine code of an NVIDIA GPU as text, one instruction a line",
+    "PTX": "the intermediate code from which the driver or the compiler makes SASS",
+    "launch": "one start of a kernel; an execution of a cell has one or more",
+    "hot loop": "the loop of a kernel whose instructions are executed most often; without counts, the loop with the most arithmetic",
+    "instruction mix": "how many instructions of each unit and name a loop or a kernel has",
+    "spill": "a register that the compiler keeps in local memory, because a thread has too few registers",
     "view": "one page of the dashboard, which answers one question",
 }
 #: The forms in which captions write a word, as patterns of what `plain` makes of them.
@@ -72,11 +79,15 @@ _FORMS: Final[Mapping[str, str]] = {
     "round": r"rounds?",
     "rung": r"rungs?",
     "config": r"configs?",
+    "hot loop": r"hot loops?",
     "cache": r"cold|hot",
     "scope": r"device time|operation time|end\\-to\\-end",
     "status": r"status(?:es)?",
     "verdict": r"verdicts?",
     "rank": r"ranks?",
+    "SASS": r"SASS",
+    "PTX": r"PTX",
+    "spill": r"spills?",
 }
 _NAMES: Final = {f"word{place}": word for place, word in enumerate(_FORMS)}
 _FIND: Final = re.compile(

@@ -6,7 +6,7 @@ import pytest
 
 from tests import hostile_run
 from tests.browser.pages import open_page, serving, sync_api
-from tests.synthetic import made_runs, made_sweeps, made_traces
+from tests.synthetic import made_code, made_runs, made_sweeps, made_traces
 
 pytestmark = pytest.mark.slow
 
@@ -14,6 +14,7 @@ PAGES = {
     "gpu": ("", "ladder", "roofline", "details", "trust"),
     "trace": ("", "transfers"),
     "counted": ("counters",),
+    "code": ("machine_code", "machine_code?machine=mix", "machine_code?machine=difference"),
     "scaling": ("gpus",),
 }
 WORD_JOINER = "\u2060"
@@ -26,6 +27,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     made_traces.write(made)
     made_sweeps.write_counted(made)
     made_sweeps.write_scaling(made)
+    made_code.write(made)
     for run in made.iterdir():
         # A report's own pages know its workload and cases by their names.
         hostile_run.write(run, runs / run.name, keep={"scaling": ("workload", "case")}.get(run.name, ()))

@@ -5,18 +5,25 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.test_app import PAGES, Open, open_app, words
-from tests.synthetic import made_sweeps, made_traces
+from tests.synthetic import made_code, made_sweeps, made_traces
 
 __all__ = ["open_app"]
 
 pytestmark = [pytest.mark.xdist_group("bad input"), pytest.mark.slow]
 #: The run to open a page on, where `counted`, which has two workloads and counters, has nothing for it.
-RUNS = {"timeline": "trace", "calls": "trace", "transfers": "trace", "gpus": "scaling", "picker": "annotated"}
+RUNS = {
+    "timeline": "trace",
+    "calls": "trace",
+    "transfers": "trace",
+    "gpus": "scaling",
+    "picker": "annotated",
+    "machine_code": "code",
+}
 #: Each parameter that a page reads.
 KEYS = (
     "workload", "scope", "cache", "case", "case.n", "case.perm", "case.images", "metric", "variants", "series", "precision", "table", "show",
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
-    "counters_of", "with.cupti", "search", "regex", "measure",
+    "counters_of", "with.cupti", "search", "regex", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
 )  # fmt: skip
 VALUES = {
@@ -31,7 +38,13 @@ VALUES = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    for write in (made_sweeps.write_counted, made_traces.write_annotated, made_sweeps.write_scaling, made_traces.write):
+    for write in (
+        made_code.write,
+        made_sweeps.write_counted,
+        made_traces.write_annotated,
+        made_sweeps.write_scaling,
+        made_traces.write,
+    ):
         write(folder)
     return folder
 

@@ -35,6 +35,8 @@ OF_PAGE: Final = frozenset(
         "accept",
         "code",
         "lanes",
+        "machine",
+        "isa",
     ]
 )
 #: Pages of text, which draw no chart.
@@ -84,8 +86,9 @@ class Walk:
             self._choose(app, view, option, run)
 
     def expect_content(self, app: AppTest, view: View, where: str) -> None:
-        """Note a page that shows nothing and does not both say why and lead to what it shows something of."""
-        if not (shows(app, view) or app.exception or (app.main.info and app.main.get("page_link"))):
+        """Note a page that shows nothing and does not both say why and lead to a run that it shows, or to a command that records one."""
+        leads = bool(app.main.get("page_link") or app.main.code)
+        if not (shows(app, view) or app.exception or (app.main.info and leads)):
             self.problems.append(f"{view.name} {where}: empty, and leads nowhere")
 
     def _choose(self, app: AppTest, view: View, option: Option, run: str) -> bool:

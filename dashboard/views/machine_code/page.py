@@ -1,0 +1,276 @@
+"""Machine code: the source beside its instructions, the mix and loops of a kernel, and what differs between two kernels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import streamlit as st
+
+from warpladder.dashboard.core.machine_code import CellName, Kernel
+from warpladder.dashboard.core.numbers import format_bytes
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import ListedRun, Need
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.glossary import linked
+from warpladder.dashboard.ui.text import cut, plain
+from warpladder.dashboard.views.machine_code import VIEW, component
+from warpladder.dashboard.views.machine_code import chart as charts
+from warpladder.dashboard.views.machine_code import query as queries
+from warpladder.data import store
+
+_TOPICS: Final = {"source": "Source and SASS", "mix": "Mix and loops", "difference": "Difference"}
+_RECORD: Final = "warpladder record {workload}"
+_COUNT: Final = "warpladder record {workload} --counters"
+_THIS: Final = "this run"
+_NO_CONFIG: Final = "none"
+_KERNEL_LENGTH: Final = 70
+_TABLE_HEIGHT: Final = 360
+_MIX: Final = {
+    "unit": st.column_config.TextColumn("Unit", help="What executes the instructions."),
+    "name": st.column_config.TextColumn("Instruction", help="The operation, with the width of an access in bits."),
+    "hot": st.column_config.NumberColumn("In the hot loop", format="localized", help="Without loops inside it."),
+    "all": st.column_config.NumberColumn("In the kernel", format="localized"),
+    "executed": st.column_config.NumberColumn(
+        "Executed", format="localized", help="Times that warps executed them, in one launch."
+    ),
+}
+_LOOPS: Final = {
+    "first": st.column_config.TextColumn("From", help="Offset of its first instruction."),
+    "last": st.column_config.TextColumn("To", help="Offset of its last instruction, a branch back."),
+    "lines": "Source lines",
+    "depth": st.column_config.NumberColumn("Depth", help="How many loops are around it."),
+    "instructions": st.column_config.NumberColumn("Instructions", format="localized", help="Without loops inside it."),
+    "arithmetic_percent": st.column_config.NumberColumn(
+        "Arithmetic, %", format="%.0f", help="Share of floating-point and tensor instructions."
+    ),
+    "hot": st.column_config.CheckboxColumn(
+        "Hot loop", help="Executed most often; without counts, the one with the most arithmetic."
+    ),
+}
+_CHANGES: Final = {
+    "unit": "Unit",
+    "name": "Instruction",
+    "a": st.column_config.NumberColumn("A", format="localized"),
+    "b": st.column_config.NumberColumn("B", format="localized"),
+    "change": st.column_config.NumberColumn("Change", format="%+d"),
+}
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A kernel of a run that the page shows."""
+
+    data: RunData
+    cell: CellName
+    kernel: Kernel
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def name(self) -> str:
+        """The variant with its config."""
+        return f"{self.cell.variant} [{self.cell.config}]" if self.cell.config else self.cell.variant
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    data = runs.load(run)
+    if not data.code or not (known := queries.workloads(data)):
+        _no_code(data)
+    with widgets.controls():
+        workload = widgets.choose_workload(run, among=known)
+        case = widgets.choose_case(run, workload, among=queries.cases(data, workload))
+        topic = state.choose("machine", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
+    with widgets.controls():
+        variant = queries.first_variant(data, workload, case)
+        side = " of B" if topic == "difference" else ""
+        chosen = _choose(data, workload, case, variant, ("variant", "config", "launch"), owner=f"{workload}|{case}", side=side)
+        ptx = topic == "source" and bool(chosen.kernel.ptx) and _choose_ptx()
+    if not chosen.kernel.code_id:
+        _no_code_of(chosen)
+    if topic != "difference":
+        st.caption(linked(_resources(chosen.kernel)))
+    if topic == "source":
+        _source(chosen, ptx=ptx)
+    elif topic == "mix":
+        _mix(run, chosen)
+    else:
+        _difference(run, chosen)
+    widgets.end_page()
+
+
+def _choose(
+    data: RunData, workload: str, case: str, variant: str, keys: tuple[str, str, str], owner: str, side: str = ""
+) -> _Chosen:
+    """A variant, its config and its launch.
+
+    Args:
+        variant: the default.
+        keys: of the URL.
+        owner: see `state.choose`; a variant has its own last config, and a config its own last launch.
+        side: ends the labels, such as ` of A`.
+    """
+    every = queries.variants(data, workload, case)
+    name = state.choose(keys[0], f"Variant{side}", list(every), default=variant, owner=owner)
+    config = every[name][0]
+    if len(every[name]) > 1:
+        first = queries.first_config(data, workload, case, name)
+        text = lambda each: each or _NO_CONFIG  # noqa: E731
+        config = state.choose(keys[1], f"Config{side}", every[name], default=first, text=text, owner=f"{owner}|{name}")
+    cell = CellName(workload, name, config, case)
+    kernels = data.code.kernels(cell)
+    main = queries.main_launch(data, cell)
+    if len(kernels) > 1:
+        numbers = [str(place + 1) for place in range(len(kernels))]
+        shown = state.choose(
+            keys[2],
+            f"Launch{side}",
+            numbers,
+            default=numbers[main],
+            text=lambda number: f"{number}: {cut(kernels[int(number) - 1].name, _KERNEL_LENGTH)}",
+            owner=f"{owner}|{name}|{config}",
+        )
+        main = int(shown) - 1
+    return _Chosen(data, cell, kernels[main], kernels)
+
+
+def _choose_ptx() -> bool:
+    """Whether to show PTX in place of SASS."""
+    return state.choose("isa", "Code", ["SASS", "PTX"], style="segmented") == "PTX"
+
+
+def _resources(kernel: Kernel) -> str:
+    """The kernel, its architecture and compiler, and what a thread and a block take."""
+    parts = [cut(kernel.name, _KERNEL_LENGTH), " ".join(filter(None, [kernel.architecture, kernel.compiler]))]
+    parts.append(f"{len(kernel.code):,} instructions")
+    if kernel.registers is not None:
+        parts.append(f"{kernel.registers} registers a thread")
+    static = kernel.static_shared_bytes or 0
+    shared = format_bytes(kernel.shared_bytes) if kernel.shared_bytes else "no"
+    both = f" ({format_bytes(static)} static, {format_bytes(kernel.dynamic_shared_bytes)} dynamic)"
+    parts.append(f"{shared} shared memory a block{both if static and kernel.dynamic_shared_bytes else ''}")
+    if kernel.spill_bytes is not None:
+        parts.append(f"{format_bytes(kernel.spill_bytes)} of spills a thread" if kernel.spill_bytes else "no spills")
+    parts.append(f"{kernel.blocks:,} blocks of {kernel.threads:,} threads")
+    return " · ".join(filter(None, parts))
+
+
+def _source(chosen: _Chosen, *, ptx: bool) -> None:
+    """The source of the variant beside the code of the kernel."""
+    kernel = chosen.kernel
+    source = queries.source_text(chosen.data, chosen.cell.workload, chosen.cell.variant)
+    heats = queries.heats(chosen.data, chosen.cell, kernel)
+    if not source:
+        st.caption(plain(f"The run has no source of {chosen.cell.variant}."))
+    component.listing(
+        "source and machine code",
+        source,
+        kernel.code,
+        heats,
+        queries.hot_loop(chosen.data, chosen.cell, kernel),
+        widgets.theme(),
+        ptx=kernel.ptx if ptx else None,
+        headings=(f"Source: {chosen.cell.variant}", "PTX" if ptx else f"SASS: {cut(kernel.name, _KERNEL_LENGTH)}"),
+    )
+    if not heats:
+        command = _COUNT.format(workload=chosen.cell.workload)
+        st.caption(
+            plain(f"This launch has no counters by instruction. On a machine with Nsight Compute, record them: {command}")
+        )
+    elif not ptx:
+        st.caption("▲: more than the least that the accesses need. Counters of one launch under Nsight Compute.")
+
+
+def _mix(run: store.Run, chosen: _Chosen) -> None:
+    """The mix of the kernel and its loops as tables, and the mix of all variants as a chart."""
+    data, cell, kernel = chosen.data, chosen.cell, chosen.kernel
+    st.markdown(f"## {plain(queries.answer(data, cell, kernel))}")
+    left, right = st.container(key="side-by-side").columns(2, gap="medium")
+    with left:
+        widgets.table(queries.mix(data, cell, kernel), column_config=_MIX, height=_TABLE_HEIGHT)
+    with right:
+        loops = queries.loops(data, cell, kernel)
+        if len(loops):
+            widgets.table(loops, column_config=_LOOPS, height="content" if len(loops) < 9 else _TABLE_HEIGHT)
+            st.caption("A loop is the code from the target of a branch backwards to that branch.")
+        else:
+            st.caption("The kernel has no branch backwards, so no loop.")
+    frame = runs.ask(run, queries.mix_by_variant, cell.workload, cell.case)
+    if len(frame):
+        widgets.show_chart(charts.mix(frame, runs.look_of(run, widgets.theme()), cell.workload, cell.case))
+
+
+def _difference(run: store.Run, chosen: _Chosen) -> None:
+    """Two kernels side by side: A, another variant or run, and B, the kernel of the page."""
+    others = _others(run, chosen.cell.workload)
+    with widgets.controls():
+        name = _THIS
+        if others:
+            titles = {_THIS: "this run", **{each.name: each.title for each in others}}
+            name = state.choose("code_of", "A", list(titles), text=titles.__getitem__)
+        other = next((each.run for each in others if each.name == name), run)
+        if other is not run and not runs.opens(other):
+            widgets.nothing("The other run cannot be opened.", "Choose another run as A.")
+        a = _choose_other(runs.load(runs.as_recorded(other)), chosen, name)
+    if a is None:
+        widgets.nothing("The other run has no machine code of this workload.", "Choose another run as A.")
+    if not a.kernel.code_id:
+        st.info(plain(f"The code of {a.name} is not known. Choose another variant as A."))
+        return
+    rows = queries.rows(a.kernel.code, chosen.kernel.code)
+    changed = queries.changes(a.kernel.code, chosen.kernel.code)
+    st.markdown(f"## {plain(queries.difference_sentence(rows, changed))}")
+    headings = (f"A: {a.name}, {a.cell.case}", f"B: {chosen.name}, {chosen.cell.case}")
+    component.difference("difference of machine code", a.kernel.code, chosen.kernel.code, rows, headings, widgets.theme())
+    for letter, each in (("A", a), ("B", chosen)):
+        st.caption(plain(f"{letter}: {each.name}: {_resources(each.kernel)}"))
+    if len(changed):
+        st.markdown("### Counts that differ")
+        widgets.table(changed, column_config=_CHANGES, height="content" if len(changed) < 12 else _TABLE_HEIGHT)
+
+
+def _others(run: store.Run, workload: str) -> Sequence[ListedRun]:
+    """The other runs with machine code of a workload. Runs of the device come first."""
+    every = runs.context().having(Need.CODE, workload)
+    return [each for each in every if each.run.path != run.path and workload in each.facts.workloads]
+
+
+def _choose_other(data: RunData, chosen: _Chosen, name: str) -> _Chosen | None:
+    """The kernel A: at first the variant before B in this run, or the same one in another run."""
+    workload = chosen.cell.workload
+    cases = queries.cases(data, workload)
+    if not cases:
+        return None
+    case = chosen.cell.case if chosen.cell.case in cases else cases[-1]
+    names = list(queries.variants(data, workload, case))
+    own = chosen.cell.variant
+    variant = own if own in names else names[-1]
+    if name == _THIS and own in names:
+        variant = names[max(names.index(own) - 1, 0)] if own != names[0] else names[min(1, len(names) - 1)]
+    return _choose(data, workload, case, variant, ("a", "a_config", "a_launch"), owner=f"{name}|{workload}|{own}", side=" of A")
+
+
+def _no_code(data: RunData) -> None:
+    """Say that the run has no machine code, and lead to runs that have some or to the command that records it."""
+    st.info("This run has no machine code.")
+    if not widgets.offer_runs(VIEW):
+        st.markdown(
+            "On a machine with a GPU and the package nvidia-cuda-nvdisasm, record it, then choose that run in the sidebar:"
+        )
+        st.code(_RECORD.format(workload=data.workloads[0] if data.workloads else "WORKLOAD"), language="bash")
+    widgets.end_page()
+    st.stop()
+
+
+def _no_code_of(chosen: _Chosen) -> None:
+    """Name the kernels of a cell whose code is not known, and say what records it."""
+    names = ", ".join(dict.fromkeys(kernel.name for kernel in chosen.kernels))
+    st.info(plain(f"The machine code of {chosen.name} is not known. It launches {names}."))
+    st.markdown("A library's code is recorded together with its counters, on a machine with Nsight Compute:")
+    st.code(_COUNT.format(workload=chosen.cell.workload), language="bash")
+    widgets.end_page()
+    st.stop()
+
+
+page()
