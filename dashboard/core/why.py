@@ -42,6 +42,8 @@ _MOST: Final = 0.5
 _WORSE: Final = 1.25
 _MOSTLY_READ, _MOSTLY_WRITTEN = 0.9, 0.1
 _SECTOR_BYTES: Final = 32
+#: A state of warps below this part of their cycles is not shown.
+_SEEN: Final = 0.02
 
 
 class Cause(StrEnum):
@@ -346,9 +348,7 @@ def _waits(slow: Row, fast: Row) -> Callable[[bool], str]:
         for reason in metrics.STALLS
         if pd.notna(change := slow[f"stall_{reason}"] - fast[f"stall_{reason}"]) and reason not in metrics.ISSUING
     }
-    cycles = [
-        sum(row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"])) for row in (slow, fast)
-    ]
+    cycles = [_cycles(row) for row in (slow, fast)]
     reason = max(changes, key=changes.__getitem__, default="")
     most = f"; most of the change are cycles in which a warp {metrics.STALLS[reason]}" if reason and changes[reason] > 0 else ""
 
@@ -357,6 +357,11 @@ def _waits(slow: Row, fast: Row) -> Callable[[bool], str]:
         return f"a warp takes {few if less else many} cycles from one instruction to the next in place of {many if less else few}{most}"
 
     return words
+
+
+def _cycles(row: Row) -> float:
+    """Cycles of a warp from one instruction to the next."""
+    return float(sum(row[f"stall_{reason}"] for reason in metrics.STALLS if pd.notna(row[f"stall_{reason}"])))
 
 
 def _keeps_warps(slow: Row, fast: Row) -> Callable[[bool], str]:
@@ -462,11 +467,11 @@ def _work(a: Row, b: Row) -> tuple[Work, ...]:
         for group, columns in _TABLE.items()
         for column, (name, unit) in columns.items()
     ]
-    rows.append(Work("time", "multiprocessors with work", "%", *(100 * row["active_cycles"] / row["sm_cycles"] for row in (a, b))))
-    rows += [
-        Work(
-            "cycles between two instructions", reason.replace("_", " "), "", *(float(row[f"stall_{reason}"]) for row in (a, b))
-        )
-        for reason in metrics.STALLS
-    ]
+    busy = [100 * row["active_cycles"] / row["sm_cycles"] for row in (a, b)]
+    rows.append(Work("time", "multiprocessors with work", "%", *busy))
+    most = max(_cycles(a), _cycles(b))
+    for reason in metrics.STALLS:
+        cycles = [float(row[f"stall_{reason}"]) for row in (a, b)]
+        if max(cycles) >= _SEEN * most:
+            rows.append(Work("cycles between two instructions", reason.replace("_", " "), "", *cycles))
     return tuple(each for each in rows if not (math.isnan(each.a) and math.isnan(each.b)) and (each.a or each.b))

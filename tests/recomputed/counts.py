@@ -216,7 +216,31 @@ COUNTED: Final = {
     "shared_bytes": ("launch__shared_mem_per_block", "max"),
     "grid_blocks": ("launch__grid_size", "max"),
     "block_threads": ("launch__block_size", "max"),
+    "shared_percent": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed", "mean"),
+    "l1_data_percent": (f"l1tex__data_pipe_lsu_wavefronts.{_PEAK}_elapsed", "mean"),
+    "tensor_elapsed_percent": (f"sm__pipe_tensor_cycles_active.{_PEAK}_elapsed", "mean"),
+    "fma_percent": (f"sm__pipe_fma_cycles_active.{_PEAK}_elapsed", "mean"),
+    "alu_percent": (f"sm__pipe_alu_cycles_active.{_PEAK}_elapsed", "mean"),
+    "fp64_percent": (f"sm__pipe_fp64_cycles_active.{_PEAK}_elapsed", "mean"),
+    "xu_percent": (f"sm__inst_executed_pipe_xu.{_PEAK}_elapsed", "mean"),
+    "lsu_percent": (f"sm__inst_executed_pipe_lsu.{_PEAK}_elapsed", "mean"),
+    "issued_percent": (f"sm__inst_issued.{_PEAK}_elapsed", "mean"),
+    "sm_cycles": ("sm__cycles_elapsed.avg", "sum"),
+    "active_cycles": ("sm__cycles_active.avg", "sum"),
+    "clock_hz": ("gpc__cycles_elapsed.avg.per_second", "mean"),
+    "warps": ("smsp__warps_active.avg.per_cycle_active", "mean"),
+    "instructions": ("smsp__inst_executed.sum", "sum"),
+    "local_loads": ("smsp__sass_inst_executed_op_local_ld.sum", "sum"),
+    "local_stores": ("smsp__sass_inst_executed_op_local_st.sum", "sum"),
+    "load_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "sum"),
+    "load_sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "sum"),
+    "store_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "sum"),
+    "store_sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "sum"),
+    "l2_sectors": ("lts__t_sectors.sum", "sum"),
+    "wavefronts": ("l1tex__data_pipe_lsu_wavefronts.sum", "sum"),
+    "shared_wavefronts": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "sum"),
 }
+_PIPES: Final = ("tensor_elapsed", "fma", "alu", "fp64", "xu", "lsu")
 _OF: Final = {
     "load_sectors_per_request": (
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -302,26 +326,6 @@ def _top(run: Shipped, row: Row, shown: Shown) -> tuple[str, float]:
     return top, 100 * cycles[top] / sum(cycles.values())
 
 
-def _part(run: Shipped, row: Row, shown: Shown) -> tuple[str, float]:
-    """Where memory is busier than arithmetic: the part of it whose own share is closest to its own, within a tenth; else `memory`."""
-    compute, memory = (counter(run, row, shown, *COUNTED[name]) for name in ("compute_percent", "memory_percent"))
-    if max(compute, memory) < 60 or compute > memory:
-        return "", math.nan
-    shares = {part: counter(run, row, shown, *COUNTED[f"{part.lower()}_percent"]) for part in ("DRAM", "L2", "L1")}
-    near = {part: share for part, share in shares.items() if abs(share - memory) <= 0.1 * memory} or {"memory": memory}
-    part = min(near, key=lambda each: abs(near[each] - memory))
-    return part, near[part]
-
-
-def _bound(run: Shipped, row: Row, shown: Shown) -> Expected:
-    """docs/import.md: 80 % of the peak and more, below 60 % of both, between the two. Of memory the named part's share counts."""
-    compute, memory = (counter(run, row, shown, *COUNTED[name]) for name in ("compute_percent", "memory_percent"))
-    if max(compute, memory) < 60:
-        return "latency"
-    part, share = _part(run, row, shown)
-    return "neither" if (share if part else compute) < 80 else "memory" if part else "compute"
-
-
 def _launches(run: Shipped, row: Row, shown: Shown) -> Expected:
     return len(_launched(run, *shown.where[:2], row["variant"], row["config"]))
 
@@ -358,10 +362,41 @@ def _quickest(run: Shipped, row: Row, shown: Shown) -> Expected:
     return str(min(profiled.index, key=lambda config: (sampled.get(config, math.inf), profiled[config])))
 
 
+def _of_floor(run: Shipped, row: Row, shown: Shown) -> Expected:
+    """The floor over the timed median of the config, where its time may be called best."""
+    if row["config"] not in _sampled(run, row, shown):
+        return math.nan
+    where = {"workload": shown.where[0], "case": shown.where[1], "scope": "device", "cache": "cold", "gpus": 1}
+    return cells.CELL["percent_of_floor"](run, {**row, **where}, shown)
+
+
+def _own_time(run: Shipped, row: Row, shown: Shown) -> tuple[float, float]:
+    """The timed median of a cell and its time under the profiler."""
+    return _sampled(run, row, shown).get(row["config"], math.nan), counter(run, row, shown, *COUNTED["time_ns"])
+
+
+def _step_from(run: Shipped, row: Row, shown: Shown) -> Row:
+    """The row before a step, with its fastest config."""
+    before = {"variant": row["previous"], "config": ""}
+    return {**before, "config": _quickest(run, before, shown)}
+
+
+def _gain(run: Shipped, row: Row, shown: Shown) -> Expected:
+    before, own = _own_time(run, _step_from(run, row, shown), shown), _own_time(run, row, shown)
+    timed = before[0] > 0 and own[0] > 0
+    return before[0] / own[0] if timed else before[1] / own[1]
+
+
 COUNTERS: Final[Rules] = {
-    **dict.fromkeys(("variant", "kernels", "limiter", "reason", "meaning")),
-    "part": lambda run, row, shown: _part(run, row, shown)[0],
-    "part_percent": lambda run, row, shown: _part(run, row, shown)[1],
+    **dict.fromkeys(
+        ("variant", "kernels", "limiter", "reason", "meaning", "previous", "cause", "explained_percent", "sentence")
+    ),
+    "percent_of_floor": _of_floor,
+    "pipe_percent": lambda run, row, shown: max(
+        (share for name in _PIPES if not math.isnan(share := counter(run, row, shown, *COUNTED[f"{name}_percent"]))),
+        default=math.nan,
+    ),
+    "gain": _gain,
     "timed_ns": lambda run, row, shown: _sampled(run, row, shown).get(row["config"], math.nan),
     "config": _quickest,
     "title": lambda run, row, shown: run.variant(shown.where[0], row["variant"])["title"],
@@ -377,7 +412,6 @@ COUNTERS: Final[Rules] = {
     "gflop_per_s": lambda run, row, shown: _all_flop(run, row, shown) / counter(run, row, shown, *COUNTED["time_ns"]),
     "flop_per_byte": lambda run, row, shown: _all_flop(run, row, shown) / _dram(run, row, shown),
     **{f"stall_{reason}": _stall(reason) for reason in _STALLS},
-    "bound": _bound,
     "top_stall": lambda run, row, shown: _top(run, row, shown)[0],
     "top_stall_percent": lambda run, row, shown: _top(run, row, shown)[1],
     "cycles": lambda run, row, shown: stall(run, row, shown, row["reason"]),

@@ -140,6 +140,23 @@ def _gpus(run: Shipped, shown: Shown) -> Found:
         yield match["percent"], _value(counts.GPUS["skew"], run, row, shown)
 
 
+_OF_UNITS: Final = {
+    "DRAM": "dram_percent",
+    "L2": "l2_percent",
+    "L1 and shared memory": "l1_percent",
+    "multiprocessors": "compute_percent",
+    "shared memory": "shared_percent",
+    "L1": "l1_data_percent",
+    "tensor cores": "tensor_elapsed_percent",
+    "FMA": "fma_percent",
+    "ALU": "alu_percent",
+    "FP64": "fp64_percent",
+    "XU": "xu_percent",
+    "LSU": "lsu_percent",
+    "issue slots": "issued_percent",
+}
+
+
 def _counters(run: Shipped, shown: Shown) -> Found:
     patterns = (
         (
@@ -148,13 +165,15 @@ def _counters(run: Shipped, shown: Shown) -> Found:
             "theoretical_percent",
         ),
         (rf"{_VARIANT} moves the most DRAM bytes: (?P<one>[\d.]+)×", "dram_over_min", ""),
-        (
-            rf"{_FASTEST} reaches (?P<one>[\d.]+) % of compute and (?P<two>[\d.]+) % of memory",
-            "compute_percent",
-            "memory_percent",
+        (rf"{_FASTEST} is at its floor: at (?P<one>[\d.]+) % of it", "percent_of_floor", ""),
+        *(
+            (
+                rf"{_FASTEST} (?:runs at (?P<one>[\d.]+) % of the peak of {name}[,:;]|keeps .*, {name} the most with (?P<two>[\d.]+) %)",
+                column,
+                column,
+            )
+            for name, column in _OF_UNITS.items()
         ),
-        (rf"{_FASTEST} runs at (?P<one>[\d.]+) % of compute throughput", "compute_percent", ""),
-        (rf"{_FASTEST} runs at (?P<one>[\d.]+) % of (?:DRAM|L1|L2|memory) throughput", "part_percent", ""),
         (rf"{_FASTEST} .*; (?P<one>[\d.]+) % of its time a warp", "top_stall_percent", ""),
         (rf"The longest wait: (?P<one>[\d.]+) cycles .* a warp of {_VARIANT} ", "cycles", ""),
     )
@@ -163,6 +182,8 @@ def _counters(run: Shipped, shown: Shown) -> Found:
             rows = _rows(shown, variant=match["variant"])
             row = max(rows, key=lambda each: each.get("cycles", 0.0))
             for column, group in zip(filter(None, columns), ("one", "two"), strict=False):
+                if match[group] is None:
+                    continue
                 yield match[group], _value(counts.COUNTERS[column], run, row, shown)
 
 

@@ -32,7 +32,7 @@ ARITHMETIC = re.compile(r"(?:@\S+ )?(?:(?:F|H|D)(?:ADD|MUL|FMA|SEL|SET|SETP|MNMX
 
 def _texts(run: Shipped, row: Mapping[str, Any]) -> list[str]:
     """The instructions of the launch that a row is about."""
-    launches = run.table("launches")
+    launches = run.table("cell_launches")
     cell = (launches["variant"] == row["variant"]) & (launches["config"] == row["config"])
     code = launches.loc[cell & (launches["kernel"] == row["kernel"]), "code"].iloc[0]
     texts = run.table("machine_code").set_index("code")["sass"][code]

@@ -88,7 +88,7 @@ def add_to(path: Path, *, counted: bool = True) -> None:
             if made:
                 codes[made["code"]] = made
             launches.append(_launch(variant, config, index, kernel, made["code"] if made else None))
-    add(path, "launches", launches)
+    add(path, "cell_launches", launches)
     add(path, "machine_code", list(codes.values()))
     if counted:
         cell = _cell("v01_naive", "block=8")
@@ -127,7 +127,13 @@ def _cell(variant: str, config: str) -> dict[str, str]:
 def _launch(variant: str, config: str, index: int, kernel: str, code: str | None) -> dict[str, Any]:
     sizes = {f"{what}_{axis}": 1 for what in ("grid", "block") for axis in "xyz"} | {"grid_x": 8, "block_x": 128}
     return row(
-        "launches", **_cell(variant, config), launch_index=index, kernel=kernel, code=code, dynamic_shared_bytes=512, **sizes
+        "cell_launches",
+        **_cell(variant, config),
+        launch_index=index,
+        kernel=kernel,
+        code=code,
+        dynamic_shared_bytes=512,
+        **sizes,
     )
 
 

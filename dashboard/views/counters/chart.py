@@ -15,12 +15,13 @@ from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, hatch, p
 from warpladder.dashboard.views.counters.query import THRESHOLDS, answer, limit, limit_clause, limit_words, reason_name
 
 _ROW_PX: Final = 26
+_PIPE: Final = "pipe_percent"
 #: Columns of the panels, and their names.
 _UNITS: Final = {
     "dram_percent": "DRAM",
     "l2_percent": "L2",
     "l1_data_percent": "L1 and shared",
-    "pipe_percent": "busiest pipe",
+    _PIPE: "busiest pipe",
     "issued_percent": "issue slots",
 }
 #: For reports without the shares of single units.
@@ -269,11 +270,18 @@ def _bars(
             "color": [style.color for style in styles],
             "pattern": hatch([style.pattern for style in styles]),
         },
-        text=[text(write(row[column])) if write and pd.notna(row[column]) else "" for row in rows],
+        text=[text(f"{write(row[column])}{_pipe(row, column)}") if write and pd.notna(row[column]) else "" for row in rows],
         textposition="outside",
         textfont={"size": 12},
         **place,
     )
+
+
+def _pipe(row: dict[Any, Any], column: str) -> str:
+    """The name of the busiest pipe, in its own panel."""
+    if column != _PIPE:
+        return ""
+    return next(f" {unit.name}" for unit in PIPES if row[unit.column] == row[_PIPE])
 
 
 def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:

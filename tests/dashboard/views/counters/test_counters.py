@@ -9,7 +9,8 @@ from tests.dashboard.test_app import PAGES, Open, open_app
 from tests.dashboard.test_app import words as words_of
 from tests.synthetic import made_runs, made_sweeps
 from tests.synthetic.made_sweeps import CASE, MIN_BYTES, WORKLOAD, percents, stalls
-from warpladder.dashboard.core import counters
+from warpladder.dashboard.core import counters, limits
+from warpladder.dashboard.core.limits import limit_of
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.ui.template import look
@@ -107,24 +108,52 @@ def test_operations_count_a_multiply_add_as_two(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("compute", "memory", "bound"),
-    [(79.9, 80, "memory"), (80, 79.9, "compute"), (60, 20, "neither"), (20, 79.9, "neither"), (59.9, 59.9, "latency")],
+    ("compute", "l2", "kind", "name"),
+    [
+        (79.9, 80, "unit", "L2"), (80, 79.9, "unit", "multiprocessors"), (60, 20, "short", "multiprocessors"), (20, 79.9, "short", "L2"),
+        (59.9, 58, "latency", "multiprocessors"),
+    ],
+)  # fmt: skip
+def test_what_binds_follows_the_named_limits(tmp_path: Path, compute: float, l2: float, kind: str, name: str) -> None:
+    found = limit_of(one(tmp_path, percents(compute, 99, 10, l2, 10)))
+    assert (found.kind, found.name) == (kind, name)
+
+
+def units(**shares: float) -> dict[str, float]:
+    """The shares of single units, those not named 1 %."""
+    return {unit.metric: shares.get(unit.name.replace(" ", "_"), 1.0) for unit in limits.UNITS}
+
+
+@pytest.mark.parametrize(
+    ("shares", "name", "percent"),
+    [
+        ({"DRAM": 72.1, "L2": 87.8}, "L2", 87.8),
+        ({"DRAM": 79.0, "L2": 85.0}, "DRAM", 79.0),
+        ({"L1": 97.0, "shared_memory": 96.0}, "shared memory", 96.0),
+        ({"L1": 97.0, "shared_memory": 40.0}, "L1", 97.0),
+        ({"issue_slots": 96.6, "FMA": 93.9}, "FMA", 93.9),
+        ({"issue_slots": 92.4, "ALU": 75.5}, "issue slots", 92.4),
+        ({"tensor_cores": 88.0, "issue_slots": 30.0}, "tensor cores", 88.0),
+    ],
 )
-def test_what_binds_follows_the_named_limits(tmp_path: Path, compute: float, memory: float, bound: str) -> None:
-    assert one(tmp_path, percents(compute, memory, 10, 10, memory))["bound"] == bound
+def test_the_unit_that_is_named_has_its_own_figure(tmp_path: Path, shares: dict[str, float], name: str, percent: float) -> None:
+    found = limit_of(one(tmp_path, {**percents(20, 95, 5, 5, 5), **units(**shares)}))
+    assert (found.name, found.percent) == (name, percent)
 
 
-def test_the_part_of_memory_is_named_only_where_it_is_close_to_the_busiest(tmp_path: Path) -> None:
-    assert one(tmp_path / "a", percents(10, 90, 50, 85, 60))["part"] == "L2"
-    assert one(tmp_path / "b", percents(10, 90, 50, 70, 60))["part"] == "memory", "no part comes to 81 %"
+def test_a_variant_at_its_floor_is_so_whatever_its_counters_are(tmp_path: Path) -> None:
+    row = {**one(tmp_path, units(L2=87.8)), "percent_of_floor": 101.0}
+    assert query.limit_clause(row) == "is at its floor: at 101 % of it, as timed"
+    assert query.limit_words(row) == "at its floor"
+    assert query.limit({**row, "percent_of_floor": 94.9}).kind == "unit"
 
 
-def test_the_unit_that_is_named_has_its_own_figure(tmp_path: Path) -> None:
-    """As for a copy on an H200: DRAM is the busiest part in the sum, and L2 by its own count."""
-    row = one(tmp_path, percents(20, 72, 72, 88, 30))
-    assert query.limit_clause(row) == "runs at 72.0 % of DRAM throughput, short of a roof"
-    near = one(tmp_path / "near", percents(20, 79, 30, 81, 60))
-    assert query.limit_clause(near) == "runs at 81.0 % of L2 throughput: memory-bound"
+def test_bank_conflicts_stand_beside_shared_memory(tmp_path: Path) -> None:
+    conflicts = {metrics.SHARED_WAVEFRONTS: 4000.0, metrics.LOAD_CONFLICTS: 0.0, metrics.STORE_CONFLICTS: 3800.0}
+    row = one(tmp_path, {**units(shared_memory=96.0, L1=96.0), **conflicts})
+    assert query.limit_clause(row) == (
+        "runs at 96.0 % of the peak of shared memory: bound by shared memory; bank conflicts make 95.0 % of its passes"
+    )
 
 
 def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path: Path) -> None:
@@ -135,25 +164,27 @@ def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path:
 def test_limits_in_words(data: RunData, tmp_path: Path) -> None:
     frame = best(data)
     said = {row["variant"]: query.limit_clause(row) for row in frame.to_dict("records")}
-    assert said["v05_swizzled"] == "runs at 90.0 % of DRAM throughput: memory-bound"
-    assert said["v04_padded"] == "runs at 86.0 % of compute throughput: compute-bound"
+    assert said["v05_swizzled"] == "is at its floor: at 96.3 % of it, as timed"
+    assert said["v04_padded"] == "runs at 86.0 % of the peak of multiprocessors: bound by multiprocessors"
     assert said["v01_simple"] == (
-        "reaches 12.0 % of compute and 45.0 % of memory throughput: latency-bound; 80.0 % of its time a warp waits for global, local "
-        "or texture memory"
+        "keeps no unit busy, DRAM the most with 40.0 % of its peak: latency-bound; 80.0 % of its time a warp waits for global, local or "
+        "texture memory"
     )
-    assert said["v03_shared"].startswith("runs at 71.0 % of L1 throughput, short of a roof; 45.0 % of its time")
+    assert said["v03_shared"].startswith(
+        "runs at 71.0 % of the peak of L1 and shared memory, short of a limit; 45.0 % of its time"
+    )
     few = one(tmp_path, {**percents(1, 2, 2, 2, 1), metrics.WAVES: 0.24})
     assert "its 0.240 waves do not fill the device" in query.limit_clause(few)
     assert (
-        query.limit_clause(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the roofs of the device"
+        query.limit_clause(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the peaks of the device"
     )
 
 
 def test_the_answer_leaves_ceilings_out(data: RunData) -> None:
     frame = best(data)
     assert query.answer(frame) == (
-        "v05_swizzled, the fastest, runs at 90.0 % of DRAM throughput: memory-bound. "
-        "The others: 1 compute-bound, 1 latency-bound, 1 short of a roof."
+        "v05_swizzled, the fastest, is at its floor: at 96.3 % of it, as timed. "
+        "The others: 1 bound by a unit, 1 latency-bound, 1 short of a limit."
     )
 
 
@@ -161,8 +192,9 @@ def test_the_fastest_is_that_of_the_samples_and_not_of_one_profiled_execution(da
     """Profiled, v05_swizzled takes 280 µs and v04_padded 310 and 380 µs; v03_shared has another source than where it was timed."""
     sources = dict(data.variants[["variant", "source_sha256"]].itertuples(index=False, name=None))
     times = {("v05_swizzled", ""): 300.0, ("v04_padded", "tile=16"): 200.0, ("v04_padded", "tile=32"): 250.0}
-    rows = [(*cell, sources[cell[0]], ns) for cell, ns in times.items()] + [("v03_shared", "", "another", 1.0)]
-    frame = queries.best(data, WORKLOAD, CASE, pd.DataFrame(rows, columns=["variant", "config", "source_sha256", "timed_ns"]))
+    rows = [(*cell, sources[cell[0]], ns, 50.0) for cell, ns in times.items()] + [("v03_shared", "", "another", 1.0, 50.0)]
+    columns = ["variant", "config", "source_sha256", "timed_ns", "percent_of_floor"]
+    frame = queries.best(data, WORKLOAD, CASE, pd.DataFrame(rows, columns=columns))
     assert frame.set_index("variant")["config"]["v04_padded"] == "tile=16"
     assert query.answer(frame).startswith("v04_padded, the fastest, ")
     assert query.where_timed(frame, "“X”") == " The fastest and its config by the samples of “X”."
@@ -194,7 +226,7 @@ def test_charts_show_each_variant_and_the_limits(data: RunData) -> None:
         [20, 12, 30, 86, 20], [93, 45, 72, 41, 90], [93, 40, 55, 31, 90],
     ]  # fmt: skip
     assert sorted({line.x0 for line in chart.figure.layout.shapes}) == [60, 80]
-    assert "memory-bound: DRAM" in [note.text for note in chart.figure.layout.annotations]
+    assert "at its floor" in [note.text for note in chart.figure.layout.annotations]
     assert "n=512,perm=210" in chart.note and "flushes the caches" in chart.note and "weighted by time" in chart.note
     traffic = charts.traffic(frame, look(data), WORKLOAD, CASE, "")
     assert traffic.title == "v01_simple moves the most DRAM bytes: 2.50× the least bytes of the case"
@@ -221,8 +253,9 @@ def test_without_a_least_number_of_bytes_the_bytes_themselves_are_drawn(data: Ru
 
 def test_the_export_has_the_counters(data: RunData) -> None:
     names = [chart.name for chart in charts_of(data, topics=["counters"])]
-    assert [name for name in names if name.endswith("-tensor-transpose-n-512-perm-210")][-4:] == [
-        f"{name}-tensor-transpose-n-512-perm-210" for name in ("speed-of-light", "occupancy", "dram-bytes", "warp-stalls")
+    assert [name for name in names if name.endswith("-tensor-transpose-n-512-perm-210")][-5:] == [
+        f"{name}-tensor-transpose-n-512-perm-210"
+        for name in ("steps-explained", "speed-of-light", "occupancy", "dram-bytes", "warp-stalls")
     ]
 
 
@@ -258,7 +291,7 @@ def test_each_topic_opens_and_lives_in_the_url(open_app: Open, folder: Path, top
 
 def test_the_page_says_first_what_limits_the_fastest(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "counters", run="counted")
-    assert "v05_swizzled, the fastest, runs at 90.0 % of DRAM throughput: memory-bound" in words_of(app)
+    assert "v05_swizzled, the fastest, is at its floor: at 96.3 % of it" in words_of(app)
 
 
 def test_every_reading_is_in_the_table(open_app: Open, folder: Path) -> None:
@@ -279,7 +312,7 @@ def test_a_run_without_counters_leads_to_one_of_the_same_device(open_app: Open, 
 def test_where_there_are_none_at_all_the_command_is_shown(open_app: Open, tmp_path: Path) -> None:
     made_runs.write(tmp_path, "alone", rounds=8)
     app = open_app(tmp_path, "counters", run="alone")
-    assert [block.value for block in app.main.code] == ["warpladder record tensor_transpose --collector nsight_compute"]
+    assert [block.value for block in app.main.code] == ["warpladder record tensor_transpose --counters"]
 
 
 def test_denied_counters_are_told_with_the_cure(open_app: Open, tmp_path: Path) -> None:
