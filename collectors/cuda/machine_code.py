@@ -36,7 +36,9 @@ def rows_of(plan: Plan, cells: Collection[Cell], architecture: str) -> Rows:
     functions = dict(zip(modules, disassemble_all(modules), strict=True))
     launches, codes = list[dict[str, Any]](), dict[str, dict[str, Any]]()
     for cell, variant, steps, module in compiled:
-        places = _places(variant.source_text, variant.source_path or (variant.source_file.name if variant.source_file else ""))
+        places = _places(
+            variant.source_text, variant.source_path or (variant.source_file.name if variant.source_file else variant.name)
+        )
         for index, launch in enumerate(steps):
             kernel = module.kernels[launch.kernel]
             code = code_row(
