@@ -13,6 +13,7 @@ from warpladder.dashboard.views import (
     glossary,
     gpus,
     ladder,
+    occupancy,
     overview,
     picker,
     published,
@@ -37,6 +38,7 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
         transfers.VIEW,
         gpus.VIEW,
         counters.VIEW,
+        occupancy.VIEW,
     ),
     "Trust": (trust.VIEW, glossary.VIEW),
 }
