@@ -16,7 +16,7 @@ RUNS = {"timeline": "trace", "calls": "trace", "transfers": "trace", "gpus": "sc
 KEYS = (
     "workload", "scope", "cache", "case", "case.n", "case.perm", "case.images", "metric", "variants", "series", "precision", "table", "show",
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
-    "counters_of", "with.cupti", "search", "regex", "measure",
+    "launch", "registers", "shared", "threads", "counters_of", "with.cupti", "search", "regex", "measure",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
 )  # fmt: skip
 VALUES = {
