@@ -1,6 +1,6 @@
 """Occupancy: what limits the resident warps of each kernel, and what another choice would give."""
 
-from typing import Final
+from typing import Final, NoReturn
 
 import streamlit as st
 
@@ -98,7 +98,7 @@ def _choose(kernel: Kernel, limits: Limits, owner: str) -> what_if.Choice:
     return what_if.Choice(int(picked), int(nbytes), int(block))
 
 
-def _nothing(run: store.Run, *, has_code: bool) -> None:
+def _nothing(run: store.Run, *, has_code: bool) -> NoReturn:
     """Say why there is no occupancy, and lead to runs that have some. Ends the page."""
     if has_code:
         widgets.nothing(
