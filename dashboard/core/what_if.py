@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from warpladder.dashboard.core.machine_code import CellName, Kernel
 from warpladder.dashboard.core.run_data import RunData
@@ -143,10 +143,15 @@ def sms_of_run(data: RunData) -> int:
 
 
 def launches(data: RunData, workload: str, case: str) -> Iterator[tuple[CellName, Kernel]]:
-    """The launches of a case whose registers are known, in the order of the run."""
+    """The launches of a case whose registers are known, in the order of the run. Of equal launches of a cell, the first is returned."""
     for cell in data.code.cells:
         if (cell.workload, cell.case) == (workload, case):
-            yield from ((cell, kernel) for kernel in data.code.kernels(cell) if kernel.registers is not None)
+            distinct = {_sizes(kernel): kernel for kernel in reversed(data.code.kernels(cell)) if kernel.registers is not None}
+            yield from ((cell, kernel) for kernel in sorted(distinct.values(), key=lambda kernel: kernel.index))
+
+
+def _sizes(kernel: Kernel) -> tuple[Any, ...]:
+    return kernel.name, kernel.code_id, kernel.grid, kernel.block, kernel.dynamic_shared_bytes
 
 
 def workloads(data: RunData) -> list[str]:

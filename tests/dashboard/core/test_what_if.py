@@ -1,14 +1,16 @@
 """The occupancy of a kernel with other registers, shared memory and block sizes, counted by hand."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from warpladder.dashboard.core.machine_code import Kernel
+from warpladder.dashboard.core.machine_code import CellName, Kernel
 from warpladder.dashboard.core.sass import Code
 from warpladder.dashboard.core.what_if import (
     Choice,
     WhatIf,
+    launches,
     own_choice,
     register_choices,
     shared_choices,
@@ -90,6 +92,15 @@ def test_without_limits_registers_or_multiprocessors() -> None:
     assert what_if(kernel(registers=None), "9.0", SMS, 40, 0, 256) is None
     unknown = what_if(kernel(), "9.0", 0, 40, 0, 256)
     assert unknown is not None and unknown.own.waves is None
+
+
+def test_of_equal_launches_of_a_cell_the_first_counts() -> None:
+    cell = CellName("w", "v", "", "c")
+    every = [kernel(index=place, grid=(1 + place % 2, 1, 1)) for place in range(1000)]
+    code = SimpleNamespace(cells=(cell,), kernels=lambda of: tuple(every))
+    data: Any = SimpleNamespace(code=code)
+    assert [each.index for _, each in launches(data, "w", "c")] == [0, 1]
+    assert list(launches(data, "w", "other")) == []
 
 
 def test_the_choices_have_the_own_value() -> None:
