@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any, Final
 
 from warpladder.collectors.core.cells import Cell
-from warpladder.collectors.core.code_rows import code_row
+from warpladder.collectors.core.code_rows import Instruction, Place, code_row
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.cuda import compiler
-from warpladder.collectors.cuda.compiled import CompiledModule
+from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
 from warpladder.collectors.cuda.disassembly import disassemble_all
 from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.data import source_text
@@ -33,24 +33,35 @@ def rows_of(plan: Plan, cells: Collection[Cell], architecture: str) -> Rows:
     modules = list(dict.fromkeys(module.cubin for _, _, _, module in compiled))
     functions = dict(zip(modules, disassemble_all(modules), strict=True))
     launches, codes = list[dict[str, Any]](), dict[str, dict[str, Any]]()
+    known = dict[tuple[str, str, str, bytes], str]()
     for cell, variant, steps, module in compiled:
-        places = _places(variant.source_text, variant.source_path or (variant.source_file.name if variant.source_file else ""))
         for index, launch in enumerate(steps):
-            kernel = module.kernels[launch.kernel]
-            code = code_row(
-                launch.kernel,
-                variant.only_architecture or architecture,
-                f"NVRTC {compiler.version()}",
-                functions[module.cubin][kernel.symbol],
-                places,
-                registers=kernel.registers,
-                static_shared_bytes=kernel.static_shared_bytes,
-                spill_bytes=kernel.spill_bytes,
-                ptx=ptx_of(module.ptx, kernel.symbol),
-            )
-            codes.setdefault(code["code"], code)
-            launches.append({**cell.key, "launch_index": index, **_launch_row(launch, code["code"])})
+            key = cell.workload, cell.variant, launch.kernel, module.cubin
+            if key not in known:  # a cell may launch a kernel thousands of times
+                kernel = module.kernels[launch.kernel]
+                instructions = functions[module.cubin][kernel.symbol]
+                row = _row_of(variant, launch.kernel, kernel, instructions, module.ptx, architecture)
+                known[key] = row["code"]
+                codes.setdefault(row["code"], row)
+            launches.append({**cell.key, "launch_index": index, **_launch_row(launch, known[key])})
     return {"cell_launches": launches, "machine_code": list(codes.values())}
+
+
+def _row_of(
+    variant: CudaVariant, name: str, kernel: CompiledKernel, instructions: Sequence[Instruction], ptx: str, architecture: str
+) -> dict[str, Any]:
+    file = variant.source_file.name if variant.source_file else variant.name
+    return code_row(
+        name,
+        variant.only_architecture or architecture,
+        f"NVRTC {compiler.version()}",
+        instructions,
+        _places(variant.source_text, variant.source_path or file),
+        registers=kernel.registers,
+        static_shared_bytes=kernel.static_shared_bytes,
+        spill_bytes=kernel.spill_bytes,
+        ptx=ptx_of(ptx, kernel.symbol),
+    )
 
 
 def _compiled(plan: Plan, cell: Cell, architecture: str) -> tuple[Cell, CudaVariant, Sequence[Launch], CompiledModule] | None:
@@ -73,7 +84,7 @@ def _launch_row(launch: Launch, code: str) -> dict[str, Any]:
 
 
 @cache
-def _places(text: str, name: str) -> Mapping[tuple[str, int], int]:
+def _places(text: str, name: str) -> Mapping[Place, int]:
     return source_text.places(text, name)
 
 

@@ -4,7 +4,6 @@ A captured batch is a dictionary, table -> columns. It holds texts as strings; `
 them.
 """
 
-import ctypes
 import os
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -13,6 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 from cupti import cupti
+
+from warpladder.collectors.core.demangle import demangled
 
 Batch = dict[str, dict[str, list[Any]]]
 
@@ -160,20 +161,6 @@ def _names(mangled: str) -> tuple[str, str]:
     full = demangled(mangled)
     head = full.split("(")[0].split("<")[0].split()
     return full, head[-1].split("::")[-1] if head else full
-
-
-def demangled(name: str) -> str:
-    """Demangle a C++ name; return other names unchanged."""
-    library = ctypes.CDLL("libstdc++.so.6")
-    demangle = library.__cxa_demangle
-    demangle.restype = ctypes.c_void_p
-    status = ctypes.c_int()
-    buffer = demangle(name.encode(), None, None, ctypes.byref(status))
-    if not buffer:
-        return name
-    text = ctypes.cast(buffer, ctypes.c_char_p).value or b""
-    ctypes.CDLL(None).free(ctypes.c_void_p(buffer))
-    return text.decode("utf-8", "replace")
 
 
 def _loaded_library(name: str) -> Path:

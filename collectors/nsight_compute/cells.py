@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from warpladder.collectors.core.demangle import without_parameters
 from warpladder.collectors.core.nvtx_ranges import DOMAIN, EXECUTIONS_TEXT, SAMPLE_TEXT, VARIANT_TEXT, is_of_sample
 from warpladder.collectors.nsight_compute.metrics import SHAPE
 from warpladder.collectors.trace.notes import Notes
@@ -48,7 +49,7 @@ class ProfiledLaunch:
     @property
     def expression(self) -> str:
         """The name with template arguments, as in `transpose<2, 1, 0>`, without types of arguments and results."""
-        return expression_of(self.full_name) or self.kernel
+        return _CAST.sub("", without_parameters(self.full_name)) or self.kernel
 
     @property
     def shape(self) -> str:
@@ -57,22 +58,6 @@ class ProfiledLaunch:
             return ""
         sizes = [f"{self.values[name]:.0f}" for name in SHAPE]
         return f"grid={'x'.join(sizes[:3])},block={'x'.join(sizes[3:])}"
-
-
-def expression_of(demangled: str) -> str:
-    """`row_sums<33>` of `void row_sums<(int)33>(const float *, float *, int)`."""
-    depth, end = 0, len(demangled)
-    for place, letter in enumerate(demangled):
-        if letter == "<":
-            depth += 1
-        elif letter == ">":
-            depth -= 1
-        elif letter == "(" and not depth:
-            if demangled.startswith("(anonymous", place):
-                continue
-            end = place
-            break
-    return _CAST.sub("", demangled[:end].removeprefix("void ")).strip()
 
 
 @dataclass

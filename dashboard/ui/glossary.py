@@ -47,6 +47,8 @@ WORDS: Final[Mapping[str, str]] = {
         "of its bytes in their mix of reads and writes; for `end_to_end` also its copies"
     ),
     "percent of floor": "floor over measured time",
+    "occupancy": "resident warps of a multiprocessor over the most that it can have, in percent",
+    "wave": "the blocks that are resident on the GPU at once; a grid takes one wave after another, and the last may be filled in part",
     "status": "how a cell ended: `ok`, `wrong_result`, `skipped`, `launch_error`, `out_of_memory`, `timeout`",
     "verdict": "the result of a comparison of two times: `faster`, `slower`, `tied` or `unknown`; of two runs also `drifted`",
     "diagnostic": "what a collector lost, could not attribute or distrusts",
@@ -88,6 +90,7 @@ _FORMS: Final[Mapping[str, str]] = {
     "SASS": r"SASS",
     "PTX": r"PTX",
     "spill": r"spills?",
+    "wave": r"waves?",
 }
 _NAMES: Final = {f"word{place}": word for place, word in enumerate(_FORMS)}
 _FIND: Final = re.compile(

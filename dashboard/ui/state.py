@@ -18,7 +18,7 @@ import streamlit as st
 
 from warpladder.dashboard.ui.text import plain, short
 
-Style = Literal["select", "segmented"]
+Style = Literal["select", "segmented", "slider"]
 
 #: The query parameter of the run, which every URL names, because tomorrow another run is the newest.
 RUN: Final = "run"
@@ -97,7 +97,7 @@ def choose(
         options: the values that the URL may have; not empty.
         default: the option where neither the URL nor the session has one; the first option when None.
         text: gives the plain text of an option in the widget.
-        style: a drop-down list, or buttons side by side.
+        style: a drop-down list, buttons side by side, or a slider over the options.
         fitted: the list is as wide as its longest option; else as wide as its container.
         labelled: the label is visible; else only a screen reader reads it.
         owner: the owner of the choice, such as a run. Another owner has its own last choice, or the default.
@@ -113,6 +113,8 @@ def choose(
         picked = st.segmented_control(
             plain(label), options, format_func=_label(text), key=widget, required=True, help=help, label_visibility=shown
         )
+    elif style == "slider":
+        picked = st.select_slider(plain(label), options, format_func=text, key=widget, help=help, label_visibility=shown)
     else:
         width: int | Literal["stretch"] = _select_width([text(option) for option in options]) if fitted else "stretch"
         picked = st.selectbox(

@@ -14,6 +14,7 @@ from warpladder.dashboard.views import (
     gpus,
     ladder,
     machine_code,
+    occupancy,
     overview,
     picker,
     published,
@@ -39,6 +40,7 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
         gpus.VIEW,
         counters.VIEW,
         machine_code.VIEW,
+        occupancy.VIEW,
     ),
     "Trust": (trust.VIEW, glossary.VIEW),
 }

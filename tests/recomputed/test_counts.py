@@ -1,19 +1,25 @@
 """Twenty figures of GPUs, Counters, and Runs & checks, at random from the shipped runs, from the parquet files alone."""
 
 import random
+import tempfile
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
-from tests.recomputed import counts, definitions, displayed
+from tests import machine_code_run
+from tests.recomputed import counts, definitions, displayed, occupancy
 from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import Rules, draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check, of_charts
-from warpladder.dashboard.core import compare, counters
+from warpladder.collectors.core.plan import Request
+from warpladder.dashboard.core import compare, counters, run_data, what_if
+from warpladder.dashboard.views.occupancy import query as occupancy_query
 from warpladder.dashboard.views.trust import query
 from warpladder.dashboard.views.trust import query as trust
+from warpladder.data import store
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +51,20 @@ def test_counters() -> None:
                 shown = displayed.charts(VIEW["counters"], run.id, rng, part)
                 found += [(run, each._replace(where=where), counts.COUNTERS) for each in shown]
     check(draw(rng, found, numbers))
+
+
+def test_occupancy() -> None:
+    """Of a run that is made here, because kernels compile without a GPU."""
+    pytest.importorskip("cuda.bindings")
+    with tempfile.TemporaryDirectory() as folder:
+        run = definitions.Shipped(machine_code_run.write(Path(folder), Request(names=["tensor_transpose"])))
+        data = run_data.load(store.open_run(run.folder))
+        found = []
+        for case in what_if.cases(data, "tensor_transpose"):
+            frame = occupancy_query.rows(data, "tensor_transpose", case)
+            shown = Shown("occupancy", run.id, case, "", ("tensor_transpose", case, ""), frame)
+            found.append((run, shown, occupancy.OCCUPANCY))
+        check(draw(random.Random(f"occupancy {SEED}"), found, lambda run, shown: []))
 
 
 def test_runs_and_checks() -> None:

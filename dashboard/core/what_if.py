@@ -1,0 +1,164 @@
+"""The occupancy of a kernel, and what it would be with other registers, shared memory or another block size."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from warpladder.dashboard.core.machine_code import CellName, Kernel
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.occupancy import WARP, Limits, Occupancy, Waves, limits_of, occupancy, waves
+
+#: Registers and shared memory of the curves, and of the choices on the page.
+_REGISTER_STEP: Final = 8
+_SHARED_STEP: Final = 1024
+_LEAST_REGISTERS: Final = 16
+_MOST_REGISTERS: Final = 255  # that the compiler gives a thread
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a kernel takes: registers of a thread, shared memory and threads of a block."""
+
+    registers: int
+    shared_bytes: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A choice, and the blocks that are resident with it.
+
+    Attributes:
+        waves: how often the grid fills the GPU; None where no block fits, or the multiprocessors are not known. Another block size has a
+            grid with as many threads.
+    """
+
+    choice: Choice
+    occupancy: Occupancy
+    waves: Waves | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The occupancy in percent over one number of a choice, with the other two fixed."""
+
+    places: tuple[int, ...]
+    percent: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A kernel as it is and as it would be.
+
+    Attributes:
+        registers, shared_bytes, threads: curves through `changed`.
+    """
+
+    limits: Limits
+    own: Resident
+    changed: Resident
+    registers: Curve
+    shared_bytes: Curve
+    threads: Curve
+
+
+def own_choice(kernel: Kernel) -> Choice | None:
+    """What a kernel takes; None where its registers are not known."""
+    if kernel.registers is None:
+        return None
+    return Choice(kernel.registers, kernel.shared_bytes, kernel.threads)
+
+
+def what_if(kernel: Kernel, capability: str, sms: int, registers: int, shared_bytes: int, threads: int) -> WhatIf | None:
+    """The occupancy of what a kernel has, and of other values.
+
+    Args:
+        kernel: a launch.
+        capability: of the GPU, such as `9.0`.
+        sms: multiprocessors of the GPU; 0 where they are not known.
+        registers, shared_bytes, threads: the other values.
+
+    Returns:
+        None where the limits of the GPU or the registers of the kernel are not known.
+    """
+    limits, own = limits_of(capability), own_choice(kernel)
+    if limits is None or own is None:
+        return None
+    changed = Choice(registers, shared_bytes, threads)
+
+    def curve(places: Sequence[int], at: Callable[[int], Choice]) -> Curve:
+        return Curve(tuple(places), tuple(_of(limits, at(place)).percent for place in places))
+
+    return WhatIf(
+        limits,
+        resident(limits, own, kernel, sms),
+        resident(limits, changed, kernel, sms),
+        curve(range(1, _MOST_REGISTERS + 1), lambda place: replace(changed, registers=place)),
+        curve(shared_choices(limits, shared_bytes, own.shared_bytes), lambda place: replace(changed, shared_bytes=place)),
+        curve((1, *range(WARP, limits.block_threads + 1, WARP)), lambda place: replace(changed, threads=place)),
+    )
+
+
+def resident(limits: Limits, choice: Choice, kernel: Kernel, sms: int) -> Resident:
+    """The blocks that are resident with a choice."""
+    result = _of(limits, choice)
+    grid = -(-kernel.blocks * kernel.threads // choice.threads)
+    return Resident(choice, result, waves(grid, result.blocks, sms) if result.blocks and sms else None)
+
+
+def _of(limits: Limits, choice: Choice) -> Occupancy:
+    return occupancy(limits, choice.threads, choice.registers, choice.shared_bytes)
+
+
+# -- the choices of the page ---------------------------------------------------------------------------------------------------
+
+
+def register_choices(*own: int) -> list[int]:
+    """Registers of a thread to choose from, with the own ones."""
+    return sorted({*range(_LEAST_REGISTERS, _MOST_REGISTERS, _REGISTER_STEP), _MOST_REGISTERS, *own})
+
+
+def shared_choices(limits: Limits, *own: int) -> list[int]:
+    """Bytes of shared memory to choose from, with the own ones."""
+    return sorted({*range(0, limits.block_shared_bytes + 1, _SHARED_STEP), *own})
+
+
+def thread_choices(limits: Limits, *own: int) -> list[int]:
+    """Threads of a block to choose from, with the own ones."""
+    return sorted({*range(WARP, limits.block_threads + 1, WARP), *own})
+
+
+# -- a run ---------------------------------------------------------------------------------------------------------------------
+
+
+def limits_of_run(data: RunData) -> Limits | None:
+    """The limits of the GPU of a run; None where they are not known."""
+    return limits_of(str(data.info["compute_capability"]))
+
+
+def sms_of_run(data: RunData) -> int:
+    """The multiprocessors of the GPU of a run; 0 where they are not known."""
+    count = data.info["sm_count"]
+    return int(count) if count and count == count else 0
+
+
+def launches(data: RunData, workload: str, case: str) -> Iterator[tuple[CellName, Kernel]]:
+    """The launches of a case whose registers are known, in the order of the run. Of equal launches of a cell, the first is returned."""
+    for cell in data.code.cells:
+        if (cell.workload, cell.case) == (workload, case):
+            distinct = {_sizes(kernel): kernel for kernel in reversed(data.code.kernels(cell)) if kernel.registers is not None}
+            yield from ((cell, kernel) for kernel in sorted(distinct.values(), key=lambda kernel: kernel.index))
+
+
+def _sizes(kernel: Kernel) -> tuple[Any, ...]:
+    return kernel.name, kernel.code_id, kernel.grid, kernel.block, kernel.dynamic_shared_bytes
+
+
+def workloads(data: RunData) -> list[str]:
+    """The workloads with machine code, in the order of the run."""
+    return list(dict.fromkeys(cell.workload for cell in data.code.cells))
+
+
+def cases(data: RunData, workload: str) -> list[str]:
+    """The cases of a workload with machine code, in the order of the run."""
+    return list(dict.fromkeys(cell.case for cell in data.code.cells if cell.workload == workload))
