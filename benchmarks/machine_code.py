@@ -63,7 +63,7 @@ def measure(architectures: tuple[str, ...] = ARCHITECTURES, workloads: tuple[str
         yield Figures(
             architecture,
             len({(cell.workload, cell.variant) for cell in cells}),
-            len(rows["launches"]),
+            len(rows["cell_launches"]),
             len(codes),
             sum(row["sass"].count("\n") + 1 for row in codes),
             compiled - start,

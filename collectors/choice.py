@@ -8,13 +8,15 @@ from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.installation import how_to_install
 from warpladder.workloads.driver import has_nvidia_driver
 
+#: The collector that reads hardware counters.
+COUNTER: Final = "nsight_compute"
 #: Collector -> its results.
 COLLECTORS: Final = {
     "nsight_systems": "times and traces, under nsys",
     "cupti": "times and traces, in process",
     "cuda_events": "times",
     "host_clock": "times of host variants, without a GPU",
-    "nsight_compute": "hardware counters of one launch a cell, under ncu",
+    COUNTER: "hardware counters of one launch a cell, under ncu",
 }
 #: Collectors that time whole programs, and `auto` for the first that can run here.
 OF_PROGRAMS: Final = ("auto", "host_clock", "nsight_systems")

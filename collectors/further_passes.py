@@ -17,15 +17,12 @@ from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import PlanError, Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish
-from warpladder.collectors.nsight_compute import record as nsight_compute
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data import schema, store
 from warpladder.data.names import Source, diagnostic_row
 
 #: Collectors that trace, the first one that can run here is taken: `nsys` sees every library of the process.
 TRACERS: Final = ("nsight_systems", "cupti")
-#: The collector that reads hardware counters.
-COUNTER: Final = nsight_compute.NAME
 #: The collector whose times a further pass can stand beside.
 TIMED_BY: Final = "cuda_events"
 _ROUNDS: Final = 3
@@ -84,13 +81,13 @@ def trace_by(collector: str, gpus: int) -> FurtherPass:
 
 def counters_by(collector: str, gpus: int) -> FurtherPass:
     """The pass that reads hardware counters; the arguments and errors are as for `trace_by`."""
-    if collector == COUNTER:
+    if collector == choice.COUNTER:
         raise PlanError(
             f"--counters: {collector} reads counters already; leave out --counters, or --collector, to have times too"
         )
     _check_timed("--counters", "profiled", collector, gpus)
     tables = ("counters", "instruction_counters", "rules")
-    return FurtherPass("--counters", "reads counters", _first_of("--counters", (COUNTER,)), tables, _OF_COUNTERS)
+    return FurtherPass("--counters", "reads counters", _first_of("--counters", (choice.COUNTER,)), tables, _OF_COUNTERS)
 
 
 def _check_timed(option: str, done: str, collector: str, gpus: int) -> None:
@@ -117,7 +114,7 @@ def request_of(of: FurtherPass, request: Request, cells: Path) -> Request:
     Args:
         cells: file with the cells whose counters are read; see `plan.write_cells`.
     """
-    if of.collector == COUNTER:
+    if of.collector == choice.COUNTER:
         return replace(request, cells=cells, no_limit=True)
     return replace(request, processes=1, max_rounds=min(request.max_rounds or _ROUNDS, _ROUNDS))
 
@@ -201,7 +198,7 @@ def _together(
         for table in each.tables:
             for piece in _pieces(further_run, table):
                 into.append(table, piece)
-        if each.collector == COUNTER:
+        if each.collector == choice.COUNTER:
             for table, further_rows in _further_code(run, further_run).items():
                 into.append(table, further_rows)
 

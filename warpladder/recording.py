@@ -157,7 +157,7 @@ def record(planned: Planned, stop: Stop, show: Show, say: Say, machine: recorder
 def _further(planned: Planned, of: FurtherPass, run: store.Run, say: Say) -> Planned:
     """A further pass, given the run of the times."""
     file = run.path.with_name("cells.json")
-    if of.collector == further_passes.COUNTER:
+    if of.collector == choice.COUNTER:
         cells = further_passes.fastest(run)
         write_cells(file, cells)
         say(further_passes.about(cells))

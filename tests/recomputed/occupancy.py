@@ -16,7 +16,7 @@ _PART_REGISTERS, _SHARED, _RESERVED, _WARPS, _BLOCKS = 16384, 228 * 1024, 1024, 
 def _launch(run: Shipped, row: Row, shown: Shown) -> dict[str, Any]:
     """The launch of a row, with its code."""
     workload, case, _ = shown.where
-    launches, codes = run.table("launches"), run.table("machine_code").set_index("code")
+    launches, codes = run.table("cell_launches"), run.table("machine_code").set_index("code")
     of = {"workload": workload, "case": case, **{name: row[name] for name in ("variant", "config", "launch_index")}}
     for name, value in of.items():
         launches = launches[launches[name] == value]
