@@ -36,6 +36,8 @@ DIFFERENT: Final = 0.03
 _DIFFERENT_TIME: Final = 0.05
 #: A larger ratio of two counts is not written: the counts tell more.
 _LARGEST_RATIO: Final = 100.0
+#: From this part on, a difference counts as explained as a whole.
+_WHOLE: Final = 0.95
 #: A finer cause is named where it makes up this part of a change.
 _MOST: Final = 0.5
 #: A ratio of sectors to requests that is worse by this factor is a cause.
@@ -59,6 +61,7 @@ class Cause(StrEnum):
     TAIL = "tail"
     LATENCY = "latency"
     CLOCK = "clock"
+    RATE = "rate"
     NOTHING = "nothing"
     UNKNOWN = "unknown"
 
@@ -126,16 +129,13 @@ class Explanation:
         if abs(math.log(self.ratio)) < math.log1p(DIFFERENT):
             verdict = f"{b} takes the time of {a}"
         if self.cause is Cause.UNKNOWN:
-            return f"{verdict}. The counters do not explain it."
-        rest = (
-            "" if self.explained >= 0.95 else f", and {format_percent(100 * (1 - self.explained))} is not explained by counters"
-        )
-        if self.explained >= 0.95 and self.cause in _BY_LATENCY:
-            rest = ""
+            few = abs(math.log(self.ratio)) < math.log1p(DIFFERENT)
+            return f"{verdict}." if few else f"{verdict}. The counters do not explain it."
+        if self.cause is Cause.RATE:
+            return f"{verdict}: {self.because}. The counters do not explain why."
+        unexplained = format_percent(100 * (1 - self.explained))
+        rest = "" if self.explained >= _WHOLE else f", and {unexplained} is not explained by counters"
         return f"{verdict}: {self.because}. This explains {format_percent(100 * self.explained)} of the difference{rest}."
-
-
-_BY_LATENCY: Final = frozenset({Cause.OCCUPANCY, Cause.TAIL, Cause.LATENCY, Cause.CLOCK})
 
 
 def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float, float] | None = None) -> Explanation | None:
@@ -150,7 +150,9 @@ def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float
     ratio = times_ns[0] / times_ns[1] if times_ns else a["time_ns"] / b["time_ns"]
     work, times = _work(a, b), _times_of_units(a, b, ceilings)
     slow, fast = (a, b) if a["time_ns"] >= b["time_ns"] else (b, a)
-    found = _same(a, b, work) or _by_unit(slow, fast, ceilings) or _by_latency(slow, fast)
+    found = _same(a, b, work)
+    if found is None and _agree(ratio, a["time_ns"] / b["time_ns"]):
+        found = _by_unit(slow, fast, ceilings) or _by_latency(slow, fast) or _at_another_rate(slow, fast, ceilings)
     if found is None:
         return Explanation(ratio, times_ns is not None, Cause.UNKNOWN, float("nan"), "", work, times)
     cause, explained, because = found
@@ -192,6 +194,11 @@ def between(
     return explain(rows[0], rows[1], dict(zip(of_device["name"], of_device["value"], strict=True)), times_ns)
 
 
+def _agree(timed: float, profiled: float) -> bool:
+    """Whether two ratios of times are on the same side of 1, and far enough from it to be explained."""
+    return (timed > 1) == (profiled > 1) and abs(math.log(timed)) >= math.log1p(DIFFERENT)
+
+
 # -- work over peaks -----------------------------------------------------------------------------------------------------------
 
 
@@ -226,23 +233,53 @@ def _by_unit(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Found | No
     explained = (before - after) / difference
     if math.isnan(explained) or explained < _MOST:
         return None
-    cause, because = _finer(slow, fast, unit) or _of_unit(slow, fast, unit)
+    cause, because = _finer(slow, fast, unit) or _of_unit(slow, fast, unit, before / after if after > 0 else math.inf)
     return cause, explained, because
 
 
-def _of_unit(slow: Row, fast: Row, unit: Unit) -> tuple[Cause, Callable[[bool], str]]:
-    """The cause that is the unit's work itself."""
+def _of_unit(slow: Row, fast: Row, unit: Unit, busy: float) -> tuple[Cause, Callable[[bool], str]]:
+    """The cause that is the unit's work itself.
+
+    Args:
+        busy: the time of the slower one's work over the time of the other's. Where its count differs much less, it is not the cause.
+    """
+    columns = {limits.DRAM: "dram_bytes", limits.L2: "l2_sectors", limits.SHARED: "shared_wavefronts", limits.L1: "wavefronts"}
+    column = columns.get(unit, "instructions")
+    if not fast[column] > 0 or math.log(max(slow[column] / fast[column], 1.0)) < _MOST * math.log(busy):
+        times = f"{_times(busy)} less" if busy < _LARGEST_RATIO else "less"
+        return (
+            Cause.UNIT,
+            lambda less: (
+                f"its work keeps {unit.name} busy for {times} time"
+                if less
+                else f"its work keeps {unit.name} busy for {_times(busy)} the time"
+            ),
+        )
     if unit is limits.DRAM:
         return Cause.BYTES, _compared("moves", "bytes of DRAM", slow["dram_bytes"], fast["dram_bytes"], format_bytes)
     if unit is limits.L2:
         many, few = (_SECTOR_BYTES * row["l2_sectors"] for row in (slow, fast))
         return Cause.BYTES, _compared("moves", "bytes of L2", many, few, format_bytes)
     if unit in (limits.SHARED, limits.L1):
-        column = "shared_wavefronts" if unit is limits.SHARED else "wavefronts"
         return Cause.UNIT, _needs(f"passes of {unit.name}", slow[column], fast[column])
-    if slow["instructions"] > (1 + DIFFERENT) * fast["instructions"]:
-        return Cause.INSTRUCTIONS, _executes(slow, fast, f", and {unit.name} {_is(unit)} the limit of the slower one")
-    return Cause.UNIT, lambda less: f"it keeps {unit.name} busy for {'less' if less else 'more'} time"
+    return Cause.INSTRUCTIONS, _executes(slow, fast, f", and {unit.name} {_is(unit)} the limit of the slower one")
+
+
+def _at_another_rate(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Found | None:
+    """The same work of the busiest unit in another time, which the counters do not explain further."""
+    unit, percent = limits.busiest(fast)
+    if unit is None or percent < limits.LATENCY_PERCENT:
+        return None
+    before, after = (unit_ns(row, unit, ceilings) for row in (slow, fast))
+    if not after > 0 or abs(math.log(before / after)) > math.log1p(2 * DIFFERENT):
+        return None
+    shares = [100 * busy / row["time_ns"] for busy, row in ((before, slow), (after, fast))]
+
+    def words(less: bool) -> str:
+        high, low = format_percent(shares[1]), format_percent(shares[0])
+        return f"it keeps {unit.name} busy for {high if less else low} of its time in place of {low if less else high}, with equal work"
+
+    return Cause.RATE, 0.0, words
 
 
 def _is(unit: Unit) -> str:
@@ -300,26 +337,48 @@ def _worse(slow: Row, fast: Row, way: str) -> float:
 
 
 def _by_latency(slow: Row, fast: Row) -> _Found | None:
-    """The largest factor of the identity in the module's docstring."""
+    """The largest factor of the identity in the module's docstring, or where it does not suffice the largest and one more."""
     factors = factors_of(slow, fast)
     total = math.log(slow["time_ns"] / fast["time_ns"])
     if factors is None or total <= 0:
         return None
+
+    def explained(*causes: Cause) -> float:
+        """The part of the difference that these factors explain together. Too much counts like too little."""
+        return 1 - abs(total - sum(factors[cause] for cause in causes)) / total
+
     cause = max(factors, key=factors.__getitem__)
-    share = factors[cause] / total
-    if share < _MOST:
+    if explained(cause) >= _MOST:
+        if cause is Cause.LATENCY:
+            named, because = _finer(slow, fast) or (cause, _waits(slow, fast))
+            return named, explained(cause), because
+        return cause, explained(cause), _words_of(cause, slow, fast)
+    second = max((each for each in factors if each is not cause), key=lambda each: explained(cause, each))
+    if explained(cause, second) < _MOST:
         return None
-    if cause is Cause.LATENCY:
-        finer = _finer(slow, fast)
-        named, because = finer or (Cause.LATENCY, _waits(slow, fast))
-        return named, share, because
-    words: Mapping[Cause, Callable[[bool], str]] = {
-        Cause.INSTRUCTIONS: _executes(slow, fast, ""),
-        Cause.OCCUPANCY: _keeps_warps(slow, fast),
-        Cause.TAIL: _keeps_busy(slow, fast),
-        Cause.CLOCK: lambda less: f"the clock was {'higher' if less else 'lower'}",
-    }
-    return cause, share, words[cause]
+    joined = "and" if factors[second] > 0 else "while"
+    words = [_words_of(each, slow, fast) for each in (cause, second)]
+    return cause, explained(cause, second), lambda less: f"{words[0](less)}, {joined} {words[1](less)}"
+
+
+def _words_of(cause: Cause, slow: Row, fast: Row) -> Callable[[bool], str]:
+    """A factor of the identity in both variants."""
+
+    def pair(of: Callable[[Row], float], write: Callable[[float], str]) -> Callable[[bool], tuple[str, str]]:
+        return lambda less: (write(of(fast if less else slow)), write(of(slow if less else fast)))
+
+    match cause:
+        case Cause.INSTRUCTIONS:
+            counts = pair(lambda row: row["instructions"], _count)
+            return lambda less: "it executes {} instructions in place of {}".format(*counts(less))
+        case Cause.LATENCY:
+            cycles = pair(_cycles, significant)
+            return lambda less: "a warp takes {} cycles from one instruction to the next in place of {}".format(*cycles(less))
+        case Cause.OCCUPANCY:
+            return _keeps_warps(slow, fast)
+        case Cause.TAIL:
+            return _keeps_busy(slow, fast)
+    return lambda less: f"the clock was {'higher' if less else 'lower'}"
 
 
 def factors_of(slow: Row, fast: Row) -> dict[Cause, float] | None:

@@ -264,7 +264,10 @@ def findings(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd
 #: Rule of the section Speed of Light whose finding is Nsight Compute's verdict on the limit.
 _VERDICT: Final = "SOLBottleneck"
 _THEIR_UNIT: Final = re.compile(r"(?:analyzing|identify the) (\w+) (?:in|bottleneck)")
-_THEIR_NAMES: Final = {"workloads": "a pipe or the issue slots"}
+_PIPE: Final = "a pipe or the issue slots"
+_THEIR_NAMES: Final = {"workloads": _PIPE}
+#: Titles of its verdict where no unit is near its peak.
+_THEIR_LATENCY: Final = frozenset({"Latency Issue", "Small Grid"})
 
 
 def verdicts_beside(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -288,8 +291,10 @@ def verdicts_beside(data: RunData, workload: str, case: str, frame: pd.DataFrame
 
 def _their_limit(rule: Mapping[Any, Any]) -> str:
     """Nsight Compute's verdict in two words: `latency`, or the unit that its text names."""
-    if rule["title"] == "Latency Issue":
+    if rule["title"] in _THEIR_LATENCY:
         return "latency"
+    if rule["title"] == "High Compute Throughput":
+        return _PIPE
     match = _THEIR_UNIT.search(rule["text"])
     return _THEIR_NAMES.get(match[1], match[1]) if match else str(rule["title"]).lower()
 
@@ -297,7 +302,7 @@ def _their_limit(rule: Mapping[Any, Any]) -> str:
 def _agreement(found: Limit, row: Mapping[Any, Any], theirs: str) -> tuple[bool, str]:
     """Whether the two verdicts name the same, and the reason where they do not."""
     ours = "latency" if found.kind is Kind.LATENCY else found.name
-    names = {"L1": ("L1", "shared memory", "LSU"), "a pipe or the issue slots": tuple(unit.name for unit in (*PIPES, ISSUE))}
+    names = {"L1": ("L1", "shared memory", "LSU"), _PIPE: tuple(unit.name for unit in (*PIPES, ISSUE))}
     if found.kind is Kind.FLOOR and theirs not in (ours, "latency") and ours not in names.get(theirs, ()):
         return (
             False,
@@ -309,8 +314,8 @@ def _agreement(found: Limit, row: Mapping[Any, Any], theirs: str) -> tuple[bool,
         return False, f"it is at {format_percent(found.percent)} of its floor, as timed, though no unit is near its peak"
     if theirs == "latency" or found.kind is Kind.LATENCY:
         return False, (
-            f"the shares lie about the threshold of {LATENCY_PERCENT:.0f} %: {found.name} has {format_percent(found.percent)}, and "
-            f"the sums of Nsight Compute {format_percent(max(row['compute_percent'], row['memory_percent']))}"
+            f"the threshold is {LATENCY_PERCENT:.0f} % for both: {found.name} has {format_percent(found.percent)}, and the largest share "
+            f"that Nsight Compute takes has {format_percent(max(row['compute_percent'], row['memory_percent']))}"
         )
     return False, (
         f"{found.name} has {format_percent(found.percent)}; Nsight Compute compares the largest share of the multiprocessors "
