@@ -26,8 +26,9 @@ TRACERS: Final = ("nsight_systems", "cupti")
 #: The collector whose times a further pass can stand beside.
 TIMED_BY: Final = "cuda_events"
 _ROUNDS: Final = 3
-#: About how long one cell takes under the profiler: its passes, its inputs and its verification.
-_SECONDS_A_CELL: Final = 2.0
+#: About how long the profiler takes to start, and one cell under it: its passes, its inputs and its verification.
+_SECONDS_TO_START: Final = 15.0
+_SECONDS_A_CELL: Final = 2.5
 _OF_CODE: Final = ("cell_launches", "machine_code")
 #: Sources of a tracer's findings about its own trace. Findings about cells and samples come from the pass whose times count.
 _OF_TRACE: Final = frozenset(
@@ -132,7 +133,7 @@ def fastest(run: store.Run) -> list[Cell]:
 
 def about(cells: Sequence[Cell]) -> str:
     """How long the pass that reads counters will take, in words."""
-    return f"counters of {len(cells)} cells, about {len(cells) * _SECONDS_A_CELL:.0f} s"
+    return f"counters of {len(cells)} cells, about {_SECONDS_TO_START + len(cells) * _SECONDS_A_CELL:.0f} s"
 
 
 def record(

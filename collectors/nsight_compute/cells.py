@@ -34,6 +34,7 @@ class ProfiledLaunch:
         code: key of its machine code; None where the report does not hold the code.
         by_instruction: readings above 0 by metric and place of the instruction.
         rules: columns of table `rules`, for each finding.
+        lacking: what NVIDIA's reader could not give of it, in words.
     """
 
     kernel: str
@@ -45,6 +46,7 @@ class ProfiledLaunch:
     code: str | None = None
     by_instruction: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     rules: Sequence[Mapping[str, Any]] = ()
+    lacking: Sequence[str] = ()
 
     @property
     def expression(self) -> str:

@@ -17,6 +17,7 @@ from warpladder.collectors.nsight_compute import tables
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch, cells_of
 from warpladder.collectors.nsight_compute.facts import run_facts
 from warpladder.collectors.nsight_compute.header import MAGIC, read_header
+from warpladder.collectors.nsight_compute.reader import PLAIN
 from warpladder.collectors.nsight_compute.tables import ReportedCode, Tables
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import ReportError
@@ -29,6 +30,7 @@ from warpladder.installation import IMPORT_ROOT, how_to_install
 _MOST_BYTES: Final = 2 << 30
 _SECONDS: Final = 300
 _CURE: Final = "profile again with ncu --export"
+_CODE_UNREAD: Final = "NVIDIA's reader fails at the machine code of this report: counters by instruction and the findings of the rules are left out"
 _NO_READER: Final = f"needs the package ncu-report: {how_to_install('ncu')}"
 #: First bytes of `ncu`'s printed output, with and without --csv.
 _PRINTED: Final = (b'"ID","Process ID"', b"==PROF==")
@@ -44,6 +46,7 @@ class Report:
         held: number of launches that its header states.
         codes: the machine code of its kernels.
         files: texts of the source files that it holds, by name.
+        lacking: what could not be read of it as a whole, in words.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Report:
     held: int
     codes: Mapping[str, ReportedCode] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    lacking: tuple[str, ...] = ()
 
 
 def is_report(path: Path) -> bool:
@@ -89,18 +93,12 @@ def read_report(path: Path) -> Report:
     if not has_module("ncu_report"):
         raise ReportError(f"{path.name}: {_NO_READER}")
     header = read_header(path)
-    with tempfile.TemporaryFile() as output:
-        command = [sys.executable, "-m", "warpladder.collectors.nsight_compute.reader", str(path.resolve())]
-        try:
-            completed = subprocess.run(command, cwd=IMPORT_ROOT, stdout=output, stderr=subprocess.DEVNULL, timeout=_SECONDS)
-        except subprocess.TimeoutExpired as error:
-            raise ReportError(
-                f"{path.name}: not read within {_SECONDS} s; profile fewer launches, with --launch-count"
-            ) from error
-        if completed.returncode != 0:
-            raise ReportError(f"{path.name}: damaged, or newer than the installed ncu-report; {_CURE}, or update ncu-report")
-        output.seek(0)
-        content = json.load(output)
+    content = _content(path)
+    lacking: tuple[str, ...] = ()
+    if content is None:
+        content, lacking = _content(path, PLAIN), (_CODE_UNREAD,)
+    if content is None:
+        raise ReportError(f"{path.name}: damaged, or newer than the installed ncu-report; {_CURE}, or update ncu-report")
     if not content["launches"]:
         raise ReportError(f"{path.name}: no launch can be read, so the file is damaged or nothing was profiled; {_CURE}")
     return Report(
@@ -110,7 +108,25 @@ def read_report(path: Path) -> Report:
         header.launches,
         {key: ReportedCode(**code) for key, code in content["codes"].items()},
         content["files"],
+        lacking,
     )
+
+
+def _content(path: Path, *arguments: str) -> dict[str, Any] | None:
+    """What NVIDIA's reader finds in a report, in a process of its own; None where that process fails. Raises ReportError."""
+    with tempfile.TemporaryFile() as output:
+        command = [sys.executable, "-m", "warpladder.collectors.nsight_compute.reader", str(path.resolve()), *arguments]
+        try:
+            completed = subprocess.run(command, cwd=IMPORT_ROOT, stdout=output, stderr=subprocess.DEVNULL, timeout=_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise ReportError(
+                f"{path.name}: not read within {_SECONDS} s; profile fewer launches, with --launch-count"
+            ) from error
+        if completed.returncode != 0:
+            return None
+        output.seek(0)
+        content: dict[str, Any] = json.load(output)
+        return content
 
 
 def tables_of(path: Path, variants: Iterable[Mapping[Any, Any]]) -> Tables:
@@ -127,7 +143,9 @@ def tables_of(path: Path, variants: Iterable[Mapping[Any, Any]]) -> Tables:
     placed = cells_of(report.launches, path.stem, None, Notes())
     if not placed.ours:
         raise ReportError(f"{path.name}: no launch was inside a range of Warpladder; profile with ncu --nvtx")
-    return tables.rows_of(placed.cells, report.codes, variants)
+    notes = Notes()
+    _note_unread(report, notes)
+    return {**tables.rows_of(placed.cells, report.codes, variants), "diagnostics": notes.finish()}
 
 
 def import_report(
@@ -199,7 +217,17 @@ def _variant_rows(cells: Mapping[CellName, Sequence[ProfiledLaunch]], report: Re
     return rows
 
 
+def _note_unread(report: Report, notes: Notes) -> None:
+    """Note what NVIDIA's reader could not give."""
+    for what in report.lacking:
+        notes.add("warning", Source.NSIGHT_COMPUTE, what)
+    for launch in report.launches:
+        for what in launch.lacking:
+            notes.count("warning", Source.NSIGHT_COMPUTE, f"of {{}} launches of {launch.kernel} cannot be read: {what}", 1)
+
+
 def _note_what_is_missing(report: Report, notes: Notes) -> None:
+    _note_unread(report, notes)
     if report.total > len(report.launches):
         notes.add(
             "warning", Source.NSIGHT_COMPUTE, f"only the first {len(report.launches):,} of {report.total:,} launches were read"

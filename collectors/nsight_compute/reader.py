@@ -1,4 +1,4 @@
-"""`python -m warpladder.collectors.nsight_compute.reader REPORT` prints the launches of a report as JSON.
+"""`python -m warpladder.collectors.nsight_compute.reader REPORT [plain]` prints the launches of a report as JSON.
 
 It runs in a separate process, because NVIDIA's reader is native code and the report may come from an untrusted source. The
 importer reports a crash or a hang as one line.
@@ -16,6 +16,8 @@ from warpladder.collectors.nsight_compute.metrics import ATTRIBUTES, DEVICE_NAME
 from warpladder.data.metrics import BY_INSTRUCTION, EXECUTED, SAMPLED, SAMPLED_IN
 
 MOST_LAUNCHES: Final = 10_000
+#: Second argument: leave out code, counters by instruction and findings.
+PLAIN: Final = "plain"
 _MOST_DOMAINS: Final = 32
 _MOST_RANGES: Final = 32
 _TEXT_LIMIT: Final = 2048
@@ -33,25 +35,24 @@ _MEMORY_BYTES: Final = 8 << 30
 _OUTPUT_BYTES: Final = 512 << 20
 
 
-def main(path: str) -> None:
+def main(path: str, plain: bool = False) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_OUTPUT_BYTES, _OUTPUT_BYTES))
     import ncu_report
 
     actions = [each.action_by_idx(index) for each in ncu_report.load_report(path) for index in range(each.num_actions())]
     codes: dict[str, Any] = {}
-    launches = [_launch(action, codes) for action in actions[:MOST_LAUNCHES]]
-    files = {name: text for action in actions[:MOST_LAUNCHES] for name, text in _files(action)}
+    launches = [_launch(action, None if plain else codes) for action in actions[:MOST_LAUNCHES]]
+    files = {} if plain else {name: text for action in actions[:MOST_LAUNCHES] for name, text in _files(action)}
     content = {"launches": launches, "total": len(actions), "codes": codes, "files": files}
     json.dump(content, sys.stdout, allow_nan=False)
 
 
-def _launch(action: Any, codes: dict[str, Any]) -> dict[str, Any]:
+def _launch(action: Any, codes: dict[str, Any] | None) -> dict[str, Any]:
     """Return one launch: kernel, finite values by metric with units, the texts of the NVTX ranges around it by domain, its code,
-    its counters by instruction, and what the rules found. The code is added to `codes`.
+    its counters by instruction, and what the rules found. The code is added to `codes`; None leaves the last three out.
     """
     present = frozenset(action.metric_names())
-    first = _first_address(action, present)
     metrics = {name: action.metric_by_name(name) for name in (*METRICS, *ATTRIBUTES) if name in present}
     numeric = {name: metric for name, metric in metrics.items() if metric.has_value() and metric.kind() in _numeric(metric)}
     values = {name: metric.as_double() for name, metric in numeric.items()}
@@ -64,10 +65,26 @@ def _launch(action: Any, codes: dict[str, Any]) -> dict[str, Any]:
         "values": finite,
         "units": {name: _cut(numeric[name].unit() or "") for name in finite},
         "ranges": dict(_ranges(action.nvtx_state())),
-        "code": _code(action, first, codes),
-        "by_instruction": _by_instruction(action, first, present),
-        "rules": [_rule(rule) for rule in action.rule_results_as_dicts()[:_MOST_RULES]],
+        **({} if codes is None else _details(action, present, codes)),
     }
+
+
+def _details(action: Any, present: frozenset[str], codes: dict[str, Any]) -> dict[str, Any]:
+    """The code, the counters by instruction and the findings of the rules. What NVIDIA's reader cannot give is left out, and named in
+    `lacking`.
+    """
+    details: dict[str, Any] = {"code": None, "by_instruction": {}, "rules": [], "lacking": []}
+    try:
+        first = _first_address(action, present)
+        details["code"] = _code(action, first, codes)
+        details["by_instruction"] = _by_instruction(action, first, present)
+    except Exception as error:
+        details["lacking"].append(f"its machine code ({type(error).__name__}: {_cut(error)})")
+    try:
+        details["rules"] = [_rule(rule) for rule in action.rule_results_as_dicts()[:_MOST_RULES]]
+    except Exception as error:
+        details["lacking"].append(f"the findings of the rules ({type(error).__name__}: {_cut(error)})")
+    return details
 
 
 def _code(action: Any, first: int | None, codes: dict[str, Any]) -> str | None:
@@ -92,7 +109,7 @@ def _first_address(action: Any, present: frozenset[str]) -> int | None:
     for name in (EXECUTED, SAMPLED):
         if name in present and (addresses := _instances(action.metric_by_name(name))):
             first = min(addresses)
-            while action.sass_by_pc(first - _INSTRUCTION_BYTES):
+            while first >= _INSTRUCTION_BYTES and action.sass_by_pc(first - _INSTRUCTION_BYTES):
                 first -= _INSTRUCTION_BYTES
             return first
     return None
@@ -101,7 +118,7 @@ def _first_address(action: Any, present: frozenset[str]) -> int | None:
 def _texts(action: Any, first: int) -> Iterator[str]:
     """The instructions from an address on. A branch names its target as an offset, as `nvdisasm` does."""
     for place in range(_MOST_INSTRUCTIONS):
-        text = " ".join(action.sass_by_pc(first + _INSTRUCTION_BYTES * place).split())
+        text = " ".join((action.sass_by_pc(first + _INSTRUCTION_BYTES * place) or "").split())
         if not text:
             return
         yield _ADDRESS.sub(lambda match: f"{max(0, int(match[1], 16) - first):#x}", _cut(text))
@@ -172,4 +189,4 @@ def _cut(text: Any) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], plain=PLAIN in sys.argv[2:])

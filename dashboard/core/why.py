@@ -14,8 +14,9 @@ A cause is then named from what changed with it: bytes, sectors of a request, ba
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ import pandas as pd
 
 from warpladder.dashboard.core import counters, limits
 from warpladder.dashboard.core.limits import Unit
+from warpladder.dashboard.core.machine_code import CellName, MachineCode
 from warpladder.dashboard.core.numbers import format_bytes, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import metrics
@@ -36,6 +38,8 @@ DIFFERENT: Final = 0.03
 _DIFFERENT_TIME: Final = 0.05
 #: A larger ratio of two counts is not written: the counts tell more.
 _LARGEST_RATIO: Final = 100.0
+#: Kinds of instructions that are shown: those whose numbers differ the most.
+_MOST_KINDS: Final = 10
 #: From this part on, a difference counts as explained as a whole.
 _WHOLE: Final = 0.95
 #: A finer cause is named where it makes up this part of a change.
@@ -191,7 +195,23 @@ def between(
     if rows[0] is None or rows[1] is None:
         return None
     of_device = a.ceilings[a.ceilings["device"] != "cpu"]
-    return explain(rows[0], rows[1], dict(zip(of_device["name"], of_device["value"], strict=True)), times_ns)
+    found = explain(rows[0], rows[1], dict(zip(of_device["name"], of_device["value"], strict=True)), times_ns)
+    by_name = [executed(data.code, CellName(workload, cell[0], cell[1], case)) for data, cell in ((a, of_a), (b, of_b))]
+    if found is None or not all(by_name):
+        return found
+    names = sorted(by_name[0] | by_name[1], key=lambda name: abs(by_name[0][name] - by_name[1][name]), reverse=True)
+    kinds = (Work("instructions by kind", name, "", *(float(each[name]) for each in by_name)) for name in names[:_MOST_KINDS])
+    return replace(found, work=(*found.work, *kinds))
+
+
+def executed(code: MachineCode, cell: CellName) -> Counter[str]:
+    """How often the launches of a cell executed each kind of instruction, by warp; empty where it was not counted."""
+    counts: Counter[str] = Counter()
+    for kernel in code.kernels(cell):
+        for place, count in code.counters(cell, kernel.index).get(metrics.EXECUTED, {}).items():
+            if place < len(kernel.code):
+                counts[kernel.code.instructions[place].name] += count
+    return counts
 
 
 def _agree(timed: float, profiled: float) -> bool:
