@@ -156,7 +156,7 @@ def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float
     slow, fast = (a, b) if a["time_ns"] >= b["time_ns"] else (b, a)
     found = _same(a, b, work)
     if found is None and _agree(ratio, a["time_ns"] / b["time_ns"]):
-        found = _by_unit(slow, fast, ceilings) or _by_latency(slow, fast) or _at_another_rate(slow, fast, ceilings)
+        found = _by_unit(slow, fast, ceilings) or _at_another_rate(slow, fast, ceilings) or _by_latency(slow, fast)
     if found is None:
         return Explanation(ratio, times_ns is not None, Cause.UNKNOWN, float("nan"), "", work, times)
     cause, explained, because = found
@@ -286,9 +286,9 @@ def _of_unit(slow: Row, fast: Row, unit: Unit, busy: float) -> tuple[Cause, Call
 
 
 def _at_another_rate(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Found | None:
-    """The same work of the busiest unit in another time, which the counters do not explain further."""
-    unit, percent = limits.busiest(fast)
-    if unit is None or percent < limits.LATENCY_PERCENT:
+    """The same work of the busiest unit in another time, where both variants keep a unit busy; the counters do not explain it further."""
+    unit, percent = limits.busiest(slow)
+    if unit is None or min(percent, limits.busiest(fast)[1]) < limits.LATENCY_PERCENT:
         return None
     before, after = (unit_ns(row, unit, ceilings) for row in (slow, fast))
     if not after > 0 or abs(math.log(before / after)) > math.log1p(2 * DIFFERENT):
