@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 APP: Final = command_line()
 #: Options of such programs, of pytest, of nsys and of the project's modules without click, as far as the text names them.
-OTHER_OPTIONS: Final = {"--type", "--cuda-graph-trace", "--bind-to", "--output"}
+OTHER_OPTIONS: Final = {"--type", "--import-source", "--cuda-graph-trace", "--bind-to", "--output"}
 #: What CONTRIBUTING adds: a rung's entry, a query, a chart.
 EXAMPLES: Final = [block.text for block in BLOCKS if block.language == "python" and block.page.name == "CONTRIBUTING.md"]
 #: Pages whose Python has tests of its own: this file, tests/workloads/functions/test_examples.py and tests/test_docs_own_kernel.py.

@@ -63,6 +63,8 @@ PIPES: Final = (
     Unit("LSU", "lsu_percent", metrics.LSU),
 )
 UNITS: Final = (DRAM, L2, SHARED, L1, *PIPES, ISSUE)
+#: A unit through which the work of others passes -> these others.
+_FEEDERS: Final = {ISSUE: PIPES, L2: (DRAM,), L1: (SHARED,)}
 #: For reports that lack the shares of single units.
 _COARSE: Final = (
     DRAM,
@@ -97,13 +99,11 @@ def busiest(row: Mapping[Any, Any]) -> tuple[Unit | None, float]:
     shares = {unit: float(row[unit.column]) for unit in units if pd.notna(row[unit.column])}
     if not shares:
         return None, float("nan")
-    if SHARED in shares and L1 in shares:
-        shares.pop(L1 if shares[SHARED] >= _MOSTLY * shares[L1] else SHARED)
-    if DRAM in shares and L2 in shares and shares[DRAM] >= _MOSTLY * shares[L2]:
-        shares.pop(L2)
-    pipes = [shares[unit] for unit in PIPES if unit in shares]
-    if ISSUE in shares and pipes and max(pipes) >= _MOSTLY * shares[ISSUE]:
-        shares.pop(ISSUE)
+    for feeder, fed_units in _FEEDERS.items():
+        fed = max((shares[each] for each in fed_units if each in shares), default=0.0)
+        # Where the feeder is near its peak and the fed unit is not, the feeder is the limit.
+        if feeder in shares and fed >= _MOSTLY * shares[feeder] and (fed >= BOUND_PERCENT or shares[feeder] < BOUND_PERCENT):
+            shares.pop(feeder)
     unit = max(shares, key=shares.__getitem__)
     return unit, shares[unit]
 

@@ -9,7 +9,7 @@ from tests.browser.pages import PATIENCE_MS, download, expect, open_page, option
 
 def test_the_first_answer_fits_the_screen_and_names_what_limits_the_fastest(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/counters?run=counted")
-    answer = page.get_by_role("heading", name=re.compile("runs at 90.0 % of DRAM throughput: memory-bound"))
+    answer = page.get_by_role("heading", name=re.compile("is at its floor: at 96.3 % of it"))
     expect(answer).to_be_visible(timeout=PATIENCE_MS)
     chart = page.locator(".js-plotly-plot .main-svg").first
     expect(chart).to_be_visible(timeout=PATIENCE_MS)

@@ -67,6 +67,15 @@ class Listing {
     this.legend.replaceChildren(...legend(data.legend));
     this.toggles();
     this.layout();
+    if (!same) requestAnimationFrame(() => this.begin());
+  }
+
+  // Scroll to the instruction with the most samples and its line; without samples, to the first instruction and its line.
+  begin() {
+    const samples = this.heats.find(({ name }) => name === "samples")?.right.values ?? new Map();
+    const [place] = [...samples].reduce((most, each) => (each[1] > most[1] ? each : most), [0, 0]);
+    if (!this.data.ptx) this.panes.right.rows.reveal(place, { third: true });
+    if (this.data.lines[place]) this.panes.left.rows.reveal(this.data.lines[place] - 1, { third: true });
   }
 
   // The columns that a narrow window hides at first, so that the texts have room.

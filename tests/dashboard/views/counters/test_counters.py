@@ -128,7 +128,8 @@ def units(**shares: float) -> dict[str, float]:
     ("shares", "name", "percent"),
     [
         ({"DRAM": 72.1, "L2": 87.8}, "L2", 87.8),
-        ({"DRAM": 79.0, "L2": 85.0}, "DRAM", 79.0),
+        ({"DRAM": 79.0, "L2": 79.9}, "DRAM", 79.0),
+        ({"DRAM": 79.0, "L2": 85.0}, "L2", 85.0),
         ({"L1": 97.0, "shared_memory": 96.0}, "shared memory", 96.0),
         ({"L1": 97.0, "shared_memory": 40.0}, "L1", 97.0),
         ({"issue_slots": 96.6, "FMA": 93.9}, "FMA", 93.9),
