@@ -2,6 +2,7 @@
 a profiler repeats each kernel. The times come first; all passes are one run.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,10 +27,11 @@ TRACERS: Final = ("nsight_systems", "cupti")
 #: The collector whose times a further pass can stand beside.
 TIMED_BY: Final = "cuda_events"
 _ROUNDS: Final = 3
-#: About how long the profiler takes to start, and one cell under it: its passes, its inputs and its verification.
+#: About how long the profiler takes to start, one cell its inputs and its verification, and one launch its passes.
 _SECONDS_TO_START: Final = 15.0
-_SECONDS_A_CELL: Final = 2.5
-_OF_CODE: Final = ("cell_launches", "machine_code")
+_SECONDS_A_CELL: Final = 1.5
+_SECONDS_A_LAUNCH: Final = 1.0
+_MOST_LAUNCHES: Final = 200
 #: Sources of a tracer's findings about its own trace. Findings about cells and samples come from the pass whose times count.
 _OF_TRACE: Final = frozenset(
     {
@@ -120,20 +122,42 @@ def request_of(of: FurtherPass, request: Request, cells: Path) -> Request:
     return replace(request, processes=1, max_rounds=min(request.max_rounds or _ROUNDS, _ROUNDS))
 
 
-def fastest(run: store.Run) -> list[Cell]:
-    """Of each variant and case the cell with the least median device time; the least operation time where no device time was taken."""
+@dataclass(frozen=True)
+class Counted:
+    """What the pass that reads counters is to profile.
+
+    Attributes:
+        cells: of each variant and case the cell with the least median device time; the least operation time where no device time was taken.
+        launches: their kernel launches; a cell of a library, whose launches are not known, counts as one.
+        left_out: cells with more launches than `_MOST_LAUNCHES`, each of which the profiler would repeat.
+    """
+
+    cells: tuple[Cell, ...]
+    launches: int
+    left_out: tuple[Cell, ...]
+
+    @property
+    def about(self) -> str:
+        """How long the pass will take, and what it leaves out, in words."""
+        seconds = _SECONDS_TO_START + len(self.cells) * _SECONDS_A_CELL + self.launches * _SECONDS_A_LAUNCH
+        less = f"; {len(self.left_out)} cells of more than {_MOST_LAUNCHES} launches are left out" if self.left_out else ""
+        return f"counters of {len(self.cells)} cells, about {seconds:.0f} s{less}"
+
+
+def fastest(run: store.Run) -> Counted:
+    """The cells of a run whose counters are read."""
     samples = run.table("samples", ["workload", "variant", "config", "case", "scope", "cache", "gpus", "duration_ns"])
     timed = samples[(samples["gpus"] <= 1) & samples["scope"].isin(["device", "operation"]) & (samples["cache"] == "cold")]
     medians = timed.groupby(["scope", "workload", "variant", "config", "case"], observed=True)["duration_ns"].median()
     ordered = medians.reset_index().sort_values(["scope", "duration_ns"], kind="stable")
-    host = set(run.table("variants").query("kind == 'host'")[["workload", "variant"]].itertuples(index=False, name=None))
     best = ordered.drop_duplicates(["workload", "variant", "case"]).sort_index()
-    return [cell for row in best.to_dict("records") if (cell := Cell.of(row)) and (cell.workload, cell.variant) not in host]
-
-
-def about(cells: Sequence[Cell]) -> str:
-    """How long the pass that reads counters will take, in words."""
-    return f"counters of {len(cells)} cells, about {_SECONDS_TO_START + len(cells) * _SECONDS_A_CELL:.0f} s"
+    host = {(row["workload"], row["variant"]) for row in run.records("variants") if row["kind"] == "host"}
+    cells = [cell for row in best.to_dict("records") if (cell := Cell.of(row)) and (cell.workload, cell.variant) not in host]
+    launches = Counter[Cell]()
+    for row in run.records("cell_launches"):
+        launches[Cell.of(row)] += row["count"]
+    few = tuple(cell for cell in cells if launches[cell] <= _MOST_LAUNCHES)
+    return Counted(few, sum(max(launches[cell], 1) for cell in few), tuple(cell for cell in cells if cell not in few))
 
 
 def record(

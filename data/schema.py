@@ -429,10 +429,12 @@ COUNTERS = Table(
 
 LAUNCHES = Table(
     "cell_launches",
-    "The kernel launches of one execution of a cell, in order, and the machine code of each.",
+    "The kernel launches of one execution of a cell, and the machine code of each. Launches that are alike are one row: the first of them, "
+    "and their number.",
     (
         *_CELL,
         _LAUNCH_INDEX,
+        integer("count", "launches of the cell that are alike", bits=32, least=1),
         text("kernel", "name of the kernel with its template arguments"),
         text("code", "row of `machine_code`; null where the code is not known", nullable=True),
         *(integer(f"grid_{axis}", "blocks along the axis", bits=32, least=1) for axis in "xyz"),

@@ -158,9 +158,9 @@ def _further(planned: Planned, of: FurtherPass, run: store.Run, say: Say) -> Pla
     """A further pass, given the run of the times."""
     file = run.path.with_name("cells.json")
     if of.collector == choice.COUNTER:
-        cells = further_passes.fastest(run)
-        write_cells(file, cells)
-        say(further_passes.about(cells))
+        counted = further_passes.fastest(run)
+        write_cells(file, counted.cells)
+        say(counted.about)
     request = further_passes.request_of(of, planned.order.request, file)
     why = f"a further pass that {of.what}, whose times do not count"
     return Planned(replace(planned.order, request=request), make_plan(request), of.collector, why)

@@ -1,7 +1,7 @@
-"""Rows of `machine_code`, from the instructions of a kernel."""
+"""Rows of `machine_code` and `cell_launches`, from the instructions and the launches of kernels."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,20 @@ class Instruction:
 
     text: str
     places: tuple[Place, ...] = ()
+
+
+def launch_rows(launches: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of `cell_launches`, in which launches that are alike are one row.
+
+    Args:
+        launches: the columns of each launch of some cells, in order, without `count`.
+    """
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for launch in launches:
+        alike = tuple(value for name, value in launch.items() if name != "launch_index")
+        row = rows.setdefault(alike, {**launch, "count": 0})
+        row["count"] += 1
+    return list(rows.values())
 
 
 def code_row(

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 from warpladder.collectors.core.cells import Cell
-from warpladder.collectors.core.code_rows import Instruction, Place, code_row
+from warpladder.collectors.core.code_rows import Instruction, Place, code_row, launch_rows
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.cuda import compiler
 from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
@@ -44,7 +44,7 @@ def rows_of(plan: Plan, cells: Collection[Cell], architecture: str) -> Rows:
                 known[key] = row["code"]
                 codes.setdefault(row["code"], row)
             launches.append({**cell.key, "launch_index": index, **_launch_row(launch, known[key])})
-    return {"cell_launches": launches, "machine_code": list(codes.values())}
+    return {"cell_launches": launch_rows(launches), "machine_code": list(codes.values())}
 
 
 def _row_of(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from warpladder.collectors.core.code_rows import Instruction, code_row
+from warpladder.collectors.core.code_rows import Instruction, code_row, launch_rows
 from warpladder.collectors.nsight_compute.cells import ProfiledLaunch
 from warpladder.collectors.nsight_compute.metrics import CAPABILITY, DYNAMIC_SHARED, METRICS, SHAPE, STATIC_SHARED
 from warpladder.data import source_text
@@ -47,7 +47,8 @@ def rows_of(cells: Cells, codes: Mapping[str, ReportedCode], variants: Iterable[
         codes: machine code by the keys of the launches.
         variants: rows of `variants`, whose sources the instructions come from.
     """
-    rows: Tables = {name: [] for name in ("counters", "cell_launches", "machine_code", "instruction_counters", "rules")}
+    launched: list[dict[str, Any]] = []
+    rows: Tables = {name: [] for name in ("counters", "machine_code", "instruction_counters", "rules")}
     places = {
         (row["workload"], row["variant"]): source_text.places(row["source_text"], row["source_path"] or row["variant"])
         for row in variants
@@ -62,14 +63,14 @@ def rows_of(cells: Cells, codes: Mapping[str, ReportedCode], variants: Iterable[
                 written.add(code["code"])
                 rows["machine_code"].append(code)
             if launch.shape:
-                rows["cell_launches"].append({**key, **_launch(launch, code["code"] if code else None)})
+                launched.append({**key, **_launch(launch, code["code"] if code else None)})
             rows["instruction_counters"] += [
                 {**key, "metric": metric, "instruction": int(place), "value": value}
                 for metric, values in launch.by_instruction.items()
                 for place, value in values.items()
             ]
             rows["rules"] += [{**key, "place": place, **rule} for place, rule in enumerate(launch.rules)]
-    return rows
+    return {**rows, "cell_launches": launch_rows(launched)}
 
 
 def _readings(launch: ProfiledLaunch) -> list[dict[str, Any]]:

@@ -23,10 +23,11 @@ class CellName(NamedTuple):
 
 @dataclass(frozen=True)
 class Kernel:
-    """One launch of a cell, and its machine code.
+    """A launch of a cell, or several that are alike, and their machine code.
 
     Attributes:
-        index: which launch of the cell.
+        index: which launch of the cell; of launches that are alike the first one.
+        count: launches of the cell that are alike.
         name: with template arguments.
         code_id: row of `machine_code`; empty where the code is not known.
         architecture: such as `sm_90`; empty where it is not known.
@@ -36,6 +37,7 @@ class Kernel:
     """
 
     index: int
+    count: int
     name: str
     code_id: str
     architecture: str
@@ -133,6 +135,7 @@ class MachineCode:
             self._parsed[code_id] = Code.of(facts.get("sass", ""), facts.get("lines", ""))
         return Kernel(
             int(row["launch_index"]),
+            int(row["count"]),
             row["kernel"],
             code_id,
             facts.get("architecture", ""),

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from warpladder.dashboard.core.machine_code import CellName, Kernel
+from warpladder.dashboard.core.machine_code import CellName, Kernel, kernels_by_variant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.occupancy import WARP, Limits, Occupancy, Waves, limits_of, occupancy, waves
 
@@ -143,15 +143,9 @@ def sms_of_run(data: RunData) -> int:
 
 
 def launches(data: RunData, workload: str, case: str) -> Iterator[tuple[CellName, Kernel]]:
-    """The launches of a case whose registers are known, in the order of the run. Of equal launches of a cell, the first is returned."""
-    for cell in data.code.cells:
-        if (cell.workload, cell.case) == (workload, case):
-            distinct = {_sizes(kernel): kernel for kernel in reversed(data.code.kernels(cell)) if kernel.registers is not None}
-            yield from ((cell, kernel) for kernel in sorted(distinct.values(), key=lambda kernel: kernel.index))
-
-
-def _sizes(kernel: Kernel) -> tuple[Any, ...]:
-    return kernel.name, kernel.code_id, kernel.grid, kernel.block, kernel.dynamic_shared_bytes
+    """The launches of a case whose registers are known, in the order of the run."""
+    for cell, kernels in kernels_by_variant(data.code, workload, case):
+        yield from ((cell, kernel) for kernel in kernels if kernel.registers is not None)
 
 
 def workloads(data: RunData) -> list[str]:

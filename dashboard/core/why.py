@@ -210,7 +210,7 @@ def executed(code: MachineCode, cell: CellName) -> Counter[str]:
     for kernel in code.kernels(cell):
         for place, count in code.counters(cell, kernel.index).get(metrics.EXECUTED, {}).items():
             if place < len(kernel.code):
-                counts[kernel.code.instructions[place].name] += count
+                counts[kernel.code.instructions[place].name] += count * kernel.count
     return counts
 
 

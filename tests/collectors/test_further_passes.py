@@ -7,10 +7,11 @@ from click.testing import CliRunner, Result
 
 from tests.collectors.core.test_under_tool import fake_nsys
 from tests.commands.test_exit_codes import bench
-from tests.synthetic import made_runs
+from tests.synthetic import made_runs, made_sweeps
 from warpladder import recording
 from warpladder.__main__ import command
 from warpladder.collectors import choice, further_passes
+from warpladder.collectors.core.code_rows import launch_rows
 from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import PlanError, Request, make_plan, write_cells
 from warpladder.collectors.nsight_systems import record as nsight_systems
@@ -110,14 +111,25 @@ def test_counters_are_refused_where_nothing_can_be_profiled(collector: str, gpus
 def test_counters_are_of_the_fastest_config_of_each_variant(tmp_path: Path) -> None:
     """In the made run, `v05_swizzled` has two configs; each case has its own fastest one."""
     run = store.open_run(made_runs.write(tmp_path))
-    cells = further_passes.fastest(run)
+    cells = further_passes.fastest(run).cells
     assert len({(cell.workload, cell.variant, cell.case) for cell in cells}) == len(cells)
     samples = run.table("samples").query("scope == 'device' and cache == 'cold' and gpus <= 1")
     medians = samples.groupby(["workload", "variant", "case", "config"])["duration_ns"].median()
     for cell in cells:
         of_variant = medians.loc[cell.workload, cell.variant, cell.case]
         assert of_variant[cell.config] == of_variant.min()
-    assert further_passes.about(cells) == f"counters of {len(cells)} cells, about {15 + 2.5 * len(cells):.0f} s"
+    assert further_passes.fastest(run).about == f"counters of {len(cells)} cells, about {15 + 2.5 * len(cells):.0f} s"
+
+
+def test_cells_of_thousands_of_launches_are_left_out(tmp_path: Path) -> None:
+    path = made_runs.write(tmp_path)
+    cell, *others = further_passes.fastest(store.open_run(path)).cells
+    sizes = {f"{what}_{axis}": 1 for what in ("grid", "block") for axis in "xyz"}
+    launch = {**cell.key, "launch_index": 0, "kernel": "k", "code": None, **sizes, "dynamic_shared_bytes": 0}
+    made_sweeps.add(path, "cell_launches", launch_rows([{**launch, "launch_index": place} for place in range(201)]))
+    counted = further_passes.fastest(store.open_run(path))
+    assert (counted.cells, counted.left_out) == (tuple(others), (cell,))
+    assert counted.about.endswith("; 1 cells of more than 200 launches are left out")
 
 
 def test_a_request_of_some_cells_plans_these_alone(tmp_path: Path) -> None:

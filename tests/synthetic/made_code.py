@@ -130,6 +130,7 @@ def _launch(variant: str, config: str, index: int, kernel: str, code: str | None
         "cell_launches",
         **_cell(variant, config),
         launch_index=index,
+        count=1,
         kernel=kernel,
         code=code,
         dynamic_shared_bytes=512,

@@ -149,6 +149,8 @@ def _resources(kernel: Kernel) -> str:
     static = kernel.static_shared_bytes or 0
     shared = format_bytes(kernel.shared_bytes) if kernel.shared_bytes else "no"
     both = f" ({format_bytes(static)} static, {format_bytes(kernel.dynamic_shared_bytes)} dynamic)"
+    if kernel.count > 1:
+        parts.append(f"the first of {kernel.count:,} launches that are alike")
     parts.append(f"{shared} shared memory a block{both if static and kernel.dynamic_shared_bytes else ''}")
     if kernel.spill_bytes is not None:
         parts.append(f"{format_bytes(kernel.spill_bytes)} of spills a thread" if kernel.spill_bytes else "no spills")

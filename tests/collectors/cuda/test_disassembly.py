@@ -7,7 +7,7 @@ import pytest
 
 from tests.why import planted_pairs
 from warpladder.collectors.core.cells import Cell
-from warpladder.collectors.core.code_rows import Instruction, code_row
+from warpladder.collectors.core.code_rows import Instruction, code_row, launch_rows
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.cuda import compiler, disassembly
 from warpladder.collectors.cuda.machine_code import ptx_of, rows_of
@@ -48,6 +48,18 @@ def test_a_row_has_the_lines_of_the_source_and_no_padding() -> None:
     code = [Instruction("EXIT", (("ptx.cuh", 1), ("k.cu", 3))), Instruction("BRA 0x10"), Instruction("NOP"), Instruction("NOP")]
     row = code_row("k", "sm_90", "NVRTC", code, {("k.cu", 3): 12}, registers=8, static_shared_bytes=0, spill_bytes=0, ptx=None)
     assert (row["sass"], row["lines"]) == ("EXIT", "12")
+
+
+def test_launches_that_are_alike_are_one_row() -> None:
+    def launch(index: int, kernel: str, blocks: int) -> dict[str, object]:
+        return {"workload": "w", "launch_index": index, "kernel": kernel, "grid_x": blocks}
+
+    launches = [launch(0, "split", 8), launch(1, "join", 1), launch(2, "split", 8), launch(3, "split", 4)]
+    assert launch_rows(launches) == [
+        {**launch(0, "split", 8), "count": 2},
+        {**launch(1, "join", 1), "count": 1},
+        {**launch(3, "split", 4), "count": 1},
+    ]
 
 
 def test_lines_of_included_files_are_lines_of_the_text_that_was_compiled(tmp_path: Path) -> None:

@@ -1,16 +1,14 @@
 """The occupancy of a kernel with other registers, shared memory and block sizes, counted by hand."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from warpladder.dashboard.core.machine_code import CellName, Kernel
+from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.sass import Code
 from warpladder.dashboard.core.what_if import (
     Choice,
     WhatIf,
-    launches,
     own_choice,
     register_choices,
     shared_choices,
@@ -25,7 +23,7 @@ SMS = 132
 def kernel(**changes: Any) -> Kernel:
     """A kernel of 1,056 blocks with 256 threads, 40 registers and 16 KiB."""
     facts: dict[str, Any] = {
-        "index": 0, "name": "k", "code_id": "c", "architecture": "sm_90", "compiler": "", "code": Code(()), "ptx": "",
+        "index": 0, "count": 1, "name": "k", "code_id": "c", "architecture": "sm_90", "compiler": "", "code": Code(()), "ptx": "",
         "registers": 40, "static_shared_bytes": 4096, "spill_bytes": 0, "dynamic_shared_bytes": 12288,
         "grid": (132, 8, 1), "block": (64, 4, 1),
     }  # fmt: skip
@@ -92,15 +90,6 @@ def test_without_limits_registers_or_multiprocessors() -> None:
     assert what_if(kernel(registers=None), "9.0", SMS, 40, 0, 256) is None
     unknown = what_if(kernel(), "9.0", 0, 40, 0, 256)
     assert unknown is not None and unknown.own.waves is None
-
-
-def test_of_equal_launches_of_a_cell_the_first_counts() -> None:
-    cell = CellName("w", "v", "", "c")
-    every = [kernel(index=place, grid=(1 + place % 2, 1, 1)) for place in range(1000)]
-    code = SimpleNamespace(cells=(cell,), kernels=lambda of: tuple(every))
-    data: Any = SimpleNamespace(code=code)
-    assert [each.index for _, each in launches(data, "w", "c")] == [0, 1]
-    assert list(launches(data, "w", "other")) == []
 
 
 def test_the_choices_have_the_own_value() -> None:
