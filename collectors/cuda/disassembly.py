@@ -44,7 +44,7 @@ def disassemble(cubin: bytes) -> dict[str, tuple[Instruction, ...]]:
     Raises:
         DisassemblyError: there is no disassembler, or it cannot read the cubin.
     """
-    key = kernel_cache.key_of("sass", hashlib.sha256(cubin).hexdigest(), _version())
+    key = kernel_cache.key_of("sass", hashlib.sha256(cubin).hexdigest(), version())
     if (entry := kernel_cache.read(key)) is not None:
         return {name: tuple(map(_from_json, rows)) for name, rows in json.loads(entry[1]).items()}
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -146,7 +146,8 @@ def _path(program: str) -> str | None:
 
 
 @cache
-def _version() -> str:
+def version() -> str:
+    """The version of the disassembler, such as `13.5`."""
     match = re.search(r"release (\S+),", _run("nvdisasm", "--version"))
     return match[1] if match else ""
 

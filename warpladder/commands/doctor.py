@@ -11,6 +11,7 @@ import click
 
 from warpladder.collectors.choice import GPU_MODULES, gpu_problem
 from warpladder.collectors.core.environment import Tool, has_module
+from warpladder.collectors.cuda import disassembly
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program
@@ -80,6 +81,8 @@ def examine() -> Iterator[Finding]:
     yield Finding("nvcc", nvcc is not None, nvcc or "call_routes: builds its extensions; optional: the CUDA toolkit")
     npp = _npp()
     yield Finding("NPP", npp is not None, npp or f"peer of conv2d; {_PEERS_CURE}, or the CUDA toolkit")
+    problem = disassembly.problem()
+    yield Finding("nvdisasm", problem is None, problem or f"{disassembly.version()}, keeps the machine code of kernels")
     yield _tool(NSYS, "optional: developer.nvidia.com/nsight-systems")
     yield _tool(NCU, "optional: developer.nvidia.com/nsight-compute")
     yield _package("mpi4py", "mpi4py", f"optional, for several GPUs: {how_to_install('mpi')}")
@@ -96,6 +99,10 @@ def possible() -> Iterator[tuple[str, str]]:
     gpu = gpu_problem() is None
     yield "warpladder app", "the dashboard, with runs of an H200 that ship"
     yield "warpladder record", f"the variants for {'the GPU and ' if gpu else ''}the processor, for up to {60 if gpu else 30} s"
+    if gpu and NCU.problem is None:
+        yield "warpladder record conv2d --counters", "why one variant is faster than another"
+    if disassembly.problem() is None and has_module("cuda.bindings"):
+        yield "warpladder disassemble my_kernel.cu", "its machine code, without a GPU"
     yield "warpladder new my_kernel", "a file of your own to start from"
     yield 'warpladder versus "./old" "./new"', "whole programs, side by side"
     if NSYS.problem is None:
