@@ -173,15 +173,19 @@ _SHOWN: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "time_ns": ("time under the profiler", "ns"),
         "compute_percent": ("compute", "%"),
         "memory_percent": ("memory", "%"),
-        "dram_percent": ("device memory", "%"),
-        "l2_percent": ("L2", "%"),
-        "l1_percent": ("L1 and shared memory", "%"),
-        "tensor_percent": ("tensor cores", "%"),
-        "issue_percent": ("cycles with an instruction issued", "%"),
+        "l1_percent": ("L1 and shared memory, while active", "%"),
+        "tensor_percent": ("tensor cores, while active", "%"),
+        "issue_percent": ("issue slots, while active", "%"),
+        **{unit.column: (unit.name, "%") for unit in UNITS},
+        "clock_hz": ("clock", "Hz"),
     },
     "memory": {
         "dram_read_bytes": ("read from device memory", "B"),
         "dram_write_bytes": ("written to device memory", "B"),
+        "dram_bytes": ("bytes of device memory", "B"),
+        "l2_sectors": ("sectors of L2", ""),
+        "wavefronts": ("passes of L1 and shared memory", ""),
+        "shared_wavefronts": ("passes of shared memory", ""),
         "l1_hit_percent": ("hits in L1", "%"),
         "l2_hit_percent": ("hits in L2", "%"),
         "load_sectors_per_request": ("sectors a load", ""),
@@ -189,7 +193,12 @@ _SHOWN: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "load_conflicts": ("bank conflicts of loads", ""),
         "store_conflicts": ("bank conflicts of stores", ""),
     },
-    "arithmetic": {
+    "instructions": {
+        "instructions": ("instructions", ""),
+        "load_requests": ("loads from global memory", ""),
+        "store_requests": ("stores to global memory", ""),
+        "local_loads": ("loads from local memory", ""),
+        "local_stores": ("stores to local memory", ""),
         "fp32_flop": ("fp32 operations", ""),
         "fp64_flop": ("fp64 operations", ""),
         "gflop_per_s": ("GFLOP/s", ""),
@@ -198,6 +207,7 @@ _SHOWN: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "occupancy": {
         "occupancy_percent": ("occupancy, achieved", "%"),
         "theoretical_percent": ("occupancy, theoretical", "%"),
+        "warps": ("warps on a scheduler", ""),
         "waves": ("waves", ""),
         "registers": ("registers a thread", ""),
         "shared_bytes": ("shared memory a block", "B"),
@@ -209,14 +219,18 @@ _SHOWN: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
 }
 
 
+#: Two counts differ where one is larger by more than this part.
+DIFFERENT: Final = 0.03
+
+
 @dataclass(frozen=True)
 class Counter:
-    """A counter of a cell in two runs.
+    """A counter of two cells.
 
     Attributes:
         group: what it is shown with; the important groups come first.
         a, b: NaN where a run has no such figure.
-        unit: `ns`, `B`, `%`, or empty for a number.
+        unit: `ns`, `B`, `%`, `Hz`, or empty for a number.
     """
 
     group: str
@@ -230,20 +244,16 @@ class Counter:
         """B over A; NaN where A is 0 or one is missing."""
         return self.b / self.a if self.a else float("nan")
 
+    @property
+    def changed(self) -> bool:
+        """Whether the two differ by more than `DIFFERENT`."""
+        return abs(self.b - self.a) > DIFFERENT * max(abs(self.a), abs(self.b))
 
-def side_by_side(
-    a: RunData, b: RunData, workload: str, case: str, of_a: tuple[str, str], of_b: tuple[str, str]
-) -> tuple[Counter, ...]:
-    """The counters that at least one of two cells has; none where a run has no counters of its cell.
 
-    Args:
-        of_a, of_b: variant and config of each run.
-    """
-    before, after = (rows_by_cell(data, workload, case).get(cell) for data, cell in ((a, of_a), (b, of_b)))
-    if before is None or after is None:
-        return ()
+def side_by_side(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> tuple[Counter, ...]:
+    """The counters that at least one of two rows of `by_config` has."""
     every = [
-        Counter(group, name, unit, *(float(row[column]) for row in (before, after)))
+        Counter(group, name, unit, *(float(row[column]) for row in (a, b)))
         for group, columns in _SHOWN.items()
         for column, (name, unit) in columns.items()
     ]

@@ -4,21 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pandas as pd
 
 from warpladder.dashboard.core.sass import Code
 from warpladder.data import store
-
-
-class CellName(NamedTuple):
-    """Names a cell, as the rows of `cell_launches`."""
-
-    workload: str
-    variant: str
-    config: str
-    case: str
+from warpladder.data.naming import CellName
 
 
 @dataclass(frozen=True)

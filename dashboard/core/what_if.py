@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from warpladder.dashboard.core.machine_code import CellName, Kernel, kernels_by_variant
+from warpladder.dashboard.core.machine_code import Kernel, kernels_by_variant
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.naming import CellName
 from warpladder.data.occupancy import WARP, Limits, Occupancy, Waves, limits_of, occupancy, waves
 
 #: Registers and shared memory of the curves, and of the choices on the page.

@@ -13,8 +13,8 @@ The model has two parts.
 A cause is then named from what changed with it: bytes, sectors of a request, bank conflicts, spills, instructions, warps, a tail, a wait.
 """
 
+import collections
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -23,17 +23,17 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core import counters, limits
+from warpladder.dashboard.core.counters import Counter
 from warpladder.dashboard.core.limits import Unit
-from warpladder.dashboard.core.machine_code import CellName, MachineCode
+from warpladder.dashboard.core.machine_code import MachineCode
 from warpladder.dashboard.core.numbers import format_bytes, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import metrics
 from warpladder.data.names import Ceiling
+from warpladder.data.naming import CellName
 
 Row = Mapping[Any, Any]
 
-#: Two counts differ where one is larger by more than this part.
-DIFFERENT: Final = 0.03
 #: Two times under the profiler differ where one is larger by more than this part: it times one execution.
 _DIFFERENT_TIME: Final = 0.05
 #: A larger ratio of two counts is not written: the counts tell more.
@@ -48,8 +48,10 @@ _MOST: Final = 0.5
 _WORSE: Final = 1.25
 _MOSTLY_READ, _MOSTLY_WRITTEN = 0.9, 0.1
 _SECTOR_BYTES: Final = 32
-#: A state of warps below this part of their cycles is not shown.
-_SEEN: Final = 0.02
+#: Groups of counters that count work, and not the time that it takes.
+_OF_WORK: Final = ("memory", "instructions", "occupancy")
+#: Counters whose sum is one of the others.
+_WAYS: Final = ("read from device memory", "written to device memory")
 
 
 class Cause(StrEnum):
@@ -71,35 +73,6 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True)
-class Work:
-    """One quantity of two variants.
-
-    Attributes:
-        group: what it is shown with.
-        a, b: NaN where it was not counted.
-        unit: `B`, `%`, `ns`, `Hz`, or empty for a number.
-    """
-
-    group: str
-    name: str
-    unit: str
-    a: float
-    b: float
-
-    @property
-    def ratio(self) -> float:
-        """B over A; NaN where A is 0 or one is missing."""
-        return self.b / self.a if self.a else float("nan")
-
-    @property
-    def changed(self) -> bool:
-        """Whether the two differ."""
-        return not (math.isnan(self.a) or math.isnan(self.b)) and abs(self.b - self.a) > DIFFERENT * max(
-            abs(self.a), abs(self.b)
-        )
-
-
-@dataclass(frozen=True)
 class Explanation:
     """Why B is faster or slower than A.
 
@@ -118,11 +91,13 @@ class Explanation:
     cause: Cause
     explained: float
     because: str
-    work: tuple[Work, ...]
-    times: tuple[Work, ...]
+    work: tuple[Counter, ...]
+    times: tuple[Counter, ...]
 
     def sentence(self, a: str, b: str) -> str:
         """The explanation in one or two sentences, with the names of the variants."""
+        if math.isnan(self.ratio):
+            return f"The time of {a} or {b} is not known."
         if self.cause is Cause.NOTHING:
             return f"No difference in work between {b} and {a}: bytes, instructions, conflicts and occupancy are equal."
         verdict = (
@@ -130,10 +105,10 @@ class Explanation:
             if self.ratio >= 1
             else f"{b} takes {_times(1 / self.ratio)} the time of {a}"
         )
-        if abs(math.log(self.ratio)) < math.log1p(DIFFERENT):
+        if abs(math.log(self.ratio)) < math.log1p(counters.DIFFERENT):
             verdict = f"{b} takes the time of {a}"
         if self.cause is Cause.UNKNOWN:
-            few = abs(math.log(self.ratio)) < math.log1p(DIFFERENT)
+            few = abs(math.log(self.ratio)) < math.log1p(counters.DIFFERENT)
             return f"{verdict}." if few else f"{verdict}. The counters do not explain it."
         if self.cause is Cause.RATE:
             return f"{verdict}: {self.because}. The counters do not explain why."
@@ -142,20 +117,19 @@ class Explanation:
         return f"{verdict}: {self.because}. This explains {format_percent(100 * self.explained)} of the difference{rest}."
 
 
-def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float, float] | None = None) -> Explanation | None:
-    """Explain the difference of two rows of `counters.by_config` of the same case. None where one has no time.
+def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float, float] | None = None) -> Explanation:
+    """Explain the difference of two rows of `counters.by_config` of the same case.
 
     Args:
         ceilings: GB/s by name of the ceiling, of the device; empty where none was measured.
         times_ns: timed medians of both, which the verdict is about; None for the times under the profiler.
     """
-    if not (a["time_ns"] > 0 and b["time_ns"] > 0):
-        return None
-    ratio = times_ns[0] / times_ns[1] if times_ns else a["time_ns"] / b["time_ns"]
-    work, times = _work(a, b), _times_of_units(a, b, ceilings)
+    profiled = a["time_ns"] / b["time_ns"] if a["time_ns"] > 0 and b["time_ns"] > 0 else float("nan")
+    ratio = times_ns[0] / times_ns[1] if times_ns else profiled
+    work, times = counters.side_by_side(a, b), _times_of_units(a, b, ceilings)
     slow, fast = (a, b) if a["time_ns"] >= b["time_ns"] else (b, a)
-    found = _same(a, b, work)
-    if found is None and _agree(ratio, a["time_ns"] / b["time_ns"]):
+    found = None if math.isnan(profiled) else _same(a, b, work)
+    if found is None and _agree(ratio, profiled):
         found = _by_unit(slow, fast, ceilings) or _at_another_rate(slow, fast, ceilings) or _by_latency(slow, fast)
     if found is None:
         return Explanation(ratio, times_ns is not None, Cause.UNKNOWN, float("nan"), "", work, times)
@@ -168,9 +142,9 @@ def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float
 _Found = tuple[Cause, float, Callable[[bool], str]]
 
 
-def _same(a: Row, b: Row, work: tuple[Work, ...]) -> _Found | None:
+def _same(a: Row, b: Row, work: tuple[Counter, ...]) -> _Found | None:
     """No difference in work, where every count is equal and the times are."""
-    counts = [each for each in work if each.group in ("traffic", "instructions", "occupancy")]
+    counts = (each for each in work if each.group in _OF_WORK and each.unit != "%" and each.name not in _WAYS)
     if any(each.changed for each in counts) or abs(math.log(a["time_ns"] / b["time_ns"])) > math.log1p(_DIFFERENT_TIME):
         return None
     return Cause.NOTHING, 1.0, lambda less: ""
@@ -197,16 +171,18 @@ def between(
     of_device = a.ceilings[a.ceilings["device"] != "cpu"]
     found = explain(rows[0], rows[1], dict(zip(of_device["name"], of_device["value"], strict=True)), times_ns)
     by_name = [executed(data.code, CellName(workload, cell[0], cell[1], case)) for data, cell in ((a, of_a), (b, of_b))]
-    if found is None or not all(by_name):
+    if not all(by_name):
         return found
     names = sorted(by_name[0] | by_name[1], key=lambda name: abs(by_name[0][name] - by_name[1][name]), reverse=True)
-    kinds = (Work("instructions by kind", name, "", *(float(each[name]) for each in by_name)) for name in names[:_MOST_KINDS])
+    kinds = (
+        Counter("instructions by kind", name, "", *(float(each[name]) for each in by_name)) for name in names[:_MOST_KINDS]
+    )
     return replace(found, work=(*found.work, *kinds))
 
 
-def executed(code: MachineCode, cell: CellName) -> Counter[str]:
+def executed(code: MachineCode, cell: CellName) -> collections.Counter[str]:
     """How often the launches of a cell executed each kind of instruction, by warp; empty where it was not counted."""
-    counts: Counter[str] = Counter()
+    counts: collections.Counter[str] = collections.Counter()
     for kernel in code.kernels(cell):
         for place, count in code.counters(cell, kernel.index).get(metrics.EXECUTED, {}).items():
             if place < len(kernel.code):
@@ -215,8 +191,8 @@ def executed(code: MachineCode, cell: CellName) -> Counter[str]:
 
 
 def _agree(timed: float, profiled: float) -> bool:
-    """Whether two ratios of times are on the same side of 1, and far enough from it to be explained."""
-    return (timed > 1) == (profiled > 1) and abs(math.log(timed)) >= math.log1p(DIFFERENT)
+    """Whether two ratios of times are known, on the same side of 1, and the timed one far enough from it to be explained."""
+    return not math.isnan(profiled) and (timed > 1) == (profiled > 1) and abs(math.log(timed)) >= math.log1p(counters.DIFFERENT)
 
 
 # -- work over peaks -----------------------------------------------------------------------------------------------------------
@@ -238,8 +214,10 @@ def _bandwidth(row: Row, ceilings: Mapping[str, float]) -> float | None:
     return ceilings.get(name) if pd.notna(row["dram_bytes"]) else None
 
 
-def _times_of_units(a: Row, b: Row, ceilings: Mapping[str, float]) -> tuple[Work, ...]:
-    times = (Work("time by unit", unit.name, "ns", *(unit_ns(row, unit, ceilings) for row in (a, b))) for unit in limits.UNITS)
+def _times_of_units(a: Row, b: Row, ceilings: Mapping[str, float]) -> tuple[Counter, ...]:
+    times = (
+        Counter("time by unit", unit.name, "ns", *(unit_ns(row, unit, ceilings) for row in (a, b))) for unit in limits.UNITS
+    )
     return tuple(each for each in times if not (math.isnan(each.a) or math.isnan(each.b)))
 
 
@@ -291,7 +269,7 @@ def _at_another_rate(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Fo
     if unit is None or min(percent, limits.busiest(fast)[1]) < limits.LATENCY_PERCENT:
         return None
     before, after = (unit_ns(row, unit, ceilings) for row in (slow, fast))
-    if not after > 0 or abs(math.log(before / after)) > math.log1p(2 * DIFFERENT):
+    if not after > 0 or abs(math.log(before / after)) > math.log1p(2 * counters.DIFFERENT):
         return None
     shares = [100 * busy / row["time_ns"] for busy, row in ((before, slow), (after, fast))]
 
@@ -315,7 +293,7 @@ def _finer(slow: Row, fast: Row, unit: Unit | None = None) -> tuple[Cause, Calla
     accesses = [
         local_count + row["load_requests"] + row["store_requests"] for local_count, row in zip(local, (slow, fast), strict=True)
     ]
-    if local[0] - local[1] > _MOST * max(accesses[0] - accesses[1], DIFFERENT * accesses[0]):
+    if local[0] - local[1] > _MOST * max(accesses[0] - accesses[1], counters.DIFFERENT * accesses[0]):
         return (
             Cause.SPILLS,
             lambda less: (
@@ -327,7 +305,7 @@ def _finer(slow: Row, fast: Row, unit: Unit | None = None) -> tuple[Cause, Calla
     conflicts = [row["load_conflicts"] + row["store_conflicts"] for row in (slow, fast)]
     passes = [row["shared_wavefronts"] for row in (slow, fast)]
     if unit not in (limits.DRAM, limits.L2) and conflicts[0] - conflicts[1] > _MOST * max(
-        passes[0] - passes[1], DIFFERENT * passes[0]
+        passes[0] - passes[1], counters.DIFFERENT * passes[0]
     ):
         return Cause.CONFLICTS, _needs("passes of shared memory for bank conflicts", *conflicts)
     worst = max(("load", "store"), key=lambda way: _worse(slow, fast, way))
@@ -501,56 +479,3 @@ def _compared(verb: str, what: str, slow: float, fast: float, write: Callable[[f
         return f"it {verb} {how_many} {what} ({write(own)} in place of {write(other)})"
 
     return words
-
-
-# -- the table -----------------------------------------------------------------------------------------------------------------
-
-#: Group -> column of `counters.by_config` -> words and unit.
-_TABLE: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
-    "traffic": {
-        "dram_bytes": ("bytes of DRAM", "B"),
-        "l2_sectors": ("sectors of L2", ""),
-        "wavefronts": ("passes of L1 and shared memory", ""),
-        "shared_wavefronts": ("passes of shared memory", ""),
-        "load_conflicts": ("passes that bank conflicts of loads added", ""),
-        "store_conflicts": ("passes that bank conflicts of stores added", ""),
-        "load_sectors_per_request": ("sectors a load", ""),
-        "store_sectors_per_request": ("sectors a store", ""),
-    },
-    "instructions": {
-        "instructions": ("instructions", ""),
-        "load_requests": ("loads from global memory", ""),
-        "store_requests": ("stores to global memory", ""),
-        "local_loads": ("loads from local memory", ""),
-        "local_stores": ("stores to local memory", ""),
-        "fp32_flop": ("fp32 operations", ""),
-        "fp64_flop": ("fp64 operations", ""),
-    },
-    "occupancy": {
-        "warps": ("warps on a scheduler", ""),
-        "waves": ("waves", ""),
-        "registers": ("registers a thread", ""),
-        "shared_bytes": ("shared memory a block", "B"),
-        "launches": ("launches", ""),
-    },
-    "time": {
-        "time_ns": ("time under the profiler", "ns"),
-        "clock_hz": ("clock", "Hz"),
-    },
-}
-
-
-def _work(a: Row, b: Row) -> tuple[Work, ...]:
-    rows = [
-        Work(group, name, unit, *(float(row[column]) for row in (a, b)))
-        for group, columns in _TABLE.items()
-        for column, (name, unit) in columns.items()
-    ]
-    busy = [100 * row["active_cycles"] / row["sm_cycles"] for row in (a, b)]
-    rows.append(Work("time", "multiprocessors with work", "%", *busy))
-    most = max(_cycles(a), _cycles(b))
-    for reason in metrics.STALLS:
-        cycles = [float(row[f"stall_{reason}"]) for row in (a, b)]
-        if max(cycles) >= _SEEN * most:
-            rows.append(Work("cycles between two instructions", reason.replace("_", " "), "", *cycles))
-    return tuple(each for each in rows if not (math.isnan(each.a) and math.isnan(each.b)) and (each.a or each.b))

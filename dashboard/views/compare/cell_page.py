@@ -9,7 +9,7 @@ import streamlit as st
 
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison
-from warpladder.dashboard.core.counters import Counter, side_by_side
+from warpladder.dashboard.core.counters import Counter
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.core.run_index import label_of
 from warpladder.dashboard.core.why import between
@@ -62,16 +62,14 @@ def sources(other: store.Run, run: store.Run, cell: Change, comparison: Comparis
 def counters(other: store.Run, run: store.Run, cell: Change) -> None:
     """The hardware counters of a cell in both runs."""
     a, b = runs.load(runs.as_recorded(other)), runs.load(run)
-    pairs = side_by_side(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config))
-    if not pairs:
+    found = between(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config), (1.0, cell.ratio.value))
+    if found is None:
         lacking = " and ".join(_label(each) for each, data in ((other, a), (run, b)) if data.counters.empty)
         why = f"{lacking} has no hardware counters" if lacking else "The runs have no counters of this cell"
         st.info(plain(f"{why}. Record both with --counters, or import reports of ncu."))
         return
-    found = between(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config), (1.0, cell.ratio.value))
-    if found:
-        st.markdown(plain(found.sentence(f"A ({name_of(*cell.of_a)})", f"B ({cell.name})")))
-    widgets.table(counters_frame(pairs), height="content" if len(pairs) < 12 else _TABLE_HEIGHT)
+    st.markdown(plain(found.sentence(f"A ({name_of(*cell.of_a)})", f"B ({cell.name})")))
+    widgets.table(counters_frame(found.work), height="content" if len(found.work) < 12 else _TABLE_HEIGHT)
     st.caption("Counters of one execution each: they have no interval.")
 
 

@@ -154,7 +154,7 @@ def _why(run: store.Run, workload: str, case: str, frame: pd.DataFrame, how: str
         everything = st.toggle("Equal figures too", key="why all")
     found = queries.explained(data, workload, case, rows[a], rows[b])
     if found is None:
-        st.info("One of the two has no time under the profiler.")
+        st.info("One of the two was not counted.")
     else:
         st.markdown(f"**{plain(found.sentence(a, b))}**")
         table = queries.work_table(found, changed=not everything)

@@ -6,7 +6,7 @@ from typing import Final
 
 import streamlit as st
 
-from warpladder.dashboard.core.machine_code import CellName, Kernel
+from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.numbers import format_bytes
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
@@ -17,6 +17,7 @@ from warpladder.dashboard.views.machine_code import VIEW, component
 from warpladder.dashboard.views.machine_code import chart as charts
 from warpladder.dashboard.views.machine_code import query as queries
 from warpladder.data import store
+from warpladder.data.naming import CellName
 
 _TOPICS: Final = {"source": "Source and SASS", "mix": "Mix and loops", "difference": "Difference"}
 _RECORD: Final = "warpladder record {workload}"

@@ -10,9 +10,10 @@ import pandas as pd
 from rapidfuzz.distance import Indel
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.machine_code import CellName, Kernel
+from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.sass import ARITHMETIC, INSTRUCTION_BYTES, Code, Loop, Unit, difference
+from warpladder.data.naming import CellName
 
 _EXECUTED: Final = "inst_executed"
 _SAMPLES: Final = "smsp__pcsamp_sample_count"

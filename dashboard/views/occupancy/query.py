@@ -6,9 +6,10 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core import what_if
-from warpladder.dashboard.core.machine_code import CellName, Kernel
+from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.numbers import format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.naming import CellName
 
 RULES: Final = (
     "By NVIDIA's rules for the compute capability, with the largest carve-out of shared memory. Another block size has a grid with as "

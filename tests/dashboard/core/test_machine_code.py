@@ -6,9 +6,10 @@ import pytest
 
 from tests.synthetic import made_code, made_runs
 from tests.synthetic.made_code import CASE, CODES, COUNTS, NAIVE, WORKLOAD
-from warpladder.dashboard.core.machine_code import NO_CODE, CellName, kernels_by_variant
+from warpladder.dashboard.core.machine_code import NO_CODE, kernels_by_variant
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.data import store
+from warpladder.data.naming import CellName
 
 pytestmark = pytest.mark.slow
 

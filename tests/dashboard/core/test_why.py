@@ -8,10 +8,10 @@ import pytest
 
 from tests.why import planted_pairs
 from warpladder.dashboard.core import counters, limits, why
-from warpladder.dashboard.core.machine_code import CellName
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.why import Cause, between, explain, factors_of
 from warpladder.data import metrics, store
+from warpladder.data.naming import CellName
 
 #: `tests/why/planted_pairs.py`, recorded with --counters on an H100.
 RUN = Path(__file__).parents[2] / "fixtures" / "planted-pairs" / "run"
@@ -88,7 +88,7 @@ def test_the_work_of_both_stands_in_a_table(data: RunData) -> None:
     by_name = {each.name: each for each in found.work}
     assert by_name["FFMA"].ratio == pytest.approx(1.0, abs=0.01), "Horner's rule has as many multiply-adds"
     assert by_name["FMUL"].b < 0.01 * by_name["FMUL"].a, "and no powers"
-    assert by_name["instructions"].changed and not by_name["bytes of DRAM"].changed
+    assert by_name["instructions"].changed and not by_name["bytes of device memory"].changed
     assert {each.name for each in found.times} >= {"DRAM", "L2", "FMA", "issue slots"}
 
 
@@ -109,7 +109,7 @@ def test_executed_instructions_add_up_to_the_kernels_own_counter(data: RunData) 
 def _row(**values: Any) -> dict[str, Any]:
     """A row of `counters.by_config` in which everything is 1, or not counted."""
     columns = [
-        *(column for group in why._TABLE.values() for column in group),
+        *(column for group in counters._SHOWN.values() for column in group),
         "dram_read_bytes",
         "load_sectors",
         "store_sectors",
@@ -151,4 +151,5 @@ def test_a_busy_unit_whose_count_is_equal_is_named_without_a_count() -> None:
 
 
 def test_without_counters_of_time_nothing_is_explained() -> None:
-    assert explain(_row(time_ns=float("nan")), _row(), {}) is None
+    found = explain(_row(time_ns=float("nan")), _row(), {})
+    assert found.cause is Cause.UNKNOWN and found.sentence("a", "b") == "The time of a or b is not known."

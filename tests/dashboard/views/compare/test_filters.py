@@ -8,8 +8,8 @@ import pytest
 from tests.dashboard.core.test_changes import MINE, OTHERS, run
 from tests.synthetic import made_sweeps
 from warpladder.dashboard.core.changes import Side, compare
-from warpladder.dashboard.core.counters import side_by_side
 from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.core.why import between
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.compare import chart
 from warpladder.dashboard.views.compare.query import Filter, chosen, clouds, only, written
@@ -76,9 +76,12 @@ def test_counters_of_both_runs_come_with_the_important_ones_first(tmp_path: Path
     )
     other = replace(data, counters=counters)
     cell = ("v01_simple", "")
-    found = side_by_side(data, other, made_sweeps.WORKLOAD, made_sweeps.CASE, cell, cell)
+    where = made_sweeps.WORKLOAD, made_sweeps.CASE
+    explanation = between(data, other, *where, cell, cell)
+    assert explanation
+    found = explanation.work
     assert (found[0].name, found[0].unit, found[0].b) == ("time under the profiler", "ns", 5e5)
     assert found[0].ratio == pytest.approx(5e5 / found[0].a) != 1
     assert found[0].group == "speed of light"
     without = replace(data, counters=data.counters.iloc[:0])
-    assert side_by_side(data, without, made_sweeps.WORKLOAD, made_sweeps.CASE, cell, cell) == ()
+    assert between(data, without, *where, cell, cell) is None

@@ -8,7 +8,7 @@ import pytest
 
 from tests.synthetic import made_code, made_runs
 from tests.synthetic.made_code import CASE, NAIVE, RENAMED, TILED, WORKLOAD
-from warpladder.dashboard.core.machine_code import CellName, Kernel
+from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.sass import Code, Unit
 from warpladder.dashboard.export import charts_of
@@ -16,6 +16,7 @@ from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.machine_code import chart, query
 from warpladder.dashboard.views.machine_code.query import Family, Kind, Row
 from warpladder.data import store
+from warpladder.data.naming import CellName
 
 pytestmark = pytest.mark.slow
 
