@@ -22,7 +22,7 @@ from warpladder.dashboard.core.numbers import (
 )
 from warpladder.dashboard.core.overview import overview
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.text import by_size
+from warpladder.dashboard.text import by_size, reasons
 from warpladder.dashboard.text.formats import Form
 from warpladder.dashboard.ui.tables import csv, markdown_table, plain_lines, plain_table
 from warpladder.data import store
@@ -145,7 +145,8 @@ def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
     lines += ["", *answered] if lines and answered else answered
     if more := len(rows) - len(shown):
         lines.append(f"and {more} more rows: warpladder summary --all")
-    return plain_lines(lines)
+    explained = reasons.lines(data, every=every)
+    return plain_lines([*lines, *(["", *explained] if explained else [])])
 
 
 def table(rows: pd.DataFrame, width: int = 0, *, every: bool = True) -> list[str]:

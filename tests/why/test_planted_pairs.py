@@ -8,8 +8,8 @@ import pytest
 
 from tests.why import planted_pairs
 from warpladder.collectors import choice
+from warpladder.dashboard.core import counted
 from warpladder.dashboard.core.run_data import load
-from warpladder.dashboard.views.counters import query
 from warpladder.data import store
 
 
@@ -26,8 +26,8 @@ def test_each_planted_cause_is_named(tmp_path: Path) -> None:
     named = {}
     for cause in planted_pairs.PAIRS:
         case = f"cause={cause}"
-        frame = query.best(data, "planted_pairs", case, query.times(data, "planted_pairs", case))
-        named[cause] = list(query.steps(data, "planted_pairs", case, frame)["cause"])
+        frame = counted.best(data, "planted_pairs", case, counted.times(data, "planted_pairs", case))
+        named[cause] = list(counted.steps(data, "planted_pairs", case, frame)["cause"])
     assert named == {cause: [cause] for cause in planted_pairs.PAIRS}
 
 

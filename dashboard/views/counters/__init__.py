@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from warpladder.dashboard.core import counters
+from warpladder.dashboard.core import counted, counters
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.template import Chart, Look
@@ -15,10 +15,10 @@ def _charts(data: RunData, look: Look) -> Iterator[Chart]:
 
     for workload in counters.counted_workloads(data):
         case = counters.counted_cases(data, workload)[-1]
-        every = query.best(data, workload, case, query.times(data, workload, case))
+        every = counted.best(data, workload, case, counted.times(data, workload, case))
         frame = query.most_time(every)
         how = query.how_counted(data, len(frame), len(every)) + query.where_timed(frame, "")
-        steps = query.steps(data, workload, case, frame)
+        steps = counted.steps(data, workload, case, frame)
         if len(steps):
             yield chart.steps(steps, look, workload, case, how)
         for draw in (chart.speed_of_light, chart.occupancy, chart.traffic):

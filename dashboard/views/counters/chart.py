@@ -8,11 +8,11 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from warpladder.dashboard.core.counted import THRESHOLDS, answer, limit, limit_clause, limit_words, reason_name
 from warpladder.dashboard.core.limits import BOUND_PERCENT, LATENCY_PERCENT, PIPES, UNITS, Kind
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.core.why import Cause
 from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, hatch, patterns, slug, text, ticks
-from warpladder.dashboard.views.counters.query import THRESHOLDS, answer, limit, limit_clause, limit_words, reason_name
 
 _ROW_PX: Final = 26
 _PIPE: Final = "pipe_percent"

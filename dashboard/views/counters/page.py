@@ -5,7 +5,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import counters, run_index
+from warpladder.dashboard.core import counted, counters, run_index
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, significant
 from warpladder.dashboard.ui import runs, sidebar, state, tables, widgets
 from warpladder.dashboard.ui.text import plain
@@ -89,15 +89,15 @@ def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    counted = runs.ask(run, counters.counted_workloads)
-    if not counted:
+    known = runs.ask(run, counters.counted_workloads)
+    if not known:
         _no_counters(run)
     with widgets.controls():
-        workload = widgets.choose_workload(run, among=counted)
+        workload = widgets.choose_workload(run, among=known)
         case = widgets.choose_case(run, workload, among=runs.ask(run, counters.counted_cases, workload))
         topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
     timed, source = _times(run, workload, case)
-    every = queries.best(runs.load(run), workload, case, timed)
+    every = counted.best(runs.load(run), workload, case, timed)
     frame = queries.most_time(every)
     sidebar.show_counters(run, workload, case, frame)
     look, how = runs.look_of(run, widgets.theme()), query.how_counted(runs.load(run), len(frame), len(every))
@@ -131,12 +131,12 @@ def page() -> None:
 
 def _times(run: store.Run, workload: str, case: str) -> tuple[pd.DataFrame, str]:
     """Times by samples of the case, of this run or else of the first suitable run of its device, and the label of that run."""
-    timed = runs.ask(run, queries.times, workload, case)
+    timed = runs.ask(run, counted.times, workload, case)
     if len(timed):
         return timed, ""
     context = runs.context()
     for each in run_index.suitable(context.every, str(run.info["device_name"]), workload):
-        if runs.opens(each.run) and len(frame := runs.ask(each.run, queries.times, workload, case)):
+        if runs.opens(each.run) and len(frame := runs.ask(each.run, counted.times, workload, case)):
             return frame, f"the run “{each.title}”"
     return timed, ""
 
@@ -147,12 +147,12 @@ def _why(run: store.Run, workload: str, case: str, frame: pd.DataFrame, how: str
     rows = {row["variant"]: row for row in frame.to_dict("records")}
     if len(rows) < 2:
         widgets.nothing("Only one variant was counted.", "Record two variants or more with --counters.")
-    before, after = queries.pair_to_explain(frame)
+    before, after = counted.pair_to_explain(frame)
     with widgets.controls():
         a = state.choose("why_a", "Slower or before (A)", list(rows), default=before)
         b = state.choose("why_b", "Faster or after (B)", list(rows), default=after)
         everything = st.toggle("Equal figures too", key="why all")
-    found = queries.explained(data, workload, case, rows[a], rows[b])
+    found = counted.explained(data, workload, case, rows[a], rows[b])
     if found is None:
         st.info("One of the two was not counted.")
     else:
@@ -160,7 +160,7 @@ def _why(run: store.Run, workload: str, case: str, frame: pd.DataFrame, how: str
         table = queries.work_table(found, changed=not everything)
         shown = table.assign(a=list(map(_figure, table["a"], table["unit"])), b=list(map(_figure, table["b"], table["unit"])))
         widgets.table(shown.drop(columns="unit"), column_config=_WORK, height=min(380, 38 + 35 * max(len(shown), 1)))
-    steps = queries.steps(data, workload, case, frame)
+    steps = counted.steps(data, workload, case, frame)
     if len(steps):
         widgets.show_chart(charts.steps(steps, runs.look_of(run, widgets.theme()), workload, case, how))
 

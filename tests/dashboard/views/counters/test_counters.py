@@ -9,7 +9,7 @@ from tests.dashboard.test_app import PAGES, Open, open_app
 from tests.dashboard.test_app import words as words_of
 from tests.synthetic import made_runs, made_sweeps
 from tests.synthetic.made_sweeps import CASE, MIN_BYTES, WORKLOAD, percents, stalls
-from warpladder.dashboard.core import counters, limits
+from warpladder.dashboard.core import counted, counters, limits
 from warpladder.dashboard.core.limits import limit_of
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
@@ -45,7 +45,7 @@ def of(data: RunData, variant: str, config: str = "") -> dict[str, object]:
 
 
 def best(data: RunData) -> pd.DataFrame:
-    return queries.best(data, WORKLOAD, CASE, queries.times(data, WORKLOAD, CASE))
+    return counted.best(data, WORKLOAD, CASE, counted.times(data, WORKLOAD, CASE))
 
 
 def one(tmp_path: Path, values: dict[str, float]) -> dict[str, object]:
@@ -144,15 +144,15 @@ def test_the_unit_that_is_named_has_its_own_figure(tmp_path: Path, shares: dict[
 
 def test_a_variant_at_its_floor_is_so_whatever_its_counters_are(tmp_path: Path) -> None:
     row = {**one(tmp_path, units(L2=87.8)), "percent_of_floor": 101.0}
-    assert query.limit_clause(row) == "is at its floor: at 101 % of it, as timed"
-    assert query.limit_words(row) == "at its floor"
-    assert query.limit({**row, "percent_of_floor": 94.9}).kind == "unit"
+    assert counted.limit_clause(row) == "is at its floor: at 101 % of it, as timed"
+    assert counted.limit_words(row) == "at its floor"
+    assert counted.limit({**row, "percent_of_floor": 94.9}).kind == "unit"
 
 
 def test_bank_conflicts_stand_beside_shared_memory(tmp_path: Path) -> None:
     conflicts = {metrics.SHARED_WAVEFRONTS: 4000.0, metrics.LOAD_CONFLICTS: 0.0, metrics.STORE_CONFLICTS: 3800.0}
     row = one(tmp_path, {**units(shared_memory=96.0, L1=96.0), **conflicts})
-    assert query.limit_clause(row) == (
+    assert counted.limit_clause(row) == (
         "runs at 96.0 % of the peak of shared memory: bound by shared memory; bank conflicts make 95.0 % of its passes"
     )
 
@@ -164,7 +164,7 @@ def test_the_reason_named_is_the_longest_wait_and_never_that_it_issues(tmp_path:
 
 def test_limits_in_words(data: RunData, tmp_path: Path) -> None:
     frame = best(data)
-    said = {row["variant"]: query.limit_clause(row) for row in frame.to_dict("records")}
+    said = {row["variant"]: counted.limit_clause(row) for row in frame.to_dict("records")}
     assert said["v05_swizzled"] == "is at its floor: at 96.3 % of it, as timed"
     assert said["v04_padded"] == "runs at 86.0 % of the peak of multiprocessors: bound by multiprocessors"
     assert said["v01_simple"] == (
@@ -175,15 +175,15 @@ def test_limits_in_words(data: RunData, tmp_path: Path) -> None:
         "runs at 71.0 % of the peak of L1 and shared memory, short of a limit; 45.0 % of its time"
     )
     few = one(tmp_path, {**percents(1, 2, 2, 2, 1), metrics.WAVES: 0.24})
-    assert "its 0.240 waves do not fill the device" in query.limit_clause(few)
+    assert "its 0.240 waves do not fill the device" in counted.limit_clause(few)
     assert (
-        query.limit_clause(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the peaks of the device"
+        counted.limit_clause(one(tmp_path / "other", {metrics.TIME: 1.0})) == "was not measured against the peaks of the device"
     )
 
 
 def test_the_answer_leaves_ceilings_out(data: RunData) -> None:
     frame = best(data)
-    assert query.answer(frame) == (
+    assert counted.answer(frame) == (
         "v05_swizzled, the fastest, is at its floor: at 96.3 % of it, as timed. "
         "The others: 1 bound by a unit, 1 latency-bound, 1 short of a limit."
     )
@@ -195,13 +195,13 @@ def test_the_fastest_is_that_of_the_samples_and_not_of_one_profiled_execution(da
     times = {("v05_swizzled", ""): 300.0, ("v04_padded", "tile=16"): 200.0, ("v04_padded", "tile=32"): 250.0}
     rows = [(*cell, sources[cell[0]], ns, 50.0) for cell, ns in times.items()] + [("v03_shared", "", "another", 1.0, 50.0)]
     columns = ["variant", "config", "source_sha256", "timed_ns", "percent_of_floor"]
-    frame = queries.best(data, WORKLOAD, CASE, pd.DataFrame(rows, columns=columns))
+    frame = counted.best(data, WORKLOAD, CASE, pd.DataFrame(rows, columns=columns))
     assert frame.set_index("variant")["config"]["v04_padded"] == "tile=16"
-    assert query.answer(frame).startswith("v04_padded, the fastest, ")
+    assert counted.answer(frame).startswith("v04_padded, the fastest, ")
     assert query.where_timed(frame, "“X”") == " The fastest and its config by the samples of “X”."
     assert query.where_timed(best(data), "").endswith("by the samples of this run.")
     untimed = best(load(store.open_run(folder / "counters alone")))
-    assert query.answer(untimed).startswith("v05_swizzled, with the least time under the profiler, ")
+    assert counted.answer(untimed).startswith("v05_swizzled, with the least time under the profiler, ")
     assert query.where_timed(untimed, "") == ""
 
 
