@@ -18,9 +18,9 @@ from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import PlanError, Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish
-from warpladder.collectors.trace.report import ReportError
 from warpladder.data import schema, store
 from warpladder.data.names import Source, diagnostic_row
+from warpladder.errors import Error
 
 #: Collectors that trace, the first one that can run here is taken: `nsys` sees every library of the process.
 TRACERS: Final = ("nsight_systems", "cupti")
@@ -195,7 +195,7 @@ def record(
                 continue
             try:
                 passed[each] = store.open_run(place / record_pass(run, place))
-            except (CollectorError, ReportError) as error:
+            except Error as error:
                 missing[each] = f"the pass that {each.what} failed: {error}"
         run_id = finish(writer, data_dir, label, run, partial(_together, run, passed, missing), stop.number)
     if missing and not stop.number:

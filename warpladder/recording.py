@@ -159,6 +159,8 @@ def _further(planned: Planned, of: FurtherPass, run: store.Run, say: Say) -> Pla
     file = run.path.with_name("cells.json")
     if of.collector == choice.COUNTER:
         counted = further_passes.fastest(run)
+        if not counted.cells:
+            raise CollectorError("no cell of a GPU was timed; the run has the reason of each cell")
         write_cells(file, counted.cells)
         say(counted.about)
     request = further_passes.request_of(of, planned.order.request, file)

@@ -62,6 +62,20 @@ def test_a_trace_that_fails_costs_no_times(tmp_path: Path, monkeypatch: pytest.M
     assert len(run.table("samples")) and not len(run.table("kernels"))
 
 
+def test_counters_of_nothing_cost_no_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "problem_of", lambda name: None)
+    monkeypatch.setattr(further_passes, "TIMED_BY", "host_clock")
+    options = ("--collector", "host_clock", "--max-rounds", "6", "--processes", "1", "--counters")
+    done = CliRunner().invoke(app, ["record", str(bench(tmp_path)), *options, "--data-dir", str(tmp_path / "runs")])
+    ((run,), _) = store.list_runs([tmp_path / "runs"])
+    assert done.exit_code == 2, done.output
+    assert done.stderr.splitlines()[-1] == (
+        "--counters: the pass that reads counters failed: no cell of a GPU was timed; the run has the reason of each cell; the times are "
+        f"kept as run {run.run_id}"
+    )
+    assert len(run.table("samples"))
+
+
 @pytest.mark.parametrize(
     ("collector", "gpus", "why"),
     [
