@@ -46,7 +46,8 @@ def page() -> None:
         names = query.launch_names(data, workload, case)
         if not names:
             widgets.nothing("The registers of its kernels are not known.", "Record the run again: warpladder record.")
-        name = state.choose("launch", "Kernel", list(names), owner=f"{workload} {case}")
+        first = query.first_name(data, workload, case, names)
+        name = state.choose("launch", "Kernel", list(names), default=first, owner=f"{workload} {case}")
     cell, kernel = names[name]
     changed = _choose(kernel, limits, f"{workload} {case} {name}")
     result = what_if.what_if(

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core import what_if
+from warpladder.dashboard.core import counted, what_if
 from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.numbers import format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
@@ -58,6 +58,20 @@ def launch_names(data: RunData, workload: str, case: str) -> Mapping[str, tuple[
         launch = f" · {kernel.index + 1}: {kernel.name}" if cells.count(cell) > 1 else ""
         names[f"{cell.variant}{config}{launch}"] = cell, kernel
     return names
+
+
+def first_name(data: RunData, workload: str, case: str, names: Mapping[str, tuple[CellName, Kernel]]) -> str:
+    """The first launch of the fastest rung; the first of all where no rung was timed.
+
+    Args:
+        names: `launch_names`, not empty.
+    """
+    timed = counted.times(data, workload, case)
+    median_ns = dict(zip(zip(timed["variant"], timed["config"], strict=True), timed["timed_ns"], strict=True))
+    rungs = set(data.variants.loc[(data.variants["workload"] == workload) & (data.variants["role"] == "rung"), "variant"])
+    times = {name: median_ns.get((cell.variant, cell.config)) for name, (cell, _) in names.items() if cell.variant in rungs}
+    known = {name: ns for name, ns in times.items() if ns is not None}
+    return min(known, key=known.__getitem__, default=next(iter(names)))
 
 
 def answer(result: what_if.WhatIf, name: str) -> str:

@@ -126,3 +126,13 @@ def test_a_run_without_machine_code_leads_to_one_with_it(open_app: Open, folder:
 def test_the_view_stands_after_the_counters() -> None:
     names = [view.name for view in VIEWS]
     assert names.index(VIEW.name) > names.index("counters")
+
+
+def test_the_page_begins_with_the_fastest_rung() -> None:
+    run = Path(__file__).parents[3] / "fixtures" / "planted-pairs" / "run"
+    data = load(store.open_run(run))
+    names = query.launch_names(data, "planted_pairs", "cause=spills")
+    assert list(names) == ["v01_slow", "v02_fast"]
+    assert query.first_name(data, "planted_pairs", "cause=spills", names) == "v02_fast"
+    untimed = replace(data, samples=data.samples.iloc[:0])
+    assert query.first_name(untimed, "planted_pairs", "cause=spills", names) == "v01_slow"
