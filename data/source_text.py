@@ -123,13 +123,13 @@ def places(text: str, name: str) -> dict[tuple[str, int], int]:
     Returns:
         By the last part of a file's name and the line in that file, both as a compiler gives them: the line of the text, from 1.
     """
-    found: dict[tuple[str, int], int] = {}
+    numbers: dict[tuple[str, int], int] = {}
     file, line = PurePosixPath(name).name, 1
     for number, each in enumerate(text.split("\n"), start=1):
         if directive := _DIRECTIVE.match(each):
             line = int(directive[1])
             file = PurePosixPath(directive[2]).name if directive[2] else file
             continue
-        found.setdefault((file, line), number)
+        numbers.setdefault((file, line), number)
         line += 1
-    return found
+    return numbers

@@ -217,9 +217,9 @@ def _variant(plan: Plan, workload: str, variant: str) -> object:
 
 
 def _cuda_variant(plan: Plan, workload: str, variant: str) -> CudaVariant:
-    found = _variant(plan, workload, variant)
-    assert isinstance(found, CudaVariant)
-    return found
+    declared = _variant(plan, workload, variant)
+    assert isinstance(declared, CudaVariant)
+    return declared
 
 
 # -- a cubin, and what has cubins inside ---------------------------------------------------------------------------------------

@@ -73,8 +73,8 @@ def record(
             tables = tables_of(report, run.records("variants"))
             code = {name: run.records(name) for name in ("cell_launches", "machine_code")}
             take_over(run, into, label, NAME, NCU.version, arguments, without=tuple(code))
-            found = [*diagnostics(run), *tables.pop("diagnostics")]
-            for name, rows in {**tables, **with_own_code(tables, code), "diagnostics": found}.items():
+            findings = [*diagnostics(run), *tables.pop("diagnostics")]
+            for name, rows in {**tables, **with_own_code(tables, code), "diagnostics": findings}.items():
                 into.append(name, rows)
 
         return finish(writer, data_dir, label, run, fill, interrupted, ReportError), interrupted

@@ -42,44 +42,44 @@ def limit(row: Mapping[Any, Any]) -> Limit:
 
 def limit_clause(row: Mapping[Any, Any]) -> str:
     """The end of a sentence on what limits a row of `best`. The sentence begins with the variant's name."""
-    found = limit(row)
-    percent = format_percent(found.percent)
+    verdict = limit(row)
+    percent = format_percent(verdict.percent)
     waits = ""
     if row["top_stall"]:
         waits = f"; {format_percent(row['top_stall_percent'])} of its time a warp {metrics.STALLS[row['top_stall']]}"
-    match found.kind:
+    match verdict.kind:
         case Kind.UNKNOWN:
             return "was not measured against the peaks of the device"
         case Kind.FLOOR:
             return f"is at its floor: at {percent} of it, as timed"
         case Kind.UNIT:
-            return f"runs at {percent} of the peak of {found.name}: bound by {found.name}{_conflicts(row, found)}"
+            return f"runs at {percent} of the peak of {verdict.name}: bound by {verdict.name}{_conflicts(row, verdict)}"
         case Kind.SHORT:
-            return f"runs at {percent} of the peak of {found.name}, short of a limit{waits}"
+            return f"runs at {percent} of the peak of {verdict.name}, short of a limit{waits}"
     few = f"; its {significant(row['waves'])} waves do not fill the device" if row["waves"] < 1 else ""
-    return f"keeps no unit busy, {found.name} the most with {percent} of its peak: latency-bound{few}{waits}"
+    return f"keeps no unit busy, {verdict.name} the most with {percent} of its peak: latency-bound{few}{waits}"
 
 
-def _conflicts(row: Mapping[Any, Any], found: Limit) -> str:
+def _conflicts(row: Mapping[Any, Any], verdict: Limit) -> str:
     """How much of the busiest unit's work bank conflicts are, where it is shared memory."""
     share = (row["load_conflicts"] + row["store_conflicts"]) / row["shared_wavefronts"] if row["shared_wavefronts"] > 0 else 0
-    if found.unit is not SHARED or not share > _SEEN_SHARE:
+    if verdict.unit is not SHARED or not share > _SEEN_SHARE:
         return ""
     return f"; bank conflicts make {format_percent(100 * share)} of its passes"
 
 
 def limit_words(row: Mapping[Any, Any]) -> str:
     """The same in two or three words, for the end of a bar: `bound by DRAM`."""
-    found = limit(row)
-    match found.kind:
+    verdict = limit(row)
+    match verdict.kind:
         case Kind.UNKNOWN:
             return "not measured"
         case Kind.UNIT:
-            return f"bound by {found.name}"
+            return f"bound by {verdict.name}"
         case Kind.FLOOR:
-            return LABELS[found.kind]
+            return LABELS[verdict.kind]
     reason = f": {reason_name(row['top_stall'])}" if row["top_stall"] else ""
-    return f"{LABELS[found.kind]}{reason}"
+    return f"{LABELS[verdict.kind]}{reason}"
 
 
 def answer(frame: pd.DataFrame) -> str:
@@ -149,10 +149,10 @@ def steps(data: RunData, workload: str, case: str, frame: pd.DataFrame) -> pd.Da
     for row in frame[frame["role"] == "rung"].to_dict("records"):
         own = str(precision.get(row["variant"], ""))
         previous = before.get(own, last)
-        if previous is not None and (found := explained(data, workload, case, previous, row)):
-            percent = 100 * found.explained
+        if previous is not None and (explanation := explained(data, workload, case, previous, row)):
+            percent = 100 * explanation.explained
             cells = (previous["variant"], row["variant"], row["config"])
-            rows.append((*cells, found.ratio, str(found.cause), percent, found.sentence(cells[0], cells[1])))
+            rows.append((*cells, explanation.ratio, str(explanation.cause), percent, explanation.sentence(cells[0], cells[1])))
         before[own] = last = row
     return pd.DataFrame(rows, columns=columns)
 

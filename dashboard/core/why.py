@@ -128,21 +128,21 @@ def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float
     ratio = times_ns[0] / times_ns[1] if times_ns else profiled
     work, times = counters.side_by_side(a, b), _times_of_units(a, b, ceilings)
     slow, fast = (a, b) if a["time_ns"] >= b["time_ns"] else (b, a)
-    found = None if math.isnan(profiled) else _same(a, b, work)
-    if found is None and _agree(ratio, profiled):
-        found = _by_unit(slow, fast, ceilings) or _at_another_rate(slow, fast, ceilings) or _by_latency(slow, fast)
-    if found is None:
+    finding = None if math.isnan(profiled) else _same(a, b, work)
+    if finding is None and _agree(ratio, profiled):
+        finding = _by_unit(slow, fast, ceilings) or _at_another_rate(slow, fast, ceilings) or _by_latency(slow, fast)
+    if finding is None:
         return Explanation(ratio, times_ns is not None, Cause.UNKNOWN, float("nan"), "", work, times)
-    cause, explained, because = found
+    cause, explained, because = finding
     less = slow is a
     return Explanation(ratio, times_ns is not None, cause, min(1.0, explained), because(less), work, times)
 
 
 #: A cause, the part of the difference that it explains, and its words given whether B is the faster one.
-_Found = tuple[Cause, float, Callable[[bool], str]]
+_Finding = tuple[Cause, float, Callable[[bool], str]]
 
 
-def _same(a: Row, b: Row, work: tuple[Counter, ...]) -> _Found | None:
+def _same(a: Row, b: Row, work: tuple[Counter, ...]) -> _Finding | None:
     """No difference in work, where every count is equal and the times are."""
     counts = (each for each in work if each.group in _OF_WORK and each.unit != "%" and each.name not in _WAYS)
     if any(each.changed for each in counts) or abs(math.log(a["time_ns"] / b["time_ns"])) > math.log1p(_DIFFERENT_TIME):
@@ -169,15 +169,15 @@ def between(
     if rows[0] is None or rows[1] is None:
         return None
     of_device = a.ceilings[a.ceilings["device"] != "cpu"]
-    found = explain(rows[0], rows[1], dict(zip(of_device["name"], of_device["value"], strict=True)), times_ns)
+    explanation = explain(rows[0], rows[1], dict(zip(of_device["name"], of_device["value"], strict=True)), times_ns)
     by_name = [executed(data.code, CellName(workload, cell[0], cell[1], case)) for data, cell in ((a, of_a), (b, of_b))]
     if not all(by_name):
-        return found
+        return explanation
     names = sorted(by_name[0] | by_name[1], key=lambda name: abs(by_name[0][name] - by_name[1][name]), reverse=True)
     kinds = (
         Counter("instructions by kind", name, "", *(float(each[name]) for each in by_name)) for name in names[:_MOST_KINDS]
     )
-    return replace(found, work=(*found.work, *kinds))
+    return replace(explanation, work=(*explanation.work, *kinds))
 
 
 def executed(code: MachineCode, cell: CellName) -> collections.Counter[str]:
@@ -221,7 +221,7 @@ def _times_of_units(a: Row, b: Row, ceilings: Mapping[str, float]) -> tuple[Coun
     return tuple(each for each in times if not (math.isnan(each.a) or math.isnan(each.b)))
 
 
-def _by_unit(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Found | None:
+def _by_unit(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Finding | None:
     """The work of the slower one's busiest unit, where it takes most of the time and explains the most of the difference."""
     unit, percent = limits.busiest(slow)
     difference = slow["time_ns"] - fast["time_ns"]
@@ -263,7 +263,7 @@ def _of_unit(slow: Row, fast: Row, unit: Unit, busy: float) -> tuple[Cause, Call
     return Cause.INSTRUCTIONS, _executes(slow, fast, f", and {unit.name} {_is(unit)} the limit of the slower one")
 
 
-def _at_another_rate(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Found | None:
+def _at_another_rate(slow: Row, fast: Row, ceilings: Mapping[str, float]) -> _Finding | None:
     """The same work of the busiest unit in another time, where both variants keep a unit busy; the counters do not explain it further."""
     unit, percent = limits.busiest(slow)
     if unit is None or min(percent, limits.busiest(fast)[1]) < limits.LATENCY_PERCENT:
@@ -334,7 +334,7 @@ def _worse(slow: Row, fast: Row, way: str) -> float:
 # -- latency -------------------------------------------------------------------------------------------------------------------
 
 
-def _by_latency(slow: Row, fast: Row) -> _Found | None:
+def _by_latency(slow: Row, fast: Row) -> _Finding | None:
     """The largest factor of the identity in the module's docstring, or where it does not suffice the largest and one more."""
     factors = factors_of(slow, fast)
     total = math.log(slow["time_ns"] / fast["time_ns"])

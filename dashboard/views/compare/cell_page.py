@@ -62,14 +62,14 @@ def sources(other: store.Run, run: store.Run, cell: Change, comparison: Comparis
 def counters(other: store.Run, run: store.Run, cell: Change) -> None:
     """The hardware counters of a cell in both runs."""
     a, b = runs.load(runs.as_recorded(other)), runs.load(run)
-    found = between(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config), (1.0, cell.ratio.value))
-    if found is None:
+    explanation = between(a, b, cell.workload, cell.case, cell.of_a, (cell.variant, cell.config), (1.0, cell.ratio.value))
+    if explanation is None:
         lacking = " and ".join(_label(each) for each, data in ((other, a), (run, b)) if data.counters.empty)
         why = f"{lacking} has no hardware counters" if lacking else "The runs have no counters of this cell"
         st.info(plain(f"{why}. Record both with --counters, or import reports of ncu."))
         return
-    st.markdown(plain(found.sentence(f"A ({name_of(*cell.of_a)})", f"B ({cell.name})")))
-    widgets.table(counters_frame(found.work), height="content" if len(found.work) < 12 else _TABLE_HEIGHT)
+    st.markdown(plain(explanation.sentence(f"A ({name_of(*cell.of_a)})", f"B ({cell.name})")))
+    widgets.table(counters_frame(explanation.work), height="content" if len(explanation.work) < 12 else _TABLE_HEIGHT)
     st.caption("Counters of one execution each: they have no interval.")
 
 

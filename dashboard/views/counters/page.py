@@ -152,12 +152,12 @@ def _why(run: store.Run, workload: str, case: str, frame: pd.DataFrame, how: str
         a = state.choose("why_a", "Slower or before (A)", list(rows), default=before)
         b = state.choose("why_b", "Faster or after (B)", list(rows), default=after)
         everything = st.toggle("Equal figures too", key="why all")
-    found = counted.explained(data, workload, case, rows[a], rows[b])
-    if found is None:
+    explanation = counted.explained(data, workload, case, rows[a], rows[b])
+    if explanation is None:
         st.info("One of the two was not counted.")
     else:
-        st.markdown(f"**{plain(found.sentence(a, b))}**")
-        table = queries.work_table(found, changed=not everything)
+        st.markdown(f"**{plain(explanation.sentence(a, b))}**")
+        table = queries.work_table(explanation, changed=not everything)
         shown = table.assign(a=list(map(_figure, table["a"], table["unit"])), b=list(map(_figure, table["b"], table["unit"])))
         widgets.table(shown.drop(columns="unit"), column_config=_WORK, height=min(380, 38 + 35 * max(len(shown), 1)))
     steps = counted.steps(data, workload, case, frame)

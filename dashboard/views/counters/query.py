@@ -76,7 +76,7 @@ def most_time(frame: pd.DataFrame, most: int = MOST_VARIANTS) -> pd.DataFrame:
     return frame.loc[sorted(order)].reset_index(drop=True)
 
 
-def work_table(found: Explanation, *, changed: bool) -> pd.DataFrame:
+def work_table(explanation: Explanation, *, changed: bool) -> pd.DataFrame:
     """The work of both variants of an explanation.
 
     Args:
@@ -85,7 +85,7 @@ def work_table(found: Explanation, *, changed: bool) -> pd.DataFrame:
     Returns:
         The columns `group`, `name`, `unit`, `a`, `b` and `ratio` (B over A).
     """
-    chosen = [each for each in (*found.times, *found.work) if each.changed or not changed]
+    chosen = [each for each in (*explanation.times, *explanation.work) if each.changed or not changed]
     rows = [(each.group, each.name, each.unit, each.a, each.b, each.ratio) for each in chosen]
     return pd.DataFrame(rows, columns=["group", "name", "unit", "a", "b", "ratio"])
 
@@ -125,13 +125,13 @@ def verdicts_beside(data: RunData, workload: str, case: str, frame: pd.DataFrame
         theirs = rules[(rules["variant"] == row["variant"]) & (rules["config"] == row["config"])].to_dict("records")
         if theirs:
             named = _their_limit(theirs[0])
-            found = limit(row)
-            agree, reason = _agreement(found, row, named)
+            verdict = limit(row)
+            agree, reason = _agreement(verdict, row, named)
             rows.append(
                 (
                     row["variant"],
                     row["config"],
-                    LABELS[found.kind] if found.kind is Kind.FLOOR else f"{LABELS[found.kind]} ({found.name})",
+                    LABELS[verdict.kind] if verdict.kind is Kind.FLOOR else f"{LABELS[verdict.kind]} ({verdict.name})",
                     named,
                     agree,
                     reason,
@@ -150,25 +150,25 @@ def _their_limit(rule: Mapping[Any, Any]) -> str:
     return _THEIR_NAMES.get(match[1], match[1]) if match else str(rule["title"]).lower()
 
 
-def _agreement(found: Limit, row: Mapping[Any, Any], theirs: str) -> tuple[bool, str]:
+def _agreement(verdict: Limit, row: Mapping[Any, Any], theirs: str) -> tuple[bool, str]:
     """Whether the two verdicts name the same, and the reason where they do not."""
-    ours = "latency" if found.kind is Kind.LATENCY else found.name
+    ours = "latency" if verdict.kind is Kind.LATENCY else verdict.name
     names = {"L1": ("L1", "shared memory", "LSU"), _PIPE: tuple(unit.name for unit in (*PIPES, ISSUE))}
-    at_floor = found.kind is Kind.FLOOR
+    at_floor = verdict.kind is Kind.FLOOR
     if ours == theirs or ours in names.get(theirs, ()) or (at_floor and {ours, theirs} == {"DRAM", "L2"}):
         return True, ""
     if at_floor:
         return (
             False,
-            f"it is at {format_percent(found.percent)} of its floor, as timed, which no counter of one execution knows",
+            f"it is at {format_percent(verdict.percent)} of its floor, as timed, which no counter of one execution knows",
         )
-    if theirs == "latency" or found.kind is Kind.LATENCY:
+    if theirs == "latency" or verdict.kind is Kind.LATENCY:
         return False, (
-            f"the threshold is {LATENCY_PERCENT:.0f} % for both: {found.name} has {format_percent(found.percent)}, and the largest share "
+            f"the threshold is {LATENCY_PERCENT:.0f} % for both: {verdict.name} has {format_percent(verdict.percent)}, and the largest share "
             f"that Nsight Compute takes has {format_percent(max(row['compute_percent'], row['memory_percent']))}"
         )
     return False, (
-        f"{found.name} has {format_percent(found.percent)}; Nsight Compute compares the largest share of the multiprocessors "
+        f"{verdict.name} has {format_percent(verdict.percent)}; Nsight Compute compares the largest share of the multiprocessors "
         f"({format_percent(row['compute_percent'])}) with the largest of memory ({format_percent(row['memory_percent'])})"
     )
 

@@ -103,8 +103,8 @@ def _timed(row: Mapping[Any, Any]) -> TimedCell:
 
 def explanation(data: RunData, workload: str, case: str, before: TimedCell, after: TimedCell) -> str:
     """Why a rung is faster or slower than the one before, by counters of this run, in a sentence; empty where they were not read."""
-    found = why.between(data, data, workload, case, before[:2], after[:2], (before[2], after[2]))
-    return found.sentence(before[0], after[0]) if found else ""
+    explanation = why.between(data, data, workload, case, before[:2], after[:2], (before[2], after[2]))
+    return explanation.sentence(before[0], after[0]) if explanation else ""
 
 
 def contestants(frame: pd.DataFrame) -> pd.DataFrame:
