@@ -140,8 +140,8 @@ class Counted:
     def about(self) -> str:
         """How long the pass will take, and what it leaves out, in words."""
         seconds = _SECONDS_TO_START + len(self.cells) * _SECONDS_A_CELL + self.launches * _SECONDS_A_LAUNCH
-        less = f"; {len(self.left_out)} cells of more than {_MOST_LAUNCHES} launches are left out" if self.left_out else ""
-        return f"counters of {len(self.cells)} cells, about {seconds:.0f} s{less}"
+        less = f"; left out for more than {_MOST_LAUNCHES} launches: {len(self.left_out)}" if self.left_out else ""
+        return f"cells whose counters are read: {len(self.cells)}, about {seconds:.0f} s{less}"
 
 
 def fastest(run: store.Run) -> Counted:

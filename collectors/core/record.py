@@ -257,14 +257,15 @@ class Recorder:
             first_s = first_s or time.monotonic() - started
 
     def _keep_code(self) -> None:
-        """Store the machine code of the cells that are right, so that the run can say why one is faster."""
+        """Store the machine code of the cells that are right, which explains why one is faster. Whatever fails here costs no times."""
         results = self._journal.recording.results
         planned = dict.fromkeys(cell for job in self._plan.jobs if job.gpus == 1 for cell in job.cells)
         cells = [cell for cell in planned if results.has(cell, 1) and not results.is_lost(cell)]
         try:
             self._journal.note(rows_event(self._collector.machine_code(self._plan, cells)))
-        except Error as error:
-            self._diagnose("info", Source.DISASSEMBLY, f"the machine code of the kernels is not kept: {error}")
+        except Exception as error:
+            why = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            self._diagnose("info", Source.DISASSEMBLY, f"the machine code of the kernels is not kept: {why}")
 
     def _replace_children(self) -> None:
         """End every child, so that the jobs that follow are measured by new processes."""

@@ -132,7 +132,9 @@ def test_counters_are_of_the_fastest_config_of_each_variant(tmp_path: Path) -> N
     for cell in cells:
         of_variant = medians.loc[cell.workload, cell.variant, cell.case]
         assert of_variant[cell.config] == of_variant.min()
-    assert further_passes.fastest(run).about == f"counters of {len(cells)} cells, about {15 + 2.5 * len(cells):.0f} s"
+    assert (
+        further_passes.fastest(run).about == f"cells whose counters are read: {len(cells)}, about {15 + 2.5 * len(cells):.0f} s"
+    )
 
 
 def test_cells_of_thousands_of_launches_are_left_out(tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_cells_of_thousands_of_launches_are_left_out(tmp_path: Path) -> None:
     made_sweeps.add(path, "cell_launches", launch_rows([{**launch, "launch_index": place} for place in range(201)]))
     counted = further_passes.fastest(store.open_run(path))
     assert (counted.cells, counted.left_out) == (tuple(others), (cell,))
-    assert counted.about.endswith("; 1 cells of more than 200 launches are left out")
+    assert counted.about.endswith("; left out for more than 200 launches: 1")
 
 
 def test_a_request_of_some_cells_plans_these_alone(tmp_path: Path) -> None:

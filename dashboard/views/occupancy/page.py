@@ -1,5 +1,6 @@
 """Occupancy: what limits the resident warps of each kernel, and what another choice would give."""
 
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 import streamlit as st
@@ -67,36 +68,23 @@ def _choose(kernel: Kernel, limits: Limits, owner: str) -> what_if.Choice:
     """The other choice, from three sliders; at first what the kernel has."""
     own = what_if.own_choice(kernel)
     assert own is not None
+
+    def slider(key: str, label: str, choices: Sequence[int], default: int, text: Callable[[str], str] = str) -> int:
+        return int(
+            state.choose(key, label, list(map(str, choices)), default=str(default), text=text, style="slider", owner=owner)
+        )
+
     registers, shared, threads = st.columns(3)
     with registers:
-        picked = state.choose(
-            "registers",
-            "Registers of a thread",
-            list(map(str, what_if.register_choices(own.registers))),
-            default=str(own.registers),
-            style="slider",
-            owner=owner,
-        )
+        picked = slider("registers", "Registers of a thread", what_if.register_choices(own.registers), own.registers)
     with shared:
-        nbytes = state.choose(
-            "shared",
-            "Shared memory of a block",
-            list(map(str, what_if.shared_choices(limits, own.shared_bytes))),
-            default=str(own.shared_bytes),
-            text=lambda text: f"{int(text) / _KIB:.4g} KiB",
-            style="slider",
-            owner=owner,
+        choices = what_if.shared_choices(limits, own.shared_bytes)
+        nbytes = slider(
+            "shared", "Shared memory of a block", choices, own.shared_bytes, lambda text: f"{int(text) / _KIB:.4g} KiB"
         )
     with threads:
-        block = state.choose(
-            "threads",
-            "Threads of a block",
-            list(map(str, what_if.thread_choices(limits, own.threads))),
-            default=str(own.threads),
-            style="slider",
-            owner=owner,
-        )
-    return what_if.Choice(int(picked), int(nbytes), int(block))
+        block = slider("threads", "Threads of a block", what_if.thread_choices(limits, own.threads), own.threads)
+    return what_if.Choice(picked, nbytes, block)
 
 
 def _nothing(run: store.Run, *, has_code: bool) -> NoReturn:

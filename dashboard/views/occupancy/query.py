@@ -37,6 +37,13 @@ def _row(cell: CellName, kernel: Kernel, state: what_if.Resident) -> dict[str, A
         "config": cell.config,
         "launch_index": kernel.index,
         "kernel": kernel.name,
+        **_figures(state),
+    }
+
+
+def _figures(state: what_if.Resident) -> dict[str, Any]:
+    """What a choice gives, by the columns of both tables."""
+    return {
         "registers": state.choice.registers,
         "shared_bytes": state.choice.shared_bytes,
         "threads": state.choice.threads,
@@ -103,20 +110,7 @@ def differs(result: what_if.WhatIf) -> bool:
 def compared(result: what_if.WhatIf) -> pd.DataFrame:
     """The variant's own choice and the other one, a row each; one row where they are equal."""
     states = {"as it is": result.own, **({"other choice": result.changed} if differs(result) else {})}
-    return pd.DataFrame(
-        {
-            "choice": name,
-            "registers": state.choice.registers,
-            "shared_bytes": state.choice.shared_bytes,
-            "threads": state.choice.threads,
-            "blocks": state.occupancy.blocks,
-            "limiter": ", ".join(state.occupancy.limiters),
-            "occupancy_percent": state.occupancy.percent,
-            "waves": state.waves.waves if state.waves else float("nan"),
-            "last_wave_percent": 100 * state.waves.last_share if state.waves else float("nan"),
-        }
-        for name, state in states.items()
-    )
+    return pd.DataFrame({"choice": name, **_figures(state)} for name, state in states.items())
 
 
 def in_words(state: what_if.Resident) -> str:

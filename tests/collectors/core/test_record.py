@@ -5,13 +5,15 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pandas as pd
 import pytest
 
-from tests.collectors.core.recordings import MISBEHAVING, Recording
+from tests.collectors.core.recordings import MISBEHAVING, QUICK_CASES, Recording
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan, variant_row
 from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.cuda.disassembly import DisassemblyError
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.data.names import Source
@@ -219,3 +221,22 @@ def test_another_process_starts_only_if_it_has_the_time_that_the_first_one_took(
 def test_how_a_variant_copies_stands_beside_it(workload: str, variant: str, transfer: str | None) -> None:
     found = registry.load(workload)
     assert variant_row(found, found.variant(variant))["transfer"] == transfer
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (DisassemblyError("there is no nvdisasm; install it"), "is not kept: there is no nvdisasm; install it"),
+        (KeyError("symbol"), "is not kept: KeyError: 'symbol'"),
+    ],
+)
+def test_machine_code_that_cannot_be_had_costs_no_times(tmp_path: Path, error: Exception, reason: str) -> None:
+    def fail(plan: object, cells: object) -> NoReturn:
+        raise error
+
+    plan = make_plan(Request(files=[QUICK_CASES]), replace(LIMITS_HERE, processes=1))
+    run_id, _ = Recorder(plan, replace(collector_of("host_clock"), machine_code=fail)).record(tmp_path, "", ["record"])
+    run = store.open_run(tmp_path / run_id)
+    assert len(run.table("samples"))
+    found = run.table("diagnostics").query("source == @Source.DISASSEMBLY")
+    assert list(found["severity"]) == ["info"] and found["text"].iloc[0].endswith(reason)
