@@ -31,7 +31,7 @@ _ROUNDS: Final = 3
 _SECONDS_TO_START: Final = 15.0
 _SECONDS_A_CELL: Final = 1.5
 _SECONDS_A_LAUNCH: Final = 1.0
-_MOST_LAUNCHES: Final = 200
+_MOST_LAUNCHES: Final = 32
 #: Sources of a tracer's findings about its own trace. Findings about cells and samples come from the pass whose times count.
 _OF_TRACE: Final = frozenset(
     {

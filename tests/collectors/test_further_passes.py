@@ -145,7 +145,7 @@ def test_cells_of_thousands_of_launches_are_left_out(tmp_path: Path) -> None:
     made_sweeps.add(path, "cell_launches", launch_rows([{**launch, "launch_index": place} for place in range(201)]))
     counted = further_passes.fastest(store.open_run(path))
     assert (counted.cells, counted.left_out) == (tuple(others), (cell,))
-    assert counted.about.endswith("; left out for more than 200 launches: 1")
+    assert counted.about.endswith("; left out for more than 32 launches: 1")
 
 
 def test_a_request_of_some_cells_plans_these_alone(tmp_path: Path) -> None:
