@@ -376,7 +376,8 @@ def make_plan(request: Request, limits: Limits | None = None, loaded: Sequence[t
     if not jobs:
         raise PlanError(f"no case of {', '.join(w.name for w in workloads)} is in the set {case_set}; try --set full")
     if limits is None:
-        of_set, by_size = LIMITS["full" if cases else case_set], case_set == "full" and not cases
+        # Of a further pass, which reads counters of some cells, no ceilings are kept.
+        of_set, by_size = LIMITS["full" if cases else case_set], case_set == "full" and only is None
         limits = replace(of_set, processes=PROCESSES, ceilings_by_size=by_size)
     if request.seconds:
         limits = replace(limits, seconds=request.seconds)

@@ -260,9 +260,11 @@ def titles(every: Iterable[ListedRun]) -> Mapping[str, str]:
 
 @_once
 def devices(every: Iterable[ListedRun]) -> tuple[str, ...]:
-    """The devices of the runs by their newest run. Devices of the user's own runs come before devices of shipped runs alone."""
-    ordered = sorted(_newest(every), key=lambda each: each.shipped)
-    return tuple(dict.fromkeys(each.facts.device for each in ordered))
+    """The devices of the user's own runs by their newest run, then those of the shipped runs by their number of runs."""
+    newest = _newest(every)
+    shipped = Counter(each.facts.device for each in newest if each.shipped)
+    own = [each.facts.device for each in newest if not each.shipped]
+    return tuple(dict.fromkeys([*own, *(device for device, _ in shipped.most_common())]))
 
 
 @_once

@@ -57,7 +57,7 @@ def test_compare() -> None:
     pairs = [(a, b) for a, b in combinations(definitions.shipped(), 2) if a.workloads & b.workloads]
     for a, b in rng.sample(pairs, 1):
         compared = open_run(definitions.RECORDED / a.id).compare(
-            str(definitions.RECORDED / b.id), scope=rng.choice(("", "all"))
+            str(definitions.RECORDED / b.id), scope=rng.choice(("", "all")), any_device=True
         )
         found.append((b, Shown("compare", f"{a.id} {b.id}", "changes", "", ("", "", ""), compared.table()), several.COMPARE))
     check(draw(rng, found, numbers))
