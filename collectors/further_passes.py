@@ -129,20 +129,27 @@ class Counted:
 
     Attributes:
         cells: of each variant and case the cell with the least median device time; the least operation time where no device time was taken.
-        launches: their kernel launches; a cell of a library, whose launches are not known, counts as one.
+        launches: their kernel launches; a cell of a library counts as one.
+        unknown: cells of libraries, whose launches only the profiler counts.
         left_out: cells with more launches than `_MOST_LAUNCHES`, each of which the profiler would repeat.
     """
 
     cells: tuple[Cell, ...]
     launches: int
+    unknown: int
     left_out: tuple[Cell, ...]
 
     @property
     def about(self) -> str:
         """How long the pass will take, and what it leaves out, in words."""
         seconds = _SECONDS_TO_START + len(self.cells) * _SECONDS_A_CELL + self.launches * _SECONDS_A_LAUNCH
+        about = (
+            f"at least {seconds:.0f} s: the kernels of libraries are not counted yet"
+            if self.unknown
+            else f"about {seconds:.0f} s"
+        )
         less = f"; left out for more than {_MOST_LAUNCHES} launches: {len(self.left_out)}" if self.left_out else ""
-        return f"cells whose counters are read: {len(self.cells)}, about {seconds:.0f} s{less}"
+        return f"cells whose counters are read: {len(self.cells)}, {about}{less}"
 
 
 def fastest(run: store.Run) -> Counted:
@@ -158,7 +165,8 @@ def fastest(run: store.Run) -> Counted:
     for row in run.records("cell_launches"):
         launches[Cell.of(row)] += row["count"]
     few = tuple(cell for cell in cells if launches[cell] <= _MOST_LAUNCHES)
-    return Counted(few, sum(max(launches[cell], 1) for cell in few), tuple(cell for cell in cells if cell not in few))
+    unknown = sum(launches[cell] == 0 for cell in few)
+    return Counted(few, sum(max(launches[cell], 1) for cell in few), unknown, tuple(cell for cell in cells if cell not in few))
 
 
 def record(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Estimate
+from warpladder.data.limits import event_error_ns
 from warpladder.data.names import Ceiling
 from warpladder.data.statistics import median_interval, median_ranks
 
@@ -142,9 +143,6 @@ BY_TRACE: Final = frozenset({"cupti", "nsight_systems"})
 #: The error in ns of a run by events that did not measure it: how much more they read than CUPTI, in the median of 74 cold cells below
 #: 20 us of two runs that ship (`h200-by-cuda-events` and `h200-by-cupti`).
 UNMEASURED_NS: Final = 400.0
-#: The least error in ns, whatever one run measured. The cold times of 102 cells below 5 us in two runs of one H200, with what events add
-#: measured for each case, were at most 0.38 us apart in 95 % of the cells, which is 0.27 us for each run.
-LEAST_NS: Final = 270.0
 
 
 def error_ns(collector: object, ceilings: Mapping[str, float]) -> float:
@@ -157,8 +155,7 @@ def error_ns(collector: object, ceilings: Mapping[str, float]) -> float:
     """
     if collector != BY_EVENTS:
         return 0.0
-    measured = ceilings.get(Ceiling.EVENT_UNCERTAINTY)
-    return UNMEASURED_NS if measured is None else max(1000 * measured, LEAST_NS)
+    return UNMEASURED_NS if Ceiling.EVENT_UNCERTAINTY not in ceilings else event_error_ns(ceilings)
 
 
 def widened(low_ns: Floats, high_ns: Floats, error_ns: float, single: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:

@@ -132,9 +132,9 @@ def test_counters_are_of_the_fastest_config_of_each_variant(tmp_path: Path) -> N
     for cell in cells:
         of_variant = medians.loc[cell.workload, cell.variant, cell.case]
         assert of_variant[cell.config] == of_variant.min()
-    assert (
-        further_passes.fastest(run).about == f"cells whose counters are read: {len(cells)}, about {15 + 2.5 * len(cells):.0f} s"
-    )
+    seconds = 15 + 2.5 * len(cells)
+    about = f"at least {seconds:.0f} s: the kernels of libraries are not counted yet"
+    assert further_passes.fastest(run).about == f"cells whose counters are read: {len(cells)}, {about}"
 
 
 def test_cells_of_more_than_32_launches_are_left_out(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from tests.dashboard.core.test_changes import MINE, run
 from tests.dashboard.core.test_queries_cells import only, run_of, samples, variant, with_ceilings
 from warpladder.dashboard.core.changes import Side, compare, sentence
 from warpladder.dashboard.core.history import medians
-from warpladder.dashboard.core.intervals import LEAST_NS, UNMEASURED_NS
+from warpladder.dashboard.core.intervals import UNMEASURED_NS
+from warpladder.data.limits import LEAST_EVENT_ERROR_NS
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import store
 from warpladder.data.names import Ceiling
@@ -37,7 +38,7 @@ def test_the_interval_of_a_cold_device_time_holds_the_error_of_the_events(
 
 def test_the_error_is_at_least_that_between_two_runs() -> None:
     data = by(run_of([variant("v01_a")], samples("v01_a", [2000] * 6)), "cuda_events")
-    assert only(with_ceilings(data, {Ceiling.EVENT_UNCERTAINTY: 0.05}))["high_ns"] == 2000 + LEAST_NS
+    assert only(with_ceilings(data, {Ceiling.EVENT_UNCERTAINTY: 0.05}))["high_ns"] == 2000 + LEAST_EVENT_ERROR_NS
 
 
 def test_a_run_that_did_not_measure_the_error_has_that_of_older_runs() -> None:
