@@ -9,9 +9,9 @@ from tests.dashboard.core.test_queries_cells import only, run_of, samples, varia
 from warpladder.dashboard.core.changes import Side, compare, sentence
 from warpladder.dashboard.core.history import medians
 from warpladder.dashboard.core.intervals import UNMEASURED_NS
-from warpladder.data.limits import LEAST_EVENT_ERROR_NS
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import store
+from warpladder.data.limits import LEAST_EVENT_ERROR_NS
 from warpladder.data.names import Ceiling
 
 
