@@ -333,7 +333,7 @@ def _newest(every: Iterable[ListedRun]) -> list[ListedRun]:
 
 @_once
 def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = "") -> tuple[ListedRun, ...]:
-    """The runs with what a page needs: first runs of the device and workload, then of the device, then all others.
+    """The runs with what a page needs: first runs of the device and workload, then of the device, then all others as `devices` has them.
 
     Equal runs come in the order of `suitable`, and then the newest first.
     """
@@ -341,7 +341,8 @@ def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = 
     fitting = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]
     first = suitable(fitting, device, workload, need)
     names = {each.name for each in first}
-    rest = sorted((each for each in fitting if each.name not in names), key=lambda each: each.facts.device != device)
+    order = [device, *devices(every)]
+    rest = sorted((each for each in fitting if each.name not in names), key=lambda each: order.index(each.facts.device))
     return (*first, *rest)
 
 
