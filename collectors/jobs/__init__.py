@@ -1,0 +1,1 @@
+"""Profiles of a program on many ranks as one run."""

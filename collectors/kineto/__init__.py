@@ -1,0 +1,1 @@
+"""Imports traces of PyTorch's profiler (Kineto)."""
