@@ -27,3 +27,17 @@ def without_parameters(name: str) -> str:
         if depth == 0:
             return name[:place].removeprefix("void ")
     return name
+
+
+def short_name(name: str) -> str:
+    """The function of a demangled name, without its namespaces, templates and parameters: `gemm` of `void a::gemm<2>(float*)`."""
+    if not name.endswith((")", ">")) and "::" not in name:
+        return name
+    plain = without_parameters(name.replace("(anonymous namespace)", ""))
+    kept, depth = [], 0
+    for letter in plain:
+        depth += letter == "<"
+        if depth == 0:
+            kept.append(letter)
+        depth -= letter == ">" and depth > 0
+    return "".join(kept).split("::")[-1].split(" ")[-1] or name

@@ -50,11 +50,13 @@ def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_
 @label_option
 @variant_from_option
 def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
-    """Import reports of Nsight Systems and Nsight Compute, each as one run. The last run's id is the last line of stdout.
+    """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's profiler, each as one run. The last run's id is the
+    last line of stdout.
 
-    PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, or .ncu-rep.
+    PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, .ncu-rep, or a trace of PyTorch's profiler as .json or .json.gz.
     """
     from warpladder.collectors.core.signals import Leave
+    from warpladder.collectors.kineto import parse as kineto
     from warpladder.collectors.nsight_compute import parse as nsight_compute
     from warpladder.collectors.nsight_systems.parse import import_report
     from warpladder.collectors.trace.notes import Notes
@@ -69,7 +71,8 @@ def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
         for path in paths:
             notes = Notes()
             of_ncu = nsight_compute.is_report(path) or nsight_compute.is_printed(path)
-            read = nsight_compute.import_report if of_ncu else import_report
+            otherwise = kineto.import_report if kineto.is_trace(path) else import_report
+            read = nsight_compute.import_report if of_ncu else otherwise
             try:
                 run_id = read(path, data_dir, label, naming, sys.argv[1:], notes)
                 _warn(path.name, notes)

@@ -1,0 +1,64 @@
+"""Columns of arrays from values of any type, as a trace has them."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from warpladder.collectors.trace.attribution import Int64s
+
+_MOST: Final = 1 << 62
+
+
+def integers(values: Sequence[Any]) -> pa.Array:
+    """A column of int64; null where a value is no integer."""
+    try:
+        return pa.array(values, pa.int64())
+    except (pa.ArrowException, OverflowError):
+        return pa.array([_integer(value) for value in values], pa.int64())
+
+
+def _integer(value: Any) -> int | None:
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if abs(number) < _MOST else None
+
+
+def numbers(values: Sequence[Any]) -> Int64s:
+    """The same as an array, with 0 in place of null."""
+    return np.asarray(integers(values).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def triples(values: Sequence[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Three columns from lists of three integers; null where a value is no such list."""
+    try:
+        array = np.array(values, np.int64)
+        if array.ndim == 2 and array.shape[1] == 3:
+            return pa.array(array[:, 0]), pa.array(array[:, 1]), pa.array(array[:, 2])
+    except (TypeError, ValueError, OverflowError):
+        pass
+    whole = [value if isinstance(value, list) and len(value) == 3 else (None,) * 3 for value in values]
+    x, y, z = (integers([each[axis] for each in whole]) for axis in range(3))
+    return x, y, z
+
+
+class Texts:
+    """Numbers texts 0, 1, 2… in the order of their first appearance."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, int] = {"": 0}
+
+    def codes(self, values: Sequence[Any]) -> Int64s:
+        """The number of each text. What is no text is numbered as its text; None as the empty one."""
+        of = self.of
+        return np.array(
+            [of.setdefault(value if type(value) is str else "" if value is None else str(value), len(of)) for value in values],
+            np.int64,
+        )
+
+    def column(self, codes: Int64s) -> pa.Array:
+        """A text column from numbers."""
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(list(self.of), pa.string()))

@@ -1,0 +1,235 @@
+"""Reads the events of a trace of PyTorch's profiler in pieces, so that the memory that it takes does not grow with the file.
+
+The profiler writes a JSON object with the list `traceEvents`, or that list alone, as text or gzip. msgspec decodes it. Between two
+events stands `},{` before a quoted key, which cannot stand inside a text, because a text ends at its quote. Within an event it can, so
+a piece that ends there does not decode, and another end is tried.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from warpladder.collectors.trace.attribution import Int64s
+from warpladder.collectors.trace.report import ReportError
+
+#: Bytes of text that are decoded at once, and the most that one event may have.
+PIECE_BYTES: Final = 96 << 20
+_MOST_EVENT_BYTES: Final = 4 * PIECE_BYTES
+_BETWEEN: Final = re.compile(rb'\}\s*,\s*\{\s*"(?=[A-Za-z])')
+#: A piece ends in the last bytes of its text, at one of the last places between two events.
+_WINDOW_BYTES: Final = 1 << 20
+_TRIED: Final = 64
+_LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BEGIN_BYTES: Final = 64
+_GZIP: Final = b"\x1f\x8b"
+#: Microseconds below which a float64 holds every nanosecond: its neighbours are 2^-10 us apart.
+_EXACT_US: Final = 1 << 43
+#: Times in us are smaller, so that they are int64 in ns.
+_MOST_US: Final = 1 << 51
+_NS_PER_US: Final = 1000
+_NONE: Final = msgspec.Raw()
+
+
+class Arguments(msgspec.Struct, gc=False):
+    """The arguments of an event that are used. Values that are only stored stay text."""
+
+    correlation: Any = None
+    stream: Any = None
+    device: Any = None
+    context: Any = None
+    bytes: Any = None
+    grid: Any = None
+    block: Any = None
+    dtype: Any = None
+    graph: Any = msgspec.field(default=None, name="graph id")
+    registers: Any = msgspec.field(default=None, name="registers per thread")
+    shared_memory: Any = msgspec.field(default=None, name="shared memory")
+    input_dims: msgspec.Raw = msgspec.field(default=_NONE, name="Input Dims")
+    input_types: msgspec.Raw = msgspec.field(default=_NONE, name="Input type")
+    input_strides: msgspec.Raw = msgspec.field(default=_NONE, name="Input Strides")
+    concrete_inputs: msgspec.Raw = msgspec.field(default=_NONE, name="Concrete Inputs")
+    sequence: Any = msgspec.field(default=None, name="Sequence number")
+    forward_thread: Any = msgspec.field(default=None, name="Fwd thread id")
+    python_id: Any = msgspec.field(default=None, name="Python id")
+    python_parent: Any = msgspec.field(default=None, name="Python parent id")
+    collective: Any = msgspec.field(default=None, name="Collective name")
+    in_elements: Any = msgspec.field(default=None, name="In msg nelems")
+    out_elements: Any = msgspec.field(default=None, name="Out msg nelems")
+    group: Any = msgspec.field(default=None, name="Process Group Name")
+    group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
+    group_size: Any = msgspec.field(default=None, name="Group size")
+    number: Any = msgspec.field(default=None, name="Seq")
+
+
+NO_ARGUMENTS: Final = Arguments()
+
+
+class Event(msgspec.Struct, gc=False):
+    """An event of a trace. `ts` and `dur` are microseconds."""
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
+    id: Any = None
+    ts: Any = None
+    dur: Any = None
+    args: Arguments | None = None
+
+
+class Head(msgspec.Struct):
+    """What a trace has beside its events."""
+
+    device_properties: Any = msgspec.field(default=None, name="deviceProperties")
+    distributed: Any = msgspec.field(default=None, name="distributedInfo")
+    base_ns: Any = msgspec.field(default=0, name="baseTimeNanoseconds")
+    cuda_runtime_version: Any = None
+    cupti_version: Any = None
+    hip_runtime_version: Any = None
+
+
+class _Document(Head):
+    events: list[Event] = msgspec.field(default_factory=list, name="traceEvents")
+
+
+_DOCUMENT: Final = msgspec.json.Decoder(_Document, strict=False)
+_EVENTS: Final = msgspec.json.Decoder(list[Event], strict=False)
+#: The same with every digit of a time.
+_EXACT_DOCUMENT: Final = msgspec.json.Decoder(_Document, strict=False, float_hook=Decimal)
+_EXACT_EVENTS: Final = msgspec.json.Decoder(list[Event], strict=False, float_hook=Decimal)
+
+
+class TraceFile:
+    """A trace on disk.
+
+    Args:
+        path: `.json` or `.json.gz`.
+
+    Attributes:
+        head: what it has beside the events; complete after the last piece.
+        text_bytes: bytes of its text that were read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.head = Head()
+        self.text_bytes = 0
+
+    def pieces(self) -> Iterator[list[Event]]:
+        """Yield the events in pieces, in their order.
+
+        Raises:
+            ReportError: the file cannot be read, is cut off, or is no trace.
+        """
+        try:
+            with self._path.open("rb") as raw:
+                zipped = raw.read(2) == _GZIP
+                raw.seek(0)
+                with gzip.GzipFile(fileobj=raw) if zipped else raw as text:
+                    yield from self._pieces(text)
+        except (EOFError, OSError, zlib.error) as error:
+            raise self._refused(
+                f"cannot be read ({str(error) or type(error).__name__}); copy it again, or profile again"
+            ) from error
+
+    def _pieces(self, text: "BinaryIO | gzip.GzipFile") -> Iterator[list[Event]]:
+        rest = self._read(text)
+        prefix = self._prefix(rest)
+        rest = rest[len(prefix) :]
+        while more := self._read(text):
+            piece, rest = _split(rest)
+            if piece:
+                yield piece
+            elif len(rest) > _MOST_EVENT_BYTES:
+                raise self._refused(f"an event has more than {_MOST_EVENT_BYTES >> 20} MiB; it is no trace of a profiler")
+            rest += more
+        yield self._last(prefix, rest)
+
+    def _read(self, text: "BinaryIO | gzip.GzipFile") -> bytes:
+        block = text.read(PIECE_BYTES)
+        self.text_bytes += len(block)
+        return block
+
+    def _prefix(self, block: bytes) -> bytes:
+        """The text before the first event."""
+        if block[:_BEGIN_BYTES].lstrip().startswith(b"["):
+            return block[: block.index(b"[") + 1]
+        found = _LIST.search(block)
+        if not found:
+            raise self._refused("has no list traceEvents; give a trace of PyTorch's profiler (export_chrome_trace)")
+        return block[: found.end()]
+
+    def _last(self, prefix: bytes, rest: bytes) -> list[Event]:
+        """The events of the last piece, and the head from the text around the list."""
+        text = prefix + rest
+        try:
+            if prefix.lstrip().startswith(b"["):
+                return _exact(_EVENTS.decode(text), lambda: _EXACT_EVENTS.decode(text))
+            document = _DOCUMENT.decode(text)
+            self.head = document
+            return _exact(document.events, lambda: _EXACT_DOCUMENT.decode(text).events)
+        except msgspec.MsgspecError as error:
+            if "truncated" in str(error):
+                raise self._refused("is cut off; copy it again, or profile again") from None
+            raise self._refused(f"is damaged ({error}); copy it again, or profile again") from None
+
+    def _refused(self, why: str) -> ReportError:
+        return ReportError(f"{self._path.name}: {why}")
+
+
+def _split(text: bytes) -> tuple[list[Event], bytes]:
+    """The events before one of the last places between two events, and the text after it; no events where none is found."""
+    window = max(0, len(text) - _WINDOW_BYTES)
+    places = [found.start() + 1 for found in _BETWEEN.finditer(text, window)][-_TRIED:]
+    for end in reversed(places):
+        try:
+            piece = b"[" + text[:end] + b"]"
+            events = _exact(_EVENTS.decode(piece), lambda: _EXACT_EVENTS.decode(piece))  # noqa: B023
+        except msgspec.MsgspecError:
+            continue
+        return events, text[text.index(b"{", end) :]
+    return [], text
+
+
+def _exact(events: list[Event], again: Callable[[], list[Event]]) -> list[Event]:
+    """The events, decoded again with every digit where a float64 does not hold them."""
+    if any(type(event.ts) is float and event.ts >= _EXACT_US for event in events):
+        return again()
+    return events
+
+
+def times_ns(microseconds: Sequence[Any]) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    """Times in ns, exact to the digits of the file, and which of them are times.
+
+    A float64 below `_EXACT_US` is less than half a nanosecond from its text. Its whole part and its fraction are exact, so the fraction,
+    rounded to nanoseconds, has the digits of the text. A product with 1000 would not.
+    """
+    values = np.array(microseconds)
+    if values.dtype == np.int64:
+        fine = np.abs(values) < _MOST_US
+        return np.where(fine, values, 0) * _NS_PER_US, fine
+    if values.dtype != np.float64:
+        pairs = [_nanoseconds(each) for each in microseconds]
+        return np.array([ns for ns, _ in pairs], np.int64), np.array([fine for _, fine in pairs], bool)
+    fine = np.abs(values) < _MOST_US
+    values = np.where(fine, values, 0.0)
+    whole = np.floor(values)
+    return whole.astype(np.int64) * _NS_PER_US + np.rint((values - whole) * _NS_PER_US).astype(np.int64), fine
+
+
+def _nanoseconds(microseconds: Any) -> tuple[int, bool]:
+    """One time of any type, such as a Decimal."""
+    try:
+        exact = Decimal(microseconds)
+        return (round(exact * _NS_PER_US), True) if abs(exact) < _MOST_US else (0, False)
+    except (InvalidOperation, TypeError, ValueError):
+        return 0, False

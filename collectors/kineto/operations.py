@@ -1,0 +1,183 @@
+"""The operators of PyTorch in a trace, with the device time of what they launched."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from warpladder.collectors.kineto.columns import Texts, integers, numbers
+from warpladder.collectors.kineto.events import Event, times_ns
+from warpladder.collectors.trace import attribution
+from warpladder.collectors.trace.attribution import NONE, Innermost, Int64s
+from warpladder.data.schema import FAR
+
+#: Frames of Python that are kept of a stack.
+_MOST_FRAMES: Final = 32
+_TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+_MOST_TEXT: Final = 2000
+
+
+class DeviceWork(NamedTuple):
+    """Kernels, copies and sets that a call launched: thread and start of the call, and their duration in ns."""
+
+    thread: Int64s
+    called: Int64s
+    duration: Int64s
+
+
+class Spans:
+    """Intervals of threads, gathered piece by piece: thread, start and end."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Int64s, Int64s, Int64s]] = []
+
+    def add(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
+        self._parts.append((thread, start, end))
+
+    def all(self, base_ns: int) -> tuple[Int64s, Int64s, Int64s]:
+        """All of them, with a number of ns added to the times."""
+        none = (np.empty(0, np.int64),) * 3
+        thread, start, end = map(np.concatenate, zip(none, *self._parts, strict=True))
+        return thread, start + base_ns, end + base_ns
+
+
+class Operations:
+    """Gathers operators, the links of the backward pass, and the functions of Python around them."""
+
+    def __init__(self) -> None:
+        self._spans, self._functions = Spans(), Spans()
+        self._names, self._function_names = Texts(), Texts()
+        self._texts = {name: Texts() for name in _TEXTS}
+        self._codes: dict[str, list[Int64s]] = {name: [] for name in ("name", "function", "function_id", "parent_id", *_TEXTS)}
+        self._columns: dict[str, list[pa.Array]] = {"sequence": [], "forward_thread": []}
+        self._links: dict[str, list[tuple[Int64s, Int64s, Int64s]]] = {"s": [], "f": []}
+
+    def __bool__(self) -> bool:
+        return bool(self._codes["name"])
+
+    def add(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
+        """Add operators, with their global thread ids and times in ns."""
+        self._spans.add(thread, start, end)
+        self._codes["name"].append(self._names.codes([event.name for event in events]))
+        for name, texts in self._texts.items():
+            self._codes[name].append(texts.codes([_text(event, name) for event in events]))
+        for name, parts in self._columns.items():
+            parts.append(integers([event.args and getattr(event.args, name) for event in events]))
+
+    def add_functions(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
+        """Add functions of Python, from which the stacks of operators are made."""
+        self._functions.add(thread, start, end)
+        self._codes["function"].append(self._function_names.codes([event.name for event in events]))
+        self._codes["function_id"].append(numbers([event.args and event.args.python_id for event in events]))
+        self._codes["parent_id"].append(numbers([event.args and event.args.python_parent for event in events]))
+
+    def add_links(self, phase: str, events: Sequence[Event], thread: Int64s) -> None:
+        """Add ends of arrows from the forward pass, `s`, to the backward pass, `f`."""
+        time, _ = times_ns([event.ts for event in events])
+        self._links[phase].append((numbers([event.id for event in events]), thread, time))
+
+    def table(self, base_ns: int, work: DeviceWork, ranges: Innermost) -> pa.Table:
+        """The rows of `operations`.
+
+        Args:
+            base_ns: what is added to every time.
+            work: all device work of the trace.
+            ranges: finder over the trace's ranges.
+        """
+        thread, start, end = self._spans.all(base_ns)
+        order = attribution.order(thread, start, end)
+        thread, start, end = thread[order], start[order], end[order]
+        innermost = Innermost(thread, start, end)
+        parent = attribution.parents(thread, end)
+        own, launches = _sums(innermost.at(work.thread, work.called), work.duration, len(order))
+        inside = ranges.at(thread, start)
+        forward = self._forward(base_ns, innermost, len(order))
+        number = np.arange(len(order))
+        codes = {name: np.concatenate(self._codes[name])[order] for name in ("name", *_TEXTS)}
+        columns = {name: pa.concat_arrays(parts).take(pa.array(order)) for name, parts in self._columns.items()}
+        sequence = columns["sequence"]
+        return pa.table(
+            {
+                "operation_id": number,
+                "parent_id": _or_null(parent),
+                "process": thread >> 24,
+                "thread": thread & 0xFF_FFFF,
+                "start_ns": start,
+                "end_ns": end,
+                "name": self._names.column(codes["name"]),
+                **{name: texts.column(codes[name]) for name, texts in self._texts.items()},
+                "sequence": pa.compute.if_else(pa.compute.greater_equal(sequence, 0), sequence, None),
+                "forward_thread": columns["forward_thread"],
+                "forward_id": _or_null(forward),
+                "stack": self._stacks(base_ns, thread, start),
+                "launches": pa.array(launches.astype(np.int32)),
+                "self_device_ns": own,
+                "device_ns": _with_inner(own, parent),
+                "range_id": _or_null(inside),
+            }
+        )
+
+    def _forward(self, base_ns: int, innermost: Innermost, count: int) -> Int64s:
+        """Operator of the forward pass of each operator of the backward pass."""
+        forward = np.full(count, NONE)
+        if not self._links["s"] or not self._links["f"]:
+            return forward
+        (begin_id, thread, time), (end_id, to_thread, to_time) = (
+            map(np.concatenate, zip(*self._links[phase], strict=True)) for phase in "sf"
+        )
+        source, target = innermost.at(thread, time + base_ns), innermost.at(to_thread, to_time + base_ns)
+        order = np.argsort(begin_id, kind="stable")
+        place = np.minimum(np.searchsorted(begin_id[order], end_id), len(order) - 1)
+        known = (begin_id[order][place] == end_id) & (target >= 0)
+        forward[target[known]] = source[order][place[known]]
+        return forward
+
+    def _stacks(self, base_ns: int, thread: Int64s, start: Int64s) -> pa.Array:
+        """Functions of Python around each operator, the innermost first."""
+        if not self._codes["function"]:
+            return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(thread), np.int32)), pa.array([""], pa.string()))
+        of_thread, begin, end = self._functions.all(base_ns)
+        order = attribution.order(of_thread, begin, end)
+        innermost = Innermost(of_thread[order], begin[order], end[order]).at(thread, start)
+        names = np.concatenate(self._codes["function"])[order]
+        ids, parents = (np.concatenate(self._codes[name])[order] for name in ("function_id", "parent_id"))
+        place_of = dict(zip(ids.tolist(), range(len(ids)), strict=True))
+        texts, codes = list(self._function_names.of), Texts()
+        distinct, inverse = np.unique(innermost, return_inverse=True)
+        found = []
+        for place in distinct.tolist():
+            frames: list[str] = []
+            while place is not None and place >= 0 and len(frames) < _MOST_FRAMES:
+                frames.append(texts[names[place]])
+                place = place_of.get(int(parents[place]))
+            found.append("\n".join(frames))
+        return codes.column(codes.codes(found)[inverse])
+
+
+def _text(event: Event, name: str) -> str:
+    """An argument as JSON."""
+    return bytes(getattr(event.args, name)).decode("utf-8", "replace")[:_MOST_TEXT] if event.args else ""
+
+
+def _sums(operation: Int64s, duration: Int64s, count: int) -> tuple[Int64s, Int64s]:
+    """Time and number of what each operator launched."""
+    has = operation >= 0
+    launches = np.bincount(operation[has], minlength=count)
+    time = np.zeros(count, np.int64)
+    np.add.at(time, operation[has], duration[has])
+    return np.minimum(time, FAR), launches
+
+
+def _with_inner(own: Int64s, parent: Int64s) -> Int64s:
+    """The sum over each operator and those inside it, from the deepest outwards."""
+    total, depth = own.copy(), attribution.depths(parent)
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        rows = np.flatnonzero(depth == level)
+        np.add.at(total, parent[rows], total[rows])
+    return total
+
+
+def _or_null(place: npt.NDArray[Any]) -> pa.Array:
+    return pa.array(place.astype(np.int64), mask=place < 0)

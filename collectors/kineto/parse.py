@@ -1,0 +1,238 @@
+"""Imports one trace of PyTorch's profiler as a run."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from warpladder.collectors.core.environment import NO_GPU, host_facts
+from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.kineto.events import Head
+from warpladder.collectors.kineto.operations import DeviceWork
+from warpladder.collectors.kineto.report import KinetoReport
+from warpladder.collectors.trace import device_tables as tables
+from warpladder.collectors.trace.attribution import Innermost, Int64s
+from warpladder.collectors.trace.iterations import Steps, find_steps
+from warpladder.collectors.trace.notes import Notes, date_of_file
+from warpladder.collectors.trace.tables import write_tables
+from warpladder.data import schema
+from warpladder.data.naming import Naming
+from warpladder.data.store import RunWriter
+
+NAME: Final = "pytorch_profiler"
+_COMPRESSION_LEVEL: Final = 1
+_SUFFIXES: Final = (".json", ".json.gz")
+_OF_RANK: Final = re.compile(r"(?i)rank[-_=]?(\d+)|worker(\d+)")
+_AFTER_2000_NS: Final = 946_684_800 * 10**9
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file has the name of a trace of PyTorch's profiler."""
+    return path.name.endswith(_SUFFIXES)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a job keeps of an imported trace.
+
+    Attributes:
+        run_id: of the run.
+        rank: of the process in its job; None where neither the trace nor its name has it.
+        ranks: of the job, 0 where the trace lacks them.
+        events: in the file.
+    """
+
+    run_id: str
+    rank: int | None
+    ranks: int
+    events: int
+
+
+def import_report(
+    path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes | None = None
+) -> str:
+    """Write a trace as a run. Arguments, result and errors are as for `nsight_systems.parse.import_report`."""
+    return import_trace(path, data_dir, label, naming, arguments, Notes() if notes is None else notes).run_id
+
+
+def import_trace(
+    path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes
+) -> Imported:
+    """The same, with what a job keeps of it."""
+    report = KinetoReport(path, notes)
+    started = _started(report, path, notes)
+    rank, ranks = rank_of(report.trace.head, path.name)
+    with open_writer(data_dir, started, label or path.name.split(".")[0], _COMPRESSION_LEVEL) as writer:
+        fill(report, writer, naming, path.name.split(".")[0], rank or 0, notes)
+        row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
+        writer.append("run", [{**row, **_facts(report, started, arguments)}])
+        writer.append("diagnostics", notes.finish())
+        writer.commit()
+    return Imported(writer.run_id, rank, ranks, report.events)
+
+
+def fill(report: KinetoReport, writer: RunWriter, naming: Naming | None, workload: str, rank: int, notes: Notes) -> None:
+    """Write all tables except run and diagnostics."""
+    ranges = write_tables(report, writer, naming, workload, notes).ranges
+    table = (
+        pa.concat_tables([piece.select(["process", "thread", "start_ns", "end_ns", "text"]) for piece in ranges])
+        if ranges
+        else None
+    )
+    launches = _Launches(report)
+    if report.operations:
+        operations = report.operations.table(report.base_ns, launches.work(), _finder(table))
+        writer.append("operations", operations)
+    gathered = report.collectives.gathered()
+    if gathered is not None:
+        writer.append("collectives", _collectives(gathered, report.base_ns, launches, _steps(table), rank))
+
+
+class _Launches:
+    """The calls of a trace, by the correlation of the device work that they launched."""
+
+    def __init__(self, report: KinetoReport) -> None:
+        self._report = report
+        parts = [
+            (_array(batch, "correlationId"), _array(batch, "globalTid"), _array(batch, "start"))
+            for batch in report.batches(tables.API, ("correlationId", "globalTid", "start"))
+        ]
+        correlation, thread, start = map(np.concatenate, zip((np.empty(0, np.int64),) * 3, *parts, strict=True))
+        order = np.argsort(correlation, kind="stable")
+        self._correlation, self._thread, self._start = correlation[order], thread[order], start[order]
+
+    def find(self, correlation: Int64s) -> Int64s:
+        """The place of the call of each piece of device work; -1 where the trace lacks it."""
+        if not len(self._correlation):
+            return np.full(len(correlation), -1)
+        place = np.minimum(np.searchsorted(self._correlation, correlation), len(self._correlation) - 1)
+        return np.where((self._correlation[place] == correlation) & (correlation > 0), place, -1)
+
+    def start_of(self, correlation: Int64s, otherwise: Int64s) -> Int64s:
+        """When each piece of device work was launched; another time where the trace lacks the call."""
+        place = self.find(correlation)
+        return np.where(place >= 0, np.append(self._start, 0)[place], otherwise)
+
+    def work(self) -> DeviceWork:
+        """All device work with a call."""
+        parts = []
+        for table in (tables.KERNEL, tables.COPY, tables.SET):
+            for batch in self._report.batches(table, ("correlationId", "start", "end")):
+                place = self.find(_array(batch, "correlationId"))
+                known = place >= 0
+                duration = (_array(batch, "end") - _array(batch, "start"))[known]
+                parts.append((self._thread[place[known]], self._start[place[known]], duration))
+        return DeviceWork(*map(np.concatenate, zip((np.empty(0, np.int64),) * 3, *parts, strict=True)))
+
+
+def _array(batch: pa.RecordBatch, name: str) -> Int64s:
+    return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _finder(ranges: pa.Table | None) -> Innermost:
+    if ranges is None:
+        return Innermost(*(np.empty(0, np.int64),) * 3)
+    process, thread, start, end = (ranges.column(name).to_numpy() for name in ("process", "thread", "start_ns", "end_ns"))
+    return Innermost(process << 24 | thread, start, end)
+
+
+def _steps(ranges: pa.Table | None) -> Steps:
+    if ranges is None:
+        return find_steps([], *(np.empty(0, np.int64),) * 3)
+    text = ranges.column("text").unify_dictionaries().combine_chunks()
+    text = text.chunk(0) if isinstance(text, pa.ChunkedArray) else text
+    return find_steps(
+        text.dictionary.to_pylist(),
+        text.indices.to_numpy(),
+        ranges.column("start_ns").to_numpy(),
+        ranges.column("end_ns").to_numpy(),
+    )
+
+
+def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: Steps, rank: int) -> pa.Table:
+    """Rows of `collectives`, not matched yet."""
+    start, end = (gathered.column(name).to_numpy() + base_ns for name in ("start_ns", "end_ns"))
+    iteration = steps.numbers_at(launches.start_of(gathered.column("correlation").to_numpy(), start))
+    groups = gathered.column("group").combine_chunks().dictionary_encode().indices.to_numpy()
+    rows = gathered.num_rows
+    none = {name: pa.nulls(rows, pa.int64()) for name in ("match", "arrival_ns", "finish_ns", "wait_ns", "transfer_ns")}
+    columns = {
+        **{name: gathered.column(name) for name in gathered.column_names if name != "correlation"},
+        "rank": np.full(rows, rank, np.int32),
+        "iteration": pa.array(iteration, mask=iteration < 0),
+        "number": _numbered(groups).astype(np.int32),
+        "start_ns": start,
+        "end_ns": end,
+        **none,
+    }
+    return pa.table({name: columns[name] for name in schema.TABLES["collectives"].arrow.names})
+
+
+def _numbered(groups: Any) -> Any:
+    """Which occurrence of its group each row is, from 0."""
+    order = np.argsort(groups, kind="stable")
+    ordered = groups[order]
+    first = np.searchsorted(ordered, ordered, side="left")
+    number = np.empty(len(groups), np.int64)
+    number[order] = np.arange(len(groups)) - first
+    return number
+
+
+def rank_of(head: Head, name: str) -> tuple[int | None, int]:
+    """The rank of a trace and the number of ranks of its job, from the trace, or the rank from the name of its file."""
+    distributed = head.distributed if isinstance(head.distributed, dict) else {}
+    rank, ranks = distributed.get("rank"), distributed.get("world_size")
+    if not isinstance(rank, int) or rank < 0:
+        found = _OF_RANK.search(name)
+        rank = int(found[1] or found[2]) if found else None
+    return rank, ranks if isinstance(ranks, int) and ranks > 0 else 0
+
+
+def _started(report: KinetoReport, path: Path, notes: Notes) -> datetime:
+    """When the trace begins. Times of older traces count from 1970, those of newer ones from a base that they have."""
+    first = min((_array(batch, "start").min() for batch in report.batches(tables.API, ("start",)) if len(batch)), default=0)
+    return datetime.fromtimestamp(first / 1e9, UTC) if first > _AFTER_2000_NS else date_of_file(path, notes)
+
+
+def _facts(report: KinetoReport, started: datetime, arguments: Sequence[str]) -> dict[str, Any]:
+    """Columns of `run` except run_id, schema_version and label."""
+    devices: dict[int, int] = {}
+    for table in (tables.KERNEL, tables.COPY):
+        for batch in report.batches(table, ("deviceId",)):
+            for number, count in zip(*np.unique(_array(batch, "deviceId"), return_counts=True), strict=True):
+                devices[int(number)] = devices.get(int(number), 0) + int(count)
+    busiest = max(devices, key=lambda number: devices[number], default=0)
+    head = report.trace.head
+    listed = head.device_properties if isinstance(head.device_properties, list) else []
+    listed = [each for each in listed if isinstance(each, dict)]
+    gpu = next((each for each in listed if each.get("id") == busiest), listed[0] if listed else {})
+    major, minor = gpu.get("computeMajor"), gpu.get("computeMinor", 0)
+    version = head.cuda_runtime_version
+    return {
+        **host_facts(arguments),
+        **NO_GPU,
+        "cpu_name": "",
+        "os": "",
+        "device_name": str(gpu.get("name", "")),
+        "device_count": min(max(len(devices), 1), 1 << 14),
+        "compute_capability": f"{major}.{minor}" if isinstance(major, int) else "",
+        "sm_count": _positive(gpu.get("numSms"), 31),
+        "memory_bytes": _positive(gpu.get("totalGlobalMem"), 62),
+        "cuda_version": f"{version // 1000}.{version % 1000 // 10}" if isinstance(version, int) else "",
+        "packages": json.dumps({}),
+        "kind": "import",
+        "started_at": started,
+        "collector": NAME,
+        "collector_version": str(head.cupti_version or head.hip_runtime_version or ""),
+        "source": report.name,
+    }
+
+
+def _positive(value: Any, bits: int) -> int | None:
+    return value if isinstance(value, int) and 0 < value < 1 << bits else None

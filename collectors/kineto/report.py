@@ -1,0 +1,258 @@
+"""Presents a trace of PyTorch's profiler as a report, with the tables and columns of Nsight Systems."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warpladder.collectors.core.demangle import short_name
+from warpladder.collectors.kineto.collectives import Collectives
+from warpladder.collectors.kineto.columns import Texts, integers, numbers, triples
+from warpladder.collectors.kineto.events import NO_ARGUMENTS, Event, TraceFile, times_ns
+from warpladder.collectors.kineto.operations import Operations
+from warpladder.collectors.trace import device_tables as tables
+from warpladder.collectors.trace.attribution import Int64s
+from warpladder.collectors.trace.communication import is_communication
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import BATCH_ROWS, Report
+from warpladder.data.names import Source
+from warpladder.data.schema import FAR
+
+#: Categories of events, in lower case, and what they are. Older profilers write `Kernel`, `Memcpy`, `Memset` and `Runtime`.
+_KINDS: Final = {
+    "kernel": "kernels",
+    **dict.fromkeys(("gpu_memcpy", "memcpy"), "copies"),
+    **dict.fromkeys(("gpu_memset", "memset"), "sets"),
+    **dict.fromkeys(("cuda_runtime", "cuda_driver", "runtime", "driver", "hip_runtime", "hip_driver"), "calls"),
+    "user_annotation": "ranges",
+    **dict.fromkeys(("cpu_op", "operator"), "operations"),
+    "python_function": "functions",
+}
+_TIMES: Final = frozenset(("start", "end"))
+_NVTX: Final = "NVTX_EVENTS"
+_TEXTS: Final = "StringIds"
+_PUSH_POP: Final = 59
+#: Texts of a copy, such as `Memcpy HtoD (Pinned -> Device)`, and the codes of Nsight Systems for its parts.
+_COPY: Final = re.compile(r"(?:Memcpy )?(\w)to(\w)(?: \((\w+)(?: -> (\w+))?\))?")
+_DIRECTIONS: Final = {"HD": 1, "DH": 2, "DD": 8, "HH": 9, "PP": 10}
+_MEMORIES: Final = {"Pageable": 0, "Pinned": 1, "Device": 2, "Array": 3, "Managed": 4}
+#: In the global ids of Nsight Systems, a thread has this many bits, and so has a process.
+_ID_BITS: Final = 24
+_MOST_ID: Final = (1 << _ID_BITS) - 1
+
+
+class KinetoReport(Report):
+    """The tables of a trace.
+
+    Args:
+        path: `.json` or `.json.gz`, as `export_chrome_trace` writes it.
+        notes: receives counts of events that are left out.
+
+    Attributes:
+        trace: the file, with what it has beside its events.
+        operations: PyTorch's operators.
+        collectives: communication kernels with their arguments.
+        events: number of events in the file.
+
+    Raises:
+        ReportError: the file cannot be read, or is no trace.
+    """
+
+    def __init__(self, path: Path, notes: Notes) -> None:
+        self.trace = TraceFile(path)
+        self.operations, self.collectives = Operations(), Collectives()
+        self.events = 0
+        self._notes = notes
+        self._texts = Texts()
+        self._tables: dict[str, list[pa.RecordBatch]] = defaultdict(list)
+        self._processes = Counter[int]()
+        add = {
+            "kernels": self._add_kernels,
+            "copies": self._add_copies,
+            "sets": self._add_sets,
+            "calls": self._add_calls,
+            "ranges": self._add_ranges,
+            "operations": self._add_operations,
+            "functions": self._add_functions,
+        }
+        for events in self.trace.pieces():
+            self.events += len(events)
+            for kind, chosen in self._by_kind(events).items():
+                add[kind](*self._timed(kind, chosen))
+        full = list(self._texts.of)
+        self._add(_TEXTS, {"id": np.arange(len(full)), "value": pa.array(full, pa.string())})
+        self._add(
+            "SHORT_NAMES", {"id": np.arange(len(full)), "value": pa.array([short_name(each) for each in full], pa.string())}
+        )
+        super().__init__(path.name, {table: frozenset(parts[0].schema.names) for table, parts in self._tables.items()})
+
+    def _by_kind(self, events: Sequence[Event]) -> dict[str, list[Event]]:
+        """The events that are used, by what they are. Adds the links of the backward pass."""
+        found: dict[str, list[Event]] = {}
+        by_category: dict[Any, list[Event]] = defaultdict(list)
+        for event in events:
+            by_category[event.cat].append(event)
+        for category, chosen in by_category.items():
+            kind = _KINDS.get(str(category).lower())
+            if kind:
+                found.setdefault(kind, []).extend(event for event in chosen if event.ph == "X")
+            elif category == "fwdbwd":
+                for phase in "sf":
+                    of_phase = [event for event in chosen if event.ph == phase]
+                    if of_phase:
+                        self.operations.add_links(phase, of_phase, _threads(of_phase))
+        return found
+
+    def _timed(self, kind: str, events: list[Event]) -> tuple[list[Event], Int64s, Int64s]:
+        """The events that have times, with start and end in ns."""
+        start, begun = times_ns([event.ts for event in events])
+        duration, lasts = times_ns([event.dur for event in events])
+        fine = begun & lasts & (duration >= 0)
+        if not fine.all():
+            lost = int(len(fine) - fine.sum())
+            self._notes.count("warning", Source.TIMES, f"{{}} {kind} without a start or a duration are left out", lost)
+            events = [event for event, timed in zip(events, fine.tolist(), strict=True) if timed]
+            start, duration = start[fine], duration[fine]
+        return events, start, start + duration
+
+    def _add(self, table: str, columns: dict[str, Any]) -> None:
+        self._tables[table].append(pa.RecordBatch.from_pydict(columns))
+
+    def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+        arguments = [event.args or NO_ARGUMENTS for event in events]
+        name = self._texts.codes([event.name for event in events])
+        sizes = (triples([getattr(each, size) for each in arguments]) for size in ("grid", "block"))
+        grid, block = sizes
+        self._add(
+            tables.KERNEL,
+            {
+                **_of_device(arguments, start, end),
+                "demangledName": name,
+                "shortName": self._short(name),
+                **{
+                    f"{what}{axis}": column
+                    for what, three in (("grid", grid), ("block", block))
+                    for axis, column in zip("XYZ", three, strict=True)
+                },
+                "registersPerThread": integers([each.registers for each in arguments]),
+                # The profiler does not tell static from dynamic shared memory.
+                "dynamicSharedMemory": integers([each.shared_memory for each in arguments]),
+                "graphId": integers([each.graph for each in arguments]),
+            },
+        )
+        talks = np.array([is_communication(text) for text in self._texts.of], bool)[name]
+        chosen = np.flatnonzero(talks)
+        correlation = numbers([arguments[place].correlation for place in chosen.tolist()])
+        self.collectives.add([events[place] for place in chosen.tolist()], correlation, start[chosen], end[chosen])
+
+    def _short(self, name: Int64s) -> Int64s:
+        """Codes of the short names of kernels."""
+        distinct, inverse = np.unique(name, return_inverse=True)
+        texts = list(self._texts.of)
+        return self._texts.codes([short_name(texts[code]) for code in distinct.tolist()])[inverse]
+
+    def _add_copies(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+        arguments = [event.args or NO_ARGUMENTS for event in events]
+        codes = {text: _copy_codes(text) for text in {str(event.name) for event in events}}
+        kind, source, target = zip(*(codes[str(event.name)] for event in events), strict=True) if events else ((), (), ())
+        self._add(
+            tables.COPY,
+            {
+                **_of_device(arguments, start, end),
+                "bytes": integers([each.bytes for each in arguments]),
+                "copyKind": pa.array(kind, pa.int64()),
+                "srcKind": pa.array(source, pa.int64()),
+                "dstKind": pa.array(target, pa.int64()),
+            },
+        )
+
+    def _add_sets(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+        arguments = [event.args or NO_ARGUMENTS for event in events]
+        device = pa.array(np.full(len(events), _MEMORIES["Device"]))
+        self._add(
+            tables.SET,
+            {
+                **_of_device(arguments, start, end),
+                "bytes": integers([each.bytes for each in arguments]),
+                "memKind": device,
+            },
+        )
+
+    def _add_calls(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+        thread = _threads(events)
+        self._processes.update(Counter((thread >> _ID_BITS).tolist()))
+        correlation = integers([(event.args or NO_ARGUMENTS).correlation for event in events])
+        name = self._texts.codes([event.name for event in events])
+        self._add(tables.API, {"start": start, "end": end, "globalTid": thread, "correlationId": correlation, "nameId": name})
+
+    def _add_ranges(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+        text = self._texts.codes([event.name for event in events])
+        kind, domain = np.full(len(events), _PUSH_POP), np.zeros(len(events), np.int64)
+        thread = _threads(events)
+        self._add(
+            _NVTX, {"start": start, "end": end, "eventType": kind, "globalTid": thread, "textId": text, "domainId": domain}
+        )
+
+    def _add_operations(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+        self.operations.add(events, _threads(events), start, end)
+
+    def _add_functions(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+        self.operations.add_functions(events, _threads(events), start, end)
+
+    @property
+    def base_ns(self) -> int:
+        """What is added to every time of the trace: since 1970, where the trace has such a base."""
+        base = self.trace.head.base_ns
+        return base if isinstance(base, int) and 0 <= base < FAR else 0
+
+    @property
+    def process(self) -> int:
+        """The process whose calls launched the device work, of which a trace names only the device."""
+        return self._processes.most_common(1)[0][0] if self._processes else 0
+
+    def _has_rows(self, table: str) -> bool:
+        return any(part.num_rows for part in self._tables[table])
+
+    def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        names = [*integers, *texts]
+        for part in self._tables[table]:
+            columns = {name: part.column(name) for name in names}
+            for name in _TIMES & columns.keys():
+                columns[name] = pc.add(columns[name], self.base_ns)
+            if "globalPid" in columns:
+                columns["globalPid"] = pa.array(np.full(part.num_rows, self.process << _ID_BITS))
+            for begin in range(0, part.num_rows, BATCH_ROWS):
+                yield pa.RecordBatch.from_pydict(columns).slice(begin, BATCH_ROWS)
+
+
+def _of_device(arguments: Sequence[Any], start: Int64s, end: Int64s) -> dict[str, Any]:
+    """Columns that kernels, copies and sets share."""
+    return {
+        "start": start,
+        "end": end,
+        "deviceId": integers([each.device for each in arguments]),
+        "contextId": integers([each.context for each in arguments]),
+        "streamId": integers([each.stream for each in arguments]),
+        "correlationId": integers([each.correlation for each in arguments]),
+        "globalPid": np.zeros(len(start), np.int64),
+    }
+
+
+def _threads(events: Sequence[Event]) -> Int64s:
+    """Global thread ids as Nsight Systems has them: process and thread, of 24 bits each."""
+    process, thread = numbers([event.pid for event in events]), numbers([event.tid for event in events])
+    return (process & _MOST_ID) << _ID_BITS | thread & _MOST_ID
+
+
+def _copy_codes(text: str) -> tuple[int, int | None, int | None]:
+    """Codes of direction, source and target of a copy."""
+    found = _COPY.match(text)
+    if not found:
+        return _DIRECTIONS["DD"], None, None
+    source, target = _MEMORIES.get(found[3]), _MEMORIES.get(found[4])
+    return _DIRECTIONS.get(found[1] + found[2], _DIRECTIONS["DD"]), source, target
