@@ -53,11 +53,14 @@ class Texts:
 
     def codes(self, values: Sequence[Any]) -> Int64s:
         """The number of each text. What is no text is numbered as its text; None as the empty one."""
-        of = self.of
-        return np.array(
-            [of.setdefault(value if type(value) is str else "" if value is None else str(value), len(of)) for value in values],
-            np.int64,
-        )
+        try:
+            texts = pa.array(values, pa.string())
+        except (pa.ArrowException, UnicodeError):
+            texts = pa.array(["" if value is None else str(value).encode("utf-8", "replace") for value in values], pa.string())
+        encoded = texts.fill_null("").dictionary_encode()
+        numbered = [self.of.setdefault(text, len(self.of)) for text in encoded.dictionary.to_pylist()]
+        codes: Int64s = np.array(numbered, np.int64)[encoded.indices.to_numpy()]
+        return codes
 
     def column(self, codes: Int64s) -> pa.Array:
         """A text column from numbers."""

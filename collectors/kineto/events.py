@@ -202,9 +202,8 @@ def _split(text: bytes) -> tuple[list[Event], bytes]:
 
 def _exact(events: list[Event], again: Callable[[], list[Event]]) -> list[Event]:
     """The events, decoded again with every digit where a float64 does not hold them."""
-    if any(type(event.ts) is float and event.ts >= _EXACT_US for event in events):
-        return again()
-    return events
+    stamps = np.array([event.ts for event in events if type(event.ts) is float])
+    return again() if np.any((stamps >= _EXACT_US) & (stamps % 1 != 0)) else events
 
 
 def times_ns(microseconds: Sequence[Any]) -> tuple[Int64s, npt.NDArray[np.bool_]]:

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.kineto.columns import Texts, integers, numbers
-from warpladder.collectors.kineto.events import Event, times_ns
+from warpladder.collectors.kineto.events import NO_ARGUMENTS, Event, times_ns
 from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import NONE, Innermost, Int64s
 from warpladder.data.schema import FAR
@@ -61,10 +62,11 @@ class Operations:
         """Add operators, with their global thread ids and times in ns."""
         self._spans.add(thread, start, end)
         self._codes["name"].append(self._names.codes([event.name for event in events]))
+        arguments = [event.args or NO_ARGUMENTS for event in events]
         for name, texts in self._texts.items():
-            self._codes[name].append(texts.codes([_text(event, name) for event in events]))
+            self._codes[name].append(texts.codes(_json([getattr(each, name) for each in arguments])))
         for name, parts in self._columns.items():
-            parts.append(integers([event.args and getattr(event.args, name) for event in events]))
+            parts.append(integers([getattr(each, name) for each in arguments]))
 
     def add_functions(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
         """Add functions of Python, from which the stacks of operators are made."""
@@ -156,9 +158,11 @@ class Operations:
         return codes.column(codes.codes(found)[inverse])
 
 
-def _text(event: Event, name: str) -> str:
-    """An argument as JSON."""
-    return bytes(getattr(event.args, name)).decode("utf-8", "replace")[:_MOST_TEXT] if event.args else ""
+def _json(values: Sequence[msgspec.Raw]) -> Sequence[str]:
+    """Arguments as the trace has them. Bytes that are no UTF-8 are replaced."""
+    if not any(values):
+        return [""] * len(values)
+    return [bytes(value)[:_MOST_TEXT].decode("utf-8", "replace") for value in values]
 
 
 def _sums(operation: Int64s, duration: Int64s, count: int) -> tuple[Int64s, Int64s]:
