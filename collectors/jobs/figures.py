@@ -198,7 +198,8 @@ class _Parts:
     def _reached(self, end: Int64s) -> Int64s:
         """Return the latest end before each work in its part; for the first, its own start."""
         reached = np.empty_like(end)
-        for head, tail in zip(self.heads.tolist(), [*self.heads[1:].tolist(), len(end)], strict=True):
+        tails = np.append(self.heads[1:], len(end))[: len(self.heads)]
+        for head, tail in zip(self.heads.tolist(), tails.tolist(), strict=True):
             reached[head] = self.start[head]
             np.maximum.accumulate(end[head : tail - 1], out=reached[head + 1 : tail])
         return reached
