@@ -1,0 +1,345 @@
+"""The figures of a rank: by hand on small cases, and against a plain count of nanoseconds on random ones."""
+
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.limits import cpu_seconds
+from warpladder.collectors.jobs import figures
+from warpladder.collectors.jobs.figures import COMMUNICATION, COMPUTE, MEMORY, DeviceWork, Steps
+from warpladder.data import schema
+
+NO_STEPS = Steps(*(np.empty(0, np.int64) for _ in range(3)))
+Row = tuple[int, int, int, int, str, tuple[int, int] | None]
+
+
+def work_of(*rows: Row) -> DeviceWork:
+    """Device work from rows of start, end, stream, kind, name and the times of the launch."""
+    names = sorted({row[4] for row in rows})
+    launches = [row[5] or (0, 0) for row in rows]
+    return DeviceWork(
+        start=np.array([row[0] for row in rows], np.int64),
+        end=np.array([row[1] for row in rows], np.int64),
+        stream=np.array([row[2] for row in rows], np.int64),
+        kind=np.array([row[3] for row in rows], np.int8),
+        name=np.array([names.index(row[4]) for row in rows], np.int64),
+        names=names,
+        launch_start=np.array([begin for begin, _ in launches], np.int64),
+        launch_end=np.array([end for _, end in launches], np.int64),
+        launched=np.array([row[5] is not None for row in rows], np.bool_),
+    )
+
+
+def steps_of(*rows: tuple[int, int, int]) -> Steps:
+    return Steps(*(np.array(column, np.int64) for column in zip(*rows, strict=True)))
+
+
+def kernel(start: int, end: int, launch: tuple[int, int] | None = None, *, kind: int = COMPUTE, stream: int = 7) -> Row:
+    return start, end, stream, kind, ("gemm", "nccl", "h2d")[kind], launch
+
+
+def columns(table: schema.Table) -> set[str]:
+    return {column.name for column in table.columns}
+
+
+def test_kernels_of_nccl_and_rccl_are_communication() -> None:
+    names = [
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)",
+        "void ncclKernel_SendRecv(ncclWorkElem)",
+        "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>) [clone .kd]",
+        "ampere_sgemm_128x64_tn",
+        "void at::native::NcclLike()",
+        "",
+    ]
+    assert [schema.WORK_KINDS[kind] for kind in figures.kinds(names)] == ["communication"] * 4 + ["compute"] * 3
+    assert figures.kinds([]).dtype == np.int8
+
+
+def test_breakdown_counts_overlapping_work_once_and_exposed_communication_without_compute() -> None:
+    # compute [0, 40) and [30, 50), communication [20, 80), memory [70, 90)
+    work = work_of(
+        kernel(70, 90, kind=MEMORY), kernel(0, 40), kernel(20, 80, kind=COMMUNICATION, stream=8), kernel(30, 50, stream=9)
+    )
+    assert figures.breakdown(work) == {
+        "span_ns": 90,
+        "busy_ns": 90,
+        "compute_ns": 50,
+        "communication_ns": 60,
+        "memory_ns": 20,
+        "exposed_ns": 30,
+        "host_wait_ns": 0,
+        "kernel_wait_ns": 0,
+        "other_idle_ns": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("next_work", "cause"),
+    [
+        pytest.param(kernel(10_500, 11_000, (10_001, 10_100)), "host_wait_ns", id="launched after the gap began"),
+        pytest.param(kernel(10_500, 11_000, (10_000, 10_100)), "kernel_wait_ns", id="launched as the gap began"),
+        pytest.param(kernel(10_500, 11_000), "kernel_wait_ns", id="launch not in the trace"),
+        pytest.param(kernel(39_999, 41_000, (5, 6)), "kernel_wait_ns", id="just below 30 us"),
+        pytest.param(kernel(40_000, 41_000, (5, 6)), "other_idle_ns", id="30 us"),
+    ],
+)
+def test_idle_time_has_the_cause_of_the_gap_before_the_next_work(next_work: Row, cause: str) -> None:
+    found = figures.breakdown(work_of(next_work, kernel(0, 10_000, (0, 1)), kernel(100, 200, (0, 1), stream=8)))
+    idle = {name: value for name, value in found.items() if "wait" in name or "idle" in name}
+    assert idle.pop(cause) == next_work[0] - 10_000
+    assert set(idle.values()) == {0}
+
+
+def test_of_work_that_starts_together_the_work_launched_first_decides_in_any_order() -> None:
+    rows = [kernel(0, 10, (0, 1)), kernel(50, 60, (40, 41)), kernel(50, 55, (5, 6), stream=8)]
+    for order in (rows, rows[::-1]):
+        assert figures.breakdown(work_of(*order))["kernel_wait_ns"] == 40
+
+
+def test_nothing_has_no_figures() -> None:
+    work = work_of()
+    assert set(figures.breakdown(work).values()) == set(figures.rank_columns(work).values()) == {0}
+    assert {*figures.breakdown(work), *figures.rank_columns(work)} <= columns(schema.RANKS)
+    assert figures.idle_rows(work) == figures.iteration_rows(work, NO_STEPS) == []
+    assert len(figures.kernel_rows(work, NO_STEPS)) == 0
+
+
+def test_launches_count_their_calls_once_and_delays_only_forwards() -> None:
+    work = work_of(
+        kernel(100, 105, (0, 10)),
+        kernel(110, 400, (0, 10)),  # of the same call: a graph
+        kernel(15, 16, (12, 20), kind=MEMORY),  # starts before its call ends; a copy is no kernel
+        kernel(100_121, 100_122, (12, 21)),
+        kernel(200_122, 200_180, (12, 22)),
+        kernel(500_000, 500_001),
+    )
+    assert figures.rank_columns(work) == {
+        "launches": 5,
+        "launch_ns": 10 + 8 + 9 + 10,
+        "delay_ns": 90 + 100 + 0 + 100_100 + 200_100,
+        "delayed": 2,
+        "short_kernels": 2,
+    }
+
+
+def test_a_delay_of_100_us_is_not_yet_delayed() -> None:
+    assert figures.rank_columns(work_of(kernel(100_010, 100_011, (0, 10))))["delayed"] == 0
+    assert figures.rank_columns(work_of(kernel(100_011, 100_012, (0, 10))))["delayed"] == 1
+
+
+def test_work_belongs_to_the_iteration_of_its_launch() -> None:
+    steps = steps_of((3, 100, 200), (4, 200, 300), (5, 350, 400))
+    work = work_of(
+        kernel(250, 260, (199, 205)),
+        kernel(350, 370, (200, 205)),
+        kernel(120, 130),
+        kernel(360, 370, (300, 301)),
+        kernel(150, 160, (99, 150)),
+        kernel(401, 405, (399, 400)),
+        kernel(400, 405),
+    )
+    assert figures.iteration_of(work, steps).tolist() == [3, 4, 3, -1, -1, 5, -1]
+    assert figures.iteration_of(work, NO_STEPS).tolist() == [-1] * 7
+
+
+def test_an_iteration_has_a_row_with_the_breakdown_of_its_own_work_or_without_any() -> None:
+    steps = steps_of((3, 0, 100), (4, 100, 200), (7, 200, 300))
+    work = work_of(
+        kernel(260, 280, (205, 210)),
+        kernel(20, 50, (1, 2)),
+        kernel(40, 90, (1, 2), kind=COMMUNICATION, stream=8),
+        kernel(230, 250, (210, 211)),  # launched in 7 as the first above
+        kernel(400, 500, (300, 301)),
+    )
+    first, second, third = figures.iteration_rows(work, steps)
+    assert set(first) == columns(schema.ITERATIONS) - {"rank", "collectives", "wait_ns", "last"}
+    assert {name: first[name] for name in ("iteration", "start_ns", "end_ns", "device_start_ns", "device_end_ns")} == {
+        "iteration": 3,
+        "start_ns": 0,
+        "end_ns": 100,
+        "device_start_ns": 20,
+        "device_end_ns": 90,
+    }
+    assert (first["span_ns"], first["busy_ns"], first["compute_ns"], first["exposed_ns"]) == (70, 70, 30, 40)
+    assert second == {
+        **dict.fromkeys(first, 0),
+        "iteration": 4,
+        "start_ns": 100,
+        "end_ns": 200,
+        "device_start_ns": None,
+        "device_end_ns": None,
+    }
+    assert (third["device_start_ns"], third["span_ns"], third["busy_ns"], third["kernel_wait_ns"]) == (230, 50, 40, 10)
+
+
+def test_executions_of_a_kernel_are_summed_by_iteration_name_and_kind() -> None:
+    work = work_of(
+        (0, 10, 7, COMPUTE, "gemm", (1, 2)),
+        (20, 40, 8, COMPUTE, "gemm", (2, 3)),
+        (50, 55, 7, MEMORY, "h2d", (3, 4)),
+        (60, 63, 7, COMPUTE, "h2d", (3, 4)),
+        (70, 71, 7, COMPUTE, "gemm", (150, 151)),
+        (80, 82, 7, COMPUTE, "add", None),
+    )
+    table = figures.kernel_rows(work, steps_of((6, 0, 5)))
+    assert table.column_names == [column.name for column in schema.RANK_KERNELS.columns[1:]]
+    assert table.schema.types == [column.type for column in schema.RANK_KERNELS.columns[1:]]
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        (None, "add", "compute", 1, 2, 2, 2, 4.0),
+        (None, "gemm", "compute", 1, 1, 1, 1, 1.0),
+        (6, "gemm", "compute", 2, 30, 10, 20, 500.0),
+        (6, "h2d", "compute", 1, 3, 3, 3, 9.0),
+        (6, "h2d", "memory", 1, 5, 5, 5, 25.0),
+    ]
+
+
+def test_idle_time_of_a_stream_is_by_cause_and_its_queue_over_the_changes() -> None:
+    work = work_of(
+        kernel(100, 200, (10, 20)),
+        kernel(250, 300, (20, 30)),  # 50 after, had been launched
+        kernel(400, 500, (310, 320)),  # 100 after, was not
+        kernel(40_500, 40_600, (320, 330)),  # 40,000 after, had been
+        kernel(0, 100_000, (1, 2), stream=8),
+        kernel(5, 6, (1, 2), stream=figures.NONE),
+        kernel(0, 1, stream=9),
+        kernel(1, 2, stream=9),
+    )
+    rows = figures.idle_rows(work)
+    assert set(rows[0]) == columns(schema.IDLE) - {"rank"}
+    assert rows[0] == {
+        "stream": 7,
+        "host_wait_count": 1,
+        "host_wait_ns": 100,
+        "kernel_wait_count": 1,
+        "kernel_wait_ns": 50,
+        "other_count": 1,
+        "other_ns": 40_000,
+        # 1 2 | 1 0 | 1 2 | 1 0
+        "queued": 8,
+        "queue_mean": 1.0,
+        "queue_most": 2,
+    }
+    assert rows[1] == {**dict.fromkeys(rows[0], 0), "stream": 8, "queued": 2, "queue_mean": -0.5, "queue_most": 0}
+    assert rows[2] == {**dict.fromkeys(rows[0], 0), "stream": 9, "queue_mean": None, "queue_most": None}
+
+
+def test_the_queue_grows_before_it_falls_at_the_same_time() -> None:
+    (row,) = figures.idle_rows(work_of(kernel(10, 20, (10, 11)), kernel(20, 30, (10, 11))))
+    assert (row["queue_mean"], row["queue_most"]) == (1.0, 2)
+
+
+def random_work(rng: np.random.Generator) -> DeviceWork:
+    """Up to 12 pieces of work within 60 ns; the gaps are scaled so that all causes occur."""
+    count = int(rng.integers(1, 13))
+    start = rng.integers(0, 60, count)
+    launch = start - rng.integers(0, 30, count)
+    return DeviceWork(
+        start=start,
+        end=start + rng.integers(0, 12, count),
+        stream=rng.integers(-1, 3, count),
+        kind=rng.integers(0, 3, count).astype(np.int8),
+        name=rng.integers(0, 3, count),
+        names=["a", "b", "c"],
+        launch_start=launch,
+        launch_end=launch + rng.integers(0, 5, count),
+        launched=rng.random(count) < 0.8,
+    )
+
+
+def scaled(work: DeviceWork, unit: int) -> DeviceWork:
+    times = {name: getattr(work, name) * unit for name in ("start", "end", "launch_start", "launch_end")}
+    return DeviceWork(**{**vars(work), **times})
+
+
+def running(work: DeviceWork, chosen: np.ndarray) -> set[int]:
+    """Every nanosecond in which any of the chosen work ran."""
+    return {ns for i in np.flatnonzero(chosen) for ns in range(work.start[i], work.end[i])}
+
+
+def gaps(work: DeviceWork, chosen: np.ndarray, unit: int) -> dict[str, list[int]]:
+    """Lengths of gaps by cause: runs of nanoseconds without work, cut where work of no length lies in them."""
+    found: dict[str, list[int]] = defaultdict(list)
+    items = sorted(
+        (int(work.start[i]), int(work.launch_start[i]) if work.launched[i] else -(10**9), int(work.end[i]))
+        for i in np.flatnonzero(chosen)
+    )
+    reached = items[0][0]
+    for start, launch, end in items:
+        if start > reached:
+            near = (start - reached) * unit < 30_000
+            found["host_wait" if launch > reached else "kernel_wait" if near else "other"].append(start - reached)
+        reached = max(reached, end)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    plain, unit = random_work(rng), 3_000
+    work = scaled(plain, unit)
+    everything = np.ones(len(plain), np.bool_)
+    compute, communication, memory = (running(plain, plain.kind == kind) for kind in range(3))
+    busy = running(plain, everything)
+    causes = gaps(plain, everything, unit)
+    found = figures.breakdown(work)
+    assert found == {
+        "span_ns": (int(plain.end.max()) - int(plain.start.min())) * unit,
+        "busy_ns": len(busy) * unit,
+        "compute_ns": len(compute) * unit,
+        "communication_ns": len(communication) * unit,
+        "memory_ns": len(memory) * unit,
+        "exposed_ns": len(communication - compute) * unit,
+        "host_wait_ns": sum(causes["host_wait"]) * unit,
+        "kernel_wait_ns": sum(causes["kernel_wait"]) * unit,
+        "other_idle_ns": sum(causes["other"]) * unit,
+    }
+    assert found["busy_ns"] + found["host_wait_ns"] + found["kernel_wait_ns"] + found["other_idle_ns"] == found["span_ns"]
+    rows = figures.idle_rows(work)
+    assert [row["stream"] for row in rows] == sorted(set(plain.stream.tolist()) - {figures.NONE})
+    for row in rows:
+        causes = gaps(plain, plain.stream == row["stream"], unit)
+        for cause in ("host_wait", "kernel_wait", "other"):
+            assert (row[f"{cause}_count"], row[f"{cause}_ns"]) == (len(causes[cause]), sum(causes[cause]) * unit)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_iteration_has_the_figures_of_its_work_alone(seed: int) -> None:
+    work = random_work(np.random.default_rng(seed))
+    steps = steps_of((0, -20, 10), (1, 10, 30), (2, 35, 50))
+    member = figures.iteration_of(work, steps)
+    for row in figures.iteration_rows(work, steps):
+        chosen = member == row["iteration"]
+        alone = DeviceWork(**{name: value if name == "names" else value[chosen] for name, value in vars(work).items()})
+        assert {name: row[name] for name in figures.breakdown(alone)} == figures.breakdown(alone)
+    table = figures.kernel_rows(work, steps)
+    assert pa.compute.sum(table["count"]).as_py() == len(work)
+    assert pa.compute.sum(table["total_ns"]).as_py() == int((work.end - work.start).sum())
+
+
+def test_figures_of_50_000_activities_take_little_time() -> None:
+    rng = np.random.default_rng(0)
+    count = 50_000
+    start = np.cumsum(rng.integers(1, 40_000, count))
+    launch = start - rng.integers(0, 3_000_000, count)
+    work = DeviceWork(
+        start=start,
+        end=start + rng.integers(1_000, 60_000, count),
+        stream=rng.integers(7, 10, count),
+        kind=rng.integers(0, 3, count).astype(np.int8),
+        name=rng.integers(0, 300, count),
+        names=[f"kernel_{number}" for number in range(300)],
+        launch_start=launch,
+        launch_end=launch + 5_000,
+        launched=np.ones(count, np.bool_),
+    )
+    edges = np.linspace(launch.min(), launch.max(), 21).astype(np.int64)
+    steps = Steps(np.arange(20), edges[:-1], edges[1:])
+    with cpu_seconds(0.5):
+        figures.breakdown(work)
+        figures.rank_columns(work)
+        figures.iteration_rows(work, steps)
+        figures.kernel_rows(work, steps)
+        figures.idle_rows(work)
