@@ -189,9 +189,14 @@ def rank_of(head: Head, name: str) -> tuple[int | None, int]:
     distributed = head.distributed if isinstance(head.distributed, dict) else {}
     rank, ranks = distributed.get("rank"), distributed.get("world_size")
     if not isinstance(rank, int) or rank < 0:
-        found = _OF_RANK.search(name)
-        rank = int(found[1] or found[2]) if found else None
+        rank = rank_in(name)
     return rank, ranks if isinstance(ranks, int) and ranks > 0 else 0
+
+
+def rank_in(name: str) -> int | None:
+    """The rank in the name of a file, such as `rank-13.json` or `worker3_step_12.json`; None where it has none."""
+    found = _OF_RANK.search(name)
+    return int(found[1] or found[2]) if found else None
 
 
 def _started(report: KinetoReport, path: Path, notes: Notes) -> datetime:

@@ -1,0 +1,144 @@
+"""Runs the tasks of a job on processes of this machine, or on the workers of a Dask cluster."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from warpladder.errors import Error
+
+TaskT = TypeVar("TaskT")
+DoneT = TypeVar("DoneT")
+
+#: The environment variable that `nsys recipe` and Dask's own tools read too.
+SCHEDULER_VARIABLE: Final = "DASK_SCHEDULER_ADDRESS"
+#: Memory of a worker: about so many times the text of its profile, and this much more.
+_TIMES_TEXT: Final = 4
+_OWN_BYTES: Final = 150 << 20
+#: Bytes of text for one of a compressed trace.
+_UNZIPPED: Final = 13
+_SHARE_OF_MEMORY: Final = 0.8
+_TRIES: Final = 2
+
+
+class EngineError(Error):
+    """The workers cannot be reached, or were lost."""
+
+
+def text_bytes(path: Path) -> int:
+    """About how many bytes of text a profile has."""
+    size = path.stat().st_size
+    return size * _UNZIPPED if path.suffix == ".gz" else size
+
+
+def worker_count(paths: Sequence[Path]) -> int:
+    """How many workers fit this machine's cores and memory."""
+    need = _TIMES_TEXT * max(map(text_bytes, paths), default=0) + _OWN_BYTES
+    fitting = int(_SHARE_OF_MEMORY * _free_memory() / need)
+    return max(1, min(len(os.sched_getaffinity(0)), fitting, len(paths)))
+
+
+def _free_memory() -> int:
+    """Memory in bytes that processes can still take, within the limit of a container."""
+    with suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+        with suppress(OSError, ValueError):
+            limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
+            free = min(free, limit - used)
+        return free
+    return 4 << 30
+
+
+def run_all(
+    function: Callable[[TaskT], DoneT],
+    tasks: Sequence[TaskT],
+    workers: int,
+    scheduler: str,
+    lost: Callable[[TaskT], DoneT],
+) -> Iterator[DoneT]:
+    """Yield what becomes of each task, in the order in which they end.
+
+    Args:
+        function: takes a task; a function of a module, since it travels to the workers.
+        workers: processes on this machine.
+        scheduler: address of a Dask scheduler, `tls://…` or `tcp://…`; empty for processes of this machine.
+        lost: the result of a task whose worker died each time that it was tried.
+
+    Raises:
+        EngineError: the scheduler cannot be reached, or was lost.
+    """
+    run = _on_cluster if scheduler else _on_processes
+    yield from run(function, tasks, workers, scheduler, lost)
+
+
+def _on_processes(
+    function: Callable[[TaskT], DoneT], tasks: Sequence[TaskT], workers: int, _: str, lost: Callable[[TaskT], DoneT]
+) -> Iterator[DoneT]:
+    """A worker that dies breaks its pool, so that the tasks under way are tried again in a new pool, each alone at last."""
+    left, again = list(tasks), list[TaskT]()
+    for size in (workers, 1):
+        if not left:
+            return
+        again = []
+        for chunk in [left] if size > 1 or workers == 1 else [[task] for task in left]:
+            with ProcessPoolExecutor(min(size, len(chunk)), mp_context=get_context("forkserver")) as pool:
+                futures = {pool.submit(function, task): task for task in chunk}
+                for future in _as_ended(futures):
+                    try:
+                        result = future.result()
+                    except BrokenExecutor:
+                        again.append(futures[future])
+                        continue
+                    yield result
+        left = again
+    yield from map(lost, left)
+
+
+def _as_ended(futures: Mapping["Future[Any]", Any]) -> Iterator["Future[Any]"]:
+    pending = set(futures)
+    while pending:
+        ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+        yield from ended
+
+
+def _on_cluster(
+    function: Callable[[TaskT], DoneT], tasks: Sequence[TaskT], _: int, scheduler: str, lost: Callable[[TaskT], DoneT]
+) -> Iterator[DoneT]:
+    """Dask itself gives the tasks of a worker that dies to others."""
+    with _cluster(scheduler) as pool:
+        futures = {pool.submit(function, task): task for task in tasks}
+        for future in _as_ended(futures):
+            try:
+                result = future.result()
+            except Exception as error:  # of a type of Dask, such as KilledWorker, or the lost connection
+                if type(error).__name__ == "KilledWorker":
+                    yield lost(futures[future])
+                    continue
+                raise EngineError(
+                    f"{scheduler}: the scheduler was lost ({type(error).__name__}); start it, and give the same command again: "
+                    "ranks that are imported stay"
+                ) from error
+            yield result
+
+
+@contextmanager
+def _cluster(scheduler: str) -> Iterator[Executor]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise EngineError("--scheduler needs Dask: pip install -r requirements-cluster.txt, here and on the workers") from None
+    try:
+        client = Client(scheduler, timeout="15s", set_as_default=False)
+    except Exception as error:
+        raise EngineError(
+            f"{scheduler}: no scheduler answers ({type(error).__name__}); start one with: dask scheduler --host 127.0.0.1"
+        ) from error
+    try:
+        yield client.get_executor(retries=_TRIES)
+    finally:
+        with suppress(Exception):
+            client.close(timeout=5)

@@ -1,0 +1,228 @@
+"""Imports the profile of one rank: a run of its own, beside it the tables from which the job is put together."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warpladder.collectors.jobs import figures
+from warpladder.collectors.kineto import parse as kineto
+from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.trace.attribution import Int64s
+from warpladder.collectors.trace.communication import collective_of, is_communication
+from warpladder.collectors.trace.iterations import Steps, find_steps
+from warpladder.collectors.trace.notes import Notes
+from warpladder.data import schema, store
+from warpladder.errors import Error
+
+#: Tables of a rank from which those of the job are put together.
+OF_JOB: Final = ("ranks", "iterations", "rank_kernels", "idle", "collectives")
+RANKS_FOLDER: Final = "ranks"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One rank to import.
+
+    Attributes:
+        path: its profile.
+        place: among the profiles, the rank where the profile has none.
+        folder: of the job; the rank's run becomes `ranks/NUMBER` in it.
+    """
+
+    path: Path
+    place: int
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a task.
+
+    Attributes:
+        path: the profile.
+        rank: its rank; None where the import failed.
+        why: the reason of a failure; empty without.
+        ranks: number of ranks of its job, as the profile has it; 0 where it lacks it.
+        started: start of the profile, seconds since 1970.
+    """
+
+    path: Path
+    rank: int | None
+    why: str = ""
+    ranks: int = 0
+    started: float = 0.0
+
+
+def folder_of(job: Path, rank: int) -> Path:
+    """The folder of a rank's run in the folder of its job."""
+    return job / RANKS_FOLDER / f"{rank:05d}"
+
+
+def import_rank(task: Task) -> Done:
+    """Import one profile. Runs in a worker, which sees the same paths."""
+    scratch = task.folder / f"scratch-{task.place:05d}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    try:
+        found = _import(task, scratch)
+        run = store.open_run(scratch / found.run_id)
+        rank = task.place if found.rank is None else found.rank
+        _write_sums(run, rank, task.path, found.events)
+        target = folder_of(task.folder, rank)
+        target.parent.mkdir(exist_ok=True)
+        if target.exists():
+            return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp())
+        run.path.rename(target)
+        return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp())
+    except Error as error:
+        return Done(task.path, None, str(error))
+    except (MemoryError, OSError) as error:
+        return Done(task.path, None, f"{task.path.name}: {type(error).__name__}: {error}")
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _import(task: Task, scratch: Path) -> kineto.Imported:
+    """Import the profile into a folder."""
+    notes = Notes()
+    if kineto.is_trace(task.path):
+        return kineto.import_trace(task.path, scratch, "", None, [], notes)
+    run_id = import_report(task.path, scratch, "", None, [], notes)
+    return kineto.Imported(run_id, kineto.rank_in(task.path.name), 0, 0)
+
+
+def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
+    """Write the tables of the rank that its job is put together from into the folder of its run."""
+    work, steps = device_work(run), steps_of(run)
+    row = {
+        "rank": rank,
+        "status": "ok",
+        "detail": "",
+        "host": "",
+        "device_name": run.info["device_name"],
+        "file": path.name,
+        "bytes": path.stat().st_size if path.is_file() else 0,
+        "events": events or len(work) + run.rows("api_calls"),
+        **figures.breakdown(work),
+        **figures.rank_columns(work),
+        "collectives": 0,
+        **dict.fromkeys(("wait_ns", "last", "offset_ns", "drift_ppm", "uncertainty_ns")),
+        "cause": "",
+    }
+    unmatched = {"collectives": 0, "wait_ns": None, "last": None}
+    iterations = [{"rank": rank, **each, **unmatched} for each in figures.iteration_rows(work, steps)]
+    kernels = figures.kernel_rows(work, steps)
+    tables: dict[str, Any] = {
+        "ranks": [row],
+        "iterations": iterations,
+        "rank_kernels": kernels.add_column(0, "rank", pa.array(np.full(len(kernels), rank, np.int32))),
+        "idle": [{"rank": rank, **each} for each in figures.idle_rows(work)],
+    }
+    if run.rows("collectives"):
+        collectives = run.arrow("collectives", schema.TABLES["collectives"].arrow.names)
+        place = collectives.schema.get_field_index("rank")
+        tables["collectives"] = collectives.set_column(place, "rank", pa.array(np.full(len(collectives), rank, np.int32)))
+    else:
+        tables["collectives"] = _collectives_of_kernels(work, steps, rank)
+    for name, rows in tables.items():
+        pq.write_table(store.conform(name, rows), run.path / f"{name}.parquet", compression="zstd")
+
+
+def device_work(run: store.Run) -> figures.DeviceWork:
+    """All device work of a trace, with the calls that launched it."""
+    kernels = run.arrow("kernels", ["start_ns", "end_ns", "stream", "full_name", "launch_start_ns", "launch_end_ns"])
+    copies = run.arrow("memory_ops", ["start_ns", "end_ns", "stream", "kind", "process", "correlation"])
+    name, names = _codes(kernels["full_name"])
+    kind, kinds = _codes(copies["kind"])
+    of_kernels = np.array([figures.COMMUNICATION if is_communication(each) else figures.COMPUTE for each in names], np.int8)
+    called, launch_start, launch_end = _launches_of_copies(run, copies)
+    launched = kernels["launch_start_ns"].is_valid().to_numpy()
+    return figures.DeviceWork(
+        np.concatenate((_integers(kernels["start_ns"]), _integers(copies["start_ns"]))),
+        np.concatenate((_integers(kernels["end_ns"]), _integers(copies["end_ns"]))),
+        np.concatenate((_integers(kernels["stream"], -1), _integers(copies["stream"], -1))),
+        np.concatenate((of_kernels[name], np.full(len(copies), figures.MEMORY, np.int8))),
+        np.concatenate((name, kind + len(names))),
+        [*names, *kinds],
+        np.concatenate((_integers(kernels["launch_start_ns"]), launch_start)),
+        np.concatenate((_integers(kernels["launch_end_ns"]), launch_end)),
+        np.concatenate((launched, called)),
+    )
+
+
+def steps_of(run: store.Run) -> Steps:
+    """The iterations of a trace."""
+    ranges = run.arrow("ranges", ["text", "start_ns", "end_ns"])
+    closed = ranges.filter(ranges["end_ns"].is_valid())
+    text, texts = _codes(closed["text"])
+    return find_steps(texts, text, _integers(closed["start_ns"]), _integers(closed["end_ns"]))
+
+
+def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[npt.NDArray[np.bool_], Int64s, Int64s]:
+    """Whether the call of each copy and set is in the trace, and its start and end."""
+    calls = run.arrow("api_calls", ["process", "correlation", "start_ns", "end_ns"])
+    none = np.zeros(len(copies), np.int64)
+    if not len(calls) or not len(copies):
+        return none.astype(bool), none, none
+    process, correlation = _integers(calls["process"]), _integers(calls["correlation"])
+    order = np.lexsort((process, correlation))
+    wanted, of_process = _integers(copies["correlation"]), _integers(copies["process"])
+    # The calls of one correlation are few: one a process.
+    first = np.searchsorted(correlation[order], wanted)
+    found = np.minimum(first, len(order) - 1)
+    for further in range(1, len(np.unique(process))):
+        place = np.minimum(first + further, len(order) - 1)
+        found = np.where((process[order[found]] != of_process) & (correlation[order[place]] == wanted), place, found)
+    call = order[found]
+    known = (correlation[call] == wanted) & (process[call] == of_process) & (wanted > 0)
+    return known, _integers(calls["start_ns"])[call], _integers(calls["end_ns"])[call]
+
+
+def _collectives_of_kernels(work: figures.DeviceWork, steps: Steps, rank: int) -> pa.Table:
+    """Rows of `collectives` of a trace that knows kernels alone: a stream is a group, in the order of its kernels."""
+    chosen = np.flatnonzero(work.kind == figures.COMMUNICATION)
+    chosen = chosen[np.lexsort((work.start[chosen], work.stream[chosen]))]
+    stream, start = work.stream[chosen], work.start[chosen]
+    called = np.where(work.launched[chosen], work.launch_start[chosen], start)
+    iteration = steps.numbers_at(called)
+    first = np.searchsorted(stream, stream, side="left")
+    names = [work.names[code] for code in work.name[chosen].tolist()]
+    empty = [""] * len(chosen)
+    nulls = pa.nulls(len(chosen), pa.int64())
+    columns = {
+        "rank": np.full(len(chosen), rank, np.int32),
+        "iteration": pa.array(iteration, mask=iteration < 0),
+        "collective": [collective_of(name) for name in names],
+        "kernel": names,
+        "group": [f"stream {number}" for number in stream.tolist()],
+        "group_ranks": empty,
+        "group_size": nulls.cast(pa.int32()),
+        "number": (np.arange(len(chosen)) - first).astype(np.int32),
+        "element_type": empty,
+        "bytes": np.zeros(len(chosen), np.int64),
+        "stream": pa.array(stream, mask=stream < 0),
+        "start_ns": start,
+        "end_ns": work.end[chosen],
+    }
+    return pa.table({name: columns.get(name, nulls) for name in schema.TABLES["collectives"].arrow.names})
+
+
+def _integers(column: pa.ChunkedArray, otherwise: int = 0) -> Int64s:
+    return np.asarray(column.fill_null(otherwise).to_numpy(), np.int64)
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[Int64s, list[str]]:
+    """The codes of a text column, and its texts."""
+    if not len(column):
+        return np.empty(0, np.int64), []
+    whole = column.unify_dictionaries().combine_chunks()
+    encoded = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
