@@ -150,6 +150,7 @@ class Source:
     AGREEMENT: Final = "agreement"
     ATTRIBUTION: Final = "attribution"
     CEILINGS: Final = "ceilings"
+    COLLECTIVES: Final = "collectives"
     COLLECTOR: Final = "collector"
     COLUMNS: Final = "columns"
     CONSTANT_REFERENCE: Final = "constant_reference"
@@ -175,6 +176,7 @@ class Source:
     NVTX: Final = "nvtx"
     PROCESS_STATE: Final = "process_state"
     PROGRAMS: Final = "programs"
+    RANKS: Final = "ranks"
     REFERENCE: Final = "reference"
     REPEATS_SKIPPED: Final = "repeats_skipped"
     REPORT: Final = "report"
@@ -192,6 +194,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.AGREEMENT: "how far CUDA events and the trace agree on the same executions",
     Source.ATTRIBUTION: "device work that no range launched, or that was attributed by time",
     Source.CEILINGS: "ceilings could not be measured",
+    Source.COLLECTIVES: "collectives that could not be matched between ranks, or clocks that could not be aligned",
     Source.COLLECTOR: "a case could not be measured at all",
     Source.COLUMNS: "columns that a report lacks",
     Source.CONSTANT_REFERENCE: "a reference that hardly depends on the inputs, so that no variant can be trusted",
@@ -216,6 +219,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.NSYS: "what Nsight Systems itself left in a report",
     Source.NVTX: "ranges that were never closed, or lack their thread",
     Source.PROCESS_STATE: "a variant changed a setting of its whole process",
+    Source.RANKS: "ranks of a job without a usable profile, or whose iterations differ",
     Source.REFERENCE: "a reference that verifies less than it should",
     Source.PROGRAMS: "how whole programs were measured, and what they left behind",
     Source.REPEATS_SKIPPED: "a kernel that is faster in a hot batch than a hot L2 can explain",

@@ -4,8 +4,6 @@ The definitions follow HolisticTraceAnalysis (https://github.com/facebookresearc
 `idle time breakdown`, `kernel launch statistics`, `queue length`). The figures here are exact, in whole nanoseconds.
 """
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from warpladder.collectors.trace.iterations import Steps
 from warpladder.data import schema
 from warpladder.data.naming import Int64s
 
@@ -21,8 +20,6 @@ Bools = npt.NDArray[np.bool_]
 COMPUTE, COMMUNICATION, MEMORY = (schema.WORK_KINDS.index(kind) for kind in ("compute", "communication", "memory"))
 #: The stream or the iteration of work that has none.
 NONE: Final = -1
-#: Names of the kernels of NCCL, and of RCCL, which keeps NCCL's names.
-_COMMUNICATION: Final = re.compile(r"^nccl|ncclKernel|ncclDevKernel")
 #: A shorter gap whose next work had been launched is the cost of starting a kernel.
 _KERNEL_WAIT_NS: Final = 30_000
 #: A launch whose work starts later than this after the call is delayed.
@@ -56,20 +53,6 @@ class DeviceWork:
 
     def __len__(self) -> int:
         return len(self.start)
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Iterations on the host, in the order of their starts. They do not overlap, and no number occurs twice."""
-
-    number: Int64s
-    start: Int64s
-    end: Int64s
-
-
-def kinds(names: Sequence[str]) -> npt.NDArray[np.int8]:
-    """Tell communication from compute by the name of the kernel. Returns indices into `schema.WORK_KINDS`."""
-    return np.array([COMMUNICATION if _COMMUNICATION.search(name) else COMPUTE for name in names], np.int8)
 
 
 def breakdown(work: DeviceWork) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """Imports the profile of one rank: a run of its own, beside it the tables from which the job is put together."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final

@@ -49,7 +49,30 @@ def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_
 @data_dir_option
 @label_option
 @variant_from_option
-def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_from: str) -> None:
+@click.option(
+    "--job", is_flag=True, help="The profiles are those of the ranks of one job: PATH is their folder, or a pattern in quotes."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="With --job: processes on this machine; as many as fit by default.",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    envvar="DASK_SCHEDULER_ADDRESS",
+    help="With --job: a Dask scheduler, such as tls://host:8786.",
+)
+def import_command(
+    paths: Sequence[Path],
+    data_dir: Path,
+    label: str,
+    variant_from: str,
+    job: bool,
+    workers: int | None,
+    scheduler: str | None,
+) -> None:
     """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's profiler, each as one run. The last run's id is the
     last line of stdout.
 
@@ -66,6 +89,13 @@ def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
     from warpladder.screen import print_id, say
 
     naming = _prepare(data_dir, label, variant_from)
+    if job:
+        if variant_from:
+            raise click.UsageError("--variant-from names ranges of one trace; leave it out with --job")
+        _import_job([str(path) for path in paths], data_dir, label, workers or 0, scheduler or "")
+        return
+    if workers:
+        raise click.UsageError("--workers needs --job")
     refused = False
     with Leave():
         for path in paths:
@@ -82,6 +112,25 @@ def import_command(paths: Sequence[Path], data_dir: Path, label: str, variant_fr
                 refused = True
     if refused:
         raise click.exceptions.Exit(ExitCode.REFUSED)
+
+
+def _import_job(places: Sequence[str], data_dir: Path, label: str, workers: int, scheduler: str) -> None:
+    """Import the ranks of a job, with a bar. The exit code is 1 where a rank could not be imported."""
+    from warpladder.collectors.core.signals import Leave
+    from warpladder.collectors.jobs.job import Request, import_job, profiles
+    from warpladder.collectors.trace.notes import Notes
+    from warpladder.progress import TerminalProgress
+    from warpladder.screen import print_id
+
+    paths = list(dict.fromkeys(path for place in places for path in profiles(place)))
+    notes = Notes()
+    with Leave(), TerminalProgress(f"job of {len(paths)} profiles") as progress:
+        request = Request(paths, label, workers, scheduler, sys.argv[1:])
+        run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("importing ranks", done, of))
+    _warn(run_id, notes)
+    print_id(run_id)
+    if any(row["severity"] == "error" for row in notes.rows):
+        raise click.exceptions.Exit(1)
 
 
 def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":

@@ -8,7 +8,9 @@ import pytest
 
 from tests.limits import cpu_seconds
 from warpladder.collectors.jobs import figures
-from warpladder.collectors.jobs.figures import COMMUNICATION, COMPUTE, MEMORY, DeviceWork, Steps
+from warpladder.collectors.jobs.figures import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
+from warpladder.collectors.trace.communication import is_communication
+from warpladder.collectors.trace.iterations import Steps
 from warpladder.data import schema
 
 NO_STEPS = Steps(*(np.empty(0, np.int64) for _ in range(3)))
@@ -54,8 +56,7 @@ def test_kernels_of_nccl_and_rccl_are_communication() -> None:
         "void at::native::NcclLike()",
         "",
     ]
-    assert [schema.WORK_KINDS[kind] for kind in figures.kinds(names)] == ["communication"] * 4 + ["compute"] * 3
-    assert figures.kinds([]).dtype == np.int8
+    assert [is_communication(name) for name in names] == [True] * 4 + [False] * 3
 
 
 def test_breakdown_counts_overlapping_work_once_and_exposed_communication_without_compute() -> None:

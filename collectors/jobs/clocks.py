@@ -1,0 +1,387 @@
+"""Fits the clocks of ranks to the ends of matched collectives, and computes how long each rank waited.
+
+All ranks leave a collective at nearly the same moment. So the time at which rank r left collective c is
+
+    end[r, c] = E[c] + offset[r] + drift[r] * (E[c] - t0) + noise,
+
+where E is the end on the job's clock. All groups are fitted at once. The sum of Huber's losses is minimised by iteratively
+reweighted least squares (P. J. Huber, Robust Statistics, 1981, section 7.8). E[c] is eliminated: given the clocks, it is the weighted
+mean over the members. That leaves normal equations of two unknowns a rank.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Booleans: TypeAlias = npt.NDArray[np.bool_]
+Notes: TypeAlias = list[tuple[str, str]]
+
+_NS_A_S: Final = 1e9
+#: A median absolute deviation times this is the standard deviation of a normal distribution.
+_NORMAL: Final = 1.4826
+#: Huber's limit, in standard deviations: residuals beyond it count linearly.
+_HUBER: Final = 2.0
+_ROUNDS: Final = 12
+_CONVERGED: Final = 0.01
+#: Quartz clocks drift by less. As a prior's standard deviation, it keeps drifts that a short trace cannot tell near 0.
+_USUAL_DRIFT_NS_A_S: Final = 100_000.0
+_LEAST_SPREAD_NS: Final = 1.0
+#: Ends that spread by more than this share of the starts' spread show no common moment,
+_MOST_OF_STARTS: Final = 0.5
+#: unless they are close in comparison with the collectives' durations: then the ranks are merely in balance.
+_MOST_OF_DURATION: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """The line of each rank's clock. A rank's clock shows `t0_ns + s + offset_ns + drift * s` at `t0_ns + s` of the job's.
+
+    Ranks that collectives connect, directly or through others, are one component. The median rank of each has offset and drift 0.
+
+    Attributes:
+        ranks: ranks in ascending order. The arrays below have a value for each.
+        offset_ns: how far the rank's clock is ahead of the job's at `t0_ns`.
+        drift: how much faster it runs, in s/s.
+        t0_ns: the middle of the job on the job's clock.
+        uncertainty_ns: robust standard deviation of the rank's aligned ends from the collectives' common ends; NaN for a rank without
+            matched collectives.
+        spread_ns: the same over all ranks.
+        component: number of the rank's component. Aligned times of different components cannot be compared.
+        notes: severity and text of each finding.
+        refused: why there are no clocks; then offsets, drifts and uncertainties are NaN. Empty if there are.
+    """
+
+    ranks: Int64s
+    offset_ns: Floats
+    drift: Floats
+    t0_ns: int
+    uncertainty_ns: Floats
+    spread_ns: float
+    component: Int64s
+    notes: Notes
+    refused: str = ""
+
+    def aligned(self, rank: Int64s, time_ns: Int64s) -> Int64s:
+        """Convert times on the ranks' own clocks to the job's.
+
+        Raises:
+            ValueError: the clocks were refused.
+        """
+        if self.refused:
+            raise ValueError(self.refused)
+        at = np.searchsorted(self.ranks, rank)
+        since = (time_ns - self.t0_ns - self.offset_ns[at]) / (1 + self.drift[at])
+        return self.t0_ns + np.rint(since).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Times of matched collectives on the job's clock; one value a row, 0 where the row was not matched.
+
+    Attributes:
+        arrival_ns, finish_ns: aligned start and end.
+        wait_ns: from the rank's arrival to the arrival of the last rank.
+        transfer_ns: from the arrival of the last rank to the rank's end; below 0 where the clocks are off by more than it lasts.
+        is_last: the rank came last. If several came at the same moment, the first of the rows did.
+        last_rank: the rank that came last, for each match.
+    """
+
+    arrival_ns: Int64s
+    finish_ns: Int64s
+    wait_ns: Int64s
+    transfer_ns: Int64s
+    is_last: Booleans
+    last_rank: Int64s
+
+
+def fit(rank: Int64s, match: Int64s, start_ns: Int64s, end_ns: Int64s) -> Clocks:
+    """Fit the clocks of all ranks.
+
+    Args:
+        rank, start_ns, end_ns: rank and times of each collective, on the rank's own clock.
+        match: the event that it is a part of, from 0; negative where it was not matched. An event has two ranks or more, each once.
+    """
+    ranks = np.unique(rank)
+    order = np.lexsort((rank, match))
+    order = order[match[order] >= 0]
+    if not len(order):
+        return _refuse(ranks, "clocks cannot be aligned: no collective was matched between ranks")
+    events = _Events.of(np.searchsorted(ranks, rank[order]), match[order], len(ranks))
+    unknowns = 2 * (len(np.unique(events.rank)) - len(np.unique(events.component[events.rank])))
+    freedom = len(order) - events.count - unknowns
+    if freedom <= 0:
+        return _refuse(
+            ranks, f"clocks cannot be aligned: {events.count} matched collectives are too few for {len(ranks)} ranks"
+        )
+    origin = int(np.median(end_ns[order]))
+    lines = _fitted(events, (end_ns[order] - origin).astype(np.float64))
+    ends = lines.residuals(events)
+    starts = _Lines((start_ns[order] - origin).astype(np.float64), lines.offset, lines.drift, np.ones(len(order)))
+    # Each event takes a degree of freedom from its ranks, and the clocks two from each rank.
+    correction = np.sqrt(len(order) / freedom)
+    spread = _robust_deviation(ends) * correction
+    spread_of_starts = _robust_deviation(starts.residuals(events)) * correction
+    duration = float(np.median(end_ns[order] - start_ns[order]))
+    if spread > _MOST_OF_STARTS * spread_of_starts and spread > _MOST_OF_DURATION * duration:
+        return _refuse(
+            ranks,
+            f"clocks cannot be aligned: ends of matched collectives spread by {_time(spread)} between ranks after the fit, their starts by "
+            f"{_time(spread_of_starts)}; so the matched kernels are not the same collectives, or do not end together",
+        )
+    uncertainty = _deviation_by_rank(ends, events) * correction
+    return _on_the_jobs_clock(ranks, events, lines, origin, uncertainty, spread)
+
+
+def waits(clocks: Clocks, rank: Int64s, match: Int64s, start_ns: Int64s, end_ns: Int64s) -> Waits:
+    """Compute arrivals, waits and transfers on the job's clock. Arguments are those of `fit`."""
+    at = np.flatnonzero(match >= 0)
+    event = match[at]
+    arrival, finish = clocks.aligned(rank[at], start_ns[at]), clocks.aligned(rank[at], end_ns[at])
+    count = int(event.max(initial=-1)) + 1
+    order = np.lexsort((-at, arrival, event))
+    last = np.zeros(count, np.int64)
+    last[event[order]] = order
+    is_last = np.zeros(len(match), bool)
+    is_last[at[last]] = True
+
+    def on_rows(values: Int64s) -> Int64s:
+        result = np.zeros(len(match), np.int64)
+        result[at] = values
+        return result
+
+    last_arrival = arrival[last][event]
+    return Waits(
+        on_rows(arrival),
+        on_rows(finish),
+        on_rows(last_arrival - arrival),
+        on_rows(finish - last_arrival),
+        is_last,
+        rank[at[last]] if count else np.empty(0, np.int64),
+    )
+
+
+class _Block(NamedTuple):
+    """Events with the same members: their numbers, the members, and the rows as events x members."""
+
+    events: Int64s
+    members: Int64s
+    rows: Int64s
+
+
+@dataclass(frozen=True)
+class _Events:
+    """Matched rows by event and rank; ranks and events count from 0."""
+
+    rank: Int64s
+    event: Int64s
+    count: int
+    blocks: list[_Block]
+    component: Int64s
+
+    @classmethod
+    def of(cls, rank: Int64s, match: Int64s, ranks: int) -> "_Events":
+        first = np.flatnonzero(np.concatenate(([True], match[1:] != match[:-1])))
+        size = np.diff(np.append(first, len(match)))
+        # Events have the same members if the sums of their members' random numbers are equal, but for one chance in 2^64.
+        random = np.random.default_rng(0).integers(0, 1 << 63, ranks, dtype=np.uint64)
+        members, block = np.unique(np.add.reduceat(random[rank], first), return_inverse=True)
+        by_block = np.argsort(block, kind="stable")
+        blocks = []
+        for events in np.split(by_block, np.cumsum(np.bincount(block, minlength=len(members)))[:-1]):
+            rows = first[events][:, None] + np.arange(size[events[0]])
+            blocks.append(_Block(events, rank[rows[0]], rows))
+        return cls(rank, np.repeat(np.arange(len(first)), size), len(first), blocks, _components(blocks, ranks))
+
+    def mean(self, values: Floats, weight: Floats) -> Floats:
+        """Weighted mean of each event."""
+        mean: Floats = np.bincount(self.event, weight * values) / np.bincount(self.event, weight)
+        return mean
+
+
+@dataclass
+class _Lines:
+    """Times on the ranks' clocks, the clocks' lines, and the weights of the rows. `drift` is in s/s."""
+
+    time: Floats
+    offset: Floats
+    drift: Floats
+    weight: Floats
+
+    def aligned(self, events: _Events) -> Floats:
+        aligned: Floats = (self.time - self.offset[events.rank]) / (1 + self.drift[events.rank])
+        return aligned
+
+    def residuals(self, events: _Events) -> Floats:
+        """Return aligned times less the weighted mean of their event."""
+        aligned = self.aligned(events)
+        return aligned - events.mean(aligned, self.weight)[events.event]
+
+
+def _components(blocks: list[_Block], ranks: int) -> Int64s:
+    """Return for each rank the least rank to which collectives connect it."""
+    component = np.arange(ranks)
+    changed = True
+    while changed:
+        before = component.copy()
+        for block in blocks:
+            component[block.members] = component[block.members].min()
+        changed = not np.array_equal(before, component)
+    return component
+
+
+def _fitted(events: _Events, end: Floats) -> _Lines:
+    """Fit offsets first, so that times of different ranks can be compared, then offsets and drifts with new weights each round."""
+    ranks = len(events.component)
+    lines = _Lines(end, np.zeros(ranks), np.zeros(ranks), np.ones(len(end)))
+    _improve(events, lines, _LEAST_SPREAD_NS, with_drift=False)
+    spread = _reweigh(events, lines)
+    for _ in range(_ROUNDS):
+        _improve(events, lines, spread, with_drift=True)
+        before, spread = spread, _reweigh(events, lines)
+        if abs(spread - before) <= _CONVERGED * before:
+            break
+    return lines
+
+
+def _reweigh(events: _Events, lines: _Lines) -> float:
+    """Set Huber's weights, and return the residuals' standard deviation."""
+    residual = np.abs(lines.residuals(events))
+    spread = max(_NORMAL * float(np.median(residual)), _LEAST_SPREAD_NS)
+    lines.weight = np.minimum(1.0, _HUBER * spread / np.maximum(residual, _LEAST_SPREAD_NS))
+    return spread
+
+
+def _improve(events: _Events, lines: _Lines, spread: float, *, with_drift: bool) -> None:
+    """Solve the weighted normal equations for the changes of offsets and drifts.
+
+    Offsets and drifts of a component are told but for their mean, which is held at 0.
+    """
+    ranks = len(lines.offset)
+    aligned = lines.aligned(events)
+    common = events.mean(aligned, lines.weight)
+    center = _center(events, common)
+    second = (common - center[events.component[events.rank[_first_rows(events)]]]) / _NS_A_S
+    pull = lines.weight * (aligned - common[events.event])
+    right = np.bincount(events.rank, pull, ranks)
+    matrix = _normal_matrix(events, lines.weight, second, with_drift)
+    weight = np.bincount(events.rank, lines.weight, ranks)
+    same = events.component[:, None] == events.component[None, :]
+    matrix[:ranks, :ranks] += same * weight.mean() + np.diag((weight == 0).astype(float))
+    if with_drift:
+        slope = lines.drift * _NS_A_S
+        prior = (spread / _USUAL_DRIFT_NS_A_S) ** 2
+        matrix[ranks:, ranks:] += same * np.diag(matrix)[ranks:].mean() + np.diag(np.full(ranks, prior))
+        right = np.concatenate((right, np.bincount(events.rank, pull * second[events.event], ranks) - prior * slope))
+    change = np.linalg.solve(matrix, right)
+    if with_drift:
+        slope_change = change[ranks:] / _NS_A_S
+        lines.offset += change[:ranks] - slope_change * center[events.component]
+        lines.drift += slope_change
+    else:
+        lines.offset += change
+
+
+def _first_rows(events: _Events) -> Int64s:
+    return np.searchsorted(events.event, np.arange(events.count))
+
+
+def _center(events: _Events, common: Floats) -> Floats:
+    """Return the mean of the events' ends for each component."""
+    component = events.component[events.rank[_first_rows(events)]]
+    count = np.bincount(component, minlength=len(events.component))
+    center: Floats = np.bincount(component, common, len(events.component)) / np.maximum(count, 1)
+    return center
+
+
+def _normal_matrix(events: _Events, weight: Floats, second: Floats, with_drift: bool) -> Floats:
+    """Return the matrix of the normal equations from which the events' ends are eliminated.
+
+    For the powers p, q of an event's time that belong to two unknowns, an event adds `diag(w) - w w' / sum(w)`, times `second^(p + q)`.
+    Events with the same members are added by one product of matrices.
+    """
+    ranks = len(events.component)
+    powers = 2 if with_drift else 1
+    matrix = np.zeros((powers, ranks, powers, ranks))
+    for block in events.blocks:
+        own = weight[block.rows]
+        shared = own / np.sqrt(own.sum(1))[:, None]
+        time = second[block.events][:, None]
+        for p, q in ((0, 0), (0, 1), (1, 1))[: 2 * powers - 1]:
+            part = np.diag((own * time ** (p + q)).sum(0)) - (shared * time**p).T @ (shared * time**q)
+            matrix[p, block.members[:, None], q, block.members] += part
+            if p != q:
+                matrix[q, block.members[:, None], p, block.members] += part.T
+    return matrix.reshape(powers * ranks, powers * ranks)
+
+
+def _on_the_jobs_clock(
+    ranks: Int64s, events: _Events, lines: _Lines, origin: int, uncertainty: Floats, spread: float
+) -> Clocks:
+    """Express the lines relative to the median rank of each component, with offsets at the middle of the largest."""
+    ends = events.mean(lines.aligned(events), lines.weight)
+    components, members = np.unique(events.component, return_counts=True)
+    middle = round(float(_center(events, ends)[components[np.argmax(members)]]))
+    offset, drift = lines.offset + lines.drift * middle, lines.drift.copy()
+    for component in components[members > 1]:
+        of = events.component == component
+        faster = float(np.median(drift[of]))
+        offset[of] -= np.median(offset[of]) * (1 + drift[of]) / (1 + faster)
+        drift[of] = (1 + drift[of]) / (1 + faster) - 1
+    return Clocks(
+        ranks,
+        offset,
+        drift,
+        origin + middle,
+        uncertainty,
+        spread,
+        np.unique(events.component, return_inverse=True)[1],
+        _notes(ranks, events.component, components, members),
+    )
+
+
+def _notes(ranks: Int64s, component: Int64s, components: Int64s, members: Int64s) -> Notes:
+    """Report ranks whose clocks are not related to those of the largest component."""
+    apart = ranks[component != components[np.argmax(members)]]
+    if not len(apart):
+        return []
+    named = ", ".join(map(str, apart[:8])) + (", …" if len(apart) > 8 else "")
+    return [
+        (
+            "warning",
+            f"No matched collective connects ranks {named} ({len(apart)} of {len(ranks)}) to the others; "
+            "their times cannot be compared with those of the others.",
+        )
+    ]
+
+
+def _refuse(ranks: Int64s, reason: str) -> Clocks:
+    unknown = np.full(len(ranks), np.nan)
+    return Clocks(ranks, unknown, unknown, 0, unknown, float("nan"), np.arange(len(ranks)), [("warning", reason)], reason)
+
+
+def _robust_deviation(residuals: Floats) -> float:
+    return _NORMAL * float(np.median(np.abs(residuals)))
+
+
+def _deviation_by_rank(residuals: Floats, events: _Events) -> Floats:
+    """Return the robust standard deviation of each rank's residuals; NaN for a rank without any."""
+    ranks = len(events.component)
+    deviation = np.full(ranks, np.nan)
+    order = np.argsort(events.rank, kind="stable")
+    count = np.bincount(events.rank, minlength=ranks)
+    for number, own in enumerate(np.split(residuals[order], np.cumsum(count)[:-1])):
+        if len(own):
+            deviation[number] = _robust_deviation(own)
+    return deviation
+
+
+def _time(ns: float) -> str:
+    """Write a time with three digits and its unit."""
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.3g} ns"

@@ -1,0 +1,330 @@
+"""Imports a job: the profiles of all its ranks, matched and on one clock."""
+
+import hashlib
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warpladder.collectors.core.environment import NO_GPU, host_facts
+from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.jobs import clocks, engine, matching
+from warpladder.collectors.jobs.rank import RANKS_FOLDER, Done, Task, folder_of, import_rank
+from warpladder.collectors.trace.attribution import Int64s
+from warpladder.collectors.trace.notes import Notes
+from warpladder.data import schema, store
+from warpladder.data.names import Source
+from warpladder.data.store import RunWriter
+from warpladder.errors import Error
+
+#: Names of profiles that a folder is searched for.
+_PROFILES: Final = re.compile(r".*\.(json|json\.gz|nsys-rep|qdrep|sqlite)\Z")
+_DIGITS: Final = re.compile(r"(\d+)")
+_DONE: Final = "done.json"
+_APART_S: Final = 3600.0
+_COMPRESSION_LEVEL: Final = 3
+
+
+class JobError(Error):
+    """A job cannot be imported. The message is one line: where, what, and what to do."""
+
+
+def profiles(where: str) -> list[Path]:
+    """The profiles in a folder or of a pattern, in the order of the numbers in their names.
+
+    Raises:
+        JobError: there is none.
+    """
+    folder = Path(where)
+    found = folder.iterdir() if folder.is_dir() else Path(folder.anchor or ".").glob(where.removeprefix(folder.anchor))
+    chosen = [path for path in found if path.is_file() and _PROFILES.match(path.name)]
+    if not chosen:
+        raise JobError(
+            f"{where}: no profile (.json, .json.gz, .nsys-rep, .sqlite) there; give the folder of a job, or a pattern in quotes"
+        )
+    return sorted(chosen, key=lambda path: [int(part) if part.isdigit() else part for part in _DIGITS.split(str(path))])
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is imported, and by whom.
+
+    Attributes:
+        paths: the profiles, one a rank.
+        label: the user's name for the job.
+        workers: processes on this machine; 0 for as many as fit.
+        scheduler: address of a Dask scheduler; empty for processes of this machine.
+        arguments: command line, kept with the run.
+    """
+
+    paths: Sequence[Path]
+    label: str
+    workers: int = 0
+    scheduler: str = ""
+    arguments: Sequence[str] = ()
+
+
+def import_job(
+    request: Request, data_dir: Path, notes: Notes, ended: Callable[[int, int, Done], object] = lambda *_: None
+) -> str:
+    """Write the job as a run. A second call with the same profiles takes over the ranks that an interrupted one had finished.
+
+    Args:
+        request: what is imported.
+        data_dir: folder that the run's folder is written to.
+        notes: receives the diagnostics, which are also stored in the run.
+        ended: called when a rank has ended, with the number of ended ranks, of all, and the rank's result.
+
+    Returns:
+        the run's id.
+
+    Raises:
+        JobError: no rank can be imported, or two profiles are of one rank.
+        EngineError: the scheduler cannot be reached, or was lost. Finished ranks are kept.
+        StoreError: the data folder cannot be written.
+    """
+    folder = _folder(request.paths, data_dir)
+    done = _import_ranks(request, folder, ended)
+    good = [each for each in done if each.rank is not None]
+    if not good:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise JobError(f"no rank could be imported; the first: {done[0].why}")
+    _check(good)
+    started = datetime.fromtimestamp(min(each.started for each in good), UTC)
+    label = request.label or request.paths[0].resolve().parent.name
+    with open_writer(data_dir, started, label, _COMPRESSION_LEVEL) as writer:
+        runs = {each.rank: store.open_run(folder_of(folder, each.rank)) for each in good if each.rank is not None}
+        _write_tables(writer, folder, done, notes)
+        writer.append("run", [_run_row(writer.run_id, request, runs, started)])
+        writer.append("diagnostics", notes.finish())
+        (folder / RANKS_FOLDER).rename(writer.staging.tables / RANKS_FOLDER)
+        writer.commit()
+    shutil.rmtree(folder, ignore_errors=True)
+    return writer.run_id
+
+
+def _folder(paths: Sequence[Path], data_dir: Path) -> Path:
+    """The folder of the ranks until the job is complete. The same profiles have the same one."""
+    listed = "\n".join(sorted(f"{path.resolve()} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in paths))
+    folder = data_dir / f".job-{hashlib.sha256(listed.encode()).hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise store.StoreError(
+            f"{data_dir}: cannot be written ({error.strerror}); choose another folder with --data-dir"
+        ) from error
+    return folder
+
+
+def _import_ranks(request: Request, folder: Path, ended: Callable[[int, int, Done], object]) -> list[Done]:
+    """Import the profiles that no earlier call has finished."""
+    kept = _finished(folder)
+    done = [kept[str(path)] for path in request.paths if str(path) in kept]
+    tasks = [Task(path.resolve(), place, folder.resolve()) for place, path in enumerate(request.paths) if str(path) not in kept]
+    place_of = {path.resolve(): path for path in request.paths}
+    workers = request.workers or engine.worker_count([task.path for task in tasks])
+    for number, each in enumerate(done):
+        ended(number + 1, len(request.paths), each)
+    for each in engine.run_all(import_rank, tasks, workers, request.scheduler, _lost):
+        done.append(each)
+        ended(len(done), len(request.paths), each)
+        if each.rank is not None:
+            with (folder / _DONE).open("a") as file:
+                file.write(json.dumps({**asdict(each), "path": str(place_of.get(each.path, each.path))}) + "\n")
+    return done
+
+
+def _finished(folder: Path) -> dict[str, Done]:
+    """The ranks that an earlier call has finished, by the path of their profile."""
+    try:
+        lines = (folder / _DONE).read_text().splitlines()
+    except OSError:
+        return {}
+    found = {}
+    for line in lines:
+        try:
+            each = Done(**{**json.loads(line), "path": Path(json.loads(line)["path"])})
+        except (ValueError, TypeError, KeyError):  # the last line of a call that was killed
+            continue
+        if each.rank is not None and (folder_of(folder, each.rank) / "run.parquet").exists():
+            found[str(each.path)] = each
+    return found
+
+
+def _lost(task: Task) -> Done:
+    return Done(
+        task.path, None, f"{task.path.name}: its process was killed twice, as of a lack of memory; give fewer --workers"
+    )
+
+
+def _check(good: Sequence[Done]) -> None:
+    """Raises JobError where the profiles are not those of one job."""
+    of_rank: dict[int | None, Done] = {}
+    for each in good:
+        if each.rank in of_rank:
+            raise JobError(
+                f"{each.path.name}: has rank {each.rank}, as {of_rank[each.rank].path.name} has; give one profile a rank"
+            )
+        of_rank[each.rank] = each
+    sizes = Counter(each.ranks for each in good if each.ranks)
+    if len(sizes) > 1:
+        usual = sizes.most_common(1)[0][0]
+        odd = next(each for each in good if each.ranks not in (0, usual))
+        raise JobError(
+            f"{odd.path.name}: is of a job of {odd.ranks} ranks, and others are of a job of {usual}; give the profiles of one job"
+        )
+    first, last = min(good, key=lambda each: each.started), max(good, key=lambda each: each.started)
+    if last.started - first.started > _APART_S:
+        raise JobError(
+            f"{last.path.name}: begins {(last.started - first.started) / 3600:.1f} hours after {first.path.name}; give the profiles of one job"
+        )
+
+
+def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: Notes) -> None:
+    """Write the tables of the job from those of its ranks."""
+    numbers = sorted(each.rank for each in done if each.rank is not None)
+    tables = {name: _joined(folder, numbers, name) for name in ("ranks", "iterations", "collectives")}
+    ranks = tables["ranks"].to_pylist()
+    iterations = tables["iterations"].to_pylist()
+    collectives = _aligned(tables["collectives"], ranks, iterations, notes)
+    if collectives is not None:
+        writer.append("collectives", collectives)
+    writer.append("ranks", [*ranks, *_without_profile(done, numbers, notes)])
+    writer.append("iterations", iterations)
+    _tell_differing_steps(iterations, notes)
+    for name in ("rank_kernels", "idle"):
+        for number in numbers:
+            writer.append(name, pq.read_table(folder_of(folder, number) / f"{name}.parquet"))
+
+
+def _joined(folder: Path, numbers: Sequence[int], name: str) -> pa.Table:
+    """A table of all ranks."""
+    paths = (folder_of(folder, number) / f"{name}.parquet" for number in numbers)
+    return pa.concat_tables([pq.read_table(path) for path in paths if path.exists()])
+
+
+def _aligned(table: pa.Table, ranks: list[dict[str, Any]], iterations: list[dict[str, Any]], notes: Notes) -> pa.Table | None:
+    """The collectives with their matches and waits. Completes the rows of ranks and iterations."""
+    if not table.num_rows:
+        notes.add(
+            "info", Source.COLLECTIVES, "no rank has communication kernels, so that no rank can be late and no clock is aligned"
+        )
+        return None
+    rank, start, end = (table.column(name).to_numpy() for name in ("rank", "start_ns", "end_ns"))
+    rank = rank.astype(np.int64)
+    matched = matching.match(table)
+    for severity, text in matched.notes:
+        notes.add(severity, Source.COLLECTIVES, text)
+    fitted = clocks.fit(rank, matched.match, start, end)
+    for severity, text in fitted.notes:
+        notes.add(severity, Source.COLLECTIVES, text)
+    if fitted.refused:
+        return table
+    waits = clocks.waits(fitted, rank, matched.match, start, end)
+    known = matched.match >= 0
+    columns = {
+        "match": matched.match,
+        "arrival_ns": waits.arrival_ns,
+        "finish_ns": waits.finish_ns,
+        "wait_ns": waits.wait_ns,
+        "transfer_ns": waits.transfer_ns,
+    }
+    for name, values in columns.items():
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, mask=~known))
+    iteration = table.column("iteration").fill_null(-1).to_numpy()
+    _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
+    _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
+    of_rank = {number: place for place, number in enumerate(fitted.ranks.tolist())}
+    for row in ranks:
+        place = of_rank.get(row["rank"])
+        if place is not None and np.isfinite(fitted.uncertainty_ns[place]):
+            row["offset_ns"] = float(fitted.offset_ns[place])
+            row["drift_ppm"] = float(1e6 * fitted.drift[place])
+            row["uncertainty_ns"] = float(fitted.uncertainty_ns[place])
+    return table
+
+
+def _complete(
+    rows: list[dict[str, Any]], keys: Sequence[Int64s], known: Any, waits: clocks.Waits, wanted: Sequence[tuple[int, ...]]
+) -> None:
+    """Add the collectives, the time waited and how often it came last to rows that have the same keys."""
+    distinct, inverse = np.unique(np.stack([key[known] for key in keys], axis=1), axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    waited = np.bincount(inverse, waits.wait_ns[known].astype(float), len(distinct))
+    last, count = np.bincount(inverse, waits.is_last[known], len(distinct)), np.bincount(inverse, minlength=len(distinct))
+    place_of = {tuple(key): place for place, key in enumerate(distinct.tolist())}
+    for row, key in zip(rows, wanted, strict=True):
+        place = place_of.get(key)
+        if place is not None:
+            row.update(collectives=int(count[place]), wait_ns=int(waited[place]), last=int(last[place]))
+
+
+def _without_profile(done: Sequence[Done], numbers: Sequence[int], notes: Notes) -> Iterable[dict[str, Any]]:
+    """Rows of `ranks` for profiles that are broken and ranks that have none."""
+    broken = [each for each in done if each.rank is None]
+    for each in broken:
+        notes.add("error", Source.RANKS, f"not imported: {each.why}")
+    expected = max([each.ranks for each in done] + [numbers[-1] + 1])
+    absent = [number for number in range(expected) if number not in set(numbers)]
+    for place, number in enumerate(absent):
+        status, detail, file = ("missing", "no profile has this rank", "")
+        if len(broken) == len(absent):
+            status, detail, file = "broken", broken[place].why, broken[place].path.name
+        yield _empty_rank(number, status, detail, file)
+    if absent:
+        listed = ", ".join(map(str, absent[:8])) + (" …" if len(absent) > 8 else "")
+        notes.add(
+            "warning",
+            Source.RANKS,
+            f"{len(absent)} of {expected} ranks have no usable profile: {listed}; the figures are those of the others",
+        )
+
+
+def _empty_rank(number: int, status: str, detail: str, file: str) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for column in schema.TABLES["ranks"].columns:
+        row[column.name] = None if column.nullable else "" if pa.types.is_string(column.type) else 0
+    return {**row, "rank": number, "status": status, "detail": detail, "file": file}
+
+
+def _tell_differing_steps(iterations: Sequence[dict[str, Any]], notes: Notes) -> None:
+    numbers: dict[int, set[int]] = {}
+    for row in iterations:
+        numbers.setdefault(row["rank"], set()).add(row["iteration"])
+    if not numbers:
+        notes.add("info", Source.RANKS, "no rank has numbered iterations (ProfilerStep#N, or ranges such as `step 3`)")
+        return
+    common = set.intersection(*numbers.values())
+    every = set.union(*numbers.values())
+    if common != every:
+        notes.add("warning", Source.RANKS, f"ranks have different iterations: {len(every)} in all, {len(common)} on every rank")
+
+
+def _run_row(run_id: str, request: Request, runs: dict[int, store.Run], started: datetime) -> dict[str, Any]:
+    infos = [run.info for run in runs.values()]
+    first = infos[0]
+    of_gpu = ("device_name", "compute_capability", "sm_count", "l2_bytes", "memory_bytes", "driver_version", "cuda_version")
+    return {
+        "run_id": run_id,
+        "schema_version": schema.SCHEMA_VERSION,
+        "label": request.label,
+        **host_facts(request.arguments),
+        **NO_GPU,
+        **{name: first[name] for name in (*of_gpu, "cpu_name", "os")},
+        "device_count": min(sum(info["device_count"] for info in infos), 1 << 14),
+        "packages": "{}",
+        "kind": "job",
+        "started_at": started,
+        "collector": first["collector"],
+        "collector_version": first["collector_version"],
+        "source": request.paths[0].resolve().parent.name,
+    }

@@ -1,0 +1,281 @@
+"""Finds which communication kernels of different ranks are one collective of the job. Works on arrays, without a loop over events.
+
+A group is a process group: its name, its ranks as the trace writes them, and its size. PyTorch shortens long lists of ranks in the
+same way on all members, so a shortened list still identifies the group. A group of a trace without process groups is the stream.
+
+The n-th collective of a group is the same event on all ranks. It is counted
+
+1. within the sequence number, if every collective of the group has one,
+2. else within the iteration, if all ranks have iterations,
+3. else over the whole trace.
+
+Collectives without an iteration are counted apart: those before an iteration, and those after it.
+
+Profiles need not begin at the same collective. So an event counts only if all ranks of the group that are in the table have it. Where
+counts differ and no sequence number tells which collective is missing, the order proves nothing, and all of them are left out.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Booleans: TypeAlias = npt.NDArray[np.bool_]
+
+UNMATCHED: Final = -1
+_NULL: Final = -1
+#: Collectives whose numbers of elements may differ between ranks.
+_UNEVEN: Final = r"(?i)all_?to_?all|gather|scatter|send|recv"
+_GROUPS_NAMED: Final = 3
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Result of `match`.
+
+    Attributes:
+        match: for each row, the event that it is a part of, numbered from 0 by time; `UNMATCHED` where it is of none.
+        notes: severity and text of each finding.
+    """
+
+    match: Int64s
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Columns of the collectives by group, rank and start. Codes count from 0; `_NULL` is null."""
+
+    order: Int64s
+    rank: Int64s
+    group: Int64s
+    names: list[str]
+    kind: Int64s
+    iteration: Int64s
+    sequence: Int64s
+    checks: dict[str, Int64s]
+    is_even: Booleans
+
+    @classmethod
+    def of(cls, collectives: pa.Table) -> "_Rows":
+        group, names = _groups(collectives)
+        rank, kind = _integers(collectives, "rank"), _codes(collectives["collective"])
+        order = np.lexsort((_integers(collectives, "start_ns"), rank, group))
+        checks = {
+            "elements of the input": _integers(collectives, "in_elements"),
+            "elements of the output": _integers(collectives, "out_elements"),
+            "type of the elements": _codes(
+                pc.if_else(pc.equal(collectives["element_type"], ""), None, collectives["element_type"])
+            ),
+        }
+        is_even = ~pc.match_substring_regex(collectives["collective"], _UNEVEN).to_numpy()
+        return cls(
+            order,
+            rank[order],
+            group[order],
+            names,
+            kind[order],
+            _integers(collectives, "iteration")[order],
+            _integers(collectives, "sequence")[order],
+            {name: values[order] for name, values in checks.items()},
+            is_even[order].astype(bool),
+        )
+
+
+def match(collectives: pa.Table) -> Matching:
+    """Match the collectives of all ranks.
+
+    Args:
+        collectives: rows of `schema.COLLECTIVES` of all ranks in any order.
+    """
+    if not collectives.num_rows:
+        return Matching(np.empty(0, np.int64))
+    rows = _Rows.of(collectives)
+    has_sequence = _of_each(rows.group, rows.sequence != _NULL, np.logical_and)
+    bucket = _counted_within(rows, has_sequence)
+    event = _runs(rows.group, bucket, _occurrence(rows.group, rows.rank, bucket))
+    scope = np.where(has_sequence, rows.group, _runs(rows.group, bucket) + rows.group.max() + 1)
+    notes: list[tuple[str, str]] = []
+    differs = _differing(rows, event, scope, notes)
+    kept = _complete(rows, event, scope, ~differs, has_sequence, notes)
+    matched = np.full(collectives.num_rows, UNMATCHED, np.int64)
+    matched[rows.order[kept]] = event[kept]
+    return Matching(_by_time(matched, _integers(collectives, "start_ns")), notes)
+
+
+def _integers(table: pa.Table, name: str) -> Int64s:
+    values: Int64s = pc.fill_null(table[name], _NULL).combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
+    return values
+
+
+def _codes(column: pa.ChunkedArray) -> Int64s:
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    values: Int64s = encoded.indices.fill_null(_NULL).to_numpy(zero_copy_only=False).astype(np.int64)
+    return values
+
+
+def _groups(collectives: pa.Table) -> tuple[Int64s, list[str]]:
+    """Return a code for each row's group, and the name of each code."""
+    name, ranks, size = _codes(collectives["group"]), _codes(collectives["group_ranks"]), _integers(collectives, "group_size")
+    code = _runs(name, ranks, size)
+    first = np.unique(code, return_index=True)[1]
+    texts, lists = collectives["group"].take(first).to_pylist(), collectives["group_ranks"].take(first).to_pylist()
+    return code, [f"{text} {ranks}".strip() for text, ranks in zip(texts, lists, strict=True)]
+
+
+def _runs(*keys: Int64s) -> Int64s:
+    """Return a number from 0 for each distinct combination of the keys, in the order of the combinations."""
+    order = np.lexsort(keys[::-1])
+    is_new = np.zeros(len(order), np.int64)
+    for key in keys:
+        is_new[1:] |= key[order[1:]] != key[order[:-1]]
+    code = np.empty(len(order), np.int64)
+    code[order] = np.cumsum(is_new)
+    return code
+
+
+def _of_each(code: Int64s, values: Booleans, combine: np.ufunc) -> Booleans:
+    """Combine the values of the rows with the same code, and return the result for each row."""
+    result = np.full(int(code.max()) + 1, combine is np.logical_and)
+    combine.at(result, code, values)
+    each: Booleans = result[code]
+    return each
+
+
+def _occurrence(*keys: Int64s) -> Int64s:
+    """Return how many rows above each have the same keys."""
+    order = np.lexsort(keys[::-1])
+    is_new = np.zeros(len(order), bool)
+    is_new[0] = True
+    for key in keys:
+        is_new[1:] |= key[order[1:]] != key[order[:-1]]
+    place = np.arange(len(order))
+    count = np.empty(len(order), np.int64)
+    count[order] = place - np.maximum.accumulate(np.where(is_new, place, 0))
+    return count
+
+
+def _counted_within(rows: _Rows, has_sequence: Booleans) -> Int64s:
+    """Return for each row the sequence number or the part of the trace within which the collectives are counted."""
+    with_iterations = np.unique(rows.rank[rows.iteration != _NULL])
+    if len(with_iterations) < len(np.unique(rows.rank)):
+        return np.where(has_sequence, rows.sequence, 0)
+    known = rows.iteration != _NULL
+    new_rank = np.concatenate(([True], (rows.group[1:] != rows.group[:-1]) | (rows.rank[1:] != rows.rank[:-1])))
+    place = np.arange(len(known))
+    latest = np.maximum.accumulate(np.where(known | new_rank, place, 0))
+    part = np.where(known[latest], 2 * rows.iteration[latest] + 1 + ~known, 0)
+    return np.where(has_sequence, rows.sequence, part)
+
+
+def _differing(rows: _Rows, event: Int64s, scope: Int64s, notes: list[tuple[str, str]]) -> Booleans:
+    """Find rows of a rank that, within a scope, contradicts most ranks of the group in any event."""
+    contradicts = np.zeros(len(event), bool)
+    checked = [("kind", rows.kind, rows.kind != _NULL)]
+    checked += [(name, values, (values != _NULL) & rows.is_even) for name, values in rows.checks.items()]
+    for name, values, stands in checked:
+        found = _against_most(event, values, stands)
+        if found.any():
+            groups = _named(rows, found)
+            notes.append(
+                (
+                    "warning",
+                    f"Ranks were not matched in {groups}: the {name} of their collectives differs from the other ranks'.",
+                )
+            )
+        contradicts |= found
+    return _of_each(_runs(scope, rows.rank), contradicts, np.logical_or)
+
+
+def _against_most(event: Int64s, values: Int64s, stands: Booleans) -> Booleans:
+    """Find rows whose value is not that of more than half of the event's ranks. Only values that stand are compared."""
+    at = np.flatnonzero(stands)
+    found = np.zeros(len(event), bool)
+    if not len(at):
+        return found
+    code, value = event[at], values[at]
+    least, most = np.full(int(event.max()) + 1, np.iinfo(np.int64).max), np.full(int(event.max()) + 1, np.iinfo(np.int64).min)
+    np.minimum.at(least, code, value)
+    np.maximum.at(most, code, value)
+    unequal = least[code] < most[code]
+    at, code, value = at[unequal], code[unequal], value[unequal]
+    if len(at):
+        same, ranks = _runs(code, value), np.bincount(code)
+        found[at] = 2 * np.bincount(same)[same] <= ranks[code]
+    return found
+
+
+def _complete(
+    rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, has_sequence: Booleans, notes: list[tuple[str, str]]
+) -> Booleans:
+    """Keep events that all ranks of the group have, but those left out before."""
+    at = np.flatnonzero(kept)
+    if not len(at):
+        return kept
+    # A rank is a member of a part of the trace unless its collectives there contradict the others'.
+    is_out = _first_of_each(_runs(scope, rows.rank)) & ~kept
+    ranks = _sums(rows.group, _first_of_each(_runs(rows.group, rows.rank)))[rows.group] - _sums(scope, is_out)[scope]
+    here = np.bincount(event[at], minlength=int(event.max()) + 1)[event]
+    is_whole = kept & (here == ranks) & (ranks > 1)
+    alone = kept & (ranks <= 1)
+    if alone.any():
+        count = len(np.unique(rows.group[alone]))
+        notes.append(("info", f"{count} process groups have a single rank here; their collectives were not matched."))
+    by_order = kept & ~has_sequence & (ranks > 1)
+    broken = by_order & _of_each(scope, by_order & ~is_whole, np.logical_or)
+    if broken.any():
+        notes.append(
+            (
+                "warning",
+                f"{int(broken.sum())} collectives of {_named(rows, broken)} were not matched: their number differs between ranks, "
+                "and the profiles lack sequence numbers. Profile the same steps on all ranks.",
+            )
+        )
+    partial = kept & has_sequence & (ranks > 1) & ~is_whole
+    if partial.any():
+        notes.append(
+            (
+                "info",
+                f"{int(partial.sum())} collectives of {_named(rows, partial)} are not in all ranks' profiles, and were not matched.",
+            )
+        )
+    kept: Booleans = is_whole & ~broken
+    return kept
+
+
+def _first_of_each(code: Int64s) -> Booleans:
+    is_first = np.zeros(len(code), bool)
+    is_first[np.unique(code, return_index=True)[1]] = True
+    return is_first
+
+
+def _sums(code: Int64s, values: Booleans) -> Int64s:
+    return np.bincount(code, values).astype(np.int64)
+
+
+def _named(rows: _Rows, chosen: Booleans) -> str:
+    """Name the groups of the rows, a few of them if they are many."""
+    names = [rows.names[code] for code in np.unique(rows.group[chosen]).tolist()]
+    more = f" and {len(names) - _GROUPS_NAMED} more groups" if len(names) > _GROUPS_NAMED else ""
+    return ", ".join(names[:_GROUPS_NAMED]) + more
+
+
+def _by_time(match: Int64s, start: Int64s) -> Int64s:
+    """Number the events from 0 by their first start."""
+    at = np.flatnonzero(match != UNMATCHED)
+    if not len(at):
+        return match
+    codes, inverse = np.unique(match[at], return_inverse=True)
+    first = np.full(len(codes), np.iinfo(np.int64).max)
+    np.minimum.at(first, inverse, start[at])
+    number = np.empty(len(codes), np.int64)
+    number[np.argsort(first, kind="stable")] = np.arange(len(codes))
+    result = np.full(len(match), UNMATCHED, np.int64)
+    result[at] = number[inverse]
+    return result
