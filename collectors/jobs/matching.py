@@ -245,8 +245,8 @@ def _complete(
                 f"{int(partial.sum())} collectives of {_named(rows, partial)} are not in all ranks' profiles, and were not matched.",
             )
         )
-    kept: Booleans = is_whole & ~broken
-    return kept
+    result: Booleans = is_whole & ~broken
+    return result
 
 
 def _first_of_each(code: Int64s) -> Booleans:

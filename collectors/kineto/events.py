@@ -5,7 +5,6 @@ events stands `},{` before a quoted key, which cannot stand inside a text, becau
 a piece that ends there does not decode, and another end is tried.
 """
 
-import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -21,21 +20,23 @@ from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.report import ReportError
 
 #: Bytes of text that are decoded at once, and the most that one event may have.
-PIECE_BYTES: Final = 96 << 20
-_MOST_EVENT_BYTES: Final = 4 * PIECE_BYTES
+PIECE_BYTES: Final = 16 << 20
+_MOST_EVENT_BYTES: Final = 16 * PIECE_BYTES
 _BETWEEN: Final = re.compile(rb'\}\s*,\s*\{\s*"(?=[A-Za-z])')
 #: A piece ends in the last bytes of its text, at one of the last places between two events.
 _WINDOW_BYTES: Final = 1 << 20
 _TRIED: Final = 64
 _LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BEGIN_BYTES: Final = 64
+_GZIP_WINDOW: Final = 31  # zlib: a gzip header, and the largest window
+_ZIPPED_BYTES: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 #: Microseconds below which a float64 holds every nanosecond: its neighbours are 2^-10 us apart.
 _EXACT_US: Final = 1 << 43
 #: Times in us are smaller, so that they are int64 in ns.
 _MOST_US: Final = 1 << 51
 _NS_PER_US: Final = 1000
-_NONE: Final = msgspec.Raw()
+NO_TEXT: Final = msgspec.Raw()
 
 
 class Arguments(msgspec.Struct, gc=False):
@@ -52,10 +53,10 @@ class Arguments(msgspec.Struct, gc=False):
     graph: Any = msgspec.field(default=None, name="graph id")
     registers: Any = msgspec.field(default=None, name="registers per thread")
     shared_memory: Any = msgspec.field(default=None, name="shared memory")
-    input_dims: msgspec.Raw = msgspec.field(default=_NONE, name="Input Dims")
-    input_types: msgspec.Raw = msgspec.field(default=_NONE, name="Input type")
-    input_strides: msgspec.Raw = msgspec.field(default=_NONE, name="Input Strides")
-    concrete_inputs: msgspec.Raw = msgspec.field(default=_NONE, name="Concrete Inputs")
+    input_dims: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input Dims")
+    input_types: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input type")
+    input_strides: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input Strides")
+    concrete_inputs: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Concrete Inputs")
     sequence: Any = msgspec.field(default=None, name="Sequence number")
     forward_thread: Any = msgspec.field(default=None, name="Fwd thread id")
     python_id: Any = msgspec.field(default=None, name="Python id")
@@ -134,18 +135,19 @@ class TraceFile:
             with self._path.open("rb") as raw:
                 zipped = raw.read(2) == _GZIP
                 raw.seek(0)
-                with gzip.GzipFile(fileobj=raw) if zipped else raw as text:
-                    yield from self._pieces(text)
+                yield from self._pieces(_unzipped(raw) if zipped else _blocks(raw))
         except (EOFError, OSError, zlib.error) as error:
             raise self._refused(
                 f"cannot be read ({str(error) or type(error).__name__}); copy it again, or profile again"
             ) from error
 
-    def _pieces(self, text: "BinaryIO | gzip.GzipFile") -> Iterator[list[Event]]:
-        rest = self._read(text)
+    def _pieces(self, blocks: Iterator[bytes]) -> Iterator[list[Event]]:
+        rest = next(blocks, b"")
+        self.text_bytes = len(rest)
         prefix = self._prefix(rest)
         rest = rest[len(prefix) :]
-        while more := self._read(text):
+        for more in blocks:
+            self.text_bytes += len(more)
             piece, rest = _split(rest)
             if piece:
                 yield piece
@@ -153,11 +155,6 @@ class TraceFile:
                 raise self._refused(f"an event has more than {_MOST_EVENT_BYTES >> 20} MiB; it is no trace of a profiler")
             rest += more
         yield self._last(prefix, rest)
-
-    def _read(self, text: "BinaryIO | gzip.GzipFile") -> bytes:
-        block = text.read(PIECE_BYTES)
-        self.text_bytes += len(block)
-        return block
 
     def _prefix(self, block: bytes) -> bytes:
         """The text before the first event."""
@@ -186,6 +183,34 @@ class TraceFile:
         return ReportError(f"{self._path.name}: {why}")
 
 
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """The text of a file in blocks."""
+    while block := file.read(PIECE_BYTES):
+        yield block
+
+
+def _unzipped(file: BinaryIO) -> Iterator[bytes]:
+    """The text of a gzip file in blocks, which is twice as fast as `gzip.GzipFile` before Python 3.12.
+
+    Raises:
+        EOFError: the file is cut off.
+    """
+    unzip = zlib.decompressobj(_GZIP_WINDOW)
+    zipped = b""
+    while True:
+        zipped = zipped or file.read(_ZIPPED_BYTES)
+        if not zipped:
+            break
+        if unzip.eof:  # a file may have several parts
+            unzip = zlib.decompressobj(_GZIP_WINDOW)
+        block = unzip.decompress(zipped, PIECE_BYTES)
+        zipped = unzip.unconsumed_tail or unzip.unused_data
+        if block:
+            yield block
+    if not unzip.eof:
+        raise EOFError("the file is cut off")
+
+
 def _split(text: bytes) -> tuple[list[Event], bytes]:
     """The events before one of the last places between two events, and the text after it; no events where none is found."""
     window = max(0, len(text) - _WINDOW_BYTES)
@@ -202,8 +227,11 @@ def _split(text: bytes) -> tuple[list[Event], bytes]:
 
 def _exact(events: list[Event], again: Callable[[], list[Event]]) -> list[Event]:
     """The events, decoded again with every digit where a float64 does not hold them."""
-    stamps = np.array([event.ts for event in events if type(event.ts) is float])
-    return again() if np.any((stamps >= _EXACT_US) & (stamps % 1 != 0)) else events
+    stamps = np.array([event.ts for event in events])
+    if stamps.dtype == object:
+        stamps = np.array([stamp for stamp in stamps.tolist() if isinstance(stamp, float)])
+    is_rounded = stamps.dtype == np.float64 and np.any((stamps >= _EXACT_US) & (stamps % 1 != 0))
+    return again() if is_rounded else events
 
 
 def times_ns(microseconds: Sequence[Any]) -> tuple[Int64s, npt.NDArray[np.bool_]]:

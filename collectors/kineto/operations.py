@@ -1,6 +1,7 @@
 """The operators of PyTorch in a trace, with the device time of what they launched."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -9,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.kineto.columns import Texts, integers, numbers
-from warpladder.collectors.kineto.events import NO_ARGUMENTS, Event, times_ns
+from warpladder.collectors.kineto.events import NO_ARGUMENTS, NO_TEXT, Event, times_ns
 from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import NONE, Innermost, Int64s
 from warpladder.data.schema import FAR
@@ -64,9 +65,12 @@ class Operations:
         self._codes["name"].append(self._names.codes([event.name for event in events]))
         arguments = [event.args or NO_ARGUMENTS for event in events]
         for name, texts in self._texts.items():
-            self._codes[name].append(texts.codes(_json([getattr(each, name) for each in arguments])))
+            values = list(map(attrgetter(name), arguments))
+            self._codes[name].append(
+                texts.codes(_json(values)) if values.count(NO_TEXT) < len(values) else np.zeros(len(values), np.int64)
+            )
         for name, parts in self._columns.items():
-            parts.append(integers([getattr(each, name) for each in arguments]))
+            parts.append(integers(list(map(attrgetter(name), arguments))))
 
     def add_functions(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
         """Add functions of Python, from which the stacks of operators are made."""
@@ -160,8 +164,6 @@ class Operations:
 
 def _json(values: Sequence[msgspec.Raw]) -> Sequence[str]:
     """Arguments as the trace has them. Bytes that are no UTF-8 are replaced."""
-    if not any(values):
-        return [""] * len(values)
     return [bytes(value)[:_MOST_TEXT].decode("utf-8", "replace") for value in values]
 
 

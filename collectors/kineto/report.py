@@ -100,7 +100,7 @@ class KinetoReport(Report):
         for category, chosen in by_category.items():
             kind = _KINDS.get(str(category).lower())
             if kind:
-                found.setdefault(kind, []).extend(event for event in chosen if event.ph == "X")
+                found.setdefault(kind, []).extend([event for event in chosen if event.ph == "X"])
             elif category == "fwdbwd":
                 for phase in "sf":
                     of_phase = [event for event in chosen if event.ph == phase]
