@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -43,7 +44,7 @@ class Clocks:
     Ranks that collectives connect, directly or through others, are one component. The median rank of each has offset and drift 0.
 
     Attributes:
-        ranks: ranks in ascending order. The arrays below have a value for each.
+        ranks: ranks with collectives in ascending order. The arrays below have a value for each.
         offset_ns: how far the rank's clock is ahead of the job's at `t0_ns`.
         drift: how much faster it runs, in s/s.
         t0_ns: the middle of the job on the job's clock.
@@ -69,11 +70,13 @@ class Clocks:
         """Convert times on the ranks' own clocks to the job's.
 
         Raises:
-            ValueError: the clocks were refused.
+            ValueError: the clocks were refused, or a rank has no collectives.
         """
         if self.refused:
             raise ValueError(self.refused)
-        at = np.searchsorted(self.ranks, rank)
+        at = np.minimum(np.searchsorted(self.ranks, rank), len(self.ranks) - 1)
+        if (unknown := rank[self.ranks[at] != rank]).size:
+            raise ValueError(f"rank {unknown[0]}: no clock, since it has no collectives")
         since = (time_ns - self.t0_ns - self.offset_ns[at]) / (1 + self.drift[at])
         return self.t0_ns + np.rint(since).astype(np.int64)
 
@@ -162,6 +165,29 @@ def waits(clocks: Clocks, rank: Int64s, match: Int64s, start_ns: Int64s, end_ns:
         is_last,
         rank[at[last]] if count else np.empty(0, np.int64),
     )
+
+
+def place(collectives: pa.Table, match: Int64s) -> tuple[pa.Table, Clocks]:
+    """Fit the clocks, and fill the columns `match` to `transfer_ns` of `schema.COLLECTIVES`.
+
+    If the clocks are refused, nothing is filled, since what was matched are not the same collectives.
+    """
+    rank, start, end = (collectives[name].to_numpy().astype(np.int64) for name in ("rank", "start_ns", "end_ns"))
+    clocks = fit(rank, match, start, end)
+    if clocks.refused:
+        return collectives, clocks
+    found = waits(clocks, rank, match, start, end)
+    columns = {
+        "match": match,
+        "arrival_ns": found.arrival_ns,
+        "finish_ns": found.finish_ns,
+        "wait_ns": found.wait_ns,
+        "transfer_ns": found.transfer_ns,
+    }
+    for name, values in columns.items():
+        at = collectives.schema.get_field_index(name)
+        collectives = collectives.set_column(at, collectives.schema.field(name), pa.array(values, pa.int64(), mask=match < 0))
+    return collectives, clocks
 
 
 class _Block(NamedTuple):

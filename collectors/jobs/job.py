@@ -95,10 +95,11 @@ def import_job(
     folder = _folder(request.paths, data_dir)
     done = _import_ranks(request, folder, ended)
     good = [each for each in done if each.rank is not None]
-    if not good:
+    try:
+        _check(done, good)
+    except JobError:
         shutil.rmtree(folder, ignore_errors=True)
-        raise JobError(f"no rank could be imported; the first: {done[0].why}")
-    _check(good)
+        raise
     started = datetime.fromtimestamp(min(each.started for each in good), UTC)
     label = request.label or request.paths[0].resolve().parent.name
     with open_writer(data_dir, started, label, _COMPRESSION_LEVEL) as writer:
@@ -166,8 +167,10 @@ def _lost(task: Task) -> Done:
     )
 
 
-def _check(good: Sequence[Done]) -> None:
-    """Raises JobError where the profiles are not those of one job."""
+def _check(done: Sequence[Done], good: Sequence[Done]) -> None:
+    """Raises JobError where no profile could be imported, or they are not those of one job."""
+    if not good:
+        raise JobError(f"no rank could be imported; the first: {done[0].why}")
     of_rank: dict[int | None, Done] = {}
     for each in good:
         if each.rank in of_rank:
@@ -203,13 +206,17 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
     _tell_differing_steps(iterations, notes)
     for name in ("rank_kernels", "idle"):
         for number in numbers:
-            writer.append(name, pq.read_table(folder_of(folder, number) / f"{name}.parquet"))
+            path = folder_of(folder, number) / f"{name}.parquet"
+            if path.exists():
+                writer.append(name, pq.read_table(path))
 
 
 def _joined(folder: Path, numbers: Sequence[int], name: str) -> pa.Table:
     """A table of all ranks."""
     paths = (folder_of(folder, number) / f"{name}.parquet" for number in numbers)
-    return pa.concat_tables([pq.read_table(path) for path in paths if path.exists()])
+    return pa.concat_tables(
+        [schema.TABLES[name].arrow.empty_table(), *(pq.read_table(path) for path in paths if path.exists())]
+    )
 
 
 def _aligned(table: pa.Table, ranks: list[dict[str, Any]], iterations: list[dict[str, Any]], notes: Notes) -> pa.Table | None:

@@ -25,12 +25,14 @@ import pyarrow.compute as pc
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
+Notes: TypeAlias = list[tuple[str, str]]
 
 UNMATCHED: Final = -1
 _NULL: Final = -1
 #: Collectives whose numbers of elements may differ between ranks.
 _UNEVEN: Final = r"(?i)all_?to_?all|gather|scatter|send|recv"
 _GROUPS_NAMED: Final = 3
+_RANKS_NAMED: Final = 8
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Matching:
     """
 
     match: Int64s
-    notes: list[tuple[str, str]] = field(default_factory=list)
+    notes: Notes = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,9 @@ class _Rows:
         rank, kind = _integers(collectives, "rank"), _codes(collectives["collective"])
         order = np.lexsort((_integers(collectives, "start_ns"), rank, group))
         checks = {
-            "elements of the input": _integers(collectives, "in_elements"),
-            "elements of the output": _integers(collectives, "out_elements"),
-            "type of the elements": _codes(
-                pc.if_else(pc.equal(collectives["element_type"], ""), None, collectives["element_type"])
-            ),
+            "number of input elements": _integers(collectives, "in_elements"),
+            "number of output elements": _integers(collectives, "out_elements"),
+            "element type": _codes(pc.if_else(pc.equal(collectives["element_type"], ""), None, collectives["element_type"])),
         }
         is_even = ~pc.match_substring_regex(collectives["collective"], _UNEVEN).to_numpy()
         return cls(
@@ -99,9 +99,10 @@ def match(collectives: pa.Table) -> Matching:
     bucket = _counted_within(rows, has_sequence)
     event = _runs(rows.group, bucket, _occurrence(rows.group, rows.rank, bucket))
     scope = np.where(has_sequence, rows.group, _runs(rows.group, bucket) + rows.group.max() + 1)
-    notes: list[tuple[str, str]] = []
-    differs = _differing(rows, event, scope, notes)
-    kept = _complete(rows, event, scope, ~differs, has_sequence, notes)
+    notes: Notes = []
+    kept = ~_miscounted(rows, scope, ~has_sequence, notes)
+    contradicts = _contradicting(rows, event, scope, kept, notes)
+    kept = _complete(rows, event, scope, kept & ~contradicts, contradicts, notes)
     matched = np.full(collectives.num_rows, UNMATCHED, np.int64)
     matched[rows.order[kept]] = event[kept]
     return Matching(_by_time(matched, _integers(collectives, "start_ns")), notes)
@@ -174,19 +175,44 @@ def _counted_within(rows: _Rows, has_sequence: Booleans) -> Int64s:
     return np.where(has_sequence, rows.sequence, part)
 
 
-def _differing(rows: _Rows, event: Int64s, scope: Int64s, notes: list[tuple[str, str]]) -> Booleans:
+def _miscounted(rows: _Rows, scope: Int64s, by_order: Booleans, notes: Notes) -> Booleans:
+    """Find rows that are counted by order where the ranks of the group do not all have the same number of collectives."""
+    own = _runs(scope, rows.rank)
+    count, is_first = np.bincount(own)[own], _first_of_each(own)
+    least, most = np.full((2, int(scope.max()) + 1), [[len(scope)], [0]])
+    np.minimum.at(least, scope, count)
+    np.maximum.at(most, scope, count)
+    members, here = _members(rows), np.bincount(scope, is_first)
+    found = by_order & ((least < most)[scope] | (here[scope] < members)) & (members > 1)
+    if found.any():
+        notes.append(
+            (
+                "warning",
+                f"{int(found.sum())} collectives of {_named(rows, found)} were not matched: their number differs between ranks, "
+                "and the profiles lack sequence numbers. Profile the same steps on all ranks.",
+            )
+        )
+    return found
+
+
+def _members(rows: _Rows) -> Int64s:
+    """Return for each row the number of ranks that have collectives of its group."""
+    return np.bincount(rows.group, _first_of_each(_runs(rows.group, rows.rank)))[rows.group].astype(np.int64)
+
+
+def _contradicting(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, notes: Notes) -> Booleans:
     """Find rows of a rank that, within a scope, contradicts most ranks of the group in any event."""
     contradicts = np.zeros(len(event), bool)
     checked = [("kind", rows.kind, rows.kind != _NULL)]
     checked += [(name, values, (values != _NULL) & rows.is_even) for name, values in rows.checks.items()]
     for name, values, stands in checked:
-        found = _against_most(event, values, stands)
+        found = _against_most(event, values, stands & kept)
         if found.any():
-            groups = _named(rows, found)
+            ranks = _listed(np.unique(rows.rank[found]))
             notes.append(
                 (
                     "warning",
-                    f"Ranks were not matched in {groups}: the {name} of their collectives differs from the other ranks'.",
+                    f"Collectives of {_named(rows, found)} were not matched on ranks {ranks}: the {name} differs from that on most ranks.",
                 )
             )
         contradicts |= found
@@ -211,42 +237,23 @@ def _against_most(event: Int64s, values: Int64s, stands: Booleans) -> Booleans:
     return found
 
 
-def _complete(
-    rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, has_sequence: Booleans, notes: list[tuple[str, str]]
-) -> Booleans:
-    """Keep events that all ranks of the group have, but those left out before."""
-    at = np.flatnonzero(kept)
-    if not len(at):
-        return kept
-    # A rank is a member of a part of the trace unless its collectives there contradict the others'.
-    is_out = _first_of_each(_runs(scope, rows.rank)) & ~kept
-    ranks = _sums(rows.group, _first_of_each(_runs(rows.group, rows.rank)))[rows.group] - _sums(scope, is_out)[scope]
-    here = np.bincount(event[at], minlength=int(event.max()) + 1)[event]
-    is_whole = kept & (here == ranks) & (ranks > 1)
-    alone = kept & (ranks <= 1)
+def _complete(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, contradicts: Booleans, notes: Notes) -> Booleans:
+    """Keep events that all ranks of the group have, but ranks that contradict the others in the scope."""
+    own = _first_of_each(_runs(scope, rows.rank))
+    ranks = _members(rows) - np.bincount(scope, own & contradicts).astype(np.int64)[scope]
+    here = np.bincount(event, kept, int(event.max()) + 1)[event]
+    alone, partial = kept & (ranks < 2), kept & (ranks > 1) & (here < ranks)
     if alone.any():
         count = len(np.unique(rows.group[alone]))
         notes.append(("info", f"{count} process groups have a single rank here; their collectives were not matched."))
-    by_order = kept & ~has_sequence & (ranks > 1)
-    broken = by_order & _of_each(scope, by_order & ~is_whole, np.logical_or)
-    if broken.any():
-        notes.append(
-            (
-                "warning",
-                f"{int(broken.sum())} collectives of {_named(rows, broken)} were not matched: their number differs between ranks, "
-                "and the profiles lack sequence numbers. Profile the same steps on all ranks.",
-            )
-        )
-    partial = kept & has_sequence & (ranks > 1) & ~is_whole
     if partial.any():
         notes.append(
             (
                 "info",
-                f"{int(partial.sum())} collectives of {_named(rows, partial)} are not in all ranks' profiles, and were not matched.",
+                f"{int(partial.sum())} collectives of {_named(rows, partial)} were not matched: not all ranks' profiles have them.",
             )
         )
-    result: Booleans = is_whole & ~broken
-    return result
+    return kept & ~alone & ~partial
 
 
 def _first_of_each(code: Int64s) -> Booleans:
@@ -255,8 +262,8 @@ def _first_of_each(code: Int64s) -> Booleans:
     return is_first
 
 
-def _sums(code: Int64s, values: Booleans) -> Int64s:
-    return np.bincount(code, values).astype(np.int64)
+def _listed(ranks: Int64s) -> str:
+    return ", ".join(map(str, ranks[:_RANKS_NAMED])) + (", …" if len(ranks) > _RANKS_NAMED else "")
 
 
 def _named(rows: _Rows, chosen: Booleans) -> str:

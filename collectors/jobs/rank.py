@@ -131,6 +131,8 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
     else:
         tables["collectives"] = _collectives_of_kernels(work, steps, rank)
     for name, rows in tables.items():
+        if not len(rows):
+            continue  # a table without rows has no file
         pq.write_table(store.conform(name, rows), run.path / f"{name}.parquet", compression="zstd")
 
 
