@@ -541,6 +541,13 @@ RANKS = Table(
             "ns",
             nullable=True,
         ),
+        real(
+            "wait_uncertainty_ns",
+            "standard deviation of `wait_ns` where it is compared with the wait of another rank; likewise",
+            "ns",
+            nullable=True,
+        ),
+        Column("late", pa.bool_(), "the other ranks wait for it: no rank waits less, beyond the uncertainty"),
         text(
             "cause", "why the other ranks wait for it: `compute`, `work`, `host`, `copies` or `clock`; empty where they do not"
         ),

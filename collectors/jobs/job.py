@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
-from warpladder.collectors.jobs import clocks, engine, matching
-from warpladder.collectors.jobs.rank import RANKS_FOLDER, Done, Task, folder_of, import_rank
+from warpladder.collectors.jobs import clocks, engine, matching, stragglers
+from warpladder.collectors.jobs.rank import OF_JOB, RANKS_FOLDER, Done, Task, folder_of, import_rank
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import schema, store
@@ -195,20 +195,15 @@ def _check(done: Sequence[Done], good: Sequence[Done]) -> None:
 def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: Notes) -> None:
     """Write the tables of the job from those of its ranks."""
     numbers = sorted(each.rank for each in done if each.rank is not None)
-    tables = {name: _joined(folder, numbers, name) for name in ("ranks", "iterations", "collectives")}
+    tables = {name: _joined(folder, numbers, name) for name in OF_JOB}
     ranks = tables["ranks"].to_pylist()
     iterations = tables["iterations"].to_pylist()
-    collectives = _aligned(tables["collectives"], ranks, iterations, notes)
-    if collectives is not None:
-        writer.append("collectives", collectives)
+    writer.append("collectives", _aligned(tables, ranks, iterations, notes))
     writer.append("ranks", [*ranks, *_without_profile(done, numbers, notes)])
     writer.append("iterations", iterations)
     _tell_differing_steps(iterations, notes)
     for name in ("rank_kernels", "idle"):
-        for number in numbers:
-            path = folder_of(folder, number) / f"{name}.parquet"
-            if path.exists():
-                writer.append(name, pq.read_table(path))
+        writer.append(name, tables[name])
 
 
 def _joined(folder: Path, numbers: Sequence[int], name: str) -> pa.Table:
@@ -219,13 +214,15 @@ def _joined(folder: Path, numbers: Sequence[int], name: str) -> pa.Table:
     )
 
 
-def _aligned(table: pa.Table, ranks: list[dict[str, Any]], iterations: list[dict[str, Any]], notes: Notes) -> pa.Table | None:
+def _aligned(
+    tables: Mapping[str, pa.Table], ranks: list[dict[str, Any]], iterations: list[dict[str, Any]], notes: Notes
+) -> pa.Table:
     """The collectives with their matches and waits. Completes the rows of ranks and iterations."""
+    table = tables["collectives"]
     if not table.num_rows:
-        notes.add(
-            "info", Source.COLLECTIVES, "no rank has communication kernels, so that no rank can be late and no clock is aligned"
-        )
-        return None
+        text = "no rank has communication kernels, so that no rank can be late and no clock is aligned"
+        notes.add("info", Source.COLLECTIVES, text)
+        return table
     rank, start, end = (table.column(name).to_numpy() for name in ("rank", "start_ns", "end_ns"))
     rank = rank.astype(np.int64)
     matched = matching.match(table)
@@ -250,13 +247,21 @@ def _aligned(table: pa.Table, ranks: list[dict[str, Any]], iterations: list[dict
     iteration = table.column("iteration").fill_null(-1).to_numpy()
     _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
     _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
+    found = stragglers.find(table, fitted, tables["iterations"], tables["rank_kernels"])
+    if found.reason:
+        notes.add("info", Source.COLLECTIVES, f"no straggler can be told: {found.reason}")
     of_rank = {number: place for place, number in enumerate(fitted.ranks.tolist())}
     for row in ranks:
         place = of_rank.get(row["rank"])
         if place is not None and np.isfinite(fitted.uncertainty_ns[place]):
-            row["offset_ns"] = float(fitted.offset_ns[place])
-            row["drift_ppm"] = float(1e6 * fitted.drift[place])
-            row["uncertainty_ns"] = float(fitted.uncertainty_ns[place])
+            row.update(
+                offset_ns=float(fitted.offset_ns[place]),
+                drift_ppm=float(1e6 * fitted.drift[place]),
+                uncertainty_ns=float(fitted.uncertainty_ns[place]),
+                wait_uncertainty_ns=float(found.uncertainty_ns[place]),
+                late=row["rank"] in found.late,
+                cause=found.cause[place],
+            )
     return table
 
 
@@ -299,7 +304,9 @@ def _without_profile(done: Sequence[Done], numbers: Sequence[int], notes: Notes)
 def _empty_rank(number: int, status: str, detail: str, file: str) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for column in schema.TABLES["ranks"].columns:
-        row[column.name] = None if column.nullable else "" if pa.types.is_string(column.type) else 0
+        row[column.name] = (
+            None if column.nullable else pa.array([""] if pa.types.is_string(column.type) else [0]).cast(column.type)[0].as_py()
+        )
     return {**row, "rank": number, "status": status, "detail": detail, "file": file}
 
 

@@ -112,7 +112,8 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
         **figures.breakdown(work),
         **figures.rank_columns(work),
         "collectives": 0,
-        **dict.fromkeys(("wait_ns", "last", "offset_ns", "drift_ppm", "uncertainty_ns")),
+        **dict.fromkeys(("wait_ns", "last", "offset_ns", "drift_ppm", "uncertainty_ns", "wait_uncertainty_ns")),
+        "late": False,
         "cause": "",
     }
     unmatched = {"collectives": 0, "wait_ns": None, "last": None}

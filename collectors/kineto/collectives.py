@@ -32,7 +32,7 @@ class Collectives:
     def __init__(self) -> None:
         self._parts: list[pa.Table] = []
 
-    def add(self, events: Sequence[Event], correlation: Int64s, start: Int64s, end: Int64s) -> None:
+    def gather(self, events: Sequence[Event], correlation: Int64s, start: Int64s, end: Int64s) -> None:
         """Add kernels with their times in ns."""
         if not events:
             return

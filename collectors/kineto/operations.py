@@ -35,7 +35,7 @@ class Spans:
     def __init__(self) -> None:
         self._parts: list[tuple[Int64s, Int64s, Int64s]] = []
 
-    def add(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
+    def gather(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
         self._parts.append((thread, start, end))
 
     def all(self, base_ns: int) -> tuple[Int64s, Int64s, Int64s]:
@@ -59,9 +59,9 @@ class Operations:
     def __bool__(self) -> bool:
         return bool(self._codes["name"])
 
-    def add(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
+    def gather(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
         """Add operators, with their global thread ids and times in ns."""
-        self._spans.add(thread, start, end)
+        self._spans.gather(thread, start, end)
         self._codes["name"].append(self._names.codes([event.name for event in events]))
         arguments = [event.args or NO_ARGUMENTS for event in events]
         for name, texts in self._texts.items():
@@ -74,7 +74,7 @@ class Operations:
 
     def add_functions(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
         """Add functions of Python, from which the stacks of operators are made."""
-        self._functions.add(thread, start, end)
+        self._functions.gather(thread, start, end)
         self._codes["function"].append(self._function_names.codes([event.name for event in events]))
         self._codes["function_id"].append(numbers([event.args and event.args.python_id for event in events]))
         self._codes["parent_id"].append(numbers([event.args and event.args.python_parent for event in events]))

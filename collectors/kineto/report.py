@@ -148,7 +148,7 @@ class KinetoReport(Report):
         talks = np.array([is_communication(text) for text in self._texts.of], bool)[name]
         chosen = np.flatnonzero(talks)
         correlation = numbers([arguments[place].correlation for place in chosen.tolist()])
-        self.collectives.add([events[place] for place in chosen.tolist()], correlation, start[chosen], end[chosen])
+        self.collectives.gather([events[place] for place in chosen.tolist()], correlation, start[chosen], end[chosen])
 
     def _short(self, name: Int64s) -> Int64s:
         """Codes of the short names of kernels."""
@@ -199,7 +199,7 @@ class KinetoReport(Report):
         )
 
     def _add_operations(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        self.operations.add(events, _threads(events), start, end)
+        self.operations.gather(events, _threads(events), start, end)
 
     def _add_functions(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         self.operations.add_functions(events, _threads(events), start, end)

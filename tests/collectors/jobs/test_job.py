@@ -41,6 +41,7 @@ def test_the_rank_that_makes_the_others_wait_is_the_one_that_waits_least(tmp_pat
     assert ranks["wait_ns"].to_numpy() / 1000 == pytest.approx(waited, abs=0.15 * made.iterations * made.products)
     assert ranks["wait_ns"].sum() / 1000 == pytest.approx(waited.sum(), rel=1e-3)
     assert ranks["wait_ns"].idxmin() == 2 == ranks["last"].idxmax()
+    assert ranks["late"].tolist() == [False, False, True, False] and ranks["cause"].tolist() == ["", "", "compute", ""]
     assert ranks["offset_ns"].to_numpy() - ranks["offset_ns"][0] == pytest.approx([0, 5e6, 0, -7e5], abs=200)
     assert ranks["collectives"].tolist() == [12] * 4
     iterations = run.table("iterations")
