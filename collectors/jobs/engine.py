@@ -22,6 +22,7 @@ _OWN_BYTES: Final = 150 << 20
 _UNZIPPED: Final = 13
 _SHARE_OF_MEMORY: Final = 0.8
 _TRIES: Final = 2
+_CONNECT_S: Final = 15
 
 
 class EngineError(Error):
@@ -132,7 +133,7 @@ def _cluster(scheduler: str) -> Iterator[Executor]:
     except ImportError:
         raise EngineError("--scheduler needs Dask: pip install -r requirements-cluster.txt, here and on the workers") from None
     try:
-        client = Client(scheduler, timeout="15s", set_as_default=False)
+        client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
     except Exception as error:
         raise EngineError(
             f"{scheduler}: no scheduler answers ({type(error).__name__}); start one with: dask scheduler --host 127.0.0.1"
