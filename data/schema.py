@@ -534,6 +534,7 @@ RANKS = Table(
             "ns",
             nullable=True,
         ),
+        time("offset_at_ns", "the middle of the job on the job's clock; likewise", nullable=True),
         real("drift_ppm", "how much faster its clock is; likewise", "ppm", nullable=True),
         real(
             "uncertainty_ns",

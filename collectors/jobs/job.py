@@ -13,17 +13,17 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.jobs import clocks, engine, matching, stragglers
-from warpladder.collectors.jobs.rank import OF_JOB, RANKS_FOLDER, Done, Task, folder_of, import_rank
+from warpladder.collectors.jobs.rank import OF_JOB, Done, Task, import_rank
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import schema, store
 from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
+from warpladder.data.store.ranks import FOLDER, folder_of, joined
 from warpladder.errors import Error
 
 #: Names of profiles that a folder is searched for.
@@ -107,7 +107,7 @@ def import_job(
         _write_tables(writer, folder, done, notes)
         writer.append("run", [_run_row(writer.run_id, request, runs, started)])
         writer.append("diagnostics", notes.finish())
-        (folder / RANKS_FOLDER).rename(writer.staging.tables / RANKS_FOLDER)
+        (folder / FOLDER).rename(writer.staging.tables / FOLDER)
         writer.commit()
     shutil.rmtree(folder, ignore_errors=True)
     return writer.run_id
@@ -195,7 +195,7 @@ def _check(done: Sequence[Done], good: Sequence[Done]) -> None:
 def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: Notes) -> None:
     """Write the tables of the job from those of its ranks."""
     numbers = sorted(each.rank for each in done if each.rank is not None)
-    tables = {name: _joined(folder, numbers, name) for name in OF_JOB}
+    tables = {name: joined(folder, numbers, name) for name in OF_JOB}
     ranks = tables["ranks"].to_pylist()
     iterations = tables["iterations"].to_pylist()
     writer.append("collectives", _aligned(tables, ranks, iterations, notes))
@@ -204,14 +204,6 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
     _tell_differing_steps(iterations, notes)
     for name in ("rank_kernels", "idle"):
         writer.append(name, tables[name])
-
-
-def _joined(folder: Path, numbers: Sequence[int], name: str) -> pa.Table:
-    """A table of all ranks."""
-    paths = (folder_of(folder, number) / f"{name}.parquet" for number in numbers)
-    return pa.concat_tables(
-        [schema.TABLES[name].arrow.empty_table(), *(pq.read_table(path) for path in paths if path.exists())]
-    )
 
 
 def _aligned(
@@ -256,6 +248,7 @@ def _aligned(
         if place is not None and np.isfinite(fitted.uncertainty_ns[place]):
             row.update(
                 offset_ns=float(fitted.offset_ns[place]),
+                offset_at_ns=fitted.t0_ns,
                 drift_ppm=float(1e6 * fitted.drift[place]),
                 uncertainty_ns=float(fitted.uncertainty_ns[place]),
                 wait_uncertainty_ns=float(found.uncertainty_ns[place]),

@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from warpladder.collectors.jobs import figures
 from warpladder.collectors.kineto import parse as kineto
@@ -18,6 +17,7 @@ from warpladder.collectors.trace.communication import collective_of, is_communic
 from warpladder.collectors.trace.iterations import Steps, find_steps
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import schema, store
+from warpladder.data.store import ranks
 from warpladder.errors import Error
 
 #: Tables of a rank from which those of the job are put together.
@@ -59,11 +59,6 @@ class Done:
     started: float = 0.0
 
 
-def folder_of(job: Path, rank: int) -> Path:
-    """The folder of a rank's run in the folder of its job."""
-    return job / RANKS_FOLDER / f"{rank:05d}"
-
-
 def import_rank(task: Task) -> Done:
     """Import one profile. Runs in a worker, which sees the same paths."""
     scratch = task.folder / f"scratch-{task.place:05d}"
@@ -74,7 +69,7 @@ def import_rank(task: Task) -> Done:
         run = store.open_run(scratch / found.run_id)
         rank = task.place if found.rank is None else found.rank
         _write_sums(run, rank, task.path, found.events)
-        target = folder_of(task.folder, rank)
+        target = ranks.folder_of(task.folder, rank)
         target.parent.mkdir(exist_ok=True)
         if target.exists():
             return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp())
@@ -112,7 +107,7 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
         **figures.breakdown(work),
         **figures.rank_columns(work),
         "collectives": 0,
-        **dict.fromkeys(("wait_ns", "last", "offset_ns", "drift_ppm", "uncertainty_ns", "wait_uncertainty_ns")),
+        **dict.fromkeys(("wait_ns", "last", "offset_ns", "offset_at_ns", "drift_ppm", "uncertainty_ns", "wait_uncertainty_ns")),
         "late": False,
         "cause": "",
     }
@@ -131,10 +126,7 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
         tables["collectives"] = collectives.set_column(place, "rank", pa.array(np.full(len(collectives), rank, np.int32)))
     else:
         tables["collectives"] = _collectives_of_kernels(work, steps, rank)
-    for name, rows in tables.items():
-        if not len(rows):
-            continue  # a table without rows has no file
-        pq.write_table(store.conform(name, rows), run.path / f"{name}.parquet", compression="zstd")
+    ranks.add_tables(run.path, tables)
 
 
 def device_work(run: store.Run) -> figures.DeviceWork:

@@ -8,6 +8,7 @@ the runs of a folder to list, is imported where a frame is made.
 from warpladder.data.files import LOCAL, RECORDED
 from warpladder.data.store.errors import RunExists, StoreError
 from warpladder.data.store.listing import find_run, folder, foreign_columns, list_runs, open_run, scan_foreign
+from warpladder.data.store.ranks import RanksOfJob, open_rank, ranks_of
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import Rows, conform, frame, to_json
 from warpladder.data.store.writer import RunWriter
@@ -16,6 +17,7 @@ __all__ = [
     "LOCAL",
     "RECORDED",
     "BadRun",
+    "RanksOfJob",
     "Rows",
     "Run",
     "RunExists",
@@ -27,7 +29,9 @@ __all__ = [
     "foreign_columns",
     "frame",
     "list_runs",
+    "open_rank",
     "open_run",
+    "ranks_of",
     "scan_foreign",
     "to_json",
 ]

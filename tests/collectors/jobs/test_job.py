@@ -52,12 +52,29 @@ def test_the_rank_that_makes_the_others_wait_is_the_one_that_waits_least(tmp_pat
 def test_each_rank_is_a_run_of_its_own(tmp_path: Path) -> None:
     Job(ranks=2).write(tmp_path / "job")
     run = imported(tmp_path, tmp_path / "job")
-    one = store.open_run(rank.folder_of(run.path, 1))
+    one = store.open_rank(run, 1)
     assert one.rows("kernels") == 24 and one.rows("operations") == 24
     kernels = run.table("rank_kernels").query("rank == 1")
     assert kernels["count"].sum() == 24
     durations = one.table("kernels")["end_ns"] - one.table("kernels")["start_ns"]
     assert kernels["total_ns"].sum() == durations.sum()
+
+
+def test_the_traces_of_several_ranks_are_one_on_the_clock_of_the_job(tmp_path: Path) -> None:
+    Job(ranks=3, offset_us={1: 5000.0}).write(tmp_path / "job")
+    run = imported(tmp_path, tmp_path / "job")
+    both = store.ranks_of(run, (0, 1))
+    kernels = both.table("kernels")
+    assert both.rows("kernels") == len(kernels) == 48 and set(kernels["process"]) == {0, 1}
+    ends = kernels[kernels["full_name"].str.contains("AllReduce")].groupby("process")["end_ns"].apply(list)
+    assert np.abs(np.subtract(*ends)).max() < 200
+    assert both.table("ranges")["range_id"].is_unique and both.table("operations")["operation_id"].is_unique
+    inside = kernels.merge(both.table("ranges"), on="range_id")
+    assert len(inside) == 48 and (inside["process_x"] == inside["process_y"]).all()
+    scanned = [batch.to_pandas() for batch in both.scan("kernels", ["start_ns"])]
+    assert pd.concat(scanned)["start_ns"].tolist() == kernels["start_ns"].tolist()
+    with pytest.raises(store.StoreError, match="has no profile of rank 7"):
+        store.ranks_of(run, (7,))
 
 
 @pytest.mark.parametrize(

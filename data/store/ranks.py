@@ -1,0 +1,162 @@
+"""The traces of some ranks of a job as one trace on the job's clock."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from warpladder.data import schema
+from warpladder.data.store.errors import StoreError
+from warpladder.data.store.listing import open_run
+from warpladder.data.store.run import Run
+from warpladder.data.store.tables import SUFFIX, Rows, conform
+
+#: Folder of the runs of the ranks in the folder of their job.
+FOLDER: Final = "ranks"
+_TRACE: Final = ("ranges", "kernels", "memory_ops", "api_calls", "operations")
+#: Columns with ids that are unique within a rank.
+_IDS: Final = {
+    "ranges": ("range_id", "parent_id"),
+    "kernels": ("range_id", "time_range_id"),
+    "memory_ops": ("range_id", "time_range_id"),
+    "api_calls": ("range_id",),
+    "operations": ("operation_id", "parent_id", "forward_id", "range_id"),
+}
+_OF_OPERATIONS: Final = ("operation_id", "parent_id", "forward_id")
+
+
+def folder_of(job: Path, rank: int) -> Path:
+    """The folder of the run of a rank in the folder of its job."""
+    return job / FOLDER / f"{rank:05d}"
+
+
+def add_tables(run: Path, tables: Mapping[str, Rows]) -> None:
+    """Write further tables into the folder of a rank's run. A table without rows has no file."""
+    for name, rows in tables.items():
+        table = conform(name, rows)
+        if table.num_rows:
+            pq.write_table(table, run / f"{name}{SUFFIX}", compression="zstd")
+
+
+def joined(job: Path, ranks: Sequence[int], name: str) -> pa.Table:
+    """A table of several ranks, rank by rank."""
+    files = (folder_of(job, rank) / f"{name}{SUFFIX}" for rank in ranks)
+    return pa.concat_tables(
+        [schema.TABLES[name].arrow.empty_table(), *(pq.read_table(file) for file in files if file.exists())]
+    )
+
+
+def open_rank(job: Run, rank: int) -> Run:
+    """Open the run of a rank.
+
+    Raises:
+        StoreError: the job has no such rank, or its run cannot be read.
+    """
+    path = folder_of(job.path, rank)
+    if not path.is_dir():
+        raise StoreError(f"{job.run_id}: has no profile of rank {rank}; table ranks has the reason")
+    return open_run(path)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """A rank's clock: its offset in ns at a time of the job's clock, and its drift in s/s."""
+
+    offset_ns: float
+    at_ns: int
+    drift: float
+
+    def aligned(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Times of the rank on the job's clock."""
+        since = (pc.subtract(times, self.at_ns).cast(pa.float64()).to_pandas().to_numpy() - self.offset_ns) / (1 + self.drift)
+        whole = np.rint(np.nan_to_num(since)).astype(np.int64) + self.at_ns
+        return pa.chunked_array([pa.array(whole, mask=~times.is_valid().to_numpy(zero_copy_only=False))])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A rank: its run, its clock where it is known, and what is added to its ids."""
+
+    rank: int
+    run: Run
+    clock: _Clock | None
+    ranges: int
+    operations: int
+
+
+@dataclass(frozen=True)
+class RanksOfJob(Run):
+    """A job with the traces of some of its ranks. Their processes are the ranks; their times are on the job's clock where it is known."""
+
+    parts: tuple[_Part, ...] = ()
+
+    def state(self, *names: str) -> Hashable:
+        return (
+            tuple(part.rank for part in self.parts),
+            super().state(*names),
+            tuple(part.run.state(*names) for part in self.parts),
+        )
+
+    def rows(self, name: str) -> int:
+        return sum(part.run.rows(name) for part in self.parts) if name in _TRACE else super().rows(name)
+
+    def scan(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if name not in _TRACE:
+            yield from super().scan(name, columns)
+            return
+        for part in self.parts:
+            yield from _of_job(part, name, part.run.arrow(name, list(columns))).to_batches()
+
+    def _arrow(self, name: str, columns: Sequence[str], categories: bool) -> pa.Table:
+        if name not in _TRACE:
+            return super()._arrow(name, columns, categories)
+        tables = [_of_job(part, name, part.run.arrow(name, list(columns))) for part in self.parts]
+        joined = pa.concat_tables(tables).unify_dictionaries()
+        return joined if categories else self._written_out(name, joined)
+
+
+def ranks_of(job: Run, ranks: Sequence[int]) -> RanksOfJob:
+    """A job with the traces of some of its ranks.
+
+    Raises:
+        StoreError: the job has no profile of one of them, or it cannot be read.
+    """
+    clocks = {row["rank"]: row for row in job.records("ranks")}
+    parts: list[_Part] = []
+    ranges = operations = 0
+    for rank in ranks:
+        run = open_rank(job, rank)
+        parts.append(_Part(rank, run, _clock(clocks.get(rank, {})), ranges, operations))
+        ranges, operations = ranges + run.rows("ranges"), operations + run.rows("operations")
+    traced = {name for part in parts for name in part.run.tables if name in _TRACE}
+    tables = (*(name for name in job.tables if name not in _TRACE), *sorted(traced))
+    return RanksOfJob(job.path, job.info, tables, job.left_out, tuple(parts))
+
+
+def _clock(row: Any) -> _Clock | None:
+    if row.get("offset_ns") is None:
+        return None
+    return _Clock(row["offset_ns"], row["offset_at_ns"], row["drift_ppm"] / 1e6)
+
+
+def _of_job(part: _Part, name: str, rows: pa.Table) -> pa.Table:
+    """Rows of a rank as those of the job."""
+    for place, column in enumerate(rows.schema.names):
+        values = rows.column(column)
+        if column == "process":
+            rows = rows.set_column(place, column, pa.array(np.full(len(rows), part.rank, np.int64)))
+        elif column in _IDS[name]:
+            more = part.operations if name == "operations" and column in _OF_OPERATIONS else part.ranges
+            rows = rows.set_column(place, column, pc.add(values, more))
+        elif (
+            part.clock
+            and schema.TABLES[name].arrow.field(column).type == pa.int64()
+            and column.endswith(("start_ns", "end_ns"))
+        ):
+            rows = rows.set_column(place, column, part.clock.aligned(values))
+    return rows
