@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from warpladder.api import open_run, record, runs
     from warpladder.benchmark import Benchmark
     from warpladder.comparing import compare_functions
+    from warpladder.dashboard.run.job import Job
     from warpladder.dashboard.run.run import Run
     from warpladder.errors import Error
 
-__all__ = ["Benchmark", "Error", "Run", "compare_functions", "open_run", "record", "runs"]
+__all__ = ["Benchmark", "Error", "Job", "Run", "compare_functions", "open_run", "record", "runs"]
 __version__ = "0.1.0"
 
 #: What is imported when it is first used, and its module: commands that need none of it start fast.
@@ -22,6 +23,7 @@ _LATER: Final = {
     "Benchmark": "warpladder.benchmark",
     "compare_functions": "warpladder.comparing",
     "Error": "warpladder.errors",
+    "Job": "warpladder.dashboard.run.job",
     "Run": "warpladder.dashboard.run.run",
     **dict.fromkeys(("open_run", "record", "runs"), "warpladder.api"),
 }

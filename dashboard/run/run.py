@@ -101,6 +101,14 @@ class Run:
             return frame
         return frame[frame["workload"] == self._workload(workload)].reset_index(drop=True)
 
+    def kernels(self) -> pd.DataFrame:
+        """Kernel executions of a trace, with the columns of table `kernels`."""
+        return self._run.table("kernels")
+
+    def operations(self) -> pd.DataFrame:
+        """Operators of PyTorch of a trace, with the columns of table `operations`."""
+        return self._run.table("operations")
+
     # -- figures ---------------------------------------------------------------------------------------------------
 
     @property
@@ -183,7 +191,7 @@ class Run:
 
 
 def open_run(run: str | Path, *folders: Path) -> Run:
-    """Open a run.
+    """Open a run. A job of many ranks is a `Job`.
 
     Args:
         run: its id, label or folder; of several with one label, the newest.
@@ -192,10 +200,16 @@ def open_run(run: str | Path, *folders: Path) -> Run:
     Raises:
         StoreError: there is no such run, or it is damaged.
     """
-    return Run(store.find_run(str(run), [*folders, store.LOCAL, store.RECORDED]))
+    return _opened(store.find_run(str(run), [*folders, store.LOCAL, store.RECORDED]))
 
 
 def runs(*folders: Path) -> tuple[Sequence[Run], Sequence[str]]:
     """The runs of folders, newest first; and a line for each that cannot be opened."""
     good, bad = store.list_runs(folders or (store.LOCAL, store.RECORDED))
-    return [Run(each) for each in good], [f"{each.name}: {each.reason}" for each in bad]
+    return [_opened(each) for each in good], [f"{each.name}: {each.reason}" for each in bad]
+
+
+def _opened(run: store.Run) -> Run:
+    from warpladder.dashboard.run.job import Job  # a job is a run
+
+    return Job(run) if run.info["kind"] == "job" else Run(run)

@@ -1,0 +1,83 @@
+"""A job of many ranks, for notebooks, scripts and interactive Python."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pandas as pd
+
+from warpladder.dashboard.run.run import Run
+from warpladder.data import store
+
+_BREAKDOWN: Final = (
+    *("rank", "span_ns", "busy_ns", "compute_ns", "communication_ns", "exposed_ns", "memory_ns"),
+    *("host_wait_ns", "kernel_wait_ns", "other_idle_ns"),
+)
+_STRAGGLERS: Final = ("rank", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "late", "cause")
+
+
+class Job(Run):
+    """A job. The frames of the job are small; those of a rank are read when they are asked for."""
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks whose profiles were imported."""
+        found = self._run.table("ranks", ["rank", "status"])
+        return tuple(found["rank"][found["status"] == "ok"].tolist())
+
+    def rank(self, rank: int) -> Run:
+        """The run of a rank, with times of its own clock.
+
+        Raises:
+            StoreError: the job has no profile of the rank.
+        """
+        return Run(store.open_rank(self._run, rank))
+
+    def breakdown(self, by: str = "rank") -> pd.DataFrame:
+        """Where the time of the devices went.
+
+        Args:
+            by: `rank`, or `iteration` for a row for each rank and iteration.
+
+        Returns:
+            The span, and within it busy time, compute, communication, exposed communication, memory and idle times by cause, in ns;
+            see the tables `ranks` and `iterations`.
+        """
+        if by == "iteration":
+            return self._run.table("iterations", ["rank", "iteration", *_BREAKDOWN[1:], "wait_ns"])
+        found = self._run.table("ranks", [*_BREAKDOWN, "status"])
+        return found[found["status"] == "ok"].drop(columns="status").reset_index(drop=True)
+
+    def stragglers(self) -> pd.DataFrame:
+        """The ranks by the time that they wait in collectives, the ones that others wait for first.
+
+        Returns:
+            Wait and its standard deviation in ns, how often the rank came last, the number of matched collectives, whether the others
+            wait for it (`late`), and why. Without aligned clocks all but the rank is null.
+        """
+        found = self._run.table("ranks", [*_STRAGGLERS, "status"])
+        return found[found["status"] == "ok"].drop(columns="status").sort_values("wait_ns", ignore_index=True)
+
+    def collectives(self) -> pd.DataFrame:
+        """Every communication kernel of every rank, with the columns of table `collectives`."""
+        return self._run.table("collectives")
+
+    def kernels(self, ranks: Sequence[int] | None = None) -> pd.DataFrame:
+        """Kernel executions, with the columns of table `kernels` and `rank`; times are on the job's clock.
+
+        Args:
+            ranks: None for all, which may be millions of rows; see `each_rank`.
+        """
+        return self._of_ranks("kernels", ranks)
+
+    def operations(self, ranks: Sequence[int] | None = None) -> pd.DataFrame:
+        """Operators of PyTorch, with the columns of table `operations` and `rank`; as `kernels`."""
+        return self._of_ranks("operations", ranks)
+
+    def each_rank(self) -> Iterator[tuple[int, Run]]:
+        """The ranks and their runs, one after the other, so that one is in memory at a time."""
+        for rank in self.ranks:
+            yield rank, self.rank(rank)
+
+    def _of_ranks(self, table: str, ranks: Sequence[int] | None) -> pd.DataFrame:
+        frame = store.ranks_of(self._run, self.ranks if ranks is None else ranks).table(table)
+        return frame.rename(columns={"process": "rank"})
