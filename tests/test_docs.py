@@ -28,11 +28,16 @@ pytestmark = pytest.mark.slow
 
 APP: Final = command_line()
 #: Options of such programs, of pytest, of nsys and of the project's modules without click, as far as the text names them.
-OTHER_OPTIONS: Final = {"--type", "--import-source", "--cuda-graph-trace", "--bind-to", "--output"}
+OTHER_OPTIONS: Final = {"--host", "--no-dashboard", "--nthreads", "--nworkers", "--protocol"} | {
+    *("--tls-ca-file", "--tls-cert", "--tls-key", "--type"),
+    "--import-source",
+    "--cuda-graph-trace",
+    *("--bind-to", "--output"),
+}
 #: What CONTRIBUTING adds: a rung's entry, a query, a chart.
 EXAMPLES: Final = [block.text for block in BLOCKS if block.language == "python" and block.page.name == "CONTRIBUTING.md"]
-#: Pages whose Python has tests of its own: this file, tests/workloads/functions/test_examples.py and tests/test_docs_own_kernel.py.
-OWN_TESTS: Final = ("CONTRIBUTING.md", "README.md", "own-kernel.md")
+#: Pages whose Python has tests of its own: this file, tests/workloads/functions/test_examples.py, tests/test_docs_jobs.py and tests/test_docs_own_kernel.py.
+OWN_TESTS: Final = ("CONTRIBUTING.md", "README.md", "jobs.md", "own-kernel.md")
 
 
 def test_every_block_has_a_language_that_is_checked() -> None:

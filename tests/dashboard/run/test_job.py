@@ -1,6 +1,5 @@
 """Frames of a job in Python."""
 
-
 import pytest
 
 import warpladder
