@@ -23,7 +23,7 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.data import schema, store
 from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
-from warpladder.data.store.ranks import FOLDER, folder_of, joined
+from warpladder.data.store.ranks import FOLDER, folder_of, joined, written
 from warpladder.errors import Error
 
 #: Names of profiles that a folder is searched for.
@@ -31,7 +31,8 @@ _PROFILES: Final = re.compile(r".*\.(json|json\.gz|nsys-rep|qdrep|sqlite)\Z")
 _DIGITS: Final = re.compile(r"(\d+)")
 _DONE: Final = "done.json"
 _APART_S: Final = 3600.0
-_COMPRESSION_LEVEL: Final = 3
+_COMPRESSION_LEVEL: Final = 1
+_ROWS_AT_ONCE: Final = 100_000
 
 
 class JobError(Error):
@@ -103,7 +104,7 @@ def import_job(
     started = datetime.fromtimestamp(min(each.started for each in good), UTC)
     label = request.label or request.paths[0].resolve().parent.name
     with open_writer(data_dir, started, label, _COMPRESSION_LEVEL) as writer:
-        runs = {each.rank: store.open_run(folder_of(folder, each.rank)) for each in good if each.rank is not None}
+        runs = {each.rank: written(folder_of(folder, each.rank)) for each in good if each.rank is not None}
         _write_tables(writer, folder, done, notes)
         writer.append("run", [_run_row(writer.run_id, request, runs, started)])
         writer.append("diagnostics", notes.finish())
@@ -198,7 +199,9 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
     tables = {name: joined(folder, numbers, name) for name in OF_JOB}
     ranks = tables["ranks"].to_pylist()
     iterations = tables["iterations"].to_pylist()
-    writer.append("collectives", _aligned(tables, ranks, iterations, notes))
+    collectives = _aligned(tables, ranks, iterations, notes)
+    for begin in range(0, len(collectives), _ROWS_AT_ONCE):  # the writer writes their texts out
+        writer.append("collectives", collectives.slice(begin, _ROWS_AT_ONCE))
     writer.append("ranks", [*ranks, *_without_profile(done, numbers, notes)])
     writer.append("iterations", iterations)
     _tell_differing_steps(iterations, notes)

@@ -15,6 +15,7 @@ Profiles need not begin at the same collective. So an event counts only if all r
 counts differ and no sequence number tells which collective is missing, the order proves nothing, and all of them are left out.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -23,6 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warpladder.collectors.jobs.texts import coded
+
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
 Notes: TypeAlias = list[tuple[str, str]]
@@ -30,7 +33,7 @@ Notes: TypeAlias = list[tuple[str, str]]
 UNMATCHED: Final = -1
 _NULL: Final = -1
 #: Collectives whose numbers of elements may differ between ranks.
-_UNEVEN: Final = r"(?i)all_?to_?all|gather|scatter|send|recv"
+_UNEVEN: Final = re.compile(r"(?i)all_?to_?all|gather|scatter|send|recv")
 _GROUPS_NAMED: Final = 3
 _RANKS_NAMED: Final = 8
 
@@ -65,14 +68,16 @@ class _Rows:
     @classmethod
     def of(cls, collectives: pa.Table) -> "_Rows":
         group, names = _groups(collectives)
-        rank, kind = _integers(collectives, "rank"), _codes(collectives["collective"])
+        rank = _integers(collectives, "rank")
+        kind, kinds = coded(collectives["collective"])
+        element_type, types = coded(collectives["element_type"])
         order = np.lexsort((_integers(collectives, "start_ns"), rank, group))
         checks = {
             "number of input elements": _integers(collectives, "in_elements"),
             "number of output elements": _integers(collectives, "out_elements"),
-            "element type": _codes(pc.if_else(pc.equal(collectives["element_type"], ""), None, collectives["element_type"])),
+            "element type": np.where(np.array([text == "" for text in types], bool)[element_type], _NULL, element_type),
         }
-        is_even = ~pc.match_substring_regex(collectives["collective"], _UNEVEN).to_numpy()
+        is_even = np.array([not _UNEVEN.search(text) for text in kinds], bool)[kind]
         return cls(
             order,
             rank[order],
@@ -113,21 +118,13 @@ def _integers(table: pa.Table, name: str) -> Int64s:
     return values
 
 
-def _codes(column: pa.ChunkedArray) -> Int64s:
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    values: Int64s = encoded.indices.fill_null(_NULL).to_numpy(zero_copy_only=False).astype(np.int64)
-    return values
-
-
 def _groups(collectives: pa.Table) -> tuple[Int64s, list[str]]:
     """Return a code for each row's group, and the name of each code."""
-    name, ranks, size = _codes(collectives["group"]), _codes(collectives["group_ranks"]), _integers(collectives, "group_size")
+    (name, names), (ranks, lists) = coded(collectives["group"]), coded(collectives["group_ranks"])
+    size = _integers(collectives, "group_size")
     code = _runs(name, ranks, size)
     first = np.unique(code, return_index=True)[1]
-    texts, lists = collectives["group"].take(first).to_pylist(), collectives["group_ranks"].take(first).to_pylist()
-    return code, [f"{text} {ranks}".strip() for text, ranks in zip(texts, lists, strict=True)]
+    return code, [f"{names[name[row]]} {lists[ranks[row]]}".strip() for row in first.tolist()]
 
 
 def _runs(*keys: Int64s) -> Int64s:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.jobs import figures
+from warpladder.collectors.jobs.texts import coded
 from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.collectors.trace.attribution import Int64s
@@ -66,7 +67,7 @@ def import_rank(task: Task) -> Done:
     scratch.mkdir(parents=True)
     try:
         found = _import(task, scratch)
-        run = store.open_run(scratch / found.run_id)
+        run = ranks.written(scratch / found.run_id)
         rank = task.place if found.rank is None else found.rank
         _write_sums(run, rank, task.path, found.events)
         target = ranks.folder_of(task.folder, rank)
@@ -133,8 +134,8 @@ def device_work(run: store.Run) -> figures.DeviceWork:
     """All device work of a trace, with the calls that launched it."""
     kernels = run.arrow("kernels", ["start_ns", "end_ns", "stream", "full_name", "launch_start_ns", "launch_end_ns"])
     copies = run.arrow("memory_ops", ["start_ns", "end_ns", "stream", "kind", "process", "correlation"])
-    name, names = _codes(kernels["full_name"])
-    kind, kinds = _codes(copies["kind"])
+    name, names = coded(kernels["full_name"])
+    kind, kinds = coded(copies["kind"])
     of_kernels = np.array([figures.COMMUNICATION if is_communication(each) else figures.COMPUTE for each in names], np.int8)
     called, launch_start, launch_end = _launches_of_copies(run, copies)
     launched = kernels["launch_start_ns"].is_valid().to_numpy()
@@ -155,7 +156,7 @@ def steps_of(run: store.Run) -> Steps:
     """The iterations of a trace."""
     ranges = run.arrow("ranges", ["text", "start_ns", "end_ns"])
     closed = ranges.filter(ranges["end_ns"].is_valid())
-    text, texts = _codes(closed["text"])
+    text, texts = coded(closed["text"])
     return find_steps(texts, text, _integers(closed["start_ns"]), _integers(closed["end_ns"]))
 
 
@@ -210,13 +211,3 @@ def _collectives_of_kernels(work: figures.DeviceWork, steps: Steps, rank: int) -
 
 def _integers(column: pa.ChunkedArray, otherwise: int = 0) -> Int64s:
     return np.asarray(column.fill_null(otherwise).to_numpy(), np.int64)
-
-
-def _codes(column: pa.ChunkedArray) -> tuple[Int64s, list[str]]:
-    """The codes of a text column, and its texts."""
-    if not len(column):
-        return np.empty(0, np.int64), []
-    whole = column.unify_dictionaries().combine_chunks()
-    encoded = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()

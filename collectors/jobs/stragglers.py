@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.jobs.clocks import Clocks
+from warpladder.collectors.jobs.texts import coded
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -158,8 +159,10 @@ def _profiles(ranks: Int64s, matched: pa.Table, iterations: pa.Table, kernels: p
         at = np.searchsorted(ranks, _integers(table, "rank"))
         return np.bincount(at, _integers(table, column), len(ranks)).astype(np.float64)
 
-    compute = kernels.filter(pc.equal(kernels["kind"], "compute"))
-    names, name = np.unique(compute["name"].to_numpy().astype(str), return_inverse=True)
+    kind, kinds = coded(kernels["kind"])
+    of_kind = {text: kernels.filter(pa.array(kind == place)) for place, text in enumerate(kinds)}
+    compute, memory = (of_kind.get(text, kernels.slice(0, 0)) for text in ("compute", "memory"))
+    name, names = coded(compute["name"])
     cell = name * len(ranks) + np.searchsorted(ranks, _integers(compute, "rank"))
 
     def by_kernel(column: str) -> Floats:
@@ -169,7 +172,7 @@ def _profiles(ranks: Int64s, matched: pa.Table, iterations: pa.Table, kernels: p
     return _Profiles(
         by_kernel("total_ns"),
         by_kernel("count"),
-        by_rank(kernels.filter(pc.equal(kernels["kind"], "memory")), "total_ns"),
+        by_rank(memory, "total_ns"),
         by_rank(iterations, "host_wait_ns"),
         by_rank(matched, "wait_ns"),
     )

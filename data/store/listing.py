@@ -69,7 +69,7 @@ def open_run(path: Path) -> Run:
     """
     if not files.is_folder(path):
         raise StoreError(f"{path}: no such run; `warpladder runs` lists those there are")
-    run = _glance(path)
+    run = glance(path)
     if isinstance(run, BadRun):
         raise StoreError(run.reason)
     now = state_of(path)
@@ -103,8 +103,8 @@ def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
             continue
         with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
             new = [path for path in paths if path not in _cached_runs]
-            list(pool.map(_glance, new))
-        listed += [_as_opened(_glance(path)) for path in paths]
+            list(pool.map(glance, new))
+        listed += [_as_opened(glance(path)) for path in paths]
     good = [each for each in listed if isinstance(each, Run)]
     bad = [each for each in listed if isinstance(each, BadRun)]
     good.sort(key=lambda run: run.info["started_at"], reverse=True)
@@ -164,7 +164,7 @@ def _as_opened(run: Run | BadRun) -> Run | BadRun:
     return earlier[1] if isinstance(run, Run) and earlier and earlier[0] == state_of(run.path) else run
 
 
-def _glance(path: Path) -> Run | BadRun:
+def glance(path: Path) -> Run | BadRun:
     """The run by its table `run`, after a check of the ends of its other files. The result is kept until the folder changes."""
     now = _now(path)
     cached = _cached_runs.get(path)

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from warpladder.data import schema
 from warpladder.data.store.errors import StoreError
-from warpladder.data.store.listing import open_run
-from warpladder.data.store.run import Run
+from warpladder.data.store.listing import glance, open_run
+from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import SUFFIX, Rows, conform
 
 #: Folder of the runs of the ranks in the folder of their job.
@@ -44,11 +44,25 @@ def add_tables(run: Path, tables: Mapping[str, Rows]) -> None:
 
 
 def joined(job: Path, ranks: Sequence[int], name: str) -> pa.Table:
-    """A table of several ranks, rank by rank."""
+    """A table of several ranks, rank by rank. Its texts are dictionaries, since ranks have the same texts."""
+    texts = [field.name for field in schema.TABLES[name].arrow if pa.types.is_string(field.type)]
     files = (folder_of(job, rank) / f"{name}{SUFFIX}" for rank in ranks)
-    return pa.concat_tables(
-        [schema.TABLES[name].arrow.empty_table(), *(pq.read_table(file) for file in files if file.exists())]
-    )
+    tables = [pq.read_table(file, read_dictionary=texts) for file in files if file.exists()]
+    if not tables:
+        return schema.TABLES[name].arrow.empty_table()
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def written(path: Path) -> Run:
+    """A run that this project has just written, without the check of its values, which takes as long as to import a small rank.
+
+    Raises:
+        StoreError: it has no readable table `run`.
+    """
+    run = glance(path)
+    if isinstance(run, BadRun):
+        raise StoreError(run.reason)
+    return run
 
 
 def open_rank(job: Run, rank: int) -> Run:
