@@ -13,17 +13,8 @@ from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, element_bytes
 from warpladder.data import schema
 
-_COLUMNS = (
-    "collective",
-    "kernel",
-    "group",
-    "group_ranks",
-    "group_size",
-    "sequence",
-    "in_elements",
-    "out_elements",
-    "element_type",
-)
+#: Columns that are equal for all collectives of a group.
+_OF_GROUP = ("group", "group_ranks", "group_size")
 
 
 class Collectives:
@@ -68,8 +59,30 @@ class Collectives:
         )
 
     def gathered(self) -> pa.Table | None:
-        """All of them in the order of their start, with the column `correlation`; None without any."""
-        return pa.concat_tables(self._parts).sort_by("start_ns") if self._parts else None
+        """All of them in the order of their start, with the column `correlation`; None without any.
+
+        The profiler leaves the arguments of some kernels out. A process group has a stream of its own on each device, so the group of
+        such a kernel is the only one that other kernels of its stream have.
+        """
+        return _with_groups(pa.concat_tables(self._parts).sort_by("start_ns")) if self._parts else None
+
+
+def _with_groups(rows: pa.Table) -> pa.Table:
+    columns = {name: rows.column(name).to_pylist() for name in _OF_GROUP}
+    stream = rows.column("stream").to_pylist()
+    lacking = [group == f"stream {number}" for group, number in zip(columns["group"], stream, strict=True)]
+    named: dict[Any, set[tuple[Any, ...]]] = {}
+    for number, lacks, *group in zip(stream, lacking, *columns.values(), strict=True):
+        if not lacks:
+            named.setdefault(number, set()).add(tuple(group))
+    for place, (number, lacks) in enumerate(zip(stream, lacking, strict=True)):
+        if lacks and len(named.get(number, ())) == 1:
+            for values, value in zip(columns.values(), next(iter(named[number])), strict=True):
+                values[place] = value
+    for name, values in columns.items():
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, name, pa.array(values, rows.schema.field(at).type))
+    return rows
 
 
 def _word(value: Any) -> str:
