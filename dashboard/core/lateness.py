@@ -15,23 +15,23 @@ class Lateness:
 
     Attributes:
         late: the ranks that the others wait for, by their total wait; empty where no rank can be told.
-        caused_ns: how much longer the other ranks wait than the late rank does, in sum.
+        longer_ns: how much longer the other ranks wait than the late rank does, in sum.
         span_ns: the spans of all ranks, in sum.
         reasons: why no rank can be told; empty where one can.
     """
 
     late: tuple[int, ...]
-    caused_ns: int
+    longer_ns: int
     span_ns: int
     reasons: tuple[str, ...]
 
     @property
     def sentence(self) -> str:
-        """`rank 13 makes the others wait 4.50 s of 38.0 s`, or `no late rank can be told`."""
+        """`rank 13 is late: the others wait 4.50 s of 38.0 s longer`, or `no late rank can be told`."""
         if not self.late:
             return "no late rank can be told"
-        which = f"rank {self.late[0]} makes" if len(self.late) == 1 else f"ranks {_listed(self.late)} make"
-        return f"{which} the others wait {format_duration(self.caused_ns)} of {format_duration(self.span_ns)}"
+        which = f"rank {self.late[0]} is" if len(self.late) == 1 else f"ranks {_listed(self.late)} are"
+        return f"{which} late: the others wait {format_duration(self.longer_ns)} of {format_duration(self.span_ns)} longer"
 
 
 def lateness(data: RunData) -> Lateness:
@@ -43,8 +43,8 @@ def lateness(data: RunData) -> Lateness:
     if late.empty:
         return Lateness((), 0, span_ns, _reasons(data))
     others = known[~known["late"].astype(bool)]["wait_ns"]
-    caused_ns = int((others - late["wait_ns"].iloc[0]).clip(lower=0).sum())
-    return Lateness(tuple(late["rank"].tolist()), caused_ns, span_ns, ())
+    longer_ns = int((others - late["wait_ns"].iloc[0]).clip(lower=0).sum())
+    return Lateness(tuple(late["rank"].tolist()), longer_ns, span_ns, ())
 
 
 def _reasons(data: RunData) -> tuple[str, ...]:

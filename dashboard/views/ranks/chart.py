@@ -38,8 +38,8 @@ def over_iterations(cells: pd.DataFrame, figure: str, title: str, look: Look, *,
     color = palette(look.theme)[0 if figure == "busy" else 1]
     drawing = rank_map(table, look, color, format_percent if share else format_duration, "%" if share else "ns")
     of = "in percent of the span of the rank's device work" if share else "as time"
-    counted = f"{table.shape[1]} iterations" if numbered else "the profiles have no iterations"
-    note = look.note(f"colour: {FIGURES[figure]} ({_MEANING[figure]}), {of} in the iteration. {len(table)} ranks; {counted}.")
+    counted = f"iterations: {table.shape[1]}" if numbered else "the profiles have no iterations"
+    note = look.note(f"colour: {FIGURES[figure]} ({_MEANING[figure]}), {of} in the iteration. Ranks: {len(table)}; {counted}.")
     rows = cells[["rank", "iteration", "span_ns", f"{figure}_ns"]]
     rows = rows.assign(percent_of_span=100 * rows[f"{figure}_ns"].astype(float) / rows["span_ns"].where(rows["span_ns"] > 0))
     return Chart("ranks-over-iterations", title, drawing, rows, note)
@@ -55,7 +55,7 @@ def breakdown(ranks: pd.DataFrame, look: Look) -> Chart:
     height = _ROW_PX if len(rows) > 24 else 22
     figure = blank(look.theme, height * max(len(rows), 3) + 100)
     shades = palette(look.theme)
-    colors = [shades[0], shades[1], shades[4], look.tones.muted, shades[3], look.tones.grid]
+    colors = [shades[0], shades[1], shades[4], look.tones.muted, shades[3], shades[7]]
     for (part, words), color, pattern in zip(PARTS.items(), colors, patterns(colors), strict=True):
         figure.add_bar(
             x=rows[part].astype(float),

@@ -42,9 +42,8 @@ def page() -> None:
     st.markdown("## Ranks and their clocks, the least wait first")
     times = {name: ranks[name].astype(float) / 1e6 for name in ("wait_ns", "wait_uncertainty_ns")}
     clocks = {name: ranks[name] / 1e3 for name in ("offset_ns", "uncertainty_ns")}
-    causes = [queries.CAUSES[str(cause)] if late else "" for cause, late in zip(ranks["cause"], ranks["late"], strict=True)]
     widgets.table(
-        ranks.assign(**times, **clocks, cause=causes),
+        ranks.assign(**times, **clocks),
         column_order=list(_COLUMNS),
         column_config=_COLUMNS,
         height="content" if len(ranks) <= _MOST_ROWS else _TABLE_PX,
