@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.test_app import PAGES, Open, open_app, words
-from tests.synthetic import made_code, made_sweeps, made_traces
+from tests.synthetic import made_code, made_jobs, made_sweeps, made_traces
 
 __all__ = ["open_app"]
 
@@ -18,13 +18,15 @@ RUNS = {
     "gpus": "scaling",
     "picker": "annotated",
     "machine_code": "code",
+    "ranks": "job",
+    "stragglers": "job",
 }
 #: Each parameter that a page reads.
 KEYS = (
     "workload", "scope", "cache", "case", "case.n", "case.perm", "case.images", "metric", "variants", "series", "precision", "table", "show",
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "with.cupti", "search", "regex", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
-    "registers", "shared", "threads", "why_a", "why_b", "rules_of",
+    "registers", "shared", "threads", "why_a", "why_b", "rules_of", "figure", "as", "history",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
 )  # fmt: skip
 VALUES = {
@@ -44,6 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made_sweeps.write_counted,
         made_traces.write_annotated,
         made_sweeps.write_scaling,
+        made_jobs.write,
         made_traces.write,
     ):
         write(folder)

@@ -37,6 +37,9 @@ OF_PAGE: Final = frozenset(
         "lanes",
         "machine",
         "isa",
+        "figure",
+        "as",
+        "history",
     ]
 )
 #: Pages of text, which draw no chart.

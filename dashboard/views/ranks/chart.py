@@ -1,0 +1,107 @@
+"""A figure over ranks and iterations, and the breakdown of the ranks' time."""
+
+from typing import Any, Final
+
+import pandas as pd
+
+from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.ui.rank_map import rank_map
+from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, hatch, name_rows, palette, patterns, text, ticks
+from warpladder.dashboard.views.ranks.query import FIGURES, LEAST_SPREAD, PARTS, drawn, grid
+
+#: More ranks are drawn as outliers and a median.
+MOST_BARS: Final = 64
+_OUTLIERS: Final = 16
+_ROW_PX: Final = 14
+_MEANING: Final = {
+    "exposed": "communication while no compute runs",
+    "communication": "any communication kernel runs",
+    "busy": "any device work runs",
+    "idle": "no device work runs",
+    "host_wait": "idle, and the next work was not launched yet",
+    "kernel_wait": "idle for less than 30 µs, and the next work was launched",
+    "other_idle": "idle for another reason",
+    "wait": "in communication, until the last rank arrives",
+}
+
+
+def over_iterations(cells: pd.DataFrame, figure: str, title: str, look: Look, *, share: bool) -> Chart:
+    """One figure of each rank and iteration as a heatmap.
+
+    Args:
+        cells: see `query.by_iteration`; not empty.
+        figure: one of `query.FIGURES`, known for some rank.
+        share: in percent of the span of the iteration; else as time.
+    """
+    table = grid(cells, figure, share=share)
+    numbered = bool(cells["iteration"].notna().any())
+    color = palette(look.theme)[0 if figure == "busy" else 1]
+    drawing = rank_map(table, look, color, format_percent if share else format_duration, "%" if share else "ns")
+    of = "in percent of the span of the rank's device work" if share else "as time"
+    counted = f"iterations: {table.shape[1]}" if numbered else "the profiles have no iterations"
+    note = look.note(f"colour: {FIGURES[figure]} ({_MEANING[figure]}), {of} in the iteration. Ranks: {len(table)}; {counted}.")
+    rows = cells[["rank", "iteration", "span_ns", f"{figure}_ns"]]
+    rows = rows.assign(percent_of_span=100 * rows[f"{figure}_ns"].astype(float) / rows["span_ns"].where(rows["span_ns"] > 0))
+    return Chart("ranks-over-iterations", title, drawing, rows, note)
+
+
+def breakdown(ranks: pd.DataFrame, look: Look) -> Chart:
+    """The parts of each rank's span as stacked bars.
+
+    Args:
+        ranks: see `query.breakdown`; not empty.
+    """
+    rows = drawn(ranks, MOST_BARS) if len(ranks) <= MOST_BARS else drawn(ranks, _OUTLIERS + 1)
+    height = _ROW_PX if len(rows) > 24 else 22
+    figure = blank(look.theme, height * max(len(rows), 3) + 100)
+    shades = palette(look.theme)
+    colors = [shades[0], shades[1], shades[4], look.tones.muted, shades[3], shades[7]]
+    for (part, words), color, pattern in zip(PARTS.items(), colors, patterns(colors), strict=True):
+        figure.add_bar(
+            x=rows[part].astype(float),
+            y=list(range(len(rows))),
+            orientation="h",
+            name=words,
+            width=0.8,
+            hoverinfo="text",
+            hovertext=[_hover(row, words, row[part]) for row in rows.to_dict("records")],
+            marker={"color": color, "pattern": hatch(pattern, 0.15)},
+        )
+    every = [text(f"{row['who']} late" if row["late"] else row["who"]) for row in rows.to_dict("records")]
+    names = [f"<b>{name}</b>" if late else name for name, late in zip(every, rows["late"], strict=True)]
+    name_rows(figure, names, look, range=[len(rows) - 0.4, -0.6], title_text="rank")
+    longest = max(float(rows["span_ns"].max()), 1.0)
+    figure.update_xaxes(
+        range=[0, longest], title_text="time of the profile", **ticks(0, longest, format_duration, logarithmic=False)
+    )
+    figure.update_layout(barmode="stack", margin={"t": 34}, legend={**ABOVE, "traceorder": "normal"})
+    part = "" if len(rows) == len(ranks) else f" The {len(rows) - 1} ranks farthest from the median of {len(ranks)} are drawn."
+    note = look.note(
+        "sums over the whole profile. Copies alone: copies and sets while neither compute nor communication runs. Host wait: idle, and the "
+        f"next work was not launched yet. Kernel wait: idle for less than 30 µs, and the next work was launched.{part}"
+    )
+    return Chart("ranks-breakdown", _title(ranks), figure, ranks, note)
+
+
+def _title(ranks: pd.DataFrame) -> str:
+    """Which rank is farthest from the median, and in what."""
+    first = ranks.iloc[0]
+    if pd.isna(first["distance"]):
+        return "Parts of the time of each rank"
+    part = next(name for name, words in PARTS.items() if words == first["differs_in"])
+    apart = float(first[part]) - float(ranks[part].median())
+    word = "more" if apart > 0 else "less"
+    return f"Rank {first['rank']} differs most: {format_duration(abs(apart))} {word} {first['differs_in']} than the median rank"
+
+
+def _hover(row: dict[Any, Any], words: str, value: float) -> str:
+    who = "median of the ranks" if row["who"] == "median" else f"rank {row['who']}"
+    share = 100 * value / row["span_ns"] if row["span_ns"] else 0.0
+    return f"<b>{who}</b><br>{words}: <b>{format_duration(value)}</b>, {text(format_percent(share))} of its span"
+
+
+#: How the distance of a table's row is told.
+DISTANCE: Final = (
+    "How far the rank is from the median rank, in the part of its time in which it is farthest, in units of the ranks' spread: 1.4826 "
+    f"times the median absolute deviation, and at least {100 * LEAST_SPREAD:.1f} % of the span."
+)

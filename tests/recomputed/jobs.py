@@ -1,0 +1,104 @@
+"""The definitions of the pages Ranks and Stragglers."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from tests.recomputed.definitions import Shipped
+from tests.recomputed.displayed import Shown
+from tests.recomputed.figures import Rule, Rules, Written
+
+Row = Mapping[str, Any]
+_PARTS: Final = ("compute_ns", "exposed_ns", "copies_ns", "host_wait_ns", "kernel_wait_ns", "other_idle_ns")
+_WORDS: Final = ("compute", "exposed communication", "copies alone", "host wait", "kernel wait", "other idle")
+
+
+def _ranks(run: Shipped) -> pd.DataFrame:
+    ranks = run.table("ranks")
+    ranks = ranks[ranks["status"] == "ok"]
+    return ranks.assign(copies_ns=ranks["busy_ns"] - ranks["compute_ns"] - ranks["exposed_ns"]).set_index("rank")
+
+
+def _of_rank(column: str) -> Rule:
+    return lambda run, row, shown: _ranks(run).loc[row["rank"], column]
+
+
+def _of_iteration(column: str) -> Rule:
+    def rule(run: Shipped, row: Row, shown: Shown) -> Any:
+        return run.table("iterations").set_index(["rank", "iteration"]).loc[(row["rank"], row["iteration"]), column]
+
+    return rule
+
+
+def _distances(run: Shipped, rank: int) -> "pd.Series[float]":
+    """The distance of a rank from the median rank in each part of its span."""
+    ranks = _ranks(run)
+    least = np.median(ranks["span_ns"].tolist()) / 1000
+    found = {}
+    for part, words in zip(_PARTS, _WORDS, strict=True):
+        values = np.array(ranks[part].tolist(), dtype=float)
+        middle = np.median(values)
+        spread = 1.4826 * np.median([abs(value - middle) for value in values])
+        found[words] = (float(ranks.loc[rank, part]) - middle) / max(spread, least)
+    return pd.Series(found)
+
+
+def _farthest(run: Shipped, row: Row, shown: Shown) -> set[str]:
+    """The parts in which a rank is farthest; compute and communication may be equally far."""
+    distances = _distances(run, row["rank"]).abs()
+    return set(distances[distances >= distances.max() * (1 - 1e-9)].index)
+
+
+CELLS: Final[Rules] = {
+    "rank": None,
+    "iteration": None,
+    "span_ns": _of_iteration("span_ns"),
+    "exposed_ns": _of_iteration("exposed_ns"),
+    "percent_of_span": lambda run, row, shown: (
+        100 * _of_iteration("exposed_ns")(run, row, shown) / _of_iteration("span_ns")(run, row, shown)  # type: ignore[operator]
+    ),
+}
+RANKS: Final[Rules] = {
+    "rank": None,
+    "distance": lambda run, row, shown: _distances(run, row["rank"])[row["differs_in"]],
+    "differs_in": _farthest,
+    **{name: _of_rank(name) for name in ("host", "span_ns", *_PARTS, "communication_ns", "wait_ns", "last", "late", "cause")},
+}
+WAITS: Final[Rules] = {
+    "rank": None,
+    "last_percent": lambda run, row, shown: 100 * _ranks(run).loc[row["rank"], "last"] / _ranks(run).loc[row["rank"], "collectives"],
+    **{
+        name: _of_rank(name)
+        for name in (
+            "late", "cause", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns",
+        )
+    },
+}  # fmt: skip
+HISTORY: Final[Rules] = {
+    "rank": None,
+    "iteration": None,
+    "wait_ns": _of_iteration("wait_ns"),
+    "last": _of_iteration("last"),
+}
+RULES: Final[Mapping[str, Rules]] = {
+    "ranks-over-iterations": CELLS,
+    "ranks-breakdown": RANKS,
+    "stragglers-waits": WAITS,
+    "stragglers-history": HISTORY,
+}
+
+
+def sentence(run: Shipped, shown: Shown) -> Iterator[tuple[str, Written]]:
+    """The share of exposed communication, and how much longer the others wait than the late rank."""
+    iterations, ranks = run.table("iterations"), _ranks(run)
+    title = shown.title
+    if " of the step is exposed" in title:
+        share = 100 * iterations["exposed_ns"].sum() / iterations["span_ns"].sum()
+        yield title.split(" %")[0], Written(share)
+    if "the others wait " in title:
+        longer, of = title.split("the others wait ")[1].split(" longer")[0].split(" of ")
+        late = int(ranks.loc[ranks["late"], "wait_ns"].iloc[0])
+        yield longer, Written(sum(int(wait) - late for wait in ranks.loc[~ranks["late"], "wait_ns"]))
+        yield of, Written(float(ranks["span_ns"].sum()))
