@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpladder.dashboard.core.job import NO_JOB, Job
 from warpladder.dashboard.core.machine_code import NO_CODE, MachineCode
 from warpladder.dashboard.core.traces import NO_TRACES, Traces
 from warpladder.data import schema, store
@@ -97,6 +98,7 @@ class RunData:
     diagnostics: pd.DataFrame
     traces: Traces = NO_TRACES
     code: MachineCode = NO_CODE
+    job: Job = NO_JOB
     counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
     together: pd.DataFrame = field(default_factory=lambda: NO_SAMPLES)
     hidden: frozenset[tuple[str, str]] = frozenset()
@@ -184,6 +186,7 @@ def load(run: store.Run) -> RunData:
         **tables,
         traces=Traces(run),
         code=MachineCode(run),
+        job=Job(run),
         hidden=frozenset(),
         selected_from=None,
     )

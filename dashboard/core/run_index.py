@@ -71,6 +71,7 @@ class Need(StrEnum):
     COUNTERS = "hardware counters"
     CODE = "machine code"
     GPUS = "samples of several GPUs"
+    JOB = "ranks of a job"
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,12 @@ class Facts:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What the run has in addition to times: a trace, counters, several GPUs."""
+        """What the run has in addition to times: a trace, counters, ranks of a job, several GPUs."""
         several = (f"{self.gpus} GPUs",) if self.has(Need.GPUS) else ()
         return (
             *(("trace",) if self.has(Need.TRACE) else ()),
             *(("counters",) if self.has(Need.COUNTERS) else ()),
+            *(("job",) if self.has(Need.JOB) else ()),
             *several,
         )
 
@@ -138,6 +140,7 @@ _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.RANGES: ("ranges",),
     Need.COUNTERS: ("counters",),
     Need.CODE: ("machine_code",),
+    Need.JOB: ("ranks",),
 }
 
 

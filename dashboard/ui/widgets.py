@@ -25,6 +25,8 @@ from warpladder.data.naming import NamingError
 HOW_TO_RECORD: Final = "make record"
 #: The command to show where a run has no trace.
 HOW_TO_IMPORT: Final = "warpladder import REPORT"
+#: The command to show where a run is no job.
+HOW_TO_IMPORT_A_JOB: Final = "warpladder import --job FOLDER"
 _MIME: Final = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png", "csv": "text/csv"}
 _FORMATS: Final = {
     "ratio": "%.4f",
@@ -174,6 +176,24 @@ def no_trace(run: store.Run, view: View, lacks: str, option: str) -> NoReturn:
         st.stop()
     st.info(f"This run has {plain(lacks)}. Import a report of Nsight Systems, then choose it in the sidebar:")
     st.code(HOW_TO_IMPORT, language="bash")
+    offer_runs(view)
+    end_page()
+    st.stop()
+
+
+def no_job(run: store.Run, view: View) -> NoReturn:
+    """Say that a run is no job, with the runs that are one and the command that imports one. Ends the page.
+
+    Args:
+        view: the view of the page.
+    """
+    if run.left_out:
+        st.info(plain(f"The tables of this job cannot be read. {' '.join(run.left_out.values())}."))
+    else:
+        st.info(
+            "This run is of one process. Import the profiles of a job, one file a rank, then choose the job in the sidebar:"
+        )
+        st.code(HOW_TO_IMPORT_A_JOB, language="bash")
     offer_runs(view)
     end_page()
     st.stop()

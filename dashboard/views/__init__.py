@@ -18,9 +18,11 @@ from warpladder.dashboard.views import (
     overview,
     picker,
     published,
+    ranks,
     roofline,
     ship,
     sizes,
+    stragglers,
     timeline,
     transfers,
     trends,
@@ -42,6 +44,7 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
         machine_code.VIEW,
         occupancy.VIEW,
     ),
+    "Job": (ranks.VIEW, stragglers.VIEW),
     "Trust": (trust.VIEW, glossary.VIEW),
 }
 #: Every view, in the order of the menu.

@@ -218,15 +218,18 @@ def _other_runs(context: runs.Context) -> None:
 
 def _page_for(each: ListedRun) -> str:
     """The page that shows most of a run."""
-    for need, name in ((Need.TIMES, "ladder"), (Need.COUNTERS, "counters"), (Need.TRACE, "timeline")):
-        if each.facts.has(need) and (need is Need.TRACE or each.facts.workloads):
+    for need, name in ((Need.JOB, "ranks"), (Need.TIMES, "ladder"), (Need.COUNTERS, "counters"), (Need.TRACE, "timeline")):
+        if each.facts.has(need) and (need in (Need.JOB, Need.TRACE) or each.facts.workloads):
             return name
     return "trust"
 
 
 def _without_variants(run: store.Run) -> None:
     """Links for a run that compares nothing: to its trace, or to the reasons of its statuses."""
-    if {"kernels", "api_calls", "ranges"} & set(run.tables):
+    if "ranks" in run.tables:
+        st.info("A job of many ranks, each with a profile of its own.")
+        pages = {"ranks": "Ranks →", "stragglers": "Stragglers →"}
+    elif {"kernels", "api_calls", "ranges"} & set(run.tables):
         pages = {"calls": "API & kernels →", "transfers": "Transfers →"}
         if "ranges" in run.tables:
             st.info("A trace of a program; none of its NVTX ranges names a variant yet. Pick those to compare:")

@@ -1,0 +1,16 @@
+"""Stragglers: which rank makes the others wait, how much, and why?"""
+
+from warpladder.dashboard.ui import runs, widgets
+from warpladder.dashboard.views.stragglers import VIEW
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    if not runs.load(run).job:
+        widgets.no_job(run, VIEW)
+    widgets.end_page()
+
+
+page()
