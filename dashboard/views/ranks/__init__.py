@@ -1,6 +1,21 @@
 """Where does the time of a job go, and which ranks differ?"""
 
-from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui.view import View
+from collections.abc import Iterator
 
-VIEW = View("ranks", "Ranks", "Where does the time of a job go, and which ranks differ?", needs=Need.JOB)
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.ui.view import OfRun, View
+from warpladder.dashboard.views.ranks import chart, query
+
+
+def _charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """Exposed communication over ranks and iterations, and the breakdown of the ranks' time."""
+    if data.job:
+        yield chart.over_iterations(query.by_iteration(data), "exposed", query.answer(data).sentence, look, share=True)
+        yield chart.breakdown(query.breakdown(data), look)
+
+
+VIEW = View(
+    "ranks", "Ranks", "Where does the time of a job go, and which ranks differ?", (OfRun("job", _charts),), needs=Need.JOB
+)

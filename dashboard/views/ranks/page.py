@@ -1,7 +1,24 @@
-"""Ranks: where does the time of a job go, and which ranks differ?"""
+"""Ranks: where the time of a job goes, by rank and iteration, and which ranks differ."""
 
-from warpladder.dashboard.ui import runs, widgets
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views.ranks import VIEW
+from warpladder.dashboard.views.ranks import chart as charts
+from warpladder.dashboard.views.ranks import query as queries
+from warpladder.data import store
+
+#: A longer table is scrolled.
+_MOST_ROWS: Final = 12
+_TABLE_PX: Final = 450
+_NAMED: Final = 5  # of the ranks without a profile
+_AS: Final = {"share": "% of span", "time": "time"}
+_IN_MS: Final = ("span_ns", *queries.PARTS, "communication_ns", "wait_ns")
 
 
 def page() -> None:
@@ -10,7 +27,77 @@ def page() -> None:
     widgets.heading(VIEW)
     if not runs.load(run).job:
         widgets.no_job(run, VIEW)
+    look = runs.look_of(run, widgets.theme())
+    cells, answer = runs.ask(run, queries.by_iteration), runs.ask(run, queries.answer)
+    known = [name for name in queries.FIGURES if cells[f"{name}_ns"].notna().any()]
+    with widgets.controls():
+        figure = state.choose("figure", "Figure", known, text=queries.FIGURES.__getitem__)
+        shown_as = state.choose("as", "As", list(_AS), text=_AS.__getitem__, style="segmented")
+    widgets.show_chart(charts.over_iterations(cells, figure, answer.sentence, look, share=shown_as == "share"))
+    if answer.reasons:
+        st.caption(plain(f"No late rank can be told: {'; '.join(answer.reasons)}."))
+    else:
+        st.page_link(page_of("stragglers"), label="Who is late, and why →", query_params=state.link())
+    _without_profile(run)
+    ranks = runs.ask(run, queries.breakdown)
+    widgets.show_chart(charts.breakdown(ranks, look))
+    st.markdown("## Ranks, outliers first")
+    _table(ranks, _COLUMNS)
+    st.markdown("## Idle time of each stream by cause")
+    st.caption("Gaps between the work of a stream, in sum over the ranks. Other streams may be busy meanwhile.")
+    _table(runs.ask(run, queries.idle_by_stream), _IDLE)
     widgets.end_page()
 
+
+def _without_profile(run: store.Run) -> None:
+    """Name the ranks that are broken or missing, and why."""
+    absent = runs.ask(run, queries.without_profile)
+    if absent.empty:
+        return
+    for (status, detail), group in list(absent.groupby(["status", "detail"], sort=False))[:_NAMED]:
+        names = ", ".join(map(str, group["rank"][:_NAMED])) + (
+            f" and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
+        )
+        st.warning(
+            plain(f"{'Rank' if len(group) == 1 else 'Ranks'} {names}: {status}; {detail}. The figures are those of the others.")
+        )
+
+
+def _table(frame: pd.DataFrame, columns: dict[str, object]) -> None:
+    """A table with times in ms, without columns that have no value."""
+    times = [name for name in frame.columns if name.endswith("_ns")]
+    shown = frame.assign(**{name: frame[name].astype(float) / 1e6 for name in times})
+    order = [name for name in columns if name in shown and shown[name].notna().any() and (shown[name].astype(str) != "").any()]
+    height = "content" if len(frame) <= _MOST_ROWS else _TABLE_PX
+    widgets.table(shown, column_order=order, column_config=columns, height=height)
+
+
+def _ms(label: str, help: str | None = None) -> object:
+    return st.column_config.NumberColumn(f"{label}, ms", format="%.4g", help=help)
+
+
+_COLUMNS: Final = {
+    "rank": st.column_config.NumberColumn("Rank", format="%d"),
+    "host": "Host",
+    "distance": st.column_config.NumberColumn("Distance", format="%+.1f", help=charts.DISTANCE),
+    "differs_in": "Differs in",
+    "late": st.column_config.CheckboxColumn("Late", help="The other ranks wait for it, beyond the uncertainty."),
+    "cause": "Cause",
+    "span_ns": _ms("Span"),
+    **{part: _ms(words.capitalize()) for part, words in queries.PARTS.items()},
+    "wait_ns": _ms("Wait", "Time in communication until the last rank arrives."),
+    "last": st.column_config.NumberColumn("Came last", help="How often the rank came last to a collective."),
+}
+_IDLE: Final = {
+    "stream": st.column_config.NumberColumn("Stream", format="%d"),
+    "ranks": "Ranks",
+    "host_wait_ns": _ms("Host wait", "The next work was not launched when the last one ended."),
+    "host_wait_count": "Gaps",
+    "kernel_wait_ns": _ms("Kernel wait", "Less than 30 µs, and the next work was launched."),
+    "kernel_wait_count": "Gaps ",
+    "other_ns": _ms("Other"),
+    "other_count": "Gaps  ",
+    "queue_most": st.column_config.NumberColumn("Longest queue", help="The most kernels that were launched and not started."),
+}
 
 page()

@@ -1,0 +1,182 @@
+"""Where the time of each rank and iteration of a job goes, and how far a rank is from the median rank."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core.lateness import lateness
+from warpladder.dashboard.core.numbers import format_percent
+from warpladder.dashboard.core.run_data import RunData
+
+#: Figure of a rank in an iteration -> its words.
+FIGURES: Final = {
+    "exposed": "exposed communication",
+    "communication": "communication",
+    "busy": "busy",
+    "idle": "idle",
+    "host_wait": "host wait",
+    "kernel_wait": "kernel wait",
+    "other_idle": "other idle",
+    "wait": "wait for other ranks",
+}
+#: The parts that the span of a rank is made of, with their words.
+PARTS: Final = {
+    "compute_ns": "compute",
+    "exposed_ns": "exposed communication",
+    "copies_ns": "copies alone",
+    "host_wait_ns": "host wait",
+    "kernel_wait_ns": "kernel wait",
+    "other_idle_ns": "other idle",
+}
+#: A median absolute deviation times this is the standard deviation of a normal distribution.
+_NORMAL: Final = 1.4826
+#: A spread counts as at least this share of the median span, so that ranks that agree closely make no outliers.
+LEAST_SPREAD: Final = 1e-3
+#: Fewer ranks have no spread.
+_FEWEST: Final = 3
+_MEASURED: Final = ("span_ns", "busy_ns", "compute_ns", "communication_ns", "exposed_ns", "host_wait_ns", "kernel_wait_ns")
+_TIMES: Final = (*_MEASURED, "other_idle_ns", "wait_ns")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The one figure of a job.
+
+    Attributes:
+        exposed_percent: exposed communication in percent of the span, over all ranks and iterations; NaN without a span.
+        lateness: which rank is late.
+        by_iteration: the ranks have iterations; else the span is that of the whole profile.
+        reasons: why no late rank can be told; empty where one can.
+    """
+
+    exposed_percent: float
+    lateness: str
+    by_iteration: bool
+    reasons: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """`31.0 % of the step is exposed communication; rank 13 makes the others wait 4.50 s of 38.0 s`."""
+        whole = "step" if self.by_iteration else "profile"
+        return f"{format_percent(self.exposed_percent)} of the {whole} is exposed communication; {self.lateness}"
+
+
+def answer(data: RunData) -> Answer:
+    """The exposed communication of a job and its late rank."""
+    cells = by_iteration(data)
+    span, late = cells["span_ns"].sum(), lateness(data)
+    percent = 100 * cells["exposed_ns"].sum() / span if span else np.nan
+    return Answer(float(percent), late.sentence, bool(cells["iteration"].notna().any()), late.reasons)
+
+
+def by_iteration(data: RunData) -> pd.DataFrame:
+    """The times of each rank and iteration.
+
+    Returns:
+        One row for each, by rank and iteration: `rank`, `iteration`, the times of table `iterations`, `idle_ns`; `iteration` is null, and
+        there is one row for each rank, where the profiles have no iterations. `wait_ns` is NaN where it is not known.
+    """
+    cells = data.job.frame("iterations", "rank", "iteration", *_TIMES)
+    if cells.empty:
+        ranks = data.job.frame("ranks", "rank", "status", *_TIMES)
+        cells = ranks[ranks["status"] == "ok"].drop(columns="status")
+        cells["iteration"] = pd.array([pd.NA] * len(cells), dtype="Int64")
+    cells = cells.assign(idle_ns=cells["span_ns"] - cells["busy_ns"], wait_ns=cells["wait_ns"].astype("Float64").astype(float))
+    order = ["rank", "iteration"]
+    return cells.sort_values(order, ignore_index=True)[[*order, *_TIMES, "idle_ns"]]
+
+
+def grid(cells: pd.DataFrame, figure: str, *, share: bool) -> pd.DataFrame:
+    """One figure of each rank and iteration.
+
+    Args:
+        cells: see `by_iteration`.
+        figure: one of `FIGURES`.
+        share: in percent of the span of the iteration; else in ns.
+
+    Returns:
+        A row for each rank and a column for each iteration; NaN where a rank has no such iteration.
+    """
+    values = cells[f"{figure}_ns"].astype(float)
+    if share:
+        values = 100 * values / cells["span_ns"].where(cells["span_ns"] > 0)
+    iteration = cells["iteration"].fillna(0)
+    return cells.assign(value=values, iteration=iteration).pivot(index="rank", columns="iteration", values="value")
+
+
+def breakdown(data: RunData) -> pd.DataFrame:
+    """The parts of each rank's span, and its distance from the median rank.
+
+    The distance is (part - median part) / spread, of the part in which it is largest. The spread of a part is 1.4826 times the median
+    absolute deviation over the ranks, or `LEAST_SPREAD` of the median span where that is larger.
+
+    Returns:
+        One row for each rank with a profile, the farthest first: `rank`, `host`, `distance`, `differs_in` (words of the part), `span_ns`,
+        the columns `PARTS`, `communication_ns`, `wait_ns`, `last`, `late`, `cause`. The distance of fewer than three ranks is NaN.
+    """
+    about = ("rank", "status", "host", "last", "late", "cause")
+    ranks = data.job.frame("ranks", *about, *_TIMES)
+    ranks = ranks[ranks["status"] == "ok"].reset_index(drop=True)
+    ranks["copies_ns"] = ranks["busy_ns"] - ranks["compute_ns"] - ranks["exposed_ns"]
+    parts = ranks[list(PARTS)].to_numpy(dtype=float)
+    apart = parts - np.median(parts, axis=0) if len(ranks) else parts
+    if len(ranks) < _FEWEST:
+        ranks["distance"], ranks["differs_in"] = np.nan, ""
+    else:
+        least = LEAST_SPREAD * float(np.median(ranks["span_ns"]))
+        distances = apart / np.maximum(_NORMAL * np.median(np.abs(apart), axis=0), max(least, 1.0))
+        farthest = np.abs(distances).argmax(axis=1)
+        ranks["distance"] = np.take_along_axis(distances, farthest[:, None], axis=1)[:, 0]
+        ranks["differs_in"] = np.array(list(PARTS.values()), dtype=object)[farthest]
+    ranks = ranks.sort_values("distance", key=np.abs, ascending=False, kind="stable", ignore_index=True)
+    columns = [
+        "rank",
+        "host",
+        "distance",
+        "differs_in",
+        "span_ns",
+        *PARTS,
+        "communication_ns",
+        "wait_ns",
+        "last",
+        "late",
+        "cause",
+    ]
+    return ranks[columns]
+
+
+def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:
+    """The rows of `breakdown` that are drawn: all of up to `most`, else the farthest and a row of medians.
+
+    Returns:
+        `who` (the rank, or `median`), `late`, `span_ns`, and the columns `PARTS`.
+    """
+    names = ranks["rank"].astype(str)
+    columns = ["who", "late", "span_ns", *PARTS]
+    if len(ranks) <= most:
+        return ranks.assign(who=names).sort_values("rank", ignore_index=True)[columns]
+    median: dict[str, Any] = {"who": "median", "late": False, **ranks[["span_ns", *PARTS]].median()}
+    return pd.concat([pd.DataFrame([median]), ranks.assign(who=names)[: most - 1]], ignore_index=True)[columns]
+
+
+def without_profile(data: RunData) -> pd.DataFrame:
+    """Ranks that are broken or missing: `rank`, `status`, `detail`, `file`."""
+    ranks = data.job.frame("ranks", "rank", "status", "detail", "file")
+    return ranks[ranks["status"] != "ok"].reset_index(drop=True)
+
+
+def idle_by_stream(data: RunData) -> pd.DataFrame:
+    """Gaps between the work of each stream by cause, in sum over the ranks that have the stream.
+
+    Returns:
+        One row for each stream, the longest gaps first: `stream`, `ranks`, the columns of table `idle`, and `queue_most`.
+    """
+    causes = [f"{cause}_{what}" for cause in ("host_wait", "kernel_wait", "other") for what in ("count", "ns")]
+    idle = data.job.frame("idle", "rank", "stream", *causes, "queue_most")
+    grouped = idle.groupby("stream", dropna=False)
+    sums = grouped[causes].sum().join(grouped["rank"].nunique().rename("ranks")).join(grouped["queue_most"].max())
+    sums["gaps_ns"] = sums[["host_wait_ns", "kernel_wait_ns", "other_ns"]].sum(axis=1)
+    sums = sums.sort_values("gaps_ns", ascending=False, kind="stable").reset_index()
+    return sums[["stream", "ranks", *causes, "queue_most"]]
