@@ -82,6 +82,7 @@ def _rank(rank: int, told: bool) -> dict[str, Any]:
         "last": 2 * ITERATIONS if rank == LATE else 0,
         "offset_ns": 1_000.0 * rank,
         "drift_ppm": 0.001,
+        "offset_at_ns": BEGIN_NS + ITERATIONS * EVERY_NS // 2,
         "uncertainty_ns": UNCERTAINTY_NS,
         "wait_uncertainty_ns": 2 * ITERATIONS * UNCERTAINTY_NS,
         "late": rank == LATE,

@@ -5,6 +5,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.ui.rank_map import rank_map
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, hatch, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.views.ranks.query import FIGURES, LEAST_SPREAD, PARTS, drawn, grid
 
@@ -12,8 +13,6 @@ from warpladder.dashboard.views.ranks.query import FIGURES, LEAST_SPREAD, PARTS,
 MOST_BARS: Final = 64
 _OUTLIERS: Final = 16
 _ROW_PX: Final = 14
-_NAMES: Final = 32  # of ranks or iterations beside an axis
-_MOST_WRITTEN: Final = 20_000  # cells whose figures are sent as texts
 _MEANING: Final = {
     "exposed": "communication while no compute runs",
     "communication": "any communication kernel runs",
@@ -35,45 +34,15 @@ def over_iterations(cells: pd.DataFrame, figure: str, title: str, look: Look, *,
         share: in percent of the span of the iteration; else as time.
     """
     table = grid(cells, figure, share=share)
-    ranks, numbered = len(table), bool(cells["iteration"].notna().any())
-    drawing = blank(look.theme, min(max(18 * ranks, 170), 420) + 60)
-    columns = [str(name) for name in table.columns] if numbered else ["profile"]
-    names = [str(name) for name in table.index]
-    values = table.to_numpy(dtype=float)
-    most = max(float(table.max().max()), 1e-9)
-    write = format_percent if share else format_duration
-    written = values.size <= _MOST_WRITTEN
-    drawing.add_heatmap(
-        z=values,
-        x=columns,
-        y=names,
-        zmin=0,
-        zmax=most,
-        xgap=1 if len(columns) <= _NAMES else 0,
-        ygap=1 if ranks <= 2 * _NAMES else 0,
-        hoverongaps=False,
-        text=[[text(write(value)) for value in row] for row in values] if written else None,
-        hovertemplate=_hover_of_cell("%{text}" if written else f"%{{z:.3g}} {'%' if share else 'ns'}", numbered=numbered),
-        colorscale=[[0, look.tones.grid], [1, palette(look.theme)[0 if figure == "busy" else 1]]],
-        colorbar={
-            "thickness": 12,
-            "outlinewidth": 0,
-            "tickfont": {"color": look.tones.muted, "size": 12},
-            **ticks(0, most, write, logarithmic=False, most=5),
-        },
-    )
-    drawing.update_xaxes(type="category", title_text="iteration" if numbered else "", showgrid=False, **_thinned(columns))
-    drawing.update_yaxes(type="category", title_text="rank", showgrid=False, autorange="reversed", ticks="", **_thinned(names))
+    numbered = bool(cells["iteration"].notna().any())
+    color = palette(look.theme)[0 if figure == "busy" else 1]
+    drawing = rank_map(table, look, color, format_percent if share else format_duration, "%" if share else "ns")
     of = "in percent of the span of the rank's device work" if share else "as time"
-    counted = f"{ranks} ranks, {len(columns)} iterations" if numbered else f"{ranks} ranks, whose profiles have no iterations"
-    note = look.note(f"colour: {FIGURES[figure]} ({_MEANING[figure]}), {of} in the iteration. {counted}.")
+    counted = f"{table.shape[1]} iterations" if numbered else "the profiles have no iterations"
+    note = look.note(f"colour: {FIGURES[figure]} ({_MEANING[figure]}), {of} in the iteration. {len(table)} ranks; {counted}.")
     rows = cells[["rank", "iteration", "span_ns", f"{figure}_ns"]]
     rows = rows.assign(percent_of_span=100 * rows[f"{figure}_ns"].astype(float) / rows["span_ns"].where(rows["span_ns"] > 0))
     return Chart("ranks-over-iterations", title, drawing, rows, note)
-
-
-def _hover_of_cell(value: str, *, numbered: bool) -> str:
-    return f"<b>{value}</b><br>rank %{{y}}{', iteration %{x}' if numbered else ''}<extra></extra>"
 
 
 def breakdown(ranks: pd.DataFrame, look: Look) -> Chart:
@@ -129,12 +98,6 @@ def _hover(row: dict[Any, Any], words: str, value: float) -> str:
     who = "median of the ranks" if row["who"] == "median" else f"rank {row['who']}"
     share = 100 * value / row["span_ns"] if row["span_ns"] else 0.0
     return f"<b>{who}</b><br>{words}: <b>{format_duration(value)}</b>, {text(format_percent(share))} of its span"
-
-
-def _thinned(names: list[str]) -> dict[str, Any]:
-    """Every n-th name beside a categorical axis, so that they have room."""
-    step = -(-len(names) // _NAMES)
-    return {"tickmode": "array", "tickvals": names[::step], "ticktext": [text(name) for name in names[::step]]}
 
 
 #: How the distance of a table's row is told.

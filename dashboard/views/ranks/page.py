@@ -18,7 +18,6 @@ _MOST_ROWS: Final = 12
 _TABLE_PX: Final = 450
 _NAMED: Final = 5  # of the ranks without a profile
 _AS: Final = {"share": "% of span", "time": "time"}
-_IN_MS: Final = ("span_ns", *queries.PARTS, "communication_ns", "wait_ns")
 
 
 def page() -> None:
@@ -84,9 +83,14 @@ _COLUMNS: Final = {
     "late": st.column_config.CheckboxColumn("Late", help="The other ranks wait for it, beyond the uncertainty."),
     "cause": "Cause",
     "span_ns": _ms("Span"),
-    **{part: _ms(words.capitalize()) for part, words in queries.PARTS.items()},
+    "compute_ns": _ms("Compute"),
+    "exposed_ns": _ms("Exposed", "Communication while no compute runs."),
     "wait_ns": _ms("Wait", "Time in communication until the last rank arrives."),
-    "last": st.column_config.NumberColumn("Came last", help="How often the rank came last to a collective."),
+    "last": st.column_config.NumberColumn("Last", help="How often the rank came last to a collective."),
+    "copies_ns": _ms("Copies", "Copies and sets while neither compute nor communication runs."),
+    "host_wait_ns": _ms("Host wait", "Idle, and the next work was not launched yet."),
+    "kernel_wait_ns": _ms("Kernel wait", "Idle for less than 30 µs, and the next work was launched."),
+    "other_idle_ns": _ms("Other idle"),
 }
 _IDLE: Final = {
     "stream": st.column_config.NumberColumn("Stream", format="%d"),

@@ -97,13 +97,15 @@ def grid(cells: pd.DataFrame, figure: str, *, share: bool) -> pd.DataFrame:
         share: in percent of the span of the iteration; else in ns.
 
     Returns:
-        A row for each rank and a column for each iteration; NaN where a rank has no such iteration.
+        A row for each rank and a column for each iteration, NaN where a rank has no such iteration; without iterations one column, `profile`.
     """
     values = cells[f"{figure}_ns"].astype(float)
     if share:
         values = 100 * values / cells["span_ns"].where(cells["span_ns"] > 0)
-    iteration = cells["iteration"].fillna(0)
-    return cells.assign(value=values, iteration=iteration).pivot(index="rank", columns="iteration", values="value")
+    table = cells.assign(value=values)
+    if cells["iteration"].isna().all():
+        return table.set_index("rank")[["value"]].rename(columns={"value": "profile"})
+    return table.pivot(index="rank", columns="iteration", values="value")
 
 
 def breakdown(data: RunData) -> pd.DataFrame:

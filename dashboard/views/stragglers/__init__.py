@@ -1,6 +1,25 @@
 """Which rank makes the others wait, how much, and why?"""
 
-from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui.view import View
+from collections.abc import Iterator
 
-VIEW = View("stragglers", "Stragglers", "Which rank makes the others wait, how much, and why?", needs=Need.JOB)
+from warpladder.dashboard.core.lateness import lateness
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.ui.view import OfRun, View
+from warpladder.dashboard.views.stragglers import chart, query
+
+
+def _charts(data: RunData, look: Look) -> Iterator[Chart]:
+    """The waits of the ranks, in sum and by iteration; nothing where no wait is known."""
+    if not data.job or (ranks := query.ranking(data)).empty:
+        return
+    yield chart.waits(ranks, query.title(lateness(data), ranks), look)
+    cells = query.history(data)
+    if len(cells):
+        yield chart.by_iteration(cells, "last", look)
+
+
+VIEW = View(
+    "stragglers", "Stragglers", "Which rank makes the others wait, how much, and why?", (OfRun("job", _charts),), needs=Need.JOB
+)

@@ -1,7 +1,20 @@
-"""Stragglers: which rank makes the others wait, how much, and why?"""
+"""Stragglers: the rank that the others wait for, how long, how sure that is, and why."""
 
-from warpladder.dashboard.ui import runs, widgets
+from typing import Final
+
+import streamlit as st
+
+from warpladder.dashboard.core.lateness import lateness
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.ui.view import page_of
 from warpladder.dashboard.views.stragglers import VIEW
+from warpladder.dashboard.views.stragglers import chart as charts
+from warpladder.dashboard.views.stragglers import query as queries
+
+#: A longer table is scrolled.
+_MOST_ROWS: Final = 12
+_TABLE_PX: Final = 450
 
 
 def page() -> None:
@@ -10,7 +23,51 @@ def page() -> None:
     widgets.heading(VIEW)
     if not runs.load(run).job:
         widgets.no_job(run, VIEW)
+    found, ranks = runs.ask(run, lateness), runs.ask(run, queries.ranking)
+    if found.reasons:
+        st.info(plain(f"Which rank is late cannot be told: {'; '.join(found.reasons)}."))
+    if ranks.empty:
+        st.page_link(page_of("ranks"), label="Where the time of each rank goes →", query_params=state.link())
+        widgets.end_page()
+        st.stop()
+    look = runs.look_of(run, widgets.theme())
+    widgets.show_chart(charts.waits(ranks, queries.title(found, ranks), look))
+    cells = runs.ask(run, queries.history)
+    if len(cells):
+        with widgets.controls():
+            figure = state.choose(
+                "history", "By iteration", list(queries.HISTORY), text=queries.HISTORY.__getitem__, style="segmented"
+            )
+        widgets.show_chart(charts.by_iteration(cells, figure, look))
+    st.markdown("## Ranks and their clocks, the least wait first")
+    times = {name: ranks[name].astype(float) / 1e6 for name in ("wait_ns", "wait_uncertainty_ns")}
+    clocks = {name: ranks[name] / 1e3 for name in ("offset_ns", "uncertainty_ns")}
+    causes = [queries.CAUSES[str(cause)] if late else "" for cause, late in zip(ranks["cause"], ranks["late"], strict=True)]
+    widgets.table(
+        ranks.assign(**times, **clocks, cause=causes),
+        column_order=list(_COLUMNS),
+        column_config=_COLUMNS,
+        height="content" if len(ranks) <= _MOST_ROWS else _TABLE_PX,
+    )
     widgets.end_page()
 
+
+_COLUMNS: Final = {
+    "rank": st.column_config.NumberColumn("Rank", format="%d"),
+    "late": st.column_config.CheckboxColumn("Late", help="No rank waits less, beyond the uncertainty."),
+    "cause": "Cause",
+    "wait_ns": st.column_config.NumberColumn("Wait, ms", format="%.4g"),
+    "wait_uncertainty_ns": st.column_config.NumberColumn("± ms", format="%.2g", help="One standard deviation of the wait."),
+    "last": st.column_config.NumberColumn("Last", help="How often the rank came last to a collective."),
+    "collectives": st.column_config.NumberColumn("Of", help="Collectives that were matched with those of other ranks."),
+    "last_percent": st.column_config.NumberColumn("Last, %", format="%.3g"),
+    "offset_ns": st.column_config.NumberColumn("Offset, µs", format="%.4g", help="The rank's clock less the job's."),
+    "drift_ppm": st.column_config.NumberColumn("Drift, ppm", format="%.3g", help="How much faster the rank's clock is."),
+    "uncertainty_ns": st.column_config.NumberColumn(
+        "Spread, µs",
+        format="%.3g",
+        help="How far its ends of collectives are from those of the other ranks, once the clocks are aligned.",
+    ),
+}
 
 page()

@@ -1,0 +1,55 @@
+"""How long each rank waits for the others, how often it came last, and how sure that is."""
+
+from typing import Final
+
+import pandas as pd
+
+from warpladder.dashboard.core.lateness import Lateness
+from warpladder.dashboard.core.run_data import RunData
+
+#: Cause of a late rank -> its words.
+CAUSES: Final = {
+    "compute": "its kernels take longer",
+    "work": "it runs other kernels, or more of them",
+    "host": "its host launches work later",
+    "copies": "its copies take longer",
+    "clock": "nearly all of its kernels are slower by about the same factor, as at a lower clock",
+    "": "the cause is not known",
+}
+#: Figure of a rank in an iteration -> its words.
+HISTORY: Final = {"wait": "wait", "last": "times last"}
+
+
+def ranking(data: RunData) -> pd.DataFrame:
+    """The ranks with matched collectives, the least wait first.
+
+    Returns:
+        `rank`, `late`, `cause`, `wait_ns`, `wait_uncertainty_ns` (a standard deviation), `last`, `collectives`, `last_percent` (of the
+        collectives), and the clock: `offset_ns`, `drift_ppm`, `uncertainty_ns`. No rows where no wait is known.
+    """
+    times = ("wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns")
+    ranks = data.job.frame("ranks", "rank", "late", "cause", *times)
+    ranks = ranks[ranks["wait_ns"].notna()].sort_values(["wait_ns", "rank"], ignore_index=True)
+    ranks["last_percent"] = 100 * ranks["last"].astype(float) / ranks["collectives"].where(ranks["collectives"] > 0)
+    columns = ["rank", "late", "cause", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "last_percent"]
+    return ranks[[*columns, "offset_ns", "drift_ppm", "uncertainty_ns"]]
+
+
+def history(data: RunData) -> pd.DataFrame:
+    """Wait and times last of each rank in each iteration: `rank`, `iteration`, `wait_ns`, `last`; without unknown waits."""
+    cells = data.job.frame("iterations", "rank", "iteration", "wait_ns", "last")
+    return cells[cells["wait_ns"].notna()].sort_values(["rank", "iteration"], ignore_index=True)
+
+
+def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:
+    """The rows of `ranking` that are drawn: all of up to `most`, else those with the least wait and the one in the middle."""
+    if len(ranks) <= most:
+        return ranks
+    return pd.concat([ranks[: most - 1], ranks.iloc[[len(ranks) // 2]]], ignore_index=True)
+
+
+def title(found: Lateness, ranks: pd.DataFrame) -> str:
+    """`Rank 13 makes the others wait 4.50 s of 38.0 s: its kernels take longer`, or `No late rank can be told`."""
+    sentence = found.sentence[0].upper() + found.sentence[1:]
+    causes = {str(cause) for cause in ranks.loc[ranks["late"].astype(bool), "cause"]}
+    return f"{sentence}: {CAUSES[causes.pop()]}" if len(causes) == 1 else sentence
