@@ -11,9 +11,9 @@ from warpladder.dashboard.views.collectives import chart, query
 
 def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The time waited and transferred, and the bus bandwidth by size."""
-    if "collectives" not in data.job.tables:
+    frame = query.collectives(data) if data.job else None
+    if frame is None or frame.empty:
         return
-    frame = query.collectives(data)
     yield chart.times(query.by_kind(frame), look)
     if frame["bus_gb_per_s"].notna().any():
         yield chart.bandwidth(frame, look)

@@ -26,7 +26,11 @@ _LEAST_RANKS: Final = 4
 RESULT: Final = (
     "kernel", "name", "kind", "ranks", "of_ranks", "count", "total_ns", "percent", "mean_ns", "median_ns", "spread_ns", "slowest_rank",
     "slowest_ns", "fastest_rank", "fastest_ns", "differs", "differing_rank", "difference_ns",
+    "median_all_ns",
 )  # fmt: skip
+
+#: The extent of a query in words, where it counts all iterations.
+ALL: Final = "all iterations"
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -112,7 +116,7 @@ def over_ranks(executed: RankKernels) -> pd.DataFrame:
           rank` where the mean time of an execution on a rank is far from the usual; else empty. Communication has no slower rank, because
           its kernels hold the wait for other ranks;
         - `differing_rank`: the rank that differs the most, by its time or by the mean time of its executions; null where none differs;
-          `difference_ns`: its time less the median over all ranks.
+          `difference_ns`: its time less `median_all_ns`, the median over all ranks.
     """
     ranks, total, runs = executed.ranks, executed.total_ns.astype(float), executed.count > 0
     if not total.size:
@@ -150,6 +154,7 @@ def over_ranks(executed: RankKernels) -> pd.DataFrame:
             "differs": differs,
             "differing_rank": pd.array(ranks[differing], dtype="Int64"),
             "difference_ns": _at(more, differing),
+            "median_all_ns": np.median(total, axis=1),
         }
     )
     alike = frame["differs"] == ""
@@ -177,6 +182,12 @@ def most_different(frame: pd.DataFrame) -> "pd.Series[Any] | None":
     found = frame[frame["differs"] != ""]
     found = found[found["kind"] != "communication"] if (found["kind"] != "communication").any() else found
     return None if found.empty else found.loc[found["difference_ns"].abs().astype(float).idxmax()]
+
+
+def to_show(frame: pd.DataFrame) -> "pd.Series[Any]":
+    """The kernel to show by rank at first: the one that differs the most, or else the longest."""
+    most = most_different(frame)
+    return frame.iloc[0] if most is None else most
 
 
 def _short(executed: RankKernels) -> list[str]:
