@@ -5,20 +5,28 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_interval, format_percent, format_rate
+from warpladder.dashboard.core.numbers import (
+    NOTHING,
+    format_bytes,
+    format_duration,
+    format_interval,
+    format_percent,
+    format_rate,
+)
 from warpladder.dashboard.ui.template import SYMBOLS, Chart, Look, blank, hatch, name_rows, palette, text, ticks
 from warpladder.dashboard.ui.text import cut
 
 _MOST_BARS: Final = 12
 _NAME_CHARACTERS: Final = 44
+_LEGEND_CHARACTERS: Final = 36
+#: Below this percentage of the best bus bandwidth of its group and kind, the title names a size.
+_WEAK: Final = 80.0
 _PARTS: Final = (
     ("wait_ns", "waited for the last rank", ""),
     ("transfer_ns", "transferred", "/"),
     ("unmatched_ns", "not told apart", "."),
 )
-_TIMES: Final = (
-    "A rank waits from the start of its kernel to the start of the kernel of the last rank, and transfers from then to its own end."
-)
+_TIMES: Final = "A rank waits from the start of its kernel to the start of the kernel of the last rank, and transfers from then to its own end."
 
 
 def times(frame: pd.DataFrame, look: Look) -> Chart:
@@ -69,7 +77,9 @@ def bandwidth(frame: pd.DataFrame, look: Look) -> Chart:
     keys = list(told.groupby(["group", "collective", "ranks"], sort=False)["kernel_ns"].sum().nlargest(_MOST_BARS).index)
     colors = palette(look.theme)
     for place, (group, collective, ranks) in enumerate(keys):
-        rows = told[(told["group"] == group) & (told["collective"] == collective) & (told["ranks"] == ranks)].sort_values("bytes")
+        rows = told[(told["group"] == group) & (told["collective"] == collective) & (told["ranks"] == ranks)].sort_values(
+            "bytes"
+        )
         low, middle, high = (rows[f"bus_gb_per_s{end}"] for end in ("_low", "", "_high"))
         figure.add_scatter(
             x=rows["bytes"],
@@ -83,44 +93,41 @@ def bandwidth(frame: pd.DataFrame, look: Look) -> Chart:
                 "width": 3,
             },
             mode="lines+markers",
-            name=text(cut(_who({"group": group, "collective": collective, "ranks": ranks}), _NAME_CHARACTERS)),
+            name=text(cut(_who({"group": group, "collective": collective, "ranks": ranks}), _LEGEND_CHARACTERS)),
             line={"color": colors[place % len(colors)], "width": 1.5},
             marker={"symbol": SYMBOLS[place % len(SYMBOLS)], "size": 8},
             hoverinfo="text",
             hovertext=[_bandwidth_hover(row) for row in rows.to_dict("records")],
         )
-    sizes, rates = told["bytes"].astype(float), told["bus_gb_per_s"].astype(float)
-    top = float(told[["bus_gb_per_s", "bus_gb_per_s_high"]].max(axis=None))
-    left, right = float(sizes.min()) / 1.6, float(sizes.max()) * 1.6
+    top = float(told[["bus_gb_per_s", "bus_gb_per_s_high"]].max().max())
+    left, right = told["bytes"].min() / 1.6, told["bytes"].max() * 1.6
     figure.update_xaxes(
         type="log", range=[np.log10(left), np.log10(right)], title_text="size of the collective",
         **ticks(left, right, format_bytes, logarithmic=True),
     )  # fmt: skip
     figure.update_yaxes(range=[0, 1.12 * top], title_text="bus bandwidth", **ticks(0, top, format_rate, logarithmic=False))
-    figure.update_layout(showlegend=True, margin={"t": 34}, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
-    best = told.loc[rates.idxmax()]
-    title = f"{_who(best.to_dict())} reaches {format_rate(best['bus_gb_per_s'])} on the bus, at {format_bytes(best['bytes'])}"
-    weak = told.loc[told["transfer_ns"].where(told["percent_of_best"] < _WEAK).idxmax()] if _any_weak(told) else None
-    if weak is not None:
-        title += (
-            f"; {_kind(weak)} of {format_bytes(weak['bytes'])} {format_percent(weak['percent_of_best'])} of "
-            f"{'it' if weak['group'] == best['group'] and weak['collective'] == best['collective'] else 'its best'}"
-        )
+    figure.update_layout(showlegend=True)
     more = f" The {len(keys)} groups and kinds with the longest time are drawn." if len(keys) == _MOST_BARS else ""
     note = look.note(
         "median and quartiles over executions. Bus bandwidth as NCCL's tests define it: size over time, times 2(n − 1)/n for all_reduce, "
         "(n − 1)/n for all_gather, reduce_scatter and alltoall, and 1 for broadcast, reduce and sendrecv, with n ranks in the group. The "
         f"time is the transfer, from the arrival of the last rank; the kernel's time would hold the wait too.{more}"
     )
-    return Chart("collectives-bandwidth", title, figure, told, note)
+    return Chart("collectives-bandwidth", _bandwidth_title(told), figure, told, note)
 
 
-#: Below this percentage of the best bus bandwidth of its group and kind, the title names a size.
-_WEAK: Final = 80.0
-
-
-def _any_weak(told: pd.DataFrame) -> bool:
-    return bool((told["percent_of_best"] < _WEAK).any())
+def _bandwidth_title(told: pd.DataFrame) -> str:
+    """The best bandwidth, and the size that takes the most time of those far below the best of their group and kind."""
+    rows = told.to_dict("records")
+    best = max(rows, key=lambda row: row["bus_gb_per_s"])
+    title = f"{_who(best)}: {format_rate(best['bus_gb_per_s'])} on the bus at {format_bytes(best['bytes'])}"
+    weak = [row for row in rows if row["percent_of_best"] < _WEAK]
+    if not weak:
+        return title
+    worst = max(weak, key=lambda row: row["transfer_ns"])
+    same = (worst["group"], worst["collective"]) == (best["group"], best["collective"])
+    what = "" if same else f"{_who(worst)} "
+    return f"{title}; {what}{format_percent(worst['percent_of_best'])} of {'that' if same else 'its best'} at {format_bytes(worst['bytes'])}"
 
 
 def _colors(look: Look) -> tuple[str, str, str]:
@@ -146,10 +153,6 @@ def _who(row: dict[Any, Any]) -> str:
     """`all_reduce, group 0, 8 ranks`; a trace without groups names the stream."""
     group = row["group"] if str(row["group"]).startswith("stream ") else f"group {row['group']}"
     return f"{row['collective']}, {group}, {row['ranks']} ranks"
-
-
-def _kind(row: "pd.Series[Any]") -> str:
-    return str(row["collective"])
 
 
 def _time_hover(row: dict[Any, Any]) -> str:

@@ -1,6 +1,6 @@
 """Collectives: time waited and transferred, and bandwidth, by group, kind and size."""
 
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
@@ -20,7 +20,7 @@ _MEGABYTES: Final = 1e6
 _UNITS: Final = {"ms": _MS, "us": _MICROSECONDS, "mb": _MEGABYTES}
 
 
-def _number(label: str, help: str, style: str = "%.4g") -> "st.column_config.NumberColumn":
+def _number(label: str, help: str, style: str = "%.4g") -> Any:
     return st.column_config.NumberColumn(label, format=style, help=help)
 
 
@@ -64,7 +64,9 @@ def page() -> None:
         st.caption(plain(line))
     shown = _in_units(frame)
     columns = [name for name in _COLUMNS if shown[name].notna().any()]
-    widgets.table(shown, column_order=columns, column_config=_COLUMNS, height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX)
+    widgets.table(
+        shown, column_order=columns, column_config=_COLUMNS, height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX
+    )
     widgets.end_page()
 
 

@@ -103,7 +103,9 @@ def by_size(table: pa.Table, uncertainty_ns: float) -> pd.DataFrame:
         transfer_median_ns=("transfer_ns", "median"),
     ).astype({"group": "str", "collective": "str"})
     result["ranks"] = _ranks(frame)
-    result["count"] = frame.loc[matched, ["row", "match"]].drop_duplicates()["row"].value_counts().reindex(result.index, fill_value=0)
+    result["count"] = (
+        frame.loc[matched, ["row", "match"]].drop_duplicates()["row"].value_counts().reindex(result.index, fill_value=0)
+    )
     result = result.join(_over_ranks(frame[matched])).join(_bandwidths(frame[matched]))
     told = result["transfer_median_ns"] > uncertainty_ns
     factor = pd.Series(np.nan, index=result.index)
@@ -115,7 +117,7 @@ def by_size(table: pa.Table, uncertainty_ns: float) -> pd.DataFrame:
     for column in ("bytes", "least_bytes", "most_bytes"):
         result[column] = result[column].where(result["most_bytes"] > 0)
     ordered = result.sort_values(["kernel_ns", "group", "collective"], ascending=[False, True, True], ignore_index=True)
-    return ordered[list(RESULT)]
+    return ordered.loc[:, list(RESULT)]
 
 
 def by_kind(frame: pd.DataFrame) -> pd.DataFrame:
@@ -168,7 +170,12 @@ def _bandwidths(matched: pd.DataFrame) -> pd.DataFrame:
     Quartiles are of transfer over size, because an uncertain clock may make a short transfer negative. Null where they are.
     """
     with_size = matched[matched["bytes"] > 0]
-    times = (with_size["transfer_ns"] / with_size["bytes"]).groupby(with_size["row"]).quantile([0.25, 0.5, 0.75]).unstack()
+    times = (
+        (with_size["transfer_ns"] / with_size["bytes"])
+        .groupby(with_size["row"])
+        .quantile(np.array([0.25, 0.5, 0.75]))
+        .unstack()
+    )
     times = times.reindex(columns=[0.25, 0.5, 0.75]).astype(float)
     rates = 1 / times.where(times > 0)
     return pd.DataFrame(

@@ -115,7 +115,9 @@ def _title(frame: pd.DataFrame) -> str:
     most = most_different(frame)
     if most is None:
         first = frame.iloc[0]
-        return f"No rank differs: {cut(first['kernel'], _NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
+        return (
+            f"No rank differs: {cut(first['kernel'], _NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
+        )
     alike = frame[(frame["differing_rank"] == most["differing_rank"]) & (frame["differs"] == most["differs"])]
     title = f"{cut(most['kernel'], _NAME_CHARACTERS)} differs the most: {_on_rank(most)}"
     if len(alike) > 1 and most["differs"] in ("slower rank", "faster rank"):
@@ -127,7 +129,10 @@ def _on_rank(row: "pd.Series[Any]") -> str:
     """`rank 5 takes 103 ms, 16.1 ms more than the median rank`, and why that is no equal work."""
     time = row["median_all_ns"] + row["difference_ns"]
     away = f"{format_duration(abs(row['difference_ns']))} {'more' if row['difference_ns'] > 0 else 'less'} than the median rank"
-    why = {"some ranks": f", as {row['ranks']} of {row['of_ranks']} ranks execute it", "counts": ", as numbers of executions differ"}
+    why = {
+        "some ranks": f", as {row['ranks']} of {row['of_ranks']} ranks execute it",
+        "counts": ", as numbers of executions differ",
+    }
     return f"rank {row['differing_rank']} takes {format_duration(time)}, {away}{why.get(str(row['differs']), '')}"
 
 

@@ -1,6 +1,6 @@
 """Kernels of ranks: the time of each kernel over the ranks of a job, and the ranks that differ."""
 
-from typing import Final
+from typing import Any, Final
 
 import streamlit as st
 
@@ -17,7 +17,7 @@ _MS: Final = 1e6
 _TIMES: Final = ("total", "mean", "spread", "slowest", "fastest", "difference")
 
 
-def _number(label: str, help: str, style: str = "%.4g") -> "st.column_config.NumberColumn":
+def _number(label: str, help: str, style: str = "%.4g") -> Any:
     return st.column_config.NumberColumn(label, format=style, help=help)
 
 
@@ -27,7 +27,9 @@ _COLUMNS: Final = {
     "total_ms": _number("Total, ms", "Over all ranks."),
     "percent": _number("Share, %", "Of the time of all kernels of the job.", "%.3g"),
     "mean_ms": _number("Mean a rank, ms", "Over all ranks with a profile."),
-    "spread_ms": _number("Spread, ms", "Robust standard deviation over the ranks that execute it: 1.4826 times the median deviation."),
+    "spread_ms": _number(
+        "Spread, ms", "Robust standard deviation over the ranks that execute it: 1.4826 times the median deviation."
+    ),
     "slowest_rank": _number("Slowest", "The rank with the most time in it.", "%d"),
     "slowest_ms": _number("ms", "Its time on the slowest rank."),
     "fastest_rank": _number("Fastest", "The rank with the least time in it, of those that execute it.", "%d"),

@@ -181,7 +181,7 @@ def most_different(frame: pd.DataFrame) -> "pd.Series[Any] | None":
     """
     found = frame[frame["differs"] != ""]
     found = found[found["kind"] != "communication"] if (found["kind"] != "communication").any() else found
-    return None if found.empty else found.loc[found["difference_ns"].abs().astype(float).idxmax()]
+    return None if found.empty else found.iloc[int(found["difference_ns"].abs().to_numpy(dtype=float).argmax())]
 
 
 def to_show(frame: pd.DataFrame) -> "pd.Series[Any]":
