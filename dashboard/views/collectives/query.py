@@ -117,7 +117,7 @@ def by_size(table: pa.Table, uncertainty_ns: float) -> pd.DataFrame:
     for column in ("bytes", "least_bytes", "most_bytes"):
         result[column] = result[column].where(result["most_bytes"] > 0)
     ordered = result.sort_values(["kernel_ns", "group", "collective"], ascending=[False, True, True], ignore_index=True)
-    return ordered.loc[:, list(RESULT)]
+    return pd.DataFrame(ordered, columns=list(RESULT))
 
 
 def by_kind(frame: pd.DataFrame) -> pd.DataFrame:
