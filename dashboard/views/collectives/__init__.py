@@ -11,7 +11,7 @@ from warpladder.dashboard.views.collectives import chart, query
 
 def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The time waited and transferred, and the bus bandwidth by size."""
-    frame = query.collectives(data) if data.job else None
+    frame = query.collectives(data, together=query.many_groups(data)) if data.job else None
     if frame is None or frame.empty:
         return
     yield chart.times(query.by_kind(frame), look)

@@ -81,6 +81,7 @@ def bandwidth(frame: pd.DataFrame, look: Look) -> Chart:
             "bytes"
         )
         low, middle, high = (rows[f"bus_gb_per_s{end}"] for end in ("_low", "", "_high"))
+        who = _who({"group": group, "collective": collective, "ranks": ranks})
         figure.add_scatter(
             x=rows["bytes"],
             y=middle,
@@ -93,7 +94,7 @@ def bandwidth(frame: pd.DataFrame, look: Look) -> Chart:
                 "width": 3,
             },
             mode="lines+markers",
-            name=text(cut(_who({"group": group, "collective": collective, "ranks": ranks}), _LEGEND_CHARACTERS)),
+            name=text(cut(who, _LEGEND_CHARACTERS)),
             line={"color": colors[place % len(colors)], "width": 1.5},
             marker={"symbol": SYMBOLS[place % len(SYMBOLS)], "size": 8},
             hoverinfo="text",
@@ -125,7 +126,7 @@ def _bandwidth_title(told: pd.DataFrame) -> str:
     if not weak:
         return title
     worst = max(weak, key=lambda row: row["transfer_ns"])
-    same = (worst["group"], worst["collective"]) == (best["group"], best["collective"])
+    same = _who(worst) == _who(best)
     what = "" if same else f"{_who(worst)} "
     return f"{title}; {what}{format_percent(worst['percent_of_best'])} of {'that' if same else 'its best'} at {format_bytes(worst['bytes'])}"
 
@@ -137,10 +138,10 @@ def _colors(look: Look) -> tuple[str, str, str]:
 def _times_title(frame: pd.DataFrame) -> str:
     total, waited, unknown = (float(frame[name].sum()) for name in ("kernel_ns", "wait_ns", "unmatched_ns"))
     first = frame.iloc[0].to_dict()
-    leads = f"{_who(first)} takes {format_percent(100 * first['kernel_ns'] / max(total, 1))} of it"
+    leads = f", {format_percent(100 * first['kernel_ns'] / max(total, 1))} of it in {_who(first)}" if len(frame) > 1 else ""
     if unknown >= total:
-        return f"Collectives take {format_duration(total)} over all ranks, {leads}; waits and transfers cannot be told apart"
-    return f"Ranks wait {format_percent(100 * waited / max(total, 1))} of the {format_duration(total)} in collectives; {leads}"
+        return f"Collectives take {format_duration(total)} over all ranks{leads}; waits and transfers cannot be told apart"
+    return f"Ranks wait {format_percent(100 * waited / max(total, 1))} of the {format_duration(total)} in collectives{leads}"
 
 
 def _beside(row: dict[Any, Any]) -> str:
@@ -150,9 +151,11 @@ def _beside(row: dict[Any, Any]) -> str:
 
 
 def _who(row: dict[Any, Any]) -> str:
-    """`all_reduce, group 0, 8 ranks`; a trace without groups names the stream."""
-    group = row["group"] if str(row["group"]).startswith("stream ") else f"group {row['group']}"
-    return f"{row['collective']}, {group}, {row['ranks']} ranks"
+    """`all_reduce (group 0, 8 ranks)`, `all_reduce (4 groups of 8 ranks)`; a trace without groups names the stream."""
+    group = str(row["group"])
+    if group.endswith((" groups", "1 group")):
+        return f"{row['collective']} ({group} of {row['ranks']} ranks)"
+    return f"{row['collective']} ({group if group.startswith('stream ') else f'group {group}'}, {row['ranks']} ranks)"
 
 
 def _time_hover(row: dict[Any, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.ui import runs, widgets
+from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.collectives import VIEW
 from warpladder.dashboard.views.collectives import chart as charts
@@ -14,6 +14,7 @@ from warpladder.dashboard.views.collectives import query as queries
 #: A longer table is scrolled.
 _MOST_ROWS: Final = 14
 _TABLE_PX: Final = 530
+_GROUPS: Final = {"together": "of equal size together", "each": "each"}
 _MS: Final = 1e6
 _MICROSECONDS: Final = 1e3
 _MEGABYTES: Final = 1e6
@@ -30,6 +31,7 @@ _COLUMNS: Final = {
     "ranks": _number("Ranks", "Ranks of the group, n.", "%d"),
     "bytes_mb": _number("Size, MB", "Of the whole array; the median where sizes are joined by powers of two."),
     "count": _number("Collectives", "Collectives of the job that were matched over their ranks.", "%d"),
+    "kernels": _number("Kernels", "Executions on all ranks.", "%d"),
     "wait_ms": _number("Waited, ms", "Sum over ranks."),
     "transfer_ms": _number("Transferred, ms", "Sum over ranks."),
     "wait_median_us": _number("Wait, µs", "Median over executions."),
@@ -42,7 +44,7 @@ _COLUMNS: Final = {
     "least_wait_rank": _number("Waited for", "The rank with the least sum of waits: the others wait for it.", "%d"),
     "least_wait_ms": _number("Its wait, ms", "Sum of the waits of that rank."),
     "most_wait_ms": _number("Longest wait, ms", "The largest sum of waits of a rank."),
-    "kernel_ms": _number("Kernels, ms", "Time of the kernels, which holds the wait; sum over ranks."),
+    "kernel_ms": _number("In kernels, ms", "Time of the kernels, which holds the wait; sum over ranks."),
 }
 
 
@@ -52,7 +54,13 @@ def page() -> None:
     widgets.heading(VIEW)
     if not runs.load(run).job:
         widgets.no_job(run, VIEW)
-    frame = runs.ask(run, queries.collectives)
+    together = False
+    if runs.ask(run, queries.many_groups):
+        with widgets.controls():
+            together = (
+                state.choose("groups", "Groups", list(_GROUPS), text=_GROUPS.__getitem__, style="segmented") == "together"
+            )
+    frame = runs.ask(run, queries.collectives, together=together)
     if frame.empty:
         widgets.nothing("No rank of this job has a communication kernel.", "Choose another run in the sidebar.")
     look = runs.look_of(run, widgets.theme())
@@ -72,7 +80,7 @@ def page() -> None:
 
 def _why_not(frame: pd.DataFrame, reasons: tuple[str, ...]) -> list[str]:
     """Why columns are empty, and what the import found wrong with the collectives."""
-    lines = list(reasons)
+    lines = [f"{line[:1].upper()}{line[1:]}." if line[-1:] != "." else line for line in reasons]
     if frame["wait_median_ns"].isna().all():
         lines.append("No collective was matched over its ranks, so waits and transfers are not known, nor a bandwidth.")
     elif frame["bytes"].isna().all():

@@ -15,6 +15,8 @@ COLUMNS: Final = (
 )  # fmt: skip
 #: A group and kind with more sizes than this has one row for each power of two.
 _MOST_SIZES: Final = 12
+#: More groups than this are shown together, those with the same number of ranks as one.
+MOST_GROUPS: Final = 12
 #: The columns of `by_size`.
 RESULT: Final = (
     "group", "collective", "ranks", "bytes", "least_bytes", "most_bytes", "count", "kernels", "kernel_ns", "wait_ns", "transfer_ns",
@@ -38,10 +40,15 @@ def bus_factor(collective: str, ranks: npt.NDArray[np.float64]) -> npt.NDArray[n
     return np.full_like(ranks, np.nan)
 
 
-def collectives(data: RunData) -> pd.DataFrame:
+def many_groups(data: RunData) -> bool:
+    """Whether a job has so many groups that they are shown together."""
+    return len(data.job.arrow("collectives", ("group",)).column("group").unique()) > MOST_GROUPS
+
+
+def collectives(data: RunData, *, together: bool) -> pd.DataFrame:
     """`by_size` of the collectives of a job."""
     uncertainty = data.job.frame("ranks", "uncertainty_ns")["uncertainty_ns"].max()
-    return by_size(data.job.arrow("collectives", COLUMNS), float(uncertainty))
+    return by_size(data.job.arrow("collectives", COLUMNS), float(uncertainty), together=together)
 
 
 def reasons(data: RunData) -> tuple[str, ...]:
@@ -50,7 +57,7 @@ def reasons(data: RunData) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found.loc[found["source"] == "collectives", "text"]))
 
 
-def by_size(table: pa.Table, uncertainty_ns: float) -> pd.DataFrame:
+def by_size(table: pa.Table, uncertainty_ns: float, *, together: bool = False) -> pd.DataFrame:
     """Time and bandwidth by group, kind and size.
 
     The size of a collective is the largest of its ranks' (`alltoall` may have a size for each rank), of the whole array as NCCL's tests
@@ -59,15 +66,18 @@ def by_size(table: pa.Table, uncertainty_ns: float) -> pd.DataFrame:
     Args:
         table: the columns `COLUMNS` of table `collectives`.
         uncertainty_ns: of the ranks' clocks. Where the median transfer is not longer, the bandwidth cannot be told.
+        together: groups with the same number of ranks count as one.
 
     Returns:
         One row for each group, kind and size, with `RESULT`, the longest first by the time of its kernels:
 
+        - `group`: its name, or such as `8 groups` together;
         - `ranks`: the number n of the group; where the trace lacks it, the number of ranks with a kernel of it;
         - `bytes`: the median size, null where the trace lacks the elements; `least_bytes` and `most_bytes` differ from it where
           sizes are joined by powers of two;
-        - `count`: matched collectives of the job; `kernels`: executions on all ranks;
-        - `kernel_ns`, `wait_ns`, `transfer_ns`: sums over ranks; `unmatched_ns` is the part of `kernel_ns` without a match;
+        - `count`: matched collectives of the job, null without a match; `kernels`: executions on all ranks;
+        - `kernel_ns`: sum over ranks; `wait_ns`, `transfer_ns`: the same, null without a match; `unmatched_ns`: the part of `kernel_ns`
+          without a match;
         - `wait_median_ns`, `transfer_median_ns`: medians over executions, null without a match;
         - `least_wait_ns`, `most_wait_ns`: the least and the largest sum of a rank; `least_wait_rank` for whom the others wait;
         - `least_transfer_ns`, `most_transfer_ns`: the least and the largest median of a rank;
@@ -79,10 +89,10 @@ def by_size(table: pa.Table, uncertainty_ns: float) -> pd.DataFrame:
     if frame.empty:
         return pd.DataFrame(columns=list(RESULT))
     frame["kernel_ns"] = frame["end_ns"] - frame["start_ns"]
-    frame["group"] = _group_names(frame)
+    frame["group"], frame["ranks"] = _groups(frame, together)
     matched = frame["match"].notna()
     frame["bytes"] = frame.groupby("match")["bytes"].transform("max").where(matched, frame["bytes"])
-    kind = frame.groupby(["group", "collective"], observed=True, sort=False).ngroup().to_numpy()
+    kind = frame.groupby(["group", "ranks", "collective"], observed=True, sort=False).ngroup().to_numpy()
     sizes = _sizes(kind, frame["bytes"].to_numpy(dtype=np.int64))
     row = pd.DataFrame({"kind": kind, "size": sizes}).groupby(["kind", "size"], sort=False).ngroup().to_numpy()
     frame = frame.assign(row=row, kind=kind, unmatched_ns=frame["kernel_ns"].where(~matched, 0))
@@ -94,18 +104,15 @@ def by_size(table: pa.Table, uncertainty_ns: float) -> pd.DataFrame:
         bytes=("bytes", "median"),
         least_bytes=("bytes", "min"),
         most_bytes=("bytes", "max"),
+        ranks=("ranks", "max"),
         kernels=("rank", "size"),
         kernel_ns=("kernel_ns", "sum"),
-        wait_ns=("wait_ns", "sum"),
-        transfer_ns=("transfer_ns", "sum"),
         unmatched_ns=("unmatched_ns", "sum"),
         wait_median_ns=("wait_ns", "median"),
         transfer_median_ns=("transfer_ns", "median"),
     ).astype({"group": "str", "collective": "str"})
-    result["ranks"] = _ranks(frame)
-    result["count"] = (
-        frame.loc[matched, ["row", "match"]].drop_duplicates()["row"].value_counts().reindex(result.index, fill_value=0)
-    )
+    result[["wait_ns", "transfer_ns"]] = groups[["wait_ns", "transfer_ns"]].sum(min_count=1)
+    result["count"] = frame.loc[matched, ["row", "match"]].drop_duplicates()["row"].value_counts().astype("Int64")
     result = result.join(_over_ranks(frame[matched])).join(_bandwidths(frame[matched]))
     told = result["transfer_median_ns"] > uncertainty_ns
     factor = pd.Series(np.nan, index=result.index)
@@ -127,13 +134,24 @@ def by_kind(frame: pd.DataFrame) -> pd.DataFrame:
     return sums.reset_index().sort_values("kernel_ns", ascending=False, kind="stable", ignore_index=True)
 
 
-def _group_names(frame: pd.DataFrame) -> "pd.Categorical[str]":
-    """The name of each row's group, with its ranks where groups of other ranks have the same name."""
+def _groups(frame: pd.DataFrame, together: bool) -> tuple["pd.Categorical[str]", npt.NDArray[np.int64]]:
+    """The name of each row's group, and the number of its ranks.
+
+    A name has the ranks behind it where groups of other ranks have the same name.
+    """
     number = frame.groupby(["group", "group_ranks"], observed=True, sort=False).ngroup().to_numpy()
-    groups = frame.loc[~pd.Series(number, frame.index).duplicated(), ["group", "group_ranks"]].astype("str")
+    groups = (
+        frame.loc[~pd.Series(number, frame.index).duplicated(), ["group", "group_ranks"]].astype("str").reset_index(drop=True)
+    )
+    seen = pd.DataFrame({"group": number, "rank": frame["rank"]}).drop_duplicates()["group"].value_counts()
+    ranks = frame.groupby(number)["group_size"].max().fillna(seen).to_numpy(dtype=np.int64)
+    if together:
+        each = pd.Series(ranks).map(pd.Series(ranks).value_counts())
+        names = each.map(lambda count: f"{count} groups" if count > 1 else "1 group")
+        return pd.Categorical(names.to_numpy()[number]), ranks[number]
     several = groups["group"].duplicated(keep=False)
     names = groups["group"].where(~several, groups["group"] + " " + groups["group_ranks"])
-    return pd.Categorical.from_codes(number, categories=pd.Index(names))
+    return pd.Categorical.from_codes(number, categories=pd.Index(names)), ranks[number]
 
 
 def _sizes(kind: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -142,13 +160,6 @@ def _sizes(kind: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> npt.NDAr
     several = np.bincount(distinct["kind"]) > _MOST_SIZES
     powers = np.left_shift(1, np.frexp(np.maximum(size, 1))[1] - 1)
     return np.where(several[kind] & (size > 0), powers, size)
-
-
-def _ranks(frame: pd.DataFrame) -> "pd.Series[int]":
-    """The number of ranks of each row's group."""
-    known = frame.groupby("row")["group_size"].max()
-    seen = frame[["row", "rank"]].drop_duplicates()["row"].value_counts()
-    return known.fillna(seen).astype(int)
 
 
 def _over_ranks(matched: pd.DataFrame) -> pd.DataFrame:

@@ -99,13 +99,11 @@ def by_rank(frame: pd.DataFrame, row: "pd.Series[Any]", look: Look, extent: str)
         range=[low, high + 0.08 * (high - low)], title_text="time", **ticks(low, high, format_duration, logarithmic=False)
     )
     figure.update_layout(showlegend=False)
-    if row["differs"]:
-        title = f"{cut(row['kernel'], _NAME_CHARACTERS)}: {_on_rank(row)}"
-    else:
-        title = (
-            f"{cut(row['kernel'], _NAME_CHARACTERS)}: "
-            f"{format_interval(format_duration(row['fastest_ns']), format_duration(row['slowest_ns']))} a rank, no rank differs"
-        )
+    title = (
+        f"{cut(row['kernel'], _NAME_CHARACTERS)}: "
+        f"{format_interval(format_duration(row['fastest_ns']), format_duration(row['slowest_ns']))} a rank, "
+        f"{_difference(row.to_dict()) if row['differs'] else 'no rank differs'}"
+    )
     note = look.note(f"{extent}, sum of the executions on each rank; the line is their median.")
     return Chart(slug("job-kernel-by-rank", extent, str(row["kernel"])), title, figure, frame, note)
 

@@ -27,13 +27,6 @@ _COLUMNS: Final = {
     "total_ms": _number("Total, ms", "Over all ranks."),
     "percent": _number("Share, %", "Of the time of all kernels of the job.", "%.3g"),
     "mean_ms": _number("Mean a rank, ms", "Over all ranks with a profile."),
-    "spread_ms": _number(
-        "Spread, ms", "Robust standard deviation over the ranks that execute it: 1.4826 times the median deviation."
-    ),
-    "slowest_rank": _number("Slowest", "The rank with the most time in it.", "%d"),
-    "slowest_ms": _number("ms", "Its time on the slowest rank."),
-    "fastest_rank": _number("Fastest", "The rank with the least time in it, of those that execute it.", "%d"),
-    "fastest_ms": _number("ms ", "Its time on the fastest rank."),
     "differs": st.column_config.TextColumn(
         "Differs",
         help="Some ranks: not all execute it. Counts: they execute it differently often. Slower or faster rank: the mean time of an "
@@ -41,6 +34,13 @@ _COLUMNS: Final = {
     ),
     "differing_rank": _number("Rank", "The rank that differs the most.", "%d"),
     "difference_ms": _number("By, ms", "Time of that rank less the median over all ranks."),
+    "spread_ms": _number(
+        "Spread, ms", "Robust standard deviation over the ranks that execute it: 1.4826 times the median deviation."
+    ),
+    "slowest_rank": _number("Slowest", "The rank with the most time in it.", "%d"),
+    "slowest_ms": _number("ms", "Its time on the slowest rank."),
+    "fastest_rank": _number("Fastest", "The rank with the least time in it, of those that execute it.", "%d"),
+    "fastest_ms": _number("ms ", "Its time on the fastest rank."),
     "ranks": _number("Ranks", "Ranks that execute it.", "%d"),
     "count": _number("Executions", "On all ranks.", "%d"),
     "name": st.column_config.TextColumn("Full name", width="large"),
