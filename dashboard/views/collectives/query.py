@@ -96,7 +96,7 @@ def by_size(table: pa.Table, uncertainty_ns: float, *, together: bool = False) -
     sizes = _sizes(kind, frame["bytes"].to_numpy(dtype=np.int64))
     row = pd.DataFrame({"kind": kind, "size": sizes}).groupby(["kind", "size"], sort=False).ngroup().to_numpy()
     frame = frame.assign(row=row, kind=kind, unmatched_ns=frame["kernel_ns"].where(~matched, 0))
-    groups = frame.groupby("row")
+    groups = frame.groupby("row", sort=False)
     result = groups.agg(
         group=("group", "first"),
         collective=("collective", "first"),
@@ -112,7 +112,8 @@ def by_size(table: pa.Table, uncertainty_ns: float, *, together: bool = False) -
         transfer_median_ns=("transfer_ns", "median"),
     ).astype({"group": "str", "collective": "str"})
     result[["wait_ns", "transfer_ns"]] = groups[["wait_ns", "transfer_ns"]].sum(min_count=1)
-    result["count"] = frame.loc[matched, ["row", "match"]].drop_duplicates()["row"].value_counts().astype("Int64")
+    # A collective is in one row.
+    result["count"] = frame.loc[matched & ~frame["match"].duplicated(), "row"].value_counts().astype("Int64")
     result = result.join(_over_ranks(frame[matched])).join(_bandwidths(frame[matched]))
     told = result["transfer_median_ns"] > uncertainty_ns
     factor = pd.Series(np.nan, index=result.index)
@@ -143,8 +144,11 @@ def _groups(frame: pd.DataFrame, together: bool) -> tuple["pd.Categorical[str]",
     groups = (
         frame.loc[~pd.Series(number, frame.index).duplicated(), ["group", "group_ranks"]].astype("str").reset_index(drop=True)
     )
-    seen = pd.DataFrame({"group": number, "rank": frame["rank"]}).drop_duplicates()["group"].value_counts()
-    ranks = frame.groupby(number)["group_size"].max().fillna(seen).to_numpy(dtype=np.int64)
+    sizes = frame.groupby(number)["group_size"].max()
+    if sizes.isna().any():
+        seen = pd.DataFrame({"group": number, "rank": frame["rank"]}).drop_duplicates()["group"].value_counts()
+        sizes = sizes.fillna(seen)
+    ranks = sizes.to_numpy(dtype=np.int64)
     if together:
         each = pd.Series(ranks).map(pd.Series(ranks).value_counts())
         names = each.map(lambda count: f"{count} groups" if count > 1 else "1 group")
@@ -164,7 +168,11 @@ def _sizes(kind: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> npt.NDAr
 
 def _over_ranks(matched: pd.DataFrame) -> pd.DataFrame:
     """The least and the largest sum of waits, and median of transfers, that a rank has of each row."""
-    of_ranks = matched.groupby(["row", "rank"]).agg(wait=("wait_ns", "sum"), transfer=("transfer_ns", "median")).reset_index()
+    of_ranks = (
+        matched.groupby(["row", "rank"], sort=False)
+        .agg(wait=("wait_ns", "sum"), transfer=("transfer_ns", "median"))
+        .reset_index()
+    )
     ends = of_ranks.groupby("row").agg(
         least_wait_ns=("wait", "min"),
         most_wait_ns=("wait", "max"),
