@@ -118,9 +118,9 @@ def test_the_charts_name_the_kernel_and_the_rank_that_differ_the_most(data: RunD
 
 
 def test_a_name_of_a_report_is_no_markup(data: RunData) -> None:
-    frame = query.over_ranks(executed([1_000] * 5, name="<b>x</b>"))
+    frame = query.over_ranks(executed([1_000] * 5, name="<b>x"))
     figure = chart.leading(frame, look(data), query.ALL).figure
-    assert figure.layout.yaxis.ticktext == ("&lt;b&gt;x&lt;/b&gt;",)
+    assert figure.layout.yaxis.ticktext == ("&lt;b&gt;x",)
     assert "<b>x" not in figure.data[0].hovertext[0]
 
 
