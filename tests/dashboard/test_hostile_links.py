@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.test_app import PAGES, Open, open_app, words
-from tests.synthetic import made_code, made_sweeps, made_traces
+from tests.synthetic import made_code, made_jobs, made_sweeps, made_traces
 
 __all__ = ["open_app"]
 
@@ -18,6 +18,7 @@ RUNS = {
     "gpus": "scaling",
     "picker": "annotated",
     "machine_code": "code",
+    **dict.fromkeys(("collectives", "job_kernels"), "job"),
 }
 #: Each parameter that a page reads.
 KEYS = (
@@ -25,6 +26,7 @@ KEYS = (
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "with.cupti", "search", "regex", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "registers", "shared", "threads", "why_a", "why_b", "rules_of",
+    "iteration", "kernel", "groups",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
 )  # fmt: skip
 VALUES = {
@@ -41,6 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for write in (
         made_code.write,
+        made_jobs.write,
         made_sweeps.write_counted,
         made_traces.write_annotated,
         made_sweeps.write_scaling,

@@ -37,6 +37,9 @@ OF_PAGE: Final = frozenset(
         "lanes",
         "machine",
         "isa",
+        "iteration",
+        "kernel",
+        "groups",
     ]
 )
 #: Pages of text, which draw no chart.
