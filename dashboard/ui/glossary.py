@@ -69,6 +69,9 @@ WORDS: Final[Mapping[str, str]] = {
     "hot loop": "the loop of a kernel whose instructions are executed most often; without counts, the loop with the most arithmetic",
     "instruction mix": "how many instructions of each unit and name a loop or a kernel has",
     "spill": "a register that the compiler keeps in local memory, because a thread has too few registers",
+    "collective": "one communication of all ranks of a group, such as an `all_reduce`",
+    "transfer": "the part of a collective from the arrival of the last rank to the end; the part before is the wait",
+    "bus bandwidth": "the size of a collective over the time of its transfer, times the factor that NCCL's tests have for its kind and number of ranks",
     "view": "one page of the dashboard, which answers one question",
 }
 #: The forms in which captions write a word, as patterns of what `plain` makes of them.

@@ -7,11 +7,13 @@ from typing import Final
 from warpladder.dashboard.ui.view import View
 from warpladder.dashboard.views import (
     calls,
+    collectives,
     compare,
     counters,
     details,
     glossary,
     gpus,
+    job_kernels,
     ladder,
     machine_code,
     occupancy,
@@ -44,7 +46,7 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
         machine_code.VIEW,
         occupancy.VIEW,
     ),
-    "Job": (ranks.VIEW, stragglers.VIEW),
+    "Job": (ranks.VIEW, stragglers.VIEW, collectives.VIEW, job_kernels.VIEW),
     "Trust": (trust.VIEW, glossary.VIEW),
 }
 #: Every view, in the order of the menu.

@@ -20,6 +20,7 @@ RUNS = {
     "machine_code": "code",
     "ranks": "job",
     "stragglers": "job",
+    **dict.fromkeys(("collectives", "job_kernels"), "job"),
 }
 #: Each parameter that a page reads.
 KEYS = (
@@ -27,6 +28,7 @@ KEYS = (
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "with.cupti", "search", "regex", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "registers", "shared", "threads", "why_a", "why_b", "rules_of", "figure", "as", "history",
+    "iteration", "kernel", "groups",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
 )  # fmt: skip
 VALUES = {
@@ -43,6 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for write in (
         made_code.write,
+        made_jobs.write,
         made_sweeps.write_counted,
         made_traces.write_annotated,
         made_sweeps.write_scaling,

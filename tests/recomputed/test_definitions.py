@@ -20,7 +20,9 @@ TESTED = {
     "published": "test_published", "picker": "test_pick_variants", "ladder": "test_ladder", "roofline": "test_roofline",
     "details": "test_details", "timeline": "test_timeline", "calls": "test_api_and_kernels", "transfers": "test_transfers",
     "gpus": "test_gpus", "counters": "test_counters", "machine_code": "test_machine_code", "occupancy": "test_occupancy",
-    "ranks": "test_ranks", "stragglers": "test_stragglers", "trust": "test_runs_and_checks", "glossary": "",
+    "ranks": "test_ranks", "stragglers": "test_stragglers",
+    "collectives": "test_collectives", "job_kernels": "test_kernels_of_ranks",
+    "trust": "test_runs_and_checks", "glossary": "",
 }  # fmt: skip
 
 

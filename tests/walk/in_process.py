@@ -40,6 +40,9 @@ OF_PAGE: Final = frozenset(
         "figure",
         "as",
         "history",
+        "iteration",
+        "kernel",
+        "groups",
     ]
 )
 #: Pages of text, which draw no chart.

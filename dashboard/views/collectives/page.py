@@ -1,0 +1,106 @@
+"""Collectives: time waited and transferred, and bandwidth, by group, kind and size."""
+
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.collectives import VIEW
+from warpladder.dashboard.views.collectives import chart as charts
+from warpladder.dashboard.views.collectives import query as queries
+
+#: A longer table is scrolled.
+_MOST_ROWS: Final = 14
+_TABLE_PX: Final = 530
+_GROUPS: Final = {"together": "of equal size together", "each": "each"}
+_MS: Final = 1e6
+_MICROSECONDS: Final = 1e3
+_MEGABYTES: Final = 1e6
+_UNITS: Final = {"ms": _MS, "us": _MICROSECONDS, "mb": _MEGABYTES}
+
+
+def _number(label: str, help: str, style: str = "%.4g") -> Any:
+    return st.column_config.NumberColumn(label, format=style, help=help)
+
+
+_COLUMNS: Final = {
+    "group": "Group",
+    "collective": "Kind",
+    "ranks": _number("Ranks", "Ranks of the group, n.", "%d"),
+    "bytes_mb": _number("Size, MB", "Of the whole array; the median where sizes are joined by powers of two."),
+    "count": _number("Collectives", "Collectives of the job that were matched over their ranks.", "%d"),
+    "kernels": _number("Kernels", "Executions on all ranks.", "%d"),
+    "wait_ms": _number("Waited, ms", "Sum over ranks."),
+    "transfer_ms": _number("Transferred, ms", "Sum over ranks."),
+    "wait_median_us": _number("Wait, µs", "Median over executions."),
+    "transfer_median_us": _number("Transfer, µs", "Median over executions."),
+    "algorithm_gb_per_s": _number("Algorithm, GB/s", "Size over the time of the transfer, the median."),
+    "bus_gb_per_s": _number("Bus, GB/s", "Algorithm bandwidth times the factor of NCCL's tests for the kind and n."),
+    "percent_of_best": _number("Of best, %", "Bus bandwidth over the best median of the same group and kind.", "%.3g"),
+    "least_transfer_us": _number("Fastest rank, µs", "The least median transfer of a rank."),
+    "most_transfer_us": _number("Slowest rank, µs", "The largest median transfer of a rank."),
+    "least_wait_rank": _number("Waited for", "The rank with the least sum of waits: the others wait for it.", "%d"),
+    "least_wait_ms": _number("Its wait, ms", "Sum of the waits of that rank."),
+    "most_wait_ms": _number("Longest wait, ms", "The largest sum of waits of a rank."),
+    "kernel_ms": _number("In kernels, ms", "Time of the kernels, which holds the wait; sum over ranks."),
+}
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    if not runs.load(run).job:
+        widgets.no_job(run, VIEW)
+    together = False
+    if runs.ask(run, queries.many_groups):
+        with widgets.controls():
+            together = (
+                state.choose("groups", "Groups", list(_GROUPS), text=_GROUPS.__getitem__, style="segmented") == "together"
+            )
+    frame = runs.ask(run, queries.collectives, together=together)
+    if frame.empty:
+        widgets.nothing("No rank of this job has a communication kernel.", "Choose another run in the sidebar.")
+    look = runs.look_of(run, widgets.theme())
+    widgets.show_chart(charts.times(queries.by_kind(frame), look))
+    why_not = _why_not(frame, runs.ask(run, queries.reasons))
+    if frame["bus_gb_per_s"].notna().any():
+        widgets.show_chart(charts.bandwidth(frame, look))
+    for line in why_not:
+        st.caption(plain(line))
+    shown = _in_units(frame)
+    columns = [name for name in _COLUMNS if shown[name].notna().any()]
+    widgets.table(
+        shown, column_order=columns, column_config=_COLUMNS, height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX
+    )
+    widgets.end_page()
+
+
+def _why_not(frame: pd.DataFrame, reasons: tuple[str, ...]) -> list[str]:
+    """Why columns are empty, and what the import found wrong with the collectives."""
+    lines = [f"{line[:1].upper()}{line[1:]}." if line[-1:] != "." else line for line in reasons]
+    if frame["wait_median_ns"].isna().all():
+        lines.append("No collective was matched over its ranks, so waits and transfers are not known, nor a bandwidth.")
+    elif frame["bytes"].isna().all():
+        lines.append("The trace has no elements of its collectives, so sizes and bandwidths are not known.")
+    elif (frame["bus_gb_per_s"].isna() & frame["transfer_median_ns"].notna() & frame["bytes"].notna()).any():
+        lines.append(
+            "A bandwidth is left out where the median transfer is not longer than the uncertainty of the ranks' clocks, and for kinds "
+            "without a definition."
+        )
+    return lines
+
+
+def _in_units(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its times and sizes in the units of `_COLUMNS`."""
+    for name in _COLUMNS:
+        stem, _, unit = name.rpartition("_")
+        if unit in _UNITS:
+            source = "bytes" if unit == "mb" else f"{stem}_ns"
+            frame = frame.assign(**{name: frame[source] / _UNITS[unit]})
+    return frame
+
+
+page()
