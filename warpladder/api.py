@@ -19,7 +19,7 @@ def open_run(run: str | Path, *, data_dir: str | Path | None = None) -> "Run":
     Raises:
         Error: there is no such run, or it is damaged.
     """
-    from warpladder.dashboard.run import run as opened
+    from warpladder.dashboard.run import opened
     from warpladder.data import store
 
     return opened.open_run(run, *([] if data_dir is None else [store.folder(data_dir)]))
@@ -34,7 +34,7 @@ def runs(*, data_dir: str | Path | None = None) -> "list[Run]":
     Raises:
         Error: the folder has an empty name.
     """
-    from warpladder.dashboard.run import run as opened
+    from warpladder.dashboard.run import opened
     from warpladder.data import store
 
     good, bad = opened.runs(*([] if data_dir is None else [store.folder(data_dir)]))

@@ -1,7 +1,7 @@
 """A recorded or imported run, for notebooks, scripts and interactive Python."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -150,7 +150,11 @@ class Run:
         from warpladder.dashboard.core.between_runs import Recordings
         from warpladder.dashboard.run.comparison import RunComparison
 
-        other = after if isinstance(after, Run) else open_run(after, self.path.parent)
+        other = (
+            after
+            if isinstance(after, Run)
+            else Run(store.find_run(str(after), [self.path.parent, store.LOCAL, store.RECORDED]))
+        )
         options = Options(scope, match, smallest, without_shift, any_device, partial)
         folders = dict.fromkeys((other.path.parent, self.path.parent, store.LOCAL, store.RECORDED))
         history = Recordings(list(folders), other._data.info)
@@ -188,28 +192,3 @@ class Run:
     @property
     def _name(self) -> str:
         return f"run {self.label or self.id}"
-
-
-def open_run(run: str | Path, *folders: Path) -> Run:
-    """Open a run. A job of many ranks is a `Job`.
-
-    Args:
-        run: its id, label or folder; of several with one label, the newest.
-        folders: further folders to look in, before the runs of this machine and those that ship.
-
-    Raises:
-        StoreError: there is no such run, or it is damaged.
-    """
-    return _opened(store.find_run(str(run), [*folders, store.LOCAL, store.RECORDED]))
-
-
-def runs(*folders: Path) -> tuple[Sequence[Run], Sequence[str]]:
-    """The runs of folders, newest first; and a line for each that cannot be opened."""
-    good, bad = store.list_runs(folders or (store.LOCAL, store.RECORDED))
-    return [_opened(each) for each in good], [f"{each.name}: {each.reason}" for each in bad]
-
-
-def _opened(run: store.Run) -> Run:
-    from warpladder.dashboard.run.job import Job  # a job is a run
-
-    return Job(run) if run.info["kind"] == "job" else Run(run)

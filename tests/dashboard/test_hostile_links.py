@@ -49,7 +49,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         made_sweeps.write_counted,
         made_traces.write_annotated,
         made_sweeps.write_scaling,
-        made_jobs.write,
         made_traces.write,
     ):
         write(folder)

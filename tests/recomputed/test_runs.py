@@ -11,7 +11,7 @@ from tests.recomputed.figures import draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
 from warpladder.dashboard.core import history
-from warpladder.dashboard.run.run import open_run
+from warpladder.dashboard.run.opened import open_run
 from warpladder.dashboard.views.published import query as published
 from warpladder.dashboard.views.trends import chart, query
 from warpladder.data import figures, store
