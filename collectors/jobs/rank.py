@@ -185,7 +185,7 @@ def _collectives_of_kernels(work: figures.DeviceWork, steps: Steps, rank: int) -
     chosen = np.flatnonzero(work.kind == figures.COMMUNICATION)
     chosen = chosen[np.lexsort((work.start[chosen], work.stream[chosen]))]
     stream, start = work.stream[chosen], work.start[chosen]
-    called = np.where(work.launched[chosen], work.launch_start[chosen], start)
+    called = np.where(work.launched[chosen], work.launch_start[chosen], -schema.FAR)
     iteration = steps.numbers_at(called)
     first = np.searchsorted(stream, stream, side="left")
     names = [work.names[code] for code in work.name[chosen].tolist()]

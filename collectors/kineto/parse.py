@@ -29,6 +29,8 @@ NAME: Final = "pytorch_profiler"
 _COMPRESSION_LEVEL: Final = 1
 _SUFFIXES: Final = (".json", ".json.gz")
 _OF_RANK: Final = re.compile(r"(?i)rank[-_=]?(\d+)|worker(\d+)")
+#: A time before any trace.
+_BEFORE: Final = -schema.FAR
 _AFTER_2000_NS: Final = 946_684_800 * 10**9
 
 
@@ -114,7 +116,7 @@ class _Launches:
         place = np.minimum(np.searchsorted(self._correlation, correlation), len(self._correlation) - 1)
         return np.where((self._correlation[place] == correlation) & (correlation > 0), place, -1)
 
-    def start_of(self, correlation: Int64s, otherwise: Int64s) -> Int64s:
+    def start_of(self, correlation: Int64s, otherwise: int) -> Int64s:
         """When each piece of device work was launched; another time where the trace lacks the call."""
         place = self.find(correlation)
         return np.where(place >= 0, np.append(self._start, 0)[place], otherwise)
@@ -158,7 +160,9 @@ def _steps(ranges: pa.Table | None) -> Steps:
 def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: Steps, rank: int) -> pa.Table:
     """Rows of `collectives`, not matched yet."""
     start, end = (gathered.column(name).to_numpy() + base_ns for name in ("start_ns", "end_ns"))
-    iteration = steps.numbers_at(launches.start_of(gathered.column("correlation").to_numpy(), start))
+    # Kernels that were launched before the trace began belong to no iteration of it, though they may start in one.
+    called = launches.start_of(gathered.column("correlation").to_numpy(), _BEFORE)
+    iteration = steps.numbers_at(called)
     groups = gathered.column("group").combine_chunks().dictionary_encode().indices.to_numpy()
     rows = gathered.num_rows
     none = {name: pa.nulls(rows, pa.int64()) for name in ("match", "arrival_ns", "finish_ns", "wait_ns", "transfer_ns")}

@@ -54,6 +54,8 @@ _Further = ParamSpec("_Further")
 _Value = TypeVar("_Value")
 _MOST_NAMES: Final = 3  # of workloads in the title of a run
 _TRACE: Final = ("ranges", "kernels", "memory_ops", "api_calls")
+#: Tables that the ranks of a job have. Variants are not picked among the ranges of ranks.
+_OF_RANKS: Final = ("kernels", "memory_ops", "api_calls")
 
 
 class Need(StrEnum):
@@ -72,6 +74,10 @@ class Need(StrEnum):
     CODE = "machine code"
     GPUS = "samples of several GPUs"
     JOB = "ranks of a job"
+
+
+#: What the pages of traces need. Of a job, they show the ranks that are chosen.
+OF_TRACES: Final = frozenset((Need.TRACE, Need.CALLS, Need.COPIES))
 
 
 @dataclass(frozen=True)
@@ -160,9 +166,9 @@ def facts_of(run: store.Run) -> Facts:
         device=device_of(run),
         started_at=info["started_at"],
         collector=str(info["collector"]),
-        imported=info["kind"] == "import",
+        imported=info["kind"] in ("import", "job"),
         gpus=int(info["device_count"]) if info["kind"] == "recording" and info["device_count"] else 1,
-        tables=frozenset(run.tables),
+        tables=frozenset((*run.tables, *(_OF_RANKS if info["kind"] == "job" else ()))),
         workloads=MappingProxyType(_workloads(run)),
     )
 

@@ -29,6 +29,11 @@ class Traces:
         self._columns: dict[tuple[str, str], Any] = {}
         self.tables: tuple[str, ...] = tuple(name for name in (run.tables if run else ()) if name in TABLES)
 
+    @property
+    def of_ranks(self) -> bool:
+        """Whether the processes are ranks of a job."""
+        return isinstance(self._run, store.RanksOfJob)
+
     def __bool__(self) -> bool:
         """Whether the run has a trace at all."""
         return bool(self.tables)

@@ -212,10 +212,11 @@ def build(traces: Traces) -> Lanes | None:
         for owner, rows in _sorted_groups(calls.keys, calls.start, calls.end):
             lanes += _layered("calls", owner, "CUDA API", calls, rows)
     several = len({lane.owner[0] for lane in lanes}) > 1
+    process = "rank" if traces.of_ranks else "process" if several else ""
     lanes.sort(key=_order)
     kernels = sum(len(batch[0]) for batch in traces.scan("kernels", "device")) if "kernels" in held else 0
     too_deep = sum(len(events.start) for events in every) - sum(map(len, lanes))
-    return Lanes(tuple(_grouped(lane, several) for lane in lanes), begin, max(end, begin + 1), kernels, too_deep)
+    return Lanes(tuple(_grouped(lane, process) for lane in lanes), begin, max(end, begin + 1), kernels, too_deep)
 
 
 def _read(traces: Traces, tables: Sequence[str], *keys: str) -> _Events:
@@ -250,9 +251,9 @@ def _order(lane: Lane) -> tuple[Any, ...]:
     return (process, lane.kind != "device", *place, lane.kind == "calls", lane.level)
 
 
-def _grouped(lane: Lane, several: bool) -> Lane:
+def _grouped(lane: Lane, process: str) -> Lane:
     what = f"GPU {lane.owner[1]}" if lane.kind == "device" else f"thread {lane.owner[1]}"
-    group = f"process {lane.owner[0]} · {what}" if several else what
+    group = f"{process} {lane.owner[0]} · {what}" if process else what
     return Lane(lane.kind, lane.owner, group, lane.label, lane.start, lane.covered, lane.row, lane.level)
 
 

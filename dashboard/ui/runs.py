@@ -404,13 +404,15 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 def _key(run: store.Run) -> tuple[bytes, Hashable]:
     """A key of a run that changes when one of its files changes. A path need not be UTF-8."""
-    return os.fsencode(run.path), files.state_of(run.path)
+    ranks = run.ranks if isinstance(run, store.RanksOfJob) else ()
+    return os.fsencode(run.path), (files.state_of(run.path), ranks)
 
 
 @st.cache_resource(show_spinner="Reading the run …", max_entries=8)
 def _load(_run: store.Run, path: bytes, state: Hashable) -> RunData:
     try:
-        return run_data.load(store.open_run(_run.path))
+        opened = store.open_run(_run.path)
+        return run_data.load(store.ranks_of(opened, _run.ranks) if isinstance(_run, store.RanksOfJob) else opened)
     except store.StoreError:
         forget_listing()  # the run is bad from now on
         raise

@@ -16,7 +16,7 @@ from warpladder.dashboard.core.history import Medians, medians
 from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import ranks, runs, state, widgets
 from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.data import store
 from warpladder.data.naming import Naming, NamingError
@@ -328,6 +328,8 @@ def _draw_run(listing: runs.Listing, name: str, need: Need, *, of_one_run: bool)
         )
     fixed = state.text_of(state.RUN, "", written=False) == name
     state.name_run(name, written=fixed or of_one_run)
+    if run.info["kind"] == "job" and need in run_index.OF_TRACES:
+        run = ranks.choose(run, name)
     runs.choose(run, _picked(name), name, fixed=fixed)
     runs.set_context(runs.Context(device, need, listing.every))
     _facts(run.info, listing.index.get(name))

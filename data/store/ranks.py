@@ -109,6 +109,11 @@ class RanksOfJob(Run):
 
     parts: tuple[_Part, ...] = ()
 
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks with traces."""
+        return tuple(part.rank for part in self.parts)
+
     def state(self, *names: str) -> Hashable:
         return (
             tuple(part.rank for part in self.parts),

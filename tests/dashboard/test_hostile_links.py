@@ -28,7 +28,7 @@ KEYS = (
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "with.cupti", "search", "regex", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "registers", "shared", "threads", "why_a", "why_b", "rules_of", "figure", "as", "history",
-    "iteration", "kernel", "groups",
+    "iteration", "kernel", "groups", "ranks",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
 )  # fmt: skip
 VALUES = {
