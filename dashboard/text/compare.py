@@ -90,7 +90,7 @@ def _json(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
         "new": new,
         "changes": changes,
     }
-    return json.dumps(_without_nan(content), indent=1) + "\n"
+    return json.dumps(without_nan(content), indent=1) + "\n"
 
 
 def _junit(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
@@ -102,25 +102,25 @@ def _junit(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
     suite.set("skipped", str(len(skipped)))
     for each in comparison.lost:
         tag = "failure" if each.fails else "skipped"
-        _element(_testcase(suite, each), tag, f"A: {format_duration(each.a_ns.value)}", message=each.reason)
+        element(_testcase(suite, each), tag, f"A: {format_duration(each.a_ns.value)}", message=each.reason)
     for change in comparison.changes:
         case = _testcase(suite, change)
         case.set("time", f"{change.b_ns.value / 1e9:.9f}")
         if id(change) in failed:
             text = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
-            _element(case, "failure", text, message=f"slower: {_ratio(change.ratio)}")
+            element(case, "failure", text, message=f"slower: {ratio_text(change.ratio)}")
         elif change.verdict in ("drifted", "unknown"):
-            _element(case, "system-out", f"{change.verdict}: {_ratio(change.ratio)}")
+            element(case, "system-out", f"{change.verdict}: {ratio_text(change.ratio)}")
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _testcase(suite: ElementTree.Element, cell: Change | LostCell) -> ElementTree.Element:
     name = f"{cell.case} {cell.name} {cell.timing.scope} {cell.timing.cache}"
-    return _element(suite, "testcase", classname=cell.workload, name=name)
+    return element(suite, "testcase", classname=cell.workload, name=name)
 
 
-def _element(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
+def element(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
     """A new element below another one. Its texts are without the characters that XML may not hold."""
     element = ElementTree.SubElement(parent, tag, {name: one_line(value) for name, value in attributes.items()})
     element.text = one_line(text) or None
@@ -167,8 +167,8 @@ def _row(change: Change) -> Sequence[str]:
         change.name if of_a == of_b else f"{of_a} → {change.name}",
         format_duration(change.a_ns.value),
         format_duration(change.b_ns.value),
-        _ratio(change.ratio),
-        _ratio(change.without_shift) if change.without_shift != change.ratio else NOTHING,
+        ratio_text(change.ratio),
+        ratio_text(change.without_shift) if change.without_shift != change.ratio else NOTHING,
         noise_text(change),
     )
 
@@ -178,7 +178,7 @@ def noise_text(change: Change) -> str:
     return NOTHING if math.isnan(change.noise) else f"{100 * (change.noise - 1):.1f} %"
 
 
-def _ratio(ratio: Estimate) -> str:
+def ratio_text(ratio: Estimate) -> str:
     """`1.043 (1.040 to 1.046)`."""
     return f"{ratio.value:.3f} ({format_ends(ratio, lambda value: f'{value:.3f}')})"
 
@@ -198,10 +198,10 @@ def alone(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _without_nan(value: object) -> object:
+def without_nan(value: object) -> object:
     """The same with null for each figure that is not a number, which JSON does not have."""
     if isinstance(value, dict):
-        return {key: _without_nan(each) for key, each in value.items()}
+        return {key: without_nan(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_nan(each) for each in value]
+        return [without_nan(each) for each in value]
     return None if isinstance(value, float) and value != value else value

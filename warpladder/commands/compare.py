@@ -1,6 +1,7 @@
-"""`warpladder compare`: two runs, cell by cell."""
+"""`warpladder compare`: two runs, cell by cell, or two jobs."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ from warpladder.dashboard.text import formats
 
 if TYPE_CHECKING:
     from warpladder.dashboard.core.changes import Side
+    from warpladder.data import store
 
 
 class _Percent(click.ParamType[float]):
@@ -60,8 +62,13 @@ def command(
 ) -> None:
     """Compare run B with run A, cell by cell. Exit code 0: no cell is slower; 1: a cell is slower, wrong or lost; 2: not comparable.
 
-    A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT.
+    A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT. Two jobs are compared by the figures of an
+    iteration and by kernel.
     """
+    if jobs := _jobs((a, b), data_dirs):
+        _refuse_of_recordings(scope=bool(scope), match=match != "config", without_shift=without_shift, partial=partial)
+        _compare_jobs(*jobs, fail_above, smallest, form, any_device=any_device)
+        return
     from warpladder.dashboard.core import changes
     from warpladder.dashboard.core.between_runs import Recordings
     from warpladder.dashboard.text import compare
@@ -71,6 +78,49 @@ def command(
     comparison = changes.compare(before, after, options, Recordings(folders(data_dirs), after.data.info))
     print(compare.render(comparison, before.data, after.data, fail_above, form), end="")
     if compare.failures(comparison, fail_above):
+        raise click.exceptions.Exit(ExitCode.WRONG)
+
+
+def _jobs(names: Sequence[str], data_dirs: Sequence[str]) -> "tuple[store.Run, store.Run] | None":
+    """The two runs if both are jobs, None if neither is. Raises NotComparable for a job and another run."""
+    from warpladder.dashboard.core.changes import NotComparable
+    from warpladder.data import store
+
+    found = []
+    for name in names:
+        with suppress(store.StoreError):  # `_side` tells it, or finds RUN@VARIANT
+            found.append(store.find_run(name, folders(data_dirs)))
+    jobs = [run for run in found if run.info["kind"] == "job"]
+    if not jobs or len(found) < len(names):
+        return None
+    if len(jobs) < len(found):
+        other = next(run for run in found if run.info["kind"] != "job")
+        one = "a recording" if other.info["kind"] == "recording" else "an import of one profile"
+        raise NotComparable(
+            f"{jobs[0].run_id} is a job, {other.run_id} is {one}; compare two jobs (`warpladder import --job` makes one of a single "
+            "profile too) or two runs of the other kind"
+        )
+    return jobs[0], jobs[1]
+
+
+def _refuse_of_recordings(**given: bool) -> None:
+    """Raises NotComparable where an option is given that jobs do not have."""
+    from warpladder.dashboard.core.changes import NotComparable
+
+    if names := [f"--{name.replace('_', '-')}" for name, is_given in given.items() if is_given]:
+        raise NotComparable(f"{', '.join(names)}: is about the cells of recordings, and jobs have none; leave it out")
+
+
+def _compare_jobs(
+    a: "store.Run", b: "store.Run", fail_above: float, smallest: float, form: formats.Comparison, *, any_device: bool
+) -> None:
+    from warpladder.dashboard.core import job_changes
+    from warpladder.dashboard.text import compare_jobs
+
+    before, after = job_changes.JobData.of(a), job_changes.JobData.of(b)
+    comparison = job_changes.compare(before, after, smallest, any_device=any_device)
+    print(compare_jobs.render(comparison, before, after, fail_above, form), end="")
+    if compare_jobs.failures(comparison, fail_above):
         raise click.exceptions.Exit(ExitCode.WRONG)
 
 

@@ -1,0 +1,160 @@
+"""A comparison of two jobs as a table, Markdown, JSON and JUnit."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Final
+from xml.etree import ElementTree
+
+from warpladder.dashboard.core.job_changes import JobChange, JobComparison, JobData, OneSided, where
+from warpladder.dashboard.core.numbers import NOTHING, format_duration
+from warpladder.dashboard.text.compare import element, ratio_text, without_nan
+from warpladder.dashboard.text.formats import Comparison as Form
+from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
+from warpladder.data.files import one_line
+
+_HEADINGS: Final = ("verdict", "what", "rank", "A", "B", "B over A", "noise", "executions")
+_MOST_ROWS: Final = 40
+_MOST_NAMED: Final = 3
+_MOST_LETTERS: Final = 90
+
+
+def render(comparison: JobComparison, a: JobData, b: JobData, limit: float, form: Form) -> str:
+    """A comparison as text that ends with a line feed.
+
+    Args:
+        limit: a row fails where B is slower by more than this fraction.
+        form: a table and Markdown list every figure, and the kernels that became slower or faster; JSON and JUnit list every row.
+    """
+    return _RENDERERS[form](comparison, a, b, limit)
+
+
+def failures(comparison: JobComparison, limit: float) -> tuple[JobChange, ...]:
+    """The figures and kernels that are slower by more than the limit, a fraction."""
+    return tuple(each for each in comparison.changes if each.verdict == "slower" and each.ratio.value > 1 + limit)
+
+
+def _table(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
+    lines = [f"A: {_title(a)}", f"B: {_title(b)}", *_lines(comparison)]
+    return plain_lines((*lines, *plain_table(_HEADINGS, _rows(comparison)), *_alone(comparison), comparison.sentence))
+
+
+def _markdown(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
+    lines = [
+        f"**{markdown_text(comparison.sentence)}**",
+        "",
+        f"A: {markdown_text(_title(a))}  ",
+        f"B: {markdown_text(_title(b))}",
+    ]
+    lines += ["", *(f"- {markdown_text(line)}" for line in (*_lines(comparison), *_alone(comparison)))]
+    return plain_lines([*lines, "", *markdown_table(_HEADINGS, _rows(comparison))])
+
+
+def _json(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
+    failed = set(map(id, failures(comparison, limit)))
+    content = {
+        "a": a.info["run_id"],
+        "b": b.info["run_id"],
+        "sentence": comparison.sentence,
+        "compared": comparison.pairing,
+        "shift": comparison.shift,
+        "differences": [asdict(fact) for fact in comparison.facts],
+        "new": [asdict(each) for each in comparison.new],
+        "gone": [asdict(each) for each in comparison.gone],
+        "changes": [{**asdict(each), "failed": id(each) in failed} for each in comparison.changes],
+    }
+    return json.dumps(without_nan(content), indent=1) + "\n"
+
+
+def _junit(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
+    failed = set(map(id, failures(comparison, limit)))
+    suite = ElementTree.Element("testsuite", name=one_line(f"{_title(a)} to {_title(b)}"))
+    suite.set("tests", str(len(comparison.changes)))
+    suite.set("failures", str(len(failed)))
+    for change in comparison.changes:
+        case = element(suite, "testcase", classname="figures" if change.kind == "figure" else "kernels", name=where(change))
+        case.set("time", f"{change.b_ns / 1e9:.9f}")
+        if id(change) in failed:
+            text = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
+            element(case, "failure", text, message=f"slower: {ratio_text(change.ratio)}")
+        elif change.verdict == "unknown":
+            element(case, "system-out", "unknown")
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+_RENDERERS: Final[Mapping[Form, Callable[[JobComparison, JobData, JobData, float], str]]] = {
+    "table": _table,
+    "markdown": _markdown,
+    "json": _json,
+    "junit": _junit,
+}
+
+
+def _title(job: JobData) -> str:
+    label = str(job.info["label"] or "")
+    return f"{label} ({job.info['run_id']})" if label else str(job.info["run_id"])
+
+
+def _lines(comparison: JobComparison) -> list[str]:
+    """The differences between the recordings, what is compared, and the common shift."""
+    lines = [
+        f"{'warning: ' if fact.warning else ''}{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}"
+        + (f" ({fact.warning})" if fact.warning else "")
+        for fact in comparison.facts
+    ]
+    lines.append(f"compared: {comparison.pairing}")
+    if not math.isnan(comparison.shift):
+        lines.append(f"median of the kernels, B over A: {comparison.shift:.3f}")
+    return lines
+
+
+def _rows(comparison: JobComparison) -> list[Sequence[str]]:
+    return list(map(_row, (*comparison.figures, *_changed(comparison)[:_MOST_ROWS])))
+
+
+def _changed(comparison: JobComparison) -> list[JobChange]:
+    return [each for each in comparison.kernels if each.verdict in ("slower", "faster")]
+
+
+def _row(change: JobChange) -> Sequence[str]:
+    counts = tuple(f"{count:.4g}" for count in (change.a_count, change.b_count))
+    return (
+        change.verdict,
+        _short(change.name),
+        "all" if change.rank is None else str(change.rank),
+        format_duration(change.a_ns),
+        format_duration(change.b_ns),
+        ratio_text(change.ratio) if change.ratio.known else NOTHING,
+        NOTHING if change.kind == "figure" else f"{100 * (change.noise - 1):.1f} %",
+        NOTHING if change.kind == "figure" else " → ".join(counts) if change.recounted else counts[0],
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
+
+
+def _alone(comparison: JobComparison) -> list[str]:
+    """A line each for the rows that are not shown, for kernels with other numbers of executions, and for those of one job alone."""
+    lines = []
+    if (more := len(_changed(comparison)) - _MOST_ROWS) > 0:
+        lines.append(f"{more} more kernels changed; --format json lists them")
+    recounted = [each for each in comparison.kernels if each.recounted and each.verdict in ("tied", "unknown")]
+    if recounted:
+        texts = [f"{_short(each.name)} {each.a_count:.4g} → {each.b_count:.4g}" for each in recounted]
+        lines.append(f"other numbers of executions: {_first(texts)}")
+    for text, kernels in (("new in B", comparison.new), ("gone in B", comparison.gone)):
+        if kernels:
+            lines.append(f"{text}: {_first(list(map(_one_sided, kernels)))}")
+    return lines
+
+
+def _one_sided(kernel: OneSided) -> str:
+    return f"{_short(kernel.name)} ({format_duration(kernel.ns)}, {100 * kernel.share:.2g} % of busy)"
+
+
+def _first(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
+    return ", ".join(texts[:_MOST_NAMED]) + more
