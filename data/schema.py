@@ -522,6 +522,7 @@ RANKS = Table(
         *_BREAKDOWN,
         integer("launches", "kernels, copies and sets whose launch is in the profile", least=0),
         _lasts("launch_ns", "time of the calls that launched them"),
+        _lasts("copy_calls_ns", "time of the host in calls that copy"),
         _lasts("delay_ns", "time from the end of such a call to the start of its work, in sum"),
         integer("delayed", "launches with a delay of more than 100 us", least=0),
         integer("short_kernels", "kernels that are shorter than the call that launched them", least=0),

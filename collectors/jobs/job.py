@@ -242,7 +242,8 @@ def _aligned(
     iteration = table.column("iteration").fill_null(-1).to_numpy()
     _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
     _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
-    found = stragglers.find(table, fitted, tables["iterations"], tables["rank_kernels"])
+    copying = {row["rank"]: row["copy_calls_ns"] for row in ranks}
+    found = stragglers.find(table, fitted, tables["iterations"], tables["rank_kernels"], copying)
     if found.reason:
         notes.add("info", Source.COLLECTIVES, f"no straggler can be told: {found.reason}")
     of_rank = {number: place for place, number in enumerate(fitted.ranks.tolist())}

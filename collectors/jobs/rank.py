@@ -107,6 +107,7 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
         "events": events or len(work) + run.rows("api_calls"),
         **figures.breakdown(work),
         **figures.rank_columns(work),
+        "copy_calls_ns": _copy_calls_ns(run),
         "collectives": 0,
         **dict.fromkeys(("wait_ns", "last", "offset_ns", "offset_at_ns", "drift_ppm", "uncertainty_ns", "wait_uncertainty_ns")),
         "late": False,
@@ -128,6 +129,15 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
     else:
         tables["collectives"] = _collectives_of_kernels(work, steps, rank)
     ranks.add_tables(run.path, tables)
+
+
+def _copy_calls_ns(run: store.Run) -> int:
+    """Time of the host in calls that copy, such as `cudaMemcpyAsync` and `hipMemcpyWithStream`."""
+    calls = run.arrow("api_calls", ["name", "start_ns", "end_ns"])
+    code, names = coded(calls["name"])
+    copies = np.array(["Memcpy" in name for name in names], bool)
+    chosen = copies[code] if len(code) else np.empty(0, bool)
+    return int((_integers(calls["end_ns"]) - _integers(calls["start_ns"]))[chosen].sum())
 
 
 def device_work(run: store.Run) -> figures.DeviceWork:

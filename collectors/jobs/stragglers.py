@@ -17,7 +17,8 @@ excess is its own less the median of the peers', over the iterations that all ra
 `work`     other kernels or more of them: for each kernel, difference of counts times the peers' time an execution; for a
            kernel that the peers lack, its whole time
 `host`     idle time in which the next work was not launched yet
-`copies`   time of copies and sets
+`copies`   time of copies and sets, or, where it is longer, of the host in calls that copy, such as from pageable memory;
+           `host` does not count this time
 `clock`    `compute`, and nearly every kernel is slower by about the same factor, as at a lower SM clock: the factor is 1.03
            or more, and kernels with 90 % of the time, and 80 % of them, exceed 1 by half to one and a half times as much
 =========  =============================================================================================================
@@ -26,7 +27,9 @@ There is no cause where the largest excess is below a quarter of the rank's late
 The same number of executions of the same kernel on larger inputs counts as `compute`, since kernels are known by name and count.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -83,7 +86,13 @@ class _Profiles(NamedTuple):
     wait_ns: Floats
 
 
-def find(collectives: pa.Table, clocks: Clocks, iterations: pa.Table, kernels: pa.Table) -> Stragglers:
+def find(
+    collectives: pa.Table,
+    clocks: Clocks,
+    iterations: pa.Table,
+    kernels: pa.Table,
+    copy_calls_ns: Mapping[int, int] = MappingProxyType({}),
+) -> Stragglers:
     """Find stragglers and causes.
 
     Args:
@@ -91,6 +100,7 @@ def find(collectives: pa.Table, clocks: Clocks, iterations: pa.Table, kernels: p
         clocks: the ranks' clocks.
         iterations: rows of `schema.ITERATIONS`; `rank`, `iteration` and `host_wait_ns` are read. Without rows, nobody's cause is `host`.
         kernels: rows of `schema.RANK_KERNELS`; `rank`, `iteration`, `name`, `kind`, `count` and `total_ns` are read.
+        copy_calls_ns: rank -> time of its host in calls that copy.
     """
     ranks = clocks.ranks
     matched = collectives.filter(pc.is_valid(collectives["wait_ns"]))
@@ -104,7 +114,8 @@ def find(collectives: pa.Table, clocks: Clocks, iterations: pa.Table, kernels: p
     late, reason = _late(total, count, uncertainty, clocks)
     cause = [""] * len(ranks)
     if len(late):
-        profiles = _profiles(ranks, matched, iterations, kernels)
+        calling = np.array([copy_calls_ns.get(number, 0) for number in ranks.tolist()], np.float64)
+        profiles = _profiles(ranks, matched, iterations, kernels, calling)
         is_late = np.isin(np.arange(len(ranks)), late)
         for number in late.tolist():
             peers = np.isin(np.arange(len(ranks)), at[np.isin(event, event[at == number])]) & ~is_late
@@ -144,7 +155,7 @@ def _late(total: Int64s, count: Int64s, uncertainty: Floats, clocks: Clocks) -> 
     return (late if len(late) else at[:1]), ""
 
 
-def _profiles(ranks: Int64s, matched: pa.Table, iterations: pa.Table, kernels: pa.Table) -> _Profiles:
+def _profiles(ranks: Int64s, matched: pa.Table, iterations: pa.Table, kernels: pa.Table, calling: Floats) -> _Profiles:
     """Sum the tables by rank over the iterations that all ranks have, or over everything if they share none."""
     known = pa.array(ranks)
     iterations, kernels = (table.filter(pc.is_in(table["rank"].cast(pa.int64()), known)) for table in (iterations, kernels))
@@ -172,8 +183,8 @@ def _profiles(ranks: Int64s, matched: pa.Table, iterations: pa.Table, kernels: p
     return _Profiles(
         by_kernel("total_ns"),
         by_kernel("count"),
-        by_rank(memory, "total_ns"),
-        by_rank(iterations, "host_wait_ns"),
+        np.maximum(by_rank(memory, "total_ns"), calling),
+        np.maximum(by_rank(iterations, "host_wait_ns") - calling, 0.0),
         by_rank(matched, "wait_ns"),
     )
 

@@ -136,8 +136,3 @@ def test_a_run_of_one_process_leads_to_the_jobs_and_the_menu_marks_the_pages(ope
     assert [block.value for block in app.main.code] == ["warpladder import --job FOLDER"]
     assert len(app.main.get("page_link")) >= 3
     assert open_app(folder, page).sidebar.selectbox(key="choose run").value != "trace", "a page of jobs chooses a job"
-
-
-@pytest.mark.parametrize("page", ["timeline", "calls"])
-def test_a_page_of_traces_does_not_choose_a_job(open_app: Open, folder: Path, page: str) -> None:
-    assert open_app(folder, page).sidebar.selectbox(key="choose run").value == "trace"
