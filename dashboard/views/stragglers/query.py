@@ -9,11 +9,11 @@ from warpladder.dashboard.core.run_data import RunData
 
 #: Cause of a late rank -> its words.
 CAUSES: Final = {
-    "compute": "its kernels take longer",
-    "work": "it runs other kernels, or more of them",
-    "host": "its host launches work later",
-    "copies": "its copies take longer",
-    "clock": "nearly all of its kernels are slower by about the same factor, as at a lower clock",
+    "compute": "kernels take longer",
+    "work": "other kernels, or more of them",
+    "host": "the host launches work later",
+    "copies": "copies take longer",
+    "clock": "nearly all kernels are slower by about the same factor, as at a lower clock",
     "": "not known",
 }
 #: Figure of a rank in an iteration -> its words.
@@ -49,7 +49,7 @@ def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def title(found: Lateness, ranks: pd.DataFrame) -> str:
-    """`Rank 13 is late: the others wait 4.50 s of 38.0 s longer. Cause: its kernels take longer`, or `No late rank can be told`."""
+    """`Rank 13 is late: the others wait 4.50 s of 38.0 s longer. Cause: kernels take longer`, or `No late rank can be told`."""
     sentence = found.sentence[0].upper() + found.sentence[1:]
     causes = {str(cause) for cause in ranks.loc[ranks["late"].astype(bool), "cause"]}
     return f"{sentence}. Cause: {CAUSES[causes.pop()]}" if len(causes) == 1 else sentence
