@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tests.synthetic import made_code, made_runs, made_sweeps, made_traces
+from tests.synthetic import made_code, made_jobs, made_runs, made_sweeps, made_traces
 from tests.synthetic.made_runs import row
 from warpladder.data import schema
 from warpladder.data.names import Phase
@@ -107,6 +107,11 @@ def write_whole(folder: Path, run_id: str) -> Path:
     for table in ("ranges", "kernels", "memory_ops", "api_calls"):
         shutil.copy(trace / f"{table}.parquet", path)
     shutil.rmtree(trace.parent)
+    job = made_jobs.write(folder / ".job", run_id)
+    for table in ("ranks", "iterations", "rank_kernels", "idle", "collectives"):
+        shutil.copy(job / f"{table}.parquet", path)
+    shutil.rmtree(job.parent)
+    made_sweeps.add(path, "operations", [row("operations", name="aten::mm", start_ns=0, end_ns=100)])
     made_code.add_to(path)
     return path
 

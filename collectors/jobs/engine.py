@@ -86,7 +86,7 @@ def _on_processes(
             return
         again = []
         for chunk in [left] if size > 1 or workers == 1 else [[task] for task in left]:
-            with ProcessPoolExecutor(min(size, len(chunk)), mp_context=get_context("forkserver")) as pool:
+            with ProcessPoolExecutor(min(size, len(chunk)), mp_context=get_context("spawn")) as pool:
                 futures = {pool.submit(function, task): task for task in chunk}
                 for future in _as_ended(futures):
                     try:

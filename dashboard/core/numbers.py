@@ -120,7 +120,9 @@ def ranks_words(ranks: int, *, on_gpu: bool) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Significant digits without an exponent: `0.0123`, `1.23`, `123`, `1230`."""
+    """Significant digits without an exponent: `0.0123`, `1.23`, `123`, `1230`; a dash where there is no number."""
+    if math.isnan(value):
+        return "–"
     rounded = float(f"{value:.{digits}g}")
     if math.isinf(rounded):
         return "∞" if rounded > 0 else "−∞"

@@ -1,5 +1,6 @@
 """A figure of each rank and iteration of a job as a heatmap."""
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -41,7 +42,7 @@ def rank_map(table: pd.DataFrame, look: Look, color: str, write: Callable[[float
         xgap=1 if len(columns) <= _NAMES else 0,
         ygap=1 if len(names) <= _NAMES else 0,
         hoverongaps=False,
-        text=[[text(write(value)) for value in row] for row in values] if written else None,
+        text=[["" if math.isnan(value) else text(write(value)) for value in row] for row in values] if written else None,
         hovertemplate=f"<b>{'%{text}' if written else f'%{{z:.3g}} {unit}'}</b><br>{where}<extra></extra>",
         colorscale=[[0, look.tones.grid], [1, color]],
         colorbar={

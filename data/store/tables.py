@@ -37,7 +37,10 @@ class Budget(NamedTuple):
 LONG: Final = Budget(30_000_000, 4_000_000_000)
 SHORT: Final = Budget(1_000_000, 500_000_000)
 #: The tables without which the rest of a run can still be shown.
-LONG_TABLES: Final = frozenset({"samples", "ranges", "kernels", "memory_ops", "api_calls", "counters", "instruction_counters"})
+LONG_TABLES: Final = frozenset(
+    {"samples", "ranges", "kernels", "memory_ops", "api_calls", "counters", "instruction_counters"}
+    | {"operations", "collectives", "rank_kernels"}
+)
 
 
 def of(table: str) -> Budget:
