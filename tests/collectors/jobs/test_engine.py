@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,6 +22,12 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.data import store
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _plain_main(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit's tests leave a page as `__main__`, which spawned processes would run."""
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
 
 
 def squared(number: int) -> int:
