@@ -167,7 +167,15 @@ def waits(clocks: Clocks, rank: Int64s, match: Int64s, start_ns: Int64s, end_ns:
     )
 
 
-def place(collectives: pa.Table, match: Int64s) -> tuple[pa.Table, Clocks]:
+class Placed(NamedTuple):
+    """Collectives on the job's clock; `waits` is None where the clocks are refused."""
+
+    collectives: pa.Table
+    clocks: Clocks
+    waits: Waits | None
+
+
+def place(collectives: pa.Table, match: Int64s) -> Placed:
     """Fit the clocks, and fill the columns `match` to `transfer_ns` of `schema.COLLECTIVES`.
 
     If the clocks are refused, nothing is filled, since what was matched are not the same collectives.
@@ -175,7 +183,7 @@ def place(collectives: pa.Table, match: Int64s) -> tuple[pa.Table, Clocks]:
     rank, start, end = (collectives[name].to_numpy().astype(np.int64) for name in ("rank", "start_ns", "end_ns"))
     clocks = fit(rank, match, start, end)
     if clocks.refused:
-        return collectives, clocks
+        return Placed(collectives, clocks, None)
     found = waits(clocks, rank, match, start, end)
     columns = {
         "match": match,
@@ -187,7 +195,7 @@ def place(collectives: pa.Table, match: Int64s) -> tuple[pa.Table, Clocks]:
     for name, values in columns.items():
         at = collectives.schema.get_field_index(name)
         collectives = collectives.set_column(at, collectives.schema.field(name), pa.array(values, pa.int64(), mask=match < 0))
-    return collectives, clocks
+    return Placed(collectives, clocks, found)
 
 
 class _Block(NamedTuple):

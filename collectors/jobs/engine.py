@@ -13,8 +13,6 @@ from warpladder.errors import Error
 TaskT = TypeVar("TaskT")
 DoneT = TypeVar("DoneT")
 
-#: The environment variable that `nsys recipe` and Dask's own tools read too.
-SCHEDULER_VARIABLE: Final = "DASK_SCHEDULER_ADDRESS"
 #: Memory of a worker: about so many times the text of its profile, and this much more.
 _TIMES_TEXT: Final = 4
 _OWN_BYTES: Final = 150 << 20
@@ -44,7 +42,7 @@ def worker_count(paths: Sequence[Path]) -> int:
 
 def _free_memory() -> int:
     """Memory in bytes that processes can still take, within the limit of a container."""
-    with suppress(OSError, ValueError, IndexError):
+    with suppress(OSError, ValueError, IndexError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
         with suppress(OSError, ValueError):
@@ -79,24 +77,36 @@ def run_all(
 def _on_processes(
     function: Callable[[TaskT], DoneT], tasks: Sequence[TaskT], workers: int, _: str, lost: Callable[[TaskT], DoneT]
 ) -> Iterator[DoneT]:
-    """A worker that dies breaks its pool, so that the tasks under way are tried again in a new pool, each alone at last."""
-    left, again = list(tasks), list[TaskT]()
-    for size in (workers, 1):
-        if not left:
-            return
-        again = []
-        for chunk in [left] if size > 1 or workers == 1 else [[task] for task in left]:
-            with ProcessPoolExecutor(min(size, len(chunk)), mp_context=get_context("spawn")) as pool:
-                futures = {pool.submit(function, task): task for task in chunk}
-                for future in _as_ended(futures):
-                    try:
-                        result = future.result()
-                    except BrokenExecutor:
-                        again.append(futures[future])
-                        continue
-                    yield result
-        left = again
-    yield from map(lost, left)
+    """A worker that dies breaks its pool. One of the first tasks that are left killed it, so each of these gets a pool of its own."""
+    left = list(tasks)
+    while left:
+        ended = set()
+        for place, result in _pooled(function, left, workers):
+            ended.add(place)
+            yield result
+        left = [task for place, task in enumerate(left) if place not in ended]
+        suspects, left = left[: workers + 1], left[workers + 1 :]  # a pool hands out one task more than it has workers
+        for task in suspects:
+            results = [result for _, result in _pooled(function, [task], 1)]
+            yield results[0] if results else lost(task)
+
+
+def _pooled(function: Callable[[TaskT], DoneT], tasks: Sequence[TaskT], workers: int) -> Iterator[tuple[int, DoneT]]:
+    """The places and results of the tasks that end before a worker dies, in the order in which they end."""
+    pool = ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn"))
+    futures: dict[Future[DoneT], int] = {}
+    try:
+        with suppress(BrokenExecutor):
+            for place, task in enumerate(tasks):
+                futures[pool.submit(function, task)] = place
+        for future in _as_ended(futures):
+            try:
+                result = future.result()
+            except BrokenExecutor:
+                continue
+            yield futures[future], result
+    finally:
+        pool.shutdown(cancel_futures=True)  # an interrupted import waits for the ranks under way alone
 
 
 def _as_ended(futures: Mapping["Future[Any]", Any]) -> Iterator["Future[Any]"]:

@@ -1,5 +1,6 @@
 """Imports a job: the profiles of all its ranks, matched and on one clock."""
 
+import glob
 import hashlib
 import json
 import re
@@ -46,18 +47,23 @@ def profiles(where: str) -> list[Path]:
         JobError: there is none.
     """
     folder = Path(where)
-    found = folder.iterdir() if folder.is_dir() else Path(folder.anchor or ".").glob(where.removeprefix(folder.anchor))
+    found = folder.iterdir() if folder.is_dir() else map(Path, glob.glob(where))  # noqa: PTH207 -- takes any text
     chosen = [path for path in found if path.is_file() and _PROFILES.match(path.name)]
     if not chosen:
         raise JobError(
             f"{where}: no profile (.json, .json.gz, .nsys-rep, .sqlite) there; give the folder of a job, or a pattern in quotes"
         )
-    return sorted(chosen, key=lambda path: [int(part) if part.isdigit() else part for part in _DIGITS.split(str(path))])
+    return sorted(chosen, key=_numbered)
+
+
+def _numbered(path: Path) -> list[str | int]:
+    """A key that sorts `rank-9` before `rank-10`: texts and numbers in turn."""
+    return [int(part) if place % 2 else part for place, part in enumerate(_DIGITS.split(str(path)))]
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is imported, and by whom.
+    """What is imported, and which workers import it.
 
     Attributes:
         paths: the profiles, one a rank.
@@ -129,10 +135,9 @@ def _folder(paths: Sequence[Path], data_dir: Path) -> Path:
 
 def _import_ranks(request: Request, folder: Path, ended: Callable[[int, int, Done], object]) -> list[Done]:
     """Import the profiles that no earlier call has finished."""
-    kept = _finished(folder)
-    done = [kept[str(path)] for path in request.paths if str(path) in kept]
-    tasks = [Task(path.resolve(), place, folder.resolve()) for place, path in enumerate(request.paths) if str(path) not in kept]
-    place_of = {path.resolve(): path for path in request.paths}
+    kept, paths = _finished(folder), [path.resolve() for path in request.paths]
+    done = [kept[path] for path in paths if path in kept]
+    tasks = [Task(path, place, folder.resolve()) for place, path in enumerate(paths) if path not in kept]
     workers = request.workers or engine.worker_count([task.path for task in tasks])
     for number, each in enumerate(done):
         ended(number + 1, len(request.paths), each)
@@ -141,11 +146,11 @@ def _import_ranks(request: Request, folder: Path, ended: Callable[[int, int, Don
         ended(len(done), len(request.paths), each)
         if each.rank is not None:
             with (folder / _DONE).open("a") as file:
-                file.write(json.dumps({**asdict(each), "path": str(place_of.get(each.path, each.path))}) + "\n")
+                file.write(json.dumps({**asdict(each), "path": str(each.path)}) + "\n")
     return done
 
 
-def _finished(folder: Path) -> dict[str, Done]:
+def _finished(folder: Path) -> dict[Path, Done]:
     """The ranks that an earlier call has finished, by the path of their profile."""
     try:
         lines = (folder / _DONE).read_text().splitlines()
@@ -158,7 +163,7 @@ def _finished(folder: Path) -> dict[str, Done]:
         except (ValueError, TypeError, KeyError):  # the last line of a call that was killed
             continue
         if each.rank is not None and (folder_of(folder, each.rank) / "run.parquet").exists():
-            found[str(each.path)] = each
+            found[each.path] = each
     return found
 
 
@@ -218,27 +223,14 @@ def _aligned(
         text = "no rank has communication kernels, so that no rank can be late and no clock is aligned"
         notes.add("info", Source.COLLECTIVES, text)
         return table
-    rank, start, end = (table.column(name).to_numpy() for name in ("rank", "start_ns", "end_ns"))
-    rank = rank.astype(np.int64)
     matched = matching.match(table)
-    for severity, text in matched.notes:
+    table, fitted, waits = clocks.place(table, matched.match)
+    for severity, text in (*matched.notes, *fitted.notes):
         notes.add(severity, Source.COLLECTIVES, text)
-    fitted = clocks.fit(rank, matched.match, start, end)
-    for severity, text in fitted.notes:
-        notes.add(severity, Source.COLLECTIVES, text)
-    if fitted.refused:
+    if waits is None:
         return table
-    waits = clocks.waits(fitted, rank, matched.match, start, end)
     known = matched.match >= 0
-    columns = {
-        "match": matched.match,
-        "arrival_ns": waits.arrival_ns,
-        "finish_ns": waits.finish_ns,
-        "wait_ns": waits.wait_ns,
-        "transfer_ns": waits.transfer_ns,
-    }
-    for name, values in columns.items():
-        table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, mask=~known))
+    rank = table.column("rank").to_numpy().astype(np.int64)
     iteration = table.column("iteration").fill_null(-1).to_numpy()
     _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
     _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
@@ -299,11 +291,9 @@ def _without_profile(done: Sequence[Done], numbers: Sequence[int], notes: Notes)
 
 
 def _empty_rank(number: int, status: str, detail: str, file: str) -> dict[str, Any]:
-    row: dict[str, Any] = {}
-    for column in schema.TABLES["ranks"].columns:
-        row[column.name] = (
-            None if column.nullable else pa.array([""] if pa.types.is_string(column.type) else [0]).cast(column.type)[0].as_py()
-        )
+    nothing = {pa.string(): "", pa.bool_(): False}
+    columns = schema.TABLES["ranks"].columns
+    row = {column.name: None if column.nullable else nothing.get(column.type, 0) for column in columns}
     return {**row, "rank": number, "status": status, "detail": detail, "file": file}
 
 

@@ -23,7 +23,6 @@ from warpladder.errors import Error
 
 #: Tables of a rank from which those of the job are put together.
 OF_JOB: Final = ("ranks", "iterations", "rank_kernels", "idle", "collectives")
-RANKS_FOLDER: Final = "ranks"
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,8 @@ def import_rank(task: Task) -> Done:
         _write_sums(run, rank, task.path, found.events)
         target = ranks.folder_of(task.folder, rank)
         target.parent.mkdir(exist_ok=True)
-        if target.exists():
-            return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp())
-        run.path.rename(target)
+        if not target.exists():  # as after a call that was killed between this line and its note of the rank
+            run.path.rename(target)
         return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp())
     except Error as error:
         return Done(task.path, None, str(error))

@@ -25,7 +25,7 @@ _MOST_EVENT_BYTES: Final = 16 * PIECE_BYTES
 _BETWEEN: Final = re.compile(rb'\}\s*,\s*\{\s*"(?=[A-Za-z])')
 #: A piece ends in the last bytes of its text, at one of the last places between two events.
 _WINDOW_BYTES: Final = 1 << 20
-_TRIED: Final = 64
+_TRIED: Final = 8
 _LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BEGIN_BYTES: Final = 64
 _GZIP_WINDOW: Final = 31  # zlib: a gzip header, and the largest window
@@ -174,7 +174,7 @@ class TraceFile:
             document = _DOCUMENT.decode(text)
             self.head = document
             return _exact(document.events, lambda: _EXACT_DOCUMENT.decode(text).events)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             if "truncated" in str(error):
                 raise self._refused("is cut off; copy it again, or profile again") from None
             raise self._refused(f"is damaged ({error}); copy it again, or profile again") from None
@@ -219,7 +219,7 @@ def _split(text: bytes) -> tuple[list[Event], bytes]:
         try:
             piece = b"[" + text[:end] + b"]"
             events = _exact(_EVENTS.decode(piece), lambda: _EXACT_EVENTS.decode(piece))  # noqa: B023
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             continue
         return events, text[text.index(b"{", end) :]
     return [], text

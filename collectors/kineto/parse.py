@@ -28,7 +28,9 @@ from warpladder.data.store import RunWriter
 NAME: Final = "pytorch_profiler"
 _COMPRESSION_LEVEL: Final = 1
 _SUFFIXES: Final = (".json", ".json.gz")
-_OF_RANK: Final = re.compile(r"(?i)rank[-_=]?(\d+)|worker(\d+)")
+_OF_RANK: Final = re.compile(r"(?i)rank[-_=]?(\d{1,9})|worker(\d{1,9})")
+#: Ranks of the largest job. Larger numbers are damage.
+_MOST_RANKS: Final = 1 << 17
 #: A time before any trace.
 _BEFORE: Final = -schema.FAR
 _AFTER_2000_NS: Final = 946_684_800 * 10**9
@@ -192,15 +194,16 @@ def rank_of(head: Head, name: str) -> tuple[int | None, int]:
     """The rank of a trace and the number of ranks of its job, from the trace, or the rank from the name of its file."""
     distributed = head.distributed if isinstance(head.distributed, dict) else {}
     rank, ranks = distributed.get("rank"), distributed.get("world_size")
-    if not isinstance(rank, int) or rank < 0:
+    if not isinstance(rank, int) or not 0 <= rank < _MOST_RANKS:
         rank = rank_in(name)
-    return rank, ranks if isinstance(ranks, int) and ranks > 0 else 0
+    return rank, ranks if isinstance(ranks, int) and 0 < ranks <= _MOST_RANKS else 0
 
 
 def rank_in(name: str) -> int | None:
     """The rank in the name of a file, such as `rank-13.json` or `worker3_step_12.json`; None where it has none."""
     found = _OF_RANK.search(name)
-    return int(found[1] or found[2]) if found else None
+    rank = int(found[1] or found[2]) if found else _MOST_RANKS
+    return rank if rank < _MOST_RANKS else None
 
 
 def _started(report: KinetoReport, path: Path, notes: Notes) -> datetime:

@@ -86,9 +86,6 @@ class KinetoReport(Report):
                 add[kind](*self._timed(kind, chosen))
         full = list(self._texts.of)
         self._add(_TEXTS, {"id": np.arange(len(full)), "value": pa.array(full, pa.string())})
-        self._add(
-            "SHORT_NAMES", {"id": np.arange(len(full)), "value": pa.array([short_name(each) for each in full], pa.string())}
-        )
         super().__init__(path.name, {table: frozenset(parts[0].schema.names) for table, parts in self._tables.items()})
 
     def _by_kind(self, events: Sequence[Event]) -> dict[str, list[Event]]:

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 from xml.etree import ElementTree
 
 from warpladder.dashboard.core.cell import Estimate, name_of
@@ -52,7 +52,7 @@ def failures(comparison: Comparison, limit: float) -> tuple[Change | LostCell, .
 
 
 def _table(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
-    lines = [f"A: {_title(a)}", f"B: {_title(b)}"]
+    lines = [f"A: {title(a.info)}", f"B: {title(b.info)}"]
     lines += [f"{'warning: ' if fact.warning else ''}{line}" for fact, line in _facts(comparison)]
     lines += _sources(comparison)
     lines += plain_table(_HEADINGS, _rows(comparison))
@@ -61,7 +61,7 @@ def _table(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
 
 def _markdown(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
     summary = markdown_text(sentence(comparison.changes, comparison.lost))
-    lines = [f"**{summary}**", "", f"A: {markdown_text(_title(a))}  ", f"B: {markdown_text(_title(b))}", ""]
+    lines = [f"**{summary}**", "", f"A: {markdown_text(title(a.info))}  ", f"B: {markdown_text(title(b.info))}", ""]
     lines += [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(text)}" for fact, text in _facts(comparison)]
     lines += [f"- {markdown_text(line)}" for line in (*_sources(comparison), *alone(comparison))]
     if rows := _rows(comparison):
@@ -95,7 +95,7 @@ def _json(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
 
 def _junit(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
     failed = set(map(id, failures(comparison, limit)))
-    suite = ElementTree.Element("testsuite", name=one_line(f"{_title(a)} to {_title(b)}"))
+    suite = ElementTree.Element("testsuite", name=one_line(f"{title(a.info)} to {title(b.info)}"))
     suite.set("tests", str(len(comparison.changes) + len(comparison.lost)))
     suite.set("failures", str(len(failed)))
     skipped = [each for each in comparison.lost if not each.fails]
@@ -135,9 +135,10 @@ _RENDERERS: Final[Mapping[Form, Callable[[Comparison, RunData, RunData, float], 
 }
 
 
-def _title(data: RunData) -> str:
-    label = str(data.info["label"] or "")
-    return f"{label} ({data.info['run_id']})" if label else str(data.info["run_id"])
+def title(info: Mapping[str, Any]) -> str:
+    """A run by its table `run`: its label, if it has one, and its id."""
+    label = str(info["label"] or "")
+    return f"{label} ({info['run_id']})" if label else str(info["run_id"])
 
 
 def _facts(comparison: Comparison) -> list[tuple[Fact, str]]:

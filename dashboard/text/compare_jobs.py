@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from warpladder.dashboard.core.job_changes import JobChange, JobComparison, JobData, OneSided, where
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
-from warpladder.dashboard.text.compare import element, ratio_text, without_nan
+from warpladder.dashboard.text.compare import element, ratio_text, title, without_nan
 from warpladder.dashboard.text.formats import Comparison as Form
 from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.data.files import one_line
@@ -36,7 +36,7 @@ def failures(comparison: JobComparison, limit: float) -> tuple[JobChange, ...]:
 
 
 def _table(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
-    lines = [f"A: {_title(a)}", f"B: {_title(b)}", *_lines(comparison)]
+    lines = [f"A: {title(a.info)}", f"B: {title(b.info)}", *_lines(comparison)]
     return plain_lines((*lines, *plain_table(_HEADINGS, _rows(comparison)), *_alone(comparison), comparison.sentence))
 
 
@@ -44,8 +44,8 @@ def _markdown(comparison: JobComparison, a: JobData, b: JobData, limit: float) -
     lines = [
         f"**{markdown_text(comparison.sentence)}**",
         "",
-        f"A: {markdown_text(_title(a))}  ",
-        f"B: {markdown_text(_title(b))}",
+        f"A: {markdown_text(title(a.info))}  ",
+        f"B: {markdown_text(title(b.info))}",
     ]
     lines += ["", *(f"- {markdown_text(line)}" for line in (*_lines(comparison), *_alone(comparison)))]
     return plain_lines([*lines, "", *markdown_table(_HEADINGS, _rows(comparison))])
@@ -69,7 +69,7 @@ def _json(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> st
 
 def _junit(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:
     failed = set(map(id, failures(comparison, limit)))
-    suite = ElementTree.Element("testsuite", name=one_line(f"{_title(a)} to {_title(b)}"))
+    suite = ElementTree.Element("testsuite", name=one_line(f"{title(a.info)} to {title(b.info)}"))
     suite.set("tests", str(len(comparison.changes)))
     suite.set("failures", str(len(failed)))
     for change in comparison.changes:
@@ -90,11 +90,6 @@ _RENDERERS: Final[Mapping[Form, Callable[[JobComparison, JobData, JobData, float
     "json": _json,
     "junit": _junit,
 }
-
-
-def _title(job: JobData) -> str:
-    label = str(job.info["label"] or "")
-    return f"{label} ({job.info['run_id']})" if label else str(job.info["run_id"])
 
 
 def _lines(comparison: JobComparison) -> list[str]:

@@ -87,7 +87,7 @@ class _Clock:
 
     def aligned(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
         """Times of the rank on the job's clock."""
-        since = (pc.subtract(times, self.at_ns).cast(pa.float64()).to_pandas().to_numpy() - self.offset_ns) / (1 + self.drift)
+        since = (pc.subtract(times, self.at_ns).cast(pa.float64()).to_numpy() - self.offset_ns) / (1 + self.drift)
         whole = np.rint(np.nan_to_num(since)).astype(np.int64) + self.at_ns
         return pa.chunked_array([pa.array(whole, mask=~times.is_valid().to_numpy(zero_copy_only=False))])
 
@@ -115,11 +115,7 @@ class RanksOfJob(Run):
         return tuple(part.rank for part in self.parts)
 
     def state(self, *names: str) -> Hashable:
-        return (
-            tuple(part.rank for part in self.parts),
-            super().state(*names),
-            tuple(part.run.state(*names) for part in self.parts),
-        )
+        return self.ranks, super().state(*names), tuple(part.run.state(*names) for part in self.parts)
 
     def rows(self, name: str) -> int:
         return sum(part.run.rows(name) for part in self.parts) if name in _TRACE else super().rows(name)

@@ -94,8 +94,9 @@ def import_command(
             raise click.UsageError("--variant-from names ranges of one trace; leave it out with --job")
         _import_job([str(path) for path in paths], data_dir, label, workers or 0, scheduler or "")
         return
-    if workers:
-        raise click.UsageError("--workers needs --job")
+    given = click.get_current_context().get_parameter_source("scheduler")
+    if workers or given is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--workers and --scheduler need --job")
     refused = False
     with Leave():
         for path in paths:

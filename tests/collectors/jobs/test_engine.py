@@ -42,8 +42,9 @@ def dies_once(path: Path) -> str:
     return path.name
 
 
-def dies(path: Path) -> str:
-    os.kill(os.getpid(), signal.SIGKILL)
+def dies_if_named(path: Path) -> str:
+    if path.name == "killer":
+        os.kill(os.getpid(), signal.SIGKILL)
     return path.name
 
 
@@ -62,11 +63,11 @@ def test_a_task_whose_process_dies_is_tried_again(tmp_path: Path) -> None:
     assert sorted(run_all(dies_once, paths, 2, "", lost)) == ["0", "1", "2"]
 
 
-def test_a_task_that_always_kills_its_process_is_lost_alone(tmp_path: Path) -> None:
-    paths = [tmp_path / str(number) for number in range(2)]
-    paths[1].touch()
-    found = sorted(run_all(dies, paths[:1], 1, "", lost)) + sorted(run_all(dies_once, paths[1:], 1, "", lost))
-    assert found == [f"lost {paths[0]}", "1"]
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_task_that_always_kills_its_process_is_lost_alone(tmp_path: Path, workers: int) -> None:
+    paths = [tmp_path / name for name in ("a", "killer", "b", "c", "d", "e")]
+    found = sorted(run_all(dies_if_named, paths, workers, "", lost))
+    assert found == ["a", "b", "c", "d", "e", f"lost {paths[1]}"]
 
 
 def test_workers_fit_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

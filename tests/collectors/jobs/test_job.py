@@ -84,6 +84,7 @@ def test_the_traces_of_several_ranks_are_one_on_the_clock_of_the_job(tmp_path: P
         (lambda text: b"{}", "has no list traceEvents"),
         (lambda text: b'{"traceEvents": [{"ph": "X", "args": 3}]}', "is damaged"),
         (lambda text: b"", "has no list traceEvents"),
+        (lambda text: b'{"traceEvents": [{"args": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}]}", "is damaged"),
         (lambda text: gzip.compress(text)[:-200], "cannot be read"),
     ],
 )
@@ -161,14 +162,18 @@ def test_finished_ranks_are_kept_when_a_call_is_interrupted(tmp_path: Path, monk
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [run_id]
 
 
-def test_a_folder_without_profiles_is_one_clear_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["", "a**b", "[", "\0"])
+def test_what_has_no_profiles_is_one_clear_line(tmp_path: Path, where: str) -> None:
     with pytest.raises(JobError, match=r"no profile .* there; give the folder of a job"):
-        profiles(str(tmp_path))
+        profiles(str(tmp_path / where))
 
 
 def test_profiles_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     for number in (10, 9, 1):
         (tmp_path / f"rank-{number}.json").touch()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "1²2.json").touch()
+    assert len(profiles(str(tmp_path / "other"))) == 1
     (tmp_path / "truth.txt").touch()
     assert [path.name for path in profiles(str(tmp_path))] == ["rank-1.json", "rank-9.json", "rank-10.json"]
     assert [path.name for path in profiles(str(tmp_path / "rank-1*.json"))] == ["rank-1.json", "rank-10.json"]

@@ -14,7 +14,7 @@ LATE, FACTOR, RANKS = 5, 2.0, 8
 
 
 def found(job: MadeJob, tables: tuple[pa.Table, pa.Table] | None = None) -> Stragglers:
-    table, clocks = place(job.collectives, match(job.collectives).match)
+    table, clocks, _ = place(job.collectives, match(job.collectives).match)
     return find(table, clocks, *(tables or profiles(len(job.wait_ns), 4, late=-1)))
 
 
