@@ -20,9 +20,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 from torch.nn.parallel import DistributedDataParallel
 
-WIDTH, HEADS, LAYERS, WORDS, LENGTH, BATCH = 768, 12, 12, 32_768, 512, 20
+WIDTH, HEADS, LAYERS, WORDS, LENGTH = 768, 12, 12, 32_768, 512
 WARM_UP, STEPS = 3, 6
-LATE_BATCH = BATCH + BATCH // 10
 COPIED_BYTES = 256 << 20
 
 
@@ -68,13 +67,14 @@ def parallel(kind: str, model: nn.Module, device: int) -> nn.Module:
     return fully_shard(model)
 
 
-def train(folder: Path, kind: str, tool: str, late: int, copies: int) -> None:
+def train(folder: Path, kind: str, tool: str, batch: int, late: int, copies: int) -> None:
     """Train on this rank.
 
     Args:
         folder: of the profiles.
         kind: `ddp` or `fsdp`.
         tool: `pytorch` writes traces; `none` marks the steps for another tool.
+        batch: texts of a rank in a step.
         late: rank that computes a tenth more; -1 for none.
         copies: rank that copies more from pageable memory in each step; -1 for none.
     """
@@ -85,7 +85,8 @@ def train(folder: Path, kind: str, tool: str, late: int, copies: int) -> None:
     torch.manual_seed(rank)
     model = parallel(kind, Model().to(device, torch.bfloat16), device)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    text = torch.randint(WORDS, (LATE_BATCH if rank == late else BATCH, LENGTH + 1)).pin_memory()
+    batch += batch // 10 if rank == late else 0
+    text = torch.randint(WORDS, (batch, LENGTH + 1)).pin_memory()
     more = torch.empty(COPIED_BYTES, dtype=torch.uint8) if rank == copies else None
     with _profiler(tool, folder / f"rank-{rank}.json.gz") as profiler:
         for step in range(WARM_UP + STEPS):
@@ -123,7 +124,8 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--parallel", choices=("ddp", "fsdp"), default="ddp")
     parser.add_argument("--tool", choices=("pytorch", "none"), default="pytorch")
+    parser.add_argument("--batch", type=int, default=64, help="texts of a rank in a step; with 20, launching limits the steps")
     parser.add_argument("--late", type=int, default=-1, help="rank that computes a tenth more")
     parser.add_argument("--copies", type=int, default=-1, help="rank that copies more from the host")
     options = parser.parse_args()
-    train(options.folder, options.parallel, options.tool, options.late, options.copies)
+    train(options.folder, options.parallel, options.tool, options.batch, options.late, options.copies)
