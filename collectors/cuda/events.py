@@ -191,6 +191,7 @@ class CudaBench:
         copies = copies_of(parts, self._pinned, self.inputs, self.outputs, gathered, self.communicator)
         enqueue = overlap(parts, loaded, copies, scratch, operation.refresh, self.device.stream)
         if gathered:
+            self._load_host()  # the copies below bring to the device what the host has
             enqueue()  # NCCL connects the GPUs here too
             self.device.stream.synchronize()
         operation.overlapped = graph_of(self.device.stream, enqueue) if variant.graph else enqueue
