@@ -122,7 +122,7 @@ def operators(data: RunData, by: By = "name") -> pd.DataFrame:
     whole = sums.device_ns if sums.launched_ns else frame["self_host_ns"].sum()
     frame["percent"] = 100 * frame[sums.timed] / max(whole, 1)
     by_time = {"self_device_ns": False, "self_host_ns": False, "operator": True, "number": True}
-    frame = frame.sort_values(list(by_time), ascending=list(by_time.values()), ignore_index=True)
+    frame = frame[frame["calls"] > 0].sort_values(list(by_time), ascending=list(by_time.values()), ignore_index=True)
     return frame[["operator", *DETAILS[by], *FIGURES, "number"]]
 
 
