@@ -42,7 +42,8 @@ class Operators:
         """Shape (n,), the part of `host_ns` outside the operators and API calls inside each one."""
         own, has = self.host_ns - self.calls_ns, self.parent >= 0
         np.subtract.at(own, self.parent[has], self.host_ns[has])
-        return np.maximum(own, 0)
+        outside: Int64s = np.maximum(own, 0)
+        return outside
 
     def outermost(self, group: Int64s) -> Bools:
         """Mask of the operators that are inside no other operator of their group.

@@ -22,9 +22,12 @@ _LEAST_PERCENT: Final = 0.1
 BY: Final[Mapping[By, str]] = {
     "name": "name",
     "shape": "name and shapes of the inputs",
+    "module": "name and modules",
     "range": "name and innermost range",
     "stack": "name and stack",
 }
+#: Beginnings of the frames of PyTorch and Python themselves.
+_INTERNAL: Final = ("<", "torch/", "contextlib.py")
 _CALL_COLOR: Final = "#56B4E9"
 
 
@@ -63,7 +66,12 @@ def title(frame: pd.DataFrame, totals: Totals, by: By) -> str:
     first = frame.iloc[0]
     device = totals.timed == "self_device_ns"
     what = "device time" if device else "host time of all operators"
-    of = {"name": "", "shape": " of one shape", "range": " in one range", "stack": " at one place"}[by]
+    detail = "" if by == "name" else first[DETAILS[by][0]]
+    of = (
+        {"shape": " of one shape", "module": " in one module", "range": " in one range", "stack": " at one place"}[by]
+        if detail
+        else ""
+    )
     parts = [f"{cut(first['operator'], _NAME_CHARACTERS)}{of} takes {format_percent(first['percent'])} of the {what}"]
     if len(frame) > _HOTTEST:
         hottest = frame["percent"].head(_HOTTEST).sum()
@@ -82,12 +90,21 @@ def _label(row: dict[Any, Any], by: By) -> str:
     if not detail:
         return cut(row["operator"], _NAME_CHARACTERS)
     name = cut(row["operator"], _HEAD_CHARACTERS)
-    return f"{name} {cut(detail, _NAME_CHARACTERS - len(name))}"
+    room = _NAME_CHARACTERS - len(name) - 3
+    # Of modules, the innermost ones tell the most.
+    shown = f"…{detail[-room:]}" if by == "module" and len(detail) > room else cut(detail, room)
+    return f"{name} · {shown}"
 
 
 def _detail(row: dict[Any, Any], by: By) -> str:
-    text = str(row[DETAILS[by][0]])
-    return text.split("\n")[0] if by == "stack" else text.replace(", ", ",")
+    detail = str(row[DETAILS[by][0]])
+    return place_of(detail) if by == "stack" else detail.replace(", ", ",")
+
+
+def place_of(stack: str) -> str:
+    """The innermost frame of a stack outside of built-in functions and of PyTorch, or else the innermost frame."""
+    frames = stack.split("\n")
+    return next((frame for frame in frames if not frame.startswith(_INTERNAL)), frames[0])
 
 
 def _calls(count: int) -> str:

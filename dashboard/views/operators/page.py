@@ -1,5 +1,6 @@
 """Operators: the operators of PyTorch that take the most time, and the kernels that each launched."""
 
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 import pandas as pd
@@ -16,7 +17,13 @@ from warpladder.dashboard.views.operators.query import By
 from warpladder.data import store
 
 _IMPORT: Final = "warpladder import trace.json.gz"
-_LABELS: Final[dict[str, str]] = {"name": "by name", "shape": "by shape", "range": "by range", "stack": "by stack"}
+_LABELS: Final[dict[str, str]] = {
+    "name": "by name",
+    "shape": "by shape",
+    "module": "by module",
+    "range": "by range",
+    "stack": "by stack",
+}
 #: The query parameter of the row whose kernels are listed.
 _OPERATOR: Final = "operator"
 _CHOICES: Final = "operators chosen"
@@ -36,8 +43,15 @@ def _number(label: str, help: str, style: str = "%.4g") -> Any:
 _COLUMNS: Final = {
     "operator": st.column_config.TextColumn("Operator", width="medium"),
     "shapes": st.column_config.TextColumn("Shapes", width="medium", help="Of the inputs; [] is a scalar or no tensor."),
-    "range": st.column_config.TextColumn("Range", width="medium", help="The innermost range around the operator."),
-    "stack": st.column_config.TextColumn("Stack", width="medium", help="Functions of Python, the innermost first."),
+    "module": st.column_config.TextColumn(
+        "Modules",
+        width="medium",
+        help="Around the operator, or around the operation whose gradient it computes; the outermost first.",
+    ),
+    "range": st.column_config.TextColumn(
+        "Range", width="medium", help="The innermost around the operator, or around the operation whose gradient it computes."
+    ),
+    "place": st.column_config.TextColumn("Place", width="medium", help="The innermost frame outside of PyTorch."),
     "calls": _number("Calls", "An operator that is the only one inside another of its name counts as that one.", "%d"),
     "self_device_ms": _number("Self device, ms", "Durations of the kernels, copies and sets that it launched itself."),
     "percent": _number("Share, %", "Of the durations of all kernels, copies and sets of the trace.", "%.3g"),
@@ -47,6 +61,7 @@ _COLUMNS: Final = {
     "launches": _number("Launches", "Kernels, copies and sets that it launched itself.", "%d"),
     "types": st.column_config.TextColumn("Types", width="small", help="Of the inputs."),
     "strides": st.column_config.TextColumn("Strides", width="small", help="Empty where all inputs are contiguous."),
+    "stack": st.column_config.TextColumn("Stack", width="medium", help="Functions of Python, the innermost first."),
 }
 _OF_KERNELS: Final = {
     "kernel": st.column_config.TextColumn("Kernel", width="medium"),
@@ -109,7 +124,7 @@ def _place(run: store.Run, names: list[str]) -> int:
     return names.index(asked) if asked in names else 0
 
 
-def _table(frame: pd.DataFrame, names: list[str], choose: Any) -> None:
+def _table(frame: pd.DataFrame, names: list[str], choose: Callable[[str], None]) -> None:
     """The operators as a table, whose rows can be chosen."""
     # Another key after each choice, so that the mark of a row does not stay where the row is not.
     key = f"table of operators {st.session_state.setdefault(_CHOICES, 0)}"
@@ -124,7 +139,8 @@ def _table(frame: pd.DataFrame, names: list[str], choose: Any) -> None:
     times = ("self_device", "device", "self_host", "host")
     shown = shown.assign(**{f"{each}_ms": shown[f"{each}_ns"] / _MS for each in times})
     if "stack" in shown:
-        shown["stack"] = shown["stack"].str.replace("\n", " < ")
+        shown["place"] = shown["stack"].map(charts.place_of)
+        shown["stack"] = shown["stack"].map(_one_line)
     widgets.table(
         shown,
         column_order=[name for name in _COLUMNS if name in shown],

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Literal, get_args
@@ -16,12 +16,13 @@ from warpladder.dashboard.core.traces import Int64s, Traces, codes_of, lookup
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.operators import Bools, Operators, read, roots
 
-#: What makes operators one row: their name, alone or with the shapes of their inputs, the range around them, or their stack.
-By = Literal["name", "shape", "range", "stack"]
+#: What makes operators one row: their name, alone or with the shapes of their inputs, the modules or the range around them, or their stack.
+By = Literal["name", "shape", "module", "range", "stack"]
 #: The columns of `operators` that tell the rows of one name apart.
 DETAILS: Final[Mapping[By, tuple[str, ...]]] = {
     "name": (),
     "shape": ("shapes", "types", "strides"),
+    "module": ("module",),
     "range": ("range",),
     "stack": ("stack",),
 }
@@ -30,6 +31,9 @@ FIGURES: Final = ("calls", "self_device_ns", "percent", "device_ns", "self_host_
 _WORK: Final = {"kernels": "full_name", "memory_ops": "kind"}
 #: Steps of the profiler are one range.
 _STEP: Final = re.compile(r"ProfilerStep#\d+")
+_MODULE: Final = "nn.Module: "
+#: Objects of one type are alike in a stack.
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ def groupings(data: RunData) -> tuple[By, ...]:
     def recorded(by: By) -> bool:
         if by == "range":
             return "ranges" in traces.tables and bool((traces.numbers("operations", "range_id") >= 0).any())
+        if by == "module":
+            return any(_MODULE in text for text in traces.texts("operations", "stack").categories)
         column = "input_dims" if by == "shape" else "stack"
         return by == "name" or any(traces.texts("operations", column).categories)
 
@@ -81,8 +87,11 @@ def operators(data: RunData, by: By = "name") -> pd.DataFrame:
     Returns:
         One row for each name and its details of `DETAILS`, with the columns
 
-        - `operator`; `shapes`, `types` and `strides` of the inputs as JSON, the strides empty where all inputs are contiguous; `range`,
-          the innermost range around the operator, empty without one; `stack`, the innermost function of Python first;
+        - `operator`;
+        - `shapes`, `types` and `strides` of the inputs as JSON, the strides empty where all inputs are contiguous;
+        - `module`: modules of PyTorch around the operator, the outermost first; `range`: the innermost range around it. Both are empty
+          without one. An operator of the backward pass has those of the operation whose gradient it computes;
+        - `stack`: functions of Python, the innermost first;
         - `calls`: executions;
         - `self_device_ns`: durations of the kernels, copies and sets that the operators launched themselves;
         - `percent`: its share of all device time of the trace; of all `self_host_ns` where operators launched nothing;
@@ -96,7 +105,7 @@ def operators(data: RunData, by: By = "name") -> pd.DataFrame:
     every = read(traces)
     names = traces.texts("operations", "name")
     root, again = _repeated(every, names.codes)
-    code, details = _groups(traces, by, root)
+    code, details = _groups(traces, every, by, root)
     outer = every.outermost(code)
     count = len(details["operator"])
 
@@ -140,7 +149,7 @@ def launched(data: RunData, by: By, number: int) -> pd.DataFrame:
     every = read(traces)
     names = traces.texts("operations", "name")
     root, _ = _repeated(every, names.codes)
-    code, _ = _groups(traces, by, root)
+    code, _ = _groups(traces, every, by, root)
     inside = every.within(np.flatnonzero(every.outermost(code) & (code == number)))
     parts = []
     for table, column in _WORK.items():
@@ -188,7 +197,7 @@ def _repeated(every: Operators, name: npt.NDArray[Any]) -> tuple[Int64s, Bools]:
     return roots(parent, again), again
 
 
-def _groups(traces: Traces, by: By, root: Int64s) -> tuple[Int64s, dict[str, npt.NDArray[Any]]]:
+def _groups(traces: Traces, every: Operators, by: By, root: Int64s) -> tuple[Int64s, dict[str, npt.NDArray[Any]]]:
     """The number of the row of each operator, and the texts of the rows by column."""
     names = traces.texts("operations", "name")
     columns, words = [names.codes], [np.asarray(names.categories, dtype=object)]
@@ -199,14 +208,10 @@ def _groups(traces: Traces, by: By, root: Int64s) -> tuple[Int64s, dict[str, npt
         strides, text = _strides(of_inputs[0], of_inputs[2])
         columns.append(strides)
         words.append(text)
-    elif by == "range":
-        code, text = _ranges(traces)
-        columns.append(code)
+    elif by != "name":
+        code, text = _ranges(traces) if by == "range" else _stacks(traces, modules_of if by == "module" else _without_addresses)
+        columns.append(code if by == "stack" else _of_forward(traces, every, code, text))
         words.append(text)
-    elif by == "stack":
-        stacks = traces.texts("operations", "stack")
-        columns.append(stacks.codes)
-        words.append(np.asarray(stacks.categories, dtype=object))
     number, distinct = codes_of(*(column.astype(np.int64) for column in columns))
     texts = {name: text[codes] for name, text, codes in zip(("operator", *DETAILS[by]), words, distinct, strict=True)}
     return number[root], texts
@@ -250,3 +255,28 @@ def _ranges(traces: Traces) -> tuple[Int64s, npt.NDArray[Any]]:
     words = [_STEP.sub("ProfilerStep", str(text)) for text in texts.categories]
     code, distinct = pd.factorize(np.array([*words, ""], dtype=object))
     return code[np.append(texts.codes, -1)[place]].astype(np.int64), np.asarray(distinct, dtype=object)
+
+
+def _stacks(traces: Traces, text_of: Callable[[str], str]) -> tuple[Int64s, npt.NDArray[Any]]:
+    """A code for each operator and the texts by code: what a function makes of its stack."""
+    stacks = traces.texts("operations", "stack")
+    code, distinct = pd.factorize(np.array([*map(text_of, stacks.categories), ""], dtype=object))
+    return code[stacks.codes].astype(np.int64), np.asarray(distinct, dtype=object)
+
+
+def modules_of(stack: str) -> str:
+    """`ResNet_0 / Conv2d_0` out of a stack, the outermost module first; empty without a module."""
+    frames = (frame.removeprefix(_MODULE) for frame in stack.split("\n") if frame.startswith(_MODULE))
+    return " / ".join(list(frames)[::-1])
+
+
+def _without_addresses(stack: str) -> str:
+    return _ADDRESS.sub("", stack)
+
+
+def _of_forward(traces: Traces, every: Operators, code: Int64s, texts: npt.NDArray[Any]) -> Int64s:
+    """The codes, where an operator without a text has that of the operation whose gradient it or an operator around it computes."""
+    forward = lookup(traces.numbers("operations", "operation_id"), traces.numbers("operations", "forward_id"))
+    linked = forward[roots(every.parent, forward < 0)]
+    without = (texts[code] == "") & (linked >= 0)
+    return np.where(without, code[linked], code)
