@@ -115,14 +115,13 @@ def _innermost(thread: Int64s, start: Int64s, end: Int64s, parent: Int64s, of_th
     # Of cuts at one time, the last counts: an end before a start, an inner end before an outer one, an outer start before an inner one.
     owner = np.concatenate([parent[rows[::-1]], rows])
     at = np.concatenate([end[rows[::-1]], start[rows]])
-    times = np.unique(at)
+    times = np.sort(at)
     width = len(times) + 1
-    keys = np.concatenate([thread[rows[::-1]], thread[rows]]) * width + np.searchsorted(times, at)
+    keys = np.concatenate([thread[rows[::-1]], thread[rows]]) * width + np.searchsorted(times, at, side="right")
     order = np.argsort(keys, kind="stable")
     keys, owner = keys[order], np.append(owner[order], NONE)
-    rank = np.searchsorted(times, time, side="right") - 1
-    place = np.searchsorted(keys, of_thread * width + rank, side="right") - 1
-    known = (place >= 0) & (rank >= 0) & (np.append(keys, NONE)[place] // width == of_thread)
+    place = np.searchsorted(keys, of_thread * width + np.searchsorted(times, time, side="right"), side="right") - 1
+    known = (place >= 0) & (np.append(keys, NONE)[place] // width == of_thread)
     return np.where(known, owner[place], NONE)
 
 
