@@ -8,7 +8,7 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, slug, text, ticks
 from warpladder.dashboard.ui.text import cut
-from warpladder.dashboard.views.operators.query import DETAILS, By, Totals, keys
+from warpladder.dashboard.views.operators.query import DETAILS, MODULE, By, Totals, keys
 
 _BAR_PX: Final = 26
 _MOST_BARS: Final = 15
@@ -90,10 +90,7 @@ def _label(row: dict[Any, Any], by: By) -> str:
     if not detail:
         return cut(row["operator"], _NAME_CHARACTERS)
     name = cut(row["operator"], _HEAD_CHARACTERS)
-    room = _NAME_CHARACTERS - len(name) - 3
-    # Of modules, the innermost ones tell the most.
-    shown = f"…{detail[-room:]}" if by == "module" and len(detail) > room else cut(detail, room)
-    return f"{name} · {shown}"
+    return f"{name} · {cut(detail, _NAME_CHARACTERS - len(name) - 3)}"
 
 
 def _detail(row: dict[Any, Any], by: By) -> str:
@@ -104,7 +101,7 @@ def _detail(row: dict[Any, Any], by: By) -> str:
 def place_of(stack: str) -> str:
     """The innermost frame of a stack outside of built-in functions and of PyTorch, or else the innermost frame."""
     frames = stack.split("\n")
-    return next((frame for frame in frames if not frame.startswith(_INTERNAL)), frames[0])
+    return next((frame for frame in frames if not frame.startswith(_INTERNAL)), frames[0]).removeprefix(MODULE)
 
 
 def _calls(count: int) -> str:

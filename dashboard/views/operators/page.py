@@ -46,7 +46,7 @@ _COLUMNS: Final = {
     "module": st.column_config.TextColumn(
         "Modules",
         width="medium",
-        help="Around the operator, or around the operation whose gradient it computes; the outermost first.",
+        help="Around the operator, or around the operation whose gradient it computes; the innermost first.",
     ),
     "range": st.column_config.TextColumn(
         "Range", width="medium", help="The innermost around the operator, or around the operation whose gradient it computes."

@@ -31,7 +31,8 @@ FIGURES: Final = ("calls", "self_device_ns", "percent", "device_ns", "self_host_
 _WORK: Final = {"kernels": "full_name", "memory_ops": "kind"}
 #: Steps of the profiler are one range.
 _STEP: Final = re.compile(r"ProfilerStep#\d+")
-_MODULE: Final = "nn.Module: "
+#: The beginning of the frame of a module.
+MODULE: Final = "nn.Module: "
 #: Objects of one type are alike in a stack.
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -69,7 +70,7 @@ def groupings(data: RunData) -> tuple[By, ...]:
         if by == "range":
             return "ranges" in traces.tables and bool((traces.numbers("operations", "range_id") >= 0).any())
         if by == "module":
-            return any(_MODULE in text for text in traces.texts("operations", "stack").categories)
+            return any(MODULE in text for text in traces.texts("operations", "stack").categories)
         column = "input_dims" if by == "shape" else "stack"
         return by == "name" or any(traces.texts("operations", column).categories)
 
@@ -89,7 +90,7 @@ def operators(data: RunData, by: By = "name") -> pd.DataFrame:
 
         - `operator`;
         - `shapes`, `types` and `strides` of the inputs as JSON, the strides empty where all inputs are contiguous;
-        - `module`: modules of PyTorch around the operator, the outermost first; `range`: the innermost range around it. Both are empty
+        - `module`: modules of PyTorch around the operator, the innermost first; `range`: the innermost range around it. Both are empty
           without one. An operator of the backward pass has those of the operation whose gradient it computes;
         - `stack`: functions of Python, the innermost first;
         - `calls`: executions;
@@ -265,9 +266,8 @@ def _stacks(traces: Traces, text_of: Callable[[str], str]) -> tuple[Int64s, npt.
 
 
 def modules_of(stack: str) -> str:
-    """`ResNet_0 / Conv2d_0` out of a stack, the outermost module first; empty without a module."""
-    frames = (frame.removeprefix(_MODULE) for frame in stack.split("\n") if frame.startswith(_MODULE))
-    return " / ".join(list(frames)[::-1])
+    """`Conv2d_0 < ResNet_0` out of a stack, the innermost module first; empty without a module."""
+    return " < ".join(frame.removeprefix(MODULE) for frame in stack.split("\n") if frame.startswith(MODULE))
 
 
 def _without_addresses(stack: str) -> str:
