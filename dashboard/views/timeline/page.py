@@ -28,6 +28,8 @@ _KINDS: Final[Mapping[Kind, str]] = {"device": "GPU", "ranges": "Ranges", "calls
 _COLOR: Final = {"variant": "variant", "kernel": "kernel name"}
 #: The value of the query parameter `regex` for a search by a regular expression.
 _ON: Final = "1"
+#: Of more ranks, only the GPUs are shown at first, so that a collective fits on a screen.
+_MOST_WHOLE: Final = 3
 _TITLE_CHARACTERS: Final = 90
 _NUMBER: Final = "timeline act"
 _WIDTH: Final = "timeline pixels"
@@ -103,7 +105,8 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
     busiest = lanes.busiest()
     with widgets.controls():
         kinds = [kind for kind in _KINDS if any(lane.kind == kind for lane in lanes.lanes)]
-        chosen = state.choose_many("lanes", "Lanes", kinds, default=kinds, text=_text_of_kind) if len(kinds) > 1 else kinds
+        first = kinds[:1] if lanes.of_ranks and lanes.processes > _MOST_WHOLE else kinds
+        chosen = state.choose_many("lanes", "Lanes", kinds, default=first, text=_text_of_kind) if len(kinds) > 1 else kinds
         every = lanes.lanes
         if len(busiest) < len(lanes.lanes):
             extent = state.choose(
@@ -151,7 +154,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     match = int(matches[chosen.row]) if chosen and chosen.table == "kernels" and len(matches) else NONE
     linked = tuple(np.flatnonzero(matches == match).tolist()) if match != NONE else ()
     lit = runs.share(run, timeline_selection.belongs, chosen, linked) if chosen else None
-    shown = timeline_selection.with_chosen(traces, lanes, shown, chosen)
+    shown = timeline_selection.with_chosen(traces, lanes, shown, chosen, linked)
     window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))
     scene = queries.scene(traces, lanes, shown, window, coloring, lit)
     search = _search(run, shown)

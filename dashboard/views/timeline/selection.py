@@ -86,12 +86,19 @@ def lane_of(traces: Traces, lanes: Lanes, chosen: ChosenEvent) -> Lane | None:
     return None
 
 
-def with_chosen(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None) -> Sequence[Lane]:
-    """The lanes to show, and the lane of the chosen event, which a search may find where no lane is shown."""
-    lane = lane_of(traces, lanes, chosen) if chosen else None
-    if lane is None or lane in shown or lane.kind not in {each.kind for each in shown}:
-        return shown
-    return [each for each in lanes.lanes if each is lane or each in shown]
+def with_chosen(
+    traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None, linked: Sequence[int] = ()
+) -> Sequence[Lane]:
+    """The lanes to show, and those of the chosen event, which a search may find where no lane is shown, and of its collective.
+
+    Args:
+        linked: rows of `kernels` of the collective that it is a part of.
+    """
+    events = [*([chosen] if chosen else []), *(ChosenEvent("kernels", row) for row in linked)]
+    found = [lane_of(traces, lanes, each) for each in events]
+    kinds = {each.kind for each in shown}
+    more = {id(lane) for lane in found if lane and lane not in shown and lane.kind in kinds}
+    return [each for each in lanes.lanes if id(each) in more or each in shown] if more else shown
 
 
 def span_of(
