@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from warpladder.collectors.kineto.parse import import_report
 
 #: Names of the trace's operators that are markup.
@@ -69,4 +72,7 @@ def write(folder: Path) -> Path:
     trace.write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [], "traceEvents": events()}))
     run = folder / import_report(trace, folder, "operators", None, [])
     trace.unlink()
+    table = pq.read_table(run / "run.parquet")
+    place = table.schema.get_field_index("run_id")
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(["operators"])), run / "run.parquet")
     return run.rename(folder / "operators")
