@@ -69,6 +69,7 @@ class Need(StrEnum):
     TRACE = "a trace"
     CALLS = "kernels or API calls"
     COPIES = "a trace of copies"
+    OPERATORS = "operators of PyTorch"
     RANGES = "NVTX ranges"
     COUNTERS = "hardware counters"
     CODE = "machine code"
@@ -77,7 +78,7 @@ class Need(StrEnum):
 
 
 #: What the pages of traces need. Of a job, they show the ranks that are chosen.
-OF_TRACES: Final = frozenset((Need.TRACE, Need.CALLS, Need.COPIES))
+OF_TRACES: Final = frozenset((Need.TRACE, Need.CALLS, Need.COPIES, Need.OPERATORS))
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.TRACE: _TRACE,
     Need.CALLS: ("kernels", "api_calls"),
     Need.COPIES: ("memory_ops",),
+    Need.OPERATORS: ("operations",),
     Need.RANGES: ("ranges",),
     Need.COUNTERS: ("counters",),
     Need.CODE: ("machine_code",),
@@ -168,9 +170,14 @@ def facts_of(run: store.Run) -> Facts:
         collector=str(info["collector"]),
         imported=info["kind"] in ("import", "job"),
         gpus=int(info["device_count"]) if info["kind"] == "recording" and info["device_count"] else 1,
-        tables=frozenset((*run.tables, *(_OF_RANKS if info["kind"] == "job" else ()))),
+        tables=frozenset((*run.tables, *(_of_ranks(run) if info["kind"] == "job" else ()))),
         workloads=MappingProxyType(_workloads(run)),
     )
+
+
+def _of_ranks(run: store.Run) -> tuple[str, ...]:
+    """The tables of the ranks of a job. Only profiles of PyTorch have operators."""
+    return (*_OF_RANKS, *(("operations",) if store.any_rank_has(run, "operations") else ()))
 
 
 def _workloads(run: store.Run) -> dict[str, Coverage]:

@@ -22,7 +22,7 @@ _MARK_BITS: Final = 22
 
 
 class Traces:
-    """Columns of the tables `TABLES`, read when they are first needed. The arrays are shared: never change one."""
+    """Columns of the tables `TABLES` and of `operations`, read when they are first needed. The arrays are shared: never change one."""
 
     def __init__(self, run: store.Run | None) -> None:
         self._run = run
@@ -33,6 +33,11 @@ class Traces:
     def of_ranks(self) -> bool:
         """Whether the processes are ranks of a job."""
         return isinstance(self._run, store.RanksOfJob)
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether the run has operators of PyTorch, in table `operations`."""
+        return self._run is not None and "operations" in self._run.tables
 
     def __bool__(self) -> bool:
         """Whether the run has a trace at all."""

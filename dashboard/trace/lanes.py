@@ -79,6 +79,9 @@ _FREE: Final = 1 << 30
 _STREAMS_SHOWN: Final = 8
 _THREADS_SHOWN: Final = 5
 _DEPTHS_SHOWN: Final = 5
+#: Of each rank of a job at least these are shown: streams of computation and communication, and the main thread.
+_STREAMS_OF_RANK: Final = 2
+_THREADS_OF_RANK: Final = 1
 #: The most lanes of an owner and kind. Events that would need more lanes have none.
 MOST_LAYERS: Final = 256
 
@@ -149,6 +152,7 @@ class Lanes:
         end_ns: end of the last; later than `begin_ns`.
         kernels: number of rows of table `kernels`. Larger rows of a device lane are rows of `memory_ops`.
         too_deep: number of events without a lane, because they would need more than `MOST_LAYERS`.
+        of_ranks: the processes are ranks of a job.
     """
 
     lanes: tuple[Lane, ...]
@@ -156,19 +160,29 @@ class Lanes:
     end_ns: int
     kernels: int
     too_deep: int = 0
+    of_ranks: bool = False
+
+    @property
+    def processes(self) -> int:
+        """Number of processes, or ranks."""
+        return len({lane.owner[0] for lane in self.lanes})
 
     def busiest(self) -> tuple[Lane, ...]:
-        """Lanes of the busiest streams and of the threads with the most events, in the order of `lanes`."""
+        """Lanes of the busiest streams and of the threads with the most events, in the order of `lanes`. Each rank of a job has some."""
         busy: dict[tuple[int, ...], int] = {}
         events: dict[tuple[int, ...], int] = {}
         for lane in self.lanes:
             sums, amount = (busy, lane.busy_ns) if lane.kind == "device" else (events, len(lane))
             sums[lane.owner] = sums.get(lane.owner, 0) + amount
-        shown = {
-            owner
-            for sums, most in ((busy, _STREAMS_SHOWN), (events, _THREADS_SHOWN))
-            for owner in sorted(sums, key=lambda each, sums=sums: (-sums[each], each))[:most]  # type: ignore[misc]
-        }
+        shown: set[tuple[int, ...]] = set()
+        for sums, most, of_rank in (
+            (busy, _STREAMS_SHOWN, _STREAMS_OF_RANK),
+            (events, _THREADS_SHOWN, _THREADS_OF_RANK),
+        ):
+            owners = sorted(sums, key=lambda each, sums=sums: (-sums[each], each))  # type: ignore[misc]
+            shown |= set(owners[:most])
+            for rank in {owner[0] for owner in owners} if self.of_ranks else ():
+                shown |= set([owner for owner in owners if owner[0] == rank][:of_rank])
         return tuple(lane for lane in self.lanes if lane.owner in shown and lane.level < _DEPTHS_SHOWN)
 
 
@@ -216,7 +230,9 @@ def build(traces: Traces) -> Lanes | None:
     lanes.sort(key=_order)
     kernels = sum(len(batch[0]) for batch in traces.scan("kernels", "device")) if "kernels" in held else 0
     too_deep = sum(len(events.start) for events in every) - sum(map(len, lanes))
-    return Lanes(tuple(_grouped(lane, process) for lane in lanes), begin, max(end, begin + 1), kernels, too_deep)
+    return Lanes(
+        tuple(_grouped(lane, process) for lane in lanes), begin, max(end, begin + 1), kernels, too_deep, traces.of_ranks
+    )
 
 
 def _read(traces: Traces, tables: Sequence[str], *keys: str) -> _Events:

@@ -39,7 +39,7 @@ class Shares:
         if not total:
             return 0.0, 0.0, 0.0
         own, by_time = (round(100 * part / total, 1) for part in (self.own_ns, self.by_time_ns))
-        return own, by_time, round(100 - own - by_time, 1)
+        return own, by_time, max(0.0, round(100 - own - by_time, 1))
 
 
 def shares(data: RunData) -> Shares:

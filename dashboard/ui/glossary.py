@@ -72,10 +72,13 @@ WORDS: Final[Mapping[str, str]] = {
     "collective": "one communication of all ranks of a group, such as an `all_reduce`",
     "transfer": "the part of a collective from the arrival of the last rank to the end; the part before is the wait",
     "bus bandwidth": "the size of a collective over the time of its transfer, times the factor that NCCL's tests have for its kind and number of ranks",
+    "operator": "a function of PyTorch that its profiler records, such as `aten::mm`",
+    "self time": "the time of an operator without that of the operators inside it",
     "view": "one page of the dashboard, which answers one question",
 }
 #: The forms in which captions write a word, as patterns of what `plain` makes of them.
 _FORMS: Final[Mapping[str, str]] = {
+    "self time": r"self (?:device|host) time",
     "percent of floor": r"percent of floor|% of floor",
     "noise floor": r"noise floors?|A/A",
     "floor": r"floors?",

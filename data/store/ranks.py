@@ -43,6 +43,11 @@ def add_tables(run: Path, tables: Mapping[str, Rows]) -> None:
             pq.write_table(table, run / f"{name}{SUFFIX}", compression="zstd")
 
 
+def any_rank_has(job: Run, name: str) -> bool:
+    """Whether the run of some rank of a job has a table."""
+    return next((job.path / FOLDER).glob(f"*/{name}{SUFFIX}"), None) is not None
+
+
 def joined(job: Path, ranks: Sequence[int], name: str) -> pa.Table:
     """A table of several ranks, rank by rank. Its texts are dictionaries, since ranks have the same texts."""
     texts = [field.name for field in schema.TABLES[name].arrow if pa.types.is_string(field.type)]

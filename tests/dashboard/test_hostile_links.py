@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.test_app import PAGES, Open, open_app, words
-from tests.synthetic import made_code, made_jobs, made_sweeps, made_traces
+from tests.synthetic import made_code, made_jobs, made_operators, made_sweeps, made_traces
 
 __all__ = ["open_app"]
 
@@ -15,6 +15,7 @@ RUNS = {
     "timeline": "trace",
     "calls": "trace",
     "transfers": "trace",
+    "operators": "operators",
     "gpus": "scaling",
     "picker": "annotated",
     "machine_code": "code",
@@ -28,7 +29,7 @@ KEYS = (
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "with.cupti", "search", "regex", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "registers", "shared", "threads", "why_a", "why_b", "rules_of", "figure", "as", "history",
-    "iteration", "kernel", "groups", "ranks",
+    "iteration", "kernel", "groups", "ranks", "by", "operator",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
 )  # fmt: skip
 VALUES = {
@@ -46,6 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for write in (
         made_code.write,
         made_jobs.write,
+        made_operators.write,
         made_sweeps.write_counted,
         made_traces.write_annotated,
         made_sweeps.write_scaling,

@@ -19,6 +19,7 @@ TESTED = {
     "overview": "test_overview", "compare": "test_compare", "sizes": "test_sizes", "ship": "test_ship", "trends": "test_trends",
     "published": "test_published", "picker": "test_pick_variants", "ladder": "test_ladder", "roofline": "test_roofline",
     "details": "test_details", "timeline": "test_timeline", "calls": "test_api_and_kernels", "transfers": "test_transfers",
+    "operators": "test_operators",
     "gpus": "test_gpus", "counters": "test_counters", "machine_code": "test_machine_code", "occupancy": "test_occupancy",
     "ranks": "test_ranks", "stragglers": "test_stragglers",
     "collectives": "test_collectives", "job_kernels": "test_kernels_of_ranks",

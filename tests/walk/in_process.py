@@ -43,6 +43,7 @@ OF_PAGE: Final = frozenset(
         "iteration",
         "kernel",
         "groups",
+        "by",
     ]
 )
 #: Pages of text, which draw no chart.

@@ -231,6 +231,8 @@ def _without_variants(run: store.Run) -> None:
         pages = {"ranks": "Ranks →", "stragglers": "Stragglers →"}
     elif {"kernels", "api_calls", "ranges"} & set(run.tables):
         pages = {"calls": "API & kernels →", "transfers": "Transfers →"}
+        if "operations" in run.tables:
+            pages = {"operators": "Operators →", **pages}
         if "ranges" in run.tables:
             st.info("A trace of a program; none of its NVTX ranges names a variant yet. Pick those to compare:")
             pages = {"picker": "Pick variants →", **pages}

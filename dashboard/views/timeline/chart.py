@@ -8,8 +8,8 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import Traces
-from warpladder.dashboard.trace.lanes import MOST_LAYERS, Lane, Lanes, build
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces
+from warpladder.dashboard.trace.lanes import MOST_LAYERS, Int32s, Lane, Lanes, build
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
@@ -302,8 +302,13 @@ def contents(
     lanes: Lanes,
     coloring: Coloring,
     look: Look,
+    matches: Int64s,
 ) -> dict[str, Any]:
-    """The lanes in a window and the meaning of their colours, as arguments of the component's `payload`."""
+    """The lanes in a window and the meaning of their colours, as arguments of the component's `payload`.
+
+    Args:
+        matches: see `collectives.matches`.
+    """
     texts: dict[str, int] = {}
     drawn = []
     for shown in scene:
@@ -319,6 +324,7 @@ def contents(
                 "color": shown.alone_color.tolist(),
                 "lit": shown.alone_lit.astype(int).tolist(),
                 "row": lane.row[part.alone].tolist(),
+                "match": _matches(lane, lane.row[part.alone], matches),
                 "name": [texts.setdefault(name, len(texts)) for name in called],
                 "note": [texts.setdefault(note, len(texts)) for note in notes],
                 "bin": part.bin.tolist(),
@@ -343,3 +349,11 @@ def contents(
         "thin": [place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
         "tones": look.tones,
     }
+
+
+def _matches(lane: Lane, rows: Int32s, matches: Int64s) -> list[int]:
+    """The collective of each event that is drawn alone, or `NONE`; empty for a lane without any."""
+    if lane.kind != "device" or not len(matches):
+        return []
+    found = np.append(matches, NONE)[np.minimum(rows, len(matches))]
+    return found.tolist() if (found != NONE).any() else []

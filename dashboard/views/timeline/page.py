@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core.numbers import format_duration
-from warpladder.dashboard.core.traces import Traces
+from warpladder.dashboard.core.traces import NONE, Traces
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Kind, Lane, Lanes, build
 from warpladder.dashboard.ui import runs, state, tables, widgets
 from warpladder.dashboard.ui.text import plain, short
-from warpladder.dashboard.views.timeline import VIEW, chart, selection
+from warpladder.dashboard.views.timeline import VIEW, chart, collectives, selection
 from warpladder.dashboard.views.timeline import chart as charts
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
@@ -27,6 +28,8 @@ _KINDS: Final[Mapping[Kind, str]] = {"device": "GPU", "ranges": "Ranges", "calls
 _COLOR: Final = {"variant": "variant", "kernel": "kernel name"}
 #: The value of the query parameter `regex` for a search by a regular expression.
 _ON: Final = "1"
+#: Of more ranks, only the GPUs are shown at first, so that a collective fits on a screen.
+_MOST_WHOLE: Final = 3
 _TITLE_CHARACTERS: Final = 90
 _NUMBER: Final = "timeline act"
 _WIDTH: Final = "timeline pixels"
@@ -51,6 +54,16 @@ _OF_GPUS: Final = {
     "idle": st.column_config.NumberColumn("Idle", format="percent", help="Neither a kernel nor a copy ran."),
     "kernels": st.column_config.NumberColumn("Kernels", format="percent", help="A kernel ran, on any stream."),
     "copies": st.column_config.NumberColumn("Copies", format="percent", help="A copy or memset ran, on any stream."),
+}
+_OF_PARTS: Final = {
+    "rank": st.column_config.NumberColumn("Rank", format="%d"),
+    "after_ns": st.column_config.NumberColumn("Arrived after the first (ns)", format="localized", help="Start of its kernel."),
+    "wait_ns": st.column_config.NumberColumn(
+        "Wait (ns)", format="localized", help="From its arrival to that of the last rank."
+    ),
+    "transfer_ns": st.column_config.NumberColumn(
+        "Transfer (ns)", format="localized", help="From the arrival of the last rank to its own end."
+    ),
 }
 _OF_KERNELS: Final = {
     "kernel": st.column_config.TextColumn("Kernel", width="medium"),
@@ -92,7 +105,8 @@ def _choose(run: store.Run, lanes: Lanes) -> tuple[list[Lane], int, queries.Colo
     busiest = lanes.busiest()
     with widgets.controls():
         kinds = [kind for kind in _KINDS if any(lane.kind == kind for lane in lanes.lanes)]
-        chosen = state.choose_many("lanes", "Lanes", kinds, default=kinds, text=_text_of_kind) if len(kinds) > 1 else kinds
+        first = kinds[:1] if lanes.of_ranks and lanes.processes > _MOST_WHOLE else kinds
+        chosen = state.choose_many("lanes", "Lanes", kinds, default=first, text=_text_of_kind) if len(kinds) > 1 else kinds
         every = lanes.lanes
         if len(busiest) < len(lanes.lanes):
             extent = state.choose(
@@ -136,8 +150,11 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     chosen = timeline_selection.parse(address, traces)
     if address and chosen is None:
         st.caption(plain(f"The link asks for {short(address)}, which is not in this trace."))
-    lit = runs.share(run, timeline_selection.belongs, chosen) if chosen else None
-    shown = timeline_selection.with_chosen(traces, lanes, shown, chosen)
+    matches = runs.ask(runs.as_recorded(run), collectives.matches)
+    match = int(matches[chosen.row]) if chosen and chosen.table == "kernels" and len(matches) else NONE
+    linked = tuple(np.flatnonzero(matches == match).tolist()) if match != NONE else ()
+    lit = runs.share(run, timeline_selection.belongs, chosen, linked) if chosen else None
+    shown = timeline_selection.with_chosen(traces, lanes, shown, chosen, linked)
     window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))
     scene = queries.scene(traces, lanes, shown, window, coloring, lit)
     search = _search(run, shown)
@@ -148,8 +165,8 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
         if what.step and what.search and what.search[0]:
             _step(run, lanes, Search(*what.search, search.kinds), chosen, what)
 
-    data = chart.contents(scene, window, traces, lanes, coloring, look)
-    span = timeline_selection.span_of(traces, lanes, shown, chosen)
+    data = chart.contents(scene, window, traces, lanes, coloring, look, matches)
+    span = timeline_selection.span_of(traces, lanes, shown, chosen, linked)
     measure = None if measured is None else (measured[0] - lanes.begin_ns, measured[1] - lanes.begin_ns)
     number = st.session_state.get(_NUMBER, 0)
     timeline("timeline", payload(**data, number=number, chosen=span, search=hits, measure=measure), act)
@@ -160,6 +177,8 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
         )
     if chosen:
         _panel(run, traces, lanes, chosen)
+        if match != NONE:
+            _collective(run, match, int(traces.numbers("kernels", "process")[chosen.row]))
     _tables(run, _visible(run, lanes, measured or (begin, end)), coloring.short, measured is not None)
     _read_ahead(traces)
 
@@ -308,6 +327,13 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: ChosenEvent) ->
             type="tertiary",
             on_click="ignore",
         )
+
+
+def _collective(run: store.Run, match: int, rank: int) -> None:
+    """Who came last to the collective of the chosen kernel, and the arrival and wait of each rank."""
+    found = runs.ask(runs.as_recorded(run), collectives.parts, match)
+    st.markdown(f"#### {plain(collectives.sentence(found, rank))}")
+    widgets.table(found, column_order=list(_OF_PARTS), column_config=_OF_PARTS, height="content" if len(found) < 10 else 360)
 
 
 def _by_what(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

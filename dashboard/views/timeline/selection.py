@@ -32,11 +32,17 @@ class ChosenEvent:
         return f"{self.table}-{self.row}"
 
 
-class ChosenSpan(TypedDict):
-    """The chosen event: the place of its lane among the lanes, or -1, and its start and end from the start of the trace."""
+class Placed(TypedDict):
+    """An event: the place of its lane among the lanes, or -1, and its start and end from the start of the trace."""
 
     lane: int
     span: tuple[int, int]
+
+
+class ChosenSpan(Placed):
+    """The chosen event, and the parts of its collective, itself among them, that are shown; without any where it is none."""
+
+    links: list[Placed]
 
 
 def parse(text: str, traces: Traces) -> ChosenEvent | None:
@@ -80,32 +86,54 @@ def lane_of(traces: Traces, lanes: Lanes, chosen: ChosenEvent) -> Lane | None:
     return None
 
 
-def with_chosen(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None) -> Sequence[Lane]:
-    """The lanes to show, and the lane of the chosen event, which a search may find where no lane is shown."""
-    lane = lane_of(traces, lanes, chosen) if chosen else None
-    if lane is None or lane in shown or lane.kind not in {each.kind for each in shown}:
-        return shown
-    return [each for each in lanes.lanes if each is lane or each in shown]
+def with_chosen(
+    traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None, linked: Sequence[int] = ()
+) -> Sequence[Lane]:
+    """The lanes to show, and those of the chosen event, which a search may find where no lane is shown, and of its collective.
+
+    Args:
+        linked: rows of `kernels` of the collective that it is a part of.
+    """
+    events = [*([chosen] if chosen else []), *(ChosenEvent("kernels", row) for row in linked)]
+    found = [lane_of(traces, lanes, each) for each in events]
+    kinds = {each.kind for each in shown}
+    more = {id(lane) for lane in found if lane and lane not in shown and lane.kind in kinds}
+    return [each for each in lanes.lanes if id(each) in more or each in shown] if more else shown
 
 
-def span_of(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None) -> ChosenSpan | None:
-    """The chosen event for the canvas."""
+def span_of(
+    traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None, linked: Sequence[int] = ()
+) -> ChosenSpan | None:
+    """The chosen event for the canvas.
+
+    Args:
+        linked: rows of `kernels` of the collective that it is a part of.
+    """
     if chosen is None:
         return None
+    links = [_placed(traces, lanes, shown, ChosenEvent("kernels", row)) for row in linked]
+    return ChosenSpan(**_placed(traces, lanes, shown, chosen), links=[each for each in links if each["lane"] >= 0])
+
+
+def _placed(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent) -> Placed:
     lane = lane_of(traces, lanes, chosen)
     start, end = span(traces, chosen, lanes.end_ns)
     place = next((place for place, each in enumerate(shown) if each is lane), -1)
-    return ChosenSpan(lane=place, span=(start - lanes.begin_ns, end - lanes.begin_ns))
+    return Placed(lane=place, span=(start - lanes.begin_ns, end - lanes.begin_ns))
 
 
-def belongs(traces: Traces, chosen: ChosenEvent) -> Highlight:
+def belongs(traces: Traces, chosen: ChosenEvent, linked: Sequence[int] = ()) -> Highlight:
     """Masks of the events that belong to a chosen event.
 
     A range includes the ranges in it, and the calls and device work launched in any of these ranges. Another event includes its
     call, the device work of that call, and every range around the event.
+
+    Args:
+        linked: rows of `kernels` that belong to it too.
     """
     masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
     masks[chosen.table][chosen.row] = True
+    masks["kernels"][list(linked)] = True
     if chosen.table == "ranges":
         masks["ranges"] = _inside(traces, chosen.row)
         for table in ("kernels", "memory_ops", "api_calls"):

@@ -45,6 +45,7 @@ const GESTURES = {
     });
     canvas.addEventListener("pointerleave", () => {
       this.pointed = undefined;
+      this.point(undefined);
       this.hideTip();
     });
     canvas.addEventListener("dblclick", (event) => {
@@ -148,6 +149,7 @@ const GESTURES = {
   hover(event) {
     const { row, hit } = this.find(event);
     this.lanes.style.cursor = row && (row.heading !== undefined || hit) ? "pointer" : "";
+    this.point(hit && hit.event !== undefined ? row.lane.match[hit.event] : undefined);
     if (!hit) return this.hideTip();
     const { lane } = row;
     const lines = hit.event === undefined ? this.barLines(lane, hit.bar) : this.eventLines(lane, hit.event);
@@ -164,6 +166,13 @@ const GESTURES = {
     const below = event.clientY + 16 + this.tip.offsetHeight <= window.innerHeight;
     this.tip.style.top = `${below ? y + 16 : y - 8 - this.tip.offsetHeight}px`;
     return undefined;
+  },
+
+  // Link the parts of the collective at the pointer.
+  point(match = -1) {
+    if (match === (this.pointedMatch ?? -1)) return;
+    this.pointedMatch = match;
+    this.draw();
   },
 
   eventLines(lane, place) {

@@ -220,7 +220,11 @@ class Timeline {
       this.clipped(context, to, right, () => this.drawLanes(context, this.whole));
     }
     this.clipped(context, from, to, () => this.drawLanes(context, this.data));
-    this.clipped(context, LABELS_PX - 2, right + 2, () => this.drawChosen(context));
+    this.clipped(context, LABELS_PX - 2, right + 2, () => {
+      this.drawChosen(context);
+      this.drawLinks(context, this.data.chosen?.links || []);
+      if (this.pointedMatch >= 0) this.drawLinks(context, this.parts(this.pointedMatch));
+    });
     this.measure.draw(this.axis.getContext("2d"), context);
     this.drawLabels(context);
     if (!this.waiting && !this.data.lanes.some((lane) => lane.start.length + lane.bin.length)) {
@@ -291,6 +295,36 @@ class Timeline {
     context.strokeStyle = this.data.tones.text;
     context.lineWidth = 2;
     context.strokeRect(x0 - 1, row.top, Math.max(x1 - x0, 1) + 2, row.height);
+  }
+
+  // The events of a collective that are drawn alone, one a lane at most.
+  parts(match) {
+    return this.data.lanes.flatMap((lane, place) => {
+      const event = lane.match.indexOf(match);
+      return event < 0 ? [] : [{ lane: place, span: [lane.start[event], lane.end[event]] }];
+    });
+  }
+
+  // Frames around the parts of a collective, with lines between their starts and between their ends from lane to lane.
+  drawLinks(context, links) {
+    const boxes = links.map(({ lane, span }) => {
+      const row = this.rows.find((each) => each.lane === this.data.lanes[lane]);
+      return { row, ends: span.map((time) => this.x(time)) };
+    }).filter(({ row }) => row).sort((one, other) => one.row.top - other.row.top);
+    context.strokeStyle = this.data.tones.text;
+    context.lineWidth = 1;
+    context.beginPath();
+    boxes.forEach(({ row, ends: [x0, x1] }, place) => {
+      context.rect(x0 - 0.5, row.top + 0.5, Math.max(x1 - x0, 1) + 1, row.height - 1);
+      const above = boxes[place - 1];
+      if (!above) return;
+      [0, 1].forEach((end) => {
+        context.moveTo(above.ends[end], above.row.top + above.row.height);
+        context.lineTo([x0, x1][end], row.top);
+      });
+    });
+    context.stroke();
+    this.root.dataset.linked = boxes.length;
   }
 
   drawLabels(context) {

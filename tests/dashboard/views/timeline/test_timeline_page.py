@@ -80,7 +80,7 @@ def test_a_chosen_range_lists_its_work_and_is_lit(open_app: Open, traced: Path) 
     assert "Launched in it: 3 kernels, 2 memory operations; the GPU was busy for 4.60 µs." in words(app)
     table = next(frame.value for frame in app.main.dataframe if "busy_ns" in frame.value)
     assert table["total_ns"].tolist() == [3_000, 1_000, 500, 100]
-    assert sent(app)["chosen"] == {"lane": 2, "span": [0, 10_000]}
+    assert sent(app)["chosen"] == {"lane": 2, "span": [0, 10_000], "links": []}
     assert sent(app)["lanes"][0]["lit"] == [1, 1, 1, 1, 1, 0, 0]
 
 

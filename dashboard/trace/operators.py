@@ -1,0 +1,143 @@
+"""The operators of PyTorch in a trace: how they nest, which one was the innermost when a call began, and their own time on the host."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, codes_of, lookup
+
+Bools = npt.NDArray[np.bool_]
+#: Steps that double are enough for a chain of any length.
+_MOST_STEPS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Operators:
+    """Operators in the order of table `operations`: thread by thread, by start, the outer one first.
+
+    Attributes:
+        thread: shape (n,), number of the process and thread.
+        start, end: shape (n,), nanoseconds.
+        parent: shape (n,), row of the operator around each one; `NONE` for the outermost.
+        of_call: operator that was the innermost when each row of `api_calls` began; `NONE` for a call outside all operators.
+        calls_ns: shape (n,), time in API calls directly inside each operator.
+    """
+
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+    parent: Int64s
+    of_call: Int64s
+    calls_ns: Int64s
+
+    @property
+    def host_ns(self) -> Int64s:
+        """Shape (n,), from the start to the end of each operator."""
+        return self.end - self.start
+
+    @property
+    def self_host_ns(self) -> Int64s:
+        """Shape (n,), the part of `host_ns` outside the operators and API calls inside each one."""
+        own, has = self.host_ns - self.calls_ns, self.parent >= 0
+        np.subtract.at(own, self.parent[has], self.host_ns[has])
+        outside: Int64s = np.maximum(own, 0)
+        return outside
+
+    def outermost(self, group: Int64s) -> Bools:
+        """Mask of the operators that are inside no other operator of their group.
+
+        Args:
+            group: shape (n,), number of the group of each operator.
+        """
+        number, _ = codes_of(group, self.thread)
+        order = np.argsort(number, kind="stable")
+        inside = np.empty(len(order), dtype=bool)
+        inside[order] = self.start[order] < _ends_before(number[order], self.end[order])
+        return ~inside
+
+    def within(self, rows: Int64s) -> Bools:
+        """Mask of the operators that are some of the rows or inside them. The rows are `outermost` of one group."""
+        marks = np.zeros(len(self.start), dtype=np.int64)
+        marks[rows] = self.end[rows]
+        until = pd.Series(marks).groupby(self.thread).cummax().to_numpy()
+        mask: Bools = self.start < until
+        mask[rows] = True
+        return mask
+
+    def launched(self, traces: Traces, table: str) -> Int64s:
+        """Row of the operator that launched each kernel or memory operation; `NONE` where none did.
+
+        The operator is the innermost one of the calling thread when the call began, as in `self_device_ns`.
+        """
+        call = calls_of(traces, table)
+        return np.where(call >= 0, np.append(self.of_call, NONE)[call], NONE)
+
+
+def read(traces: Traces) -> Operators:
+    """The operators of a trace that has some."""
+    traces.read("operations", "process", "thread", "start_ns", "end_ns", "operation_id", "parent_id")
+    columns = [traces.numbers("operations", name) for name in ("process", "thread", "start_ns", "end_ns")]
+    parent = lookup(traces.numbers("operations", "operation_id"), traces.numbers("operations", "parent_id"))
+    count = len(parent)
+    calls = [np.empty(0, dtype=np.int64)] * 4
+    if "api_calls" in traces.tables:
+        names = ("process", "thread", "start_ns", "end_ns")
+        parts = list(traces.scan("api_calls", *names))
+        calls = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    process, thread, start, end = (np.concatenate(pair) for pair in zip(columns, calls, strict=True))
+    number, _ = codes_of(process, thread)
+    of_call = _innermost(number[:count], start[:count], end[:count], parent, number[count:], start[count:])
+    alone = _alone(number[count:], start[count:], end[count:])
+    calls_ns, has = np.zeros(count, dtype=np.int64), of_call >= 0
+    np.add.at(calls_ns, of_call[has], alone[has])
+    return Operators(number[:count], start[:count], end[:count], parent, of_call, calls_ns)
+
+
+def roots(parent: Int64s, follows: Bools) -> Int64s:
+    """The first row that does not follow its parent, on the way up from each row."""
+    root = np.where(follows & (parent >= 0), parent, np.arange(len(parent)))
+    for _ in range(_MOST_STEPS):
+        above = root[root]
+        if (above == root).all():
+            break
+        root = above
+    return root
+
+
+def _innermost(thread: Int64s, start: Int64s, end: Int64s, parent: Int64s, of_thread: Int64s, time: Int64s) -> Int64s:
+    """Row of the innermost operator that is open on each thread at each time; `NONE` where none is.
+
+    An operator is open from its start up to, but not including, its end. At its end, the operator around it is the innermost.
+    """
+    rows = np.flatnonzero(end > start)
+    # Of cuts at one time, the last counts: an end before a start, an inner end before an outer one, an outer start before an inner one.
+    owner = np.concatenate([parent[rows[::-1]], rows])
+    at = np.concatenate([end[rows[::-1]], start[rows]])
+    times = np.sort(at)
+    width = len(times) + 1
+    keys = np.concatenate([thread[rows[::-1]], thread[rows]]) * width + np.searchsorted(times, at, side="right")
+    order = np.argsort(keys, kind="stable")
+    keys, owner = keys[order], np.append(owner[order], NONE)
+    place = np.searchsorted(keys, of_thread * width + np.searchsorted(times, time, side="right"), side="right") - 1
+    known = (place >= 0) & (np.append(keys, NONE)[place] // width == of_thread)
+    return np.where(known, owner[place], NONE)
+
+
+def _alone(thread: Int64s, start: Int64s, end: Int64s) -> Int64s:
+    """Time of each call outside the calls of its thread that began earlier, so that a call inside another counts once."""
+    order = np.lexsort((-end, start, thread))
+    alone = np.empty(len(order), dtype=np.int64)
+    before = _ends_before(thread[order], end[order])
+    alone[order] = np.maximum(end[order] - np.maximum(start[order], before), 0)
+    return alone
+
+
+def _ends_before(group: Int64s, end: Int64s) -> Int64s:
+    """The latest end of the rows before each row, in its group; the least number for the first. Rows are sorted by group."""
+    latest = pd.Series(end).groupby(group).cummax().to_numpy()
+    before = np.full(len(end), np.iinfo(np.int64).min)
+    same = group[1:] == group[:-1]
+    before[1:][same] = latest[:-1][same]
+    return before
