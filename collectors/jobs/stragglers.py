@@ -23,7 +23,9 @@ excess is its own less the median of the peers', over the iterations that all ra
            or more, and kernels with 90 % of the time, and 80 % of them, exceed 1 by half to one and a half times as much
 =========  =============================================================================================================
 
-There is no cause where the largest excess is below a quarter of the rank's lateness, the median total wait of its peers less its own.
+There is no cause where the largest excess is below a quarter of the rank's lateness. That is the median total wait of its peers less its
+own or, if it is less, the same difference of exposed communication: where collectives overlap with compute, a rank is late for several
+of them at once, and each counts the same lateness.
 The same number of executions of the same kernel on larger inputs counts as `compute`, since kernels are known by name and count.
 """
 
@@ -84,6 +86,7 @@ class _Profiles(NamedTuple):
     copies_ns: Floats
     host_wait_ns: Floats
     wait_ns: Floats
+    exposed_ns: Floats
 
 
 def find(
@@ -98,7 +101,8 @@ def find(
     Args:
         collectives: rows of `schema.COLLECTIVES` of all ranks, with the columns from `match` on.
         clocks: the ranks' clocks.
-        iterations: rows of `schema.ITERATIONS`; `rank`, `iteration` and `host_wait_ns` are read. Without rows, nobody's cause is `host`.
+        iterations: rows of `schema.ITERATIONS`; `rank`, `iteration`, `host_wait_ns` and `exposed_ns` are read. Without rows, nobody's cause
+            is `host`.
         kernels: rows of `schema.RANK_KERNELS`; `rank`, `iteration`, `name`, `kind`, `count` and `total_ns` are read.
         copy_calls_ns: rank -> time of its host in calls that copy.
     """
@@ -186,6 +190,7 @@ def _profiles(ranks: Int64s, matched: pa.Table, iterations: pa.Table, kernels: p
         np.maximum(by_rank(memory, "total_ns"), calling),
         np.maximum(by_rank(iterations, "host_wait_ns") - calling, 0.0),
         by_rank(matched, "wait_ns"),
+        by_rank(iterations, "exposed_ns"),
     )
 
 
@@ -209,6 +214,8 @@ def _cause(profiles: _Profiles, late: int, peers: Int64s) -> str:
     }
     cause = max(excess, key=lambda name: excess[name])
     lateness = -_above_median(profiles.wait_ns, late, peers)
+    if profiles.exposed_ns.any():
+        lateness = min(lateness, -_above_median(profiles.exposed_ns, late, peers))
     if excess[cause] <= max(_LEAST_SHARE * lateness, 0):
         return ""
     if cause == "compute" and _is_uniform(time[is_shared], expected[is_shared]):

@@ -98,7 +98,14 @@ def sentence(run: Shipped, shown: Shown) -> Iterator[tuple[str, Written]]:
         share = 100 * iterations["exposed_ns"].sum() / iterations["span_ns"].sum()
         yield title.split(" %")[0], Written(share)
     if "the others wait " in title:
-        longer, of = title.split("the others wait ")[1].split(" longer")[0].split(" of ")
-        late = int(ranks.loc[ranks["late"], "wait_ns"].iloc[0])
-        yield longer, Written(sum(int(wait) - late for wait in ranks.loc[~ranks["late"], "wait_ns"]))
+        told = title.split("the others wait ")[1]
+        longer, of = told.split(" longer")[0].split(" of ")
+        late, others = ranks[ranks["late"]].iloc[0], ranks[~ranks["late"]]
+        waits = [int(wait) - int(late["wait_ns"]) for wait in others["wait_ns"]]
+        exposed = [int(time) - int(late["exposed_ns"]) for time in others["exposed_ns"]]
+        yield longer, Written(sum(waits))
         yield of, Written(float(ranks["span_ns"].sum()))
+        yield (
+            told.split(" longer, ")[1].split(" of it")[0],
+            Written(sum(max(0, min(pair)) for pair in zip(waits, exposed, strict=True))),
+        )

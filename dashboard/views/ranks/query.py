@@ -58,7 +58,7 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """`31.0 % of the step is exposed communication; rank 13 is late: the others wait 4.50 s of 38.0 s longer`."""
+        """`31.0 % of the step is exposed communication; rank 13 is late: the others wait 4.50 s of 38.0 s longer, 1.20 s of it exposed`."""
         whole = "step" if self.by_iteration else "profile"
         return f"{format_percent(self.exposed_percent)} of the {whole} is exposed communication; {self.lateness}"
 

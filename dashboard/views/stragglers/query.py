@@ -49,7 +49,7 @@ def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def title(found: Lateness, ranks: pd.DataFrame) -> str:
-    """`Rank 13 is late: the others wait 4.50 s of 38.0 s longer. Cause: kernels take longer`, or `No late rank can be told`."""
+    """`Rank 13 is late: … longer, 1.20 s of it exposed. Cause: kernels take longer`, or `No late rank can be told`."""
     sentence = found.sentence[0].upper() + found.sentence[1:]
     causes = {str(cause) for cause in ranks.loc[ranks["late"].astype(bool), "cause"]}
     return f"{sentence}. Cause: {CAUSES[causes.pop()]}" if len(causes) == 1 else sentence

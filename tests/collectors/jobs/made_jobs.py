@@ -163,6 +163,7 @@ def profiles(
     kernels: dict[str, float] | None = None,
     counts: dict[str, int] | None = None,
     host: float = 1.0,
+    exposed_ns: int = 0,
 ) -> tuple[pa.Table, pa.Table]:
     """Tables `iterations` and `rank_kernels` in which one rank differs from the others.
 
@@ -170,6 +171,7 @@ def profiles(
         kernels: by name, the factor of the late rank's time an execution.
         counts: by name, its further executions.
         host: factor of its idle time in which it waits for the host.
+        exposed_ns: exposed communication of the other ranks in an iteration.
     """
     usual = {"gemm": (40, 500_000), "softmax": (20, 100_000), "norm": (20, 50_000), "adam": (4, 200_000), "h2d": (2, 400_000)}
     rng = np.random.default_rng(7)
@@ -177,7 +179,8 @@ def profiles(
     for rank in range(ranks):
         is_late = rank == late
         for iteration in range(iterations):
-            idle.append((rank, iteration, round(3e6 * (host if is_late else 1.0) * rng.normal(1, 0.01))))
+            waited = round(3e6 * (host if is_late else 1.0) * rng.normal(1, 0.01))
+            idle.append((rank, iteration, waited, 0 if is_late else exposed_ns))
             names = dict.fromkeys([*usual, *(counts or {})] if is_late else usual)
             for name in names:
                 count, each = usual.get(name, (0, 100_000))
@@ -186,6 +189,6 @@ def profiles(
                 kind = "memory" if name == "h2d" else "compute"
                 sums.append((rank, iteration, name, kind, count, round(time)))
     return (
-        pa.table(dict(zip(("rank", "iteration", "host_wait_ns"), zip(*idle, strict=True), strict=True))),
+        pa.table(dict(zip(("rank", "iteration", "host_wait_ns", "exposed_ns"), zip(*idle, strict=True), strict=True))),
         pa.table(dict(zip(("rank", "iteration", "name", "kind", "count", "total_ns"), zip(*sums, strict=True), strict=True))),
     )

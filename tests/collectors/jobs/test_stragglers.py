@@ -83,10 +83,17 @@ def test_the_largest_excess_is_the_cause(late_job, cause, change):
     assert result.cause == [cause if rank == LATE else "" for rank in range(RANKS)]
 
 
+def test_lateness_that_several_collectives_count_has_a_cause(late_job):
+    """The others wait 12 ms in an iteration, because the collectives overlap; 1.2 ms of it is exposed, and the kernels take 1 ms longer."""
+    slower = {"kernels": {"gemm": 1.05}}
+    assert found(late_job, profiles(RANKS, 4, late=LATE, **slower)).cause[LATE] == ""
+    assert found(late_job, profiles(RANKS, 4, late=LATE, **slower, exposed_ns=1_200_000)).cause[LATE] == "compute"
+
+
 def test_iterations_that_not_all_ranks_have_are_not_compared(late_job):
     """In iteration 9, which the late rank alone has, it copies for seconds."""
     iterations, kernels = profiles(RANKS, 4, late=LATE, kernels={"gemm": 1.6})
-    own = pa.table({"rank": [LATE], "iteration": [9], "host_wait_ns": [0]})
+    own = pa.table({"rank": [LATE], "iteration": [9], "host_wait_ns": [0], "exposed_ns": [0]})
     copies = pa.table(
         {"rank": [LATE], "iteration": [9], "name": ["h2d"], "kind": ["memory"], "count": [1], "total_ns": [9_000_000_000]}
     )
