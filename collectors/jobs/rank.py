@@ -12,7 +12,9 @@ import pyarrow as pa
 from warpladder.collectors.jobs import figures
 from warpladder.collectors.jobs.texts import coded
 from warpladder.collectors.kineto import parse as kineto
-from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.nsight_systems.parse import import_opened
+from warpladder.collectors.nsight_systems.parts import Part, PartOfReport
+from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, is_communication
 from warpladder.collectors.trace.iterations import Steps, find_steps
@@ -31,13 +33,21 @@ class Task:
 
     Attributes:
         path: its profile.
-        place: among the profiles, the rank where the profile has none.
+        place: among the ranks, the number of one whose profile has none.
         folder: of the job; the rank's run becomes `ranks/NUMBER` in it.
+        opened: what is read of a report of Nsight Systems: the report, or its export; None for the profile.
+        part: the rows of such a report that are the rank's; None for all.
+        number: of the part in its report.
+        rank: its number, where it does not come from the profile.
     """
 
     path: Path
     place: int
     folder: Path
+    opened: Path | None = None
+    part: Part | None = None
+    number: int = 0
+    rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,7 @@ class Done:
         why: the reason of a failure; empty without.
         ranks: number of ranks of its job, as the profile has it; 0 where it lacks it.
         started: start of the profile, seconds since 1970.
+        number: of the part in its report.
     """
 
     path: Path
@@ -57,6 +68,7 @@ class Done:
     why: str = ""
     ranks: int = 0
     started: float = 0.0
+    number: int = 0
 
 
 def import_rank(task: Task) -> Done:
@@ -73,11 +85,11 @@ def import_rank(task: Task) -> Done:
         target.parent.mkdir(exist_ok=True)
         if not target.exists():  # as after a call that was killed between this line and its note of the rank
             run.path.rename(target)
-        return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp())
+        return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp(), task.number)
     except Error as error:
-        return Done(task.path, None, str(error))
+        return Done(task.path, None, str(error), number=task.number)
     except (MemoryError, OSError) as error:
-        return Done(task.path, None, f"{task.path.name}: {type(error).__name__}: {error}")
+        return Done(task.path, None, f"{task.path.name}: {type(error).__name__}: {error}", number=task.number)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -87,8 +99,10 @@ def _import(task: Task, scratch: Path) -> kineto.Imported:
     notes = Notes()
     if kineto.is_trace(task.path):
         return kineto.import_trace(task.path, scratch, "", None, [], notes)
-    run_id = import_report(task.path, scratch, "", None, [], notes)
-    return kineto.Imported(run_id, kineto.rank_in(task.path.name), 0, 0)
+    with open_report(task.opened or task.path, task.path.name) as report:
+        part = PartOfReport(report, task.part) if task.part else report
+        run_id = import_opened(part, task.path, scratch, "", None, [], notes)
+    return kineto.Imported(run_id, kineto.rank_in(task.path.name) if task.rank is None else task.rank, 0, 0)
 
 
 def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:

@@ -133,32 +133,49 @@ class ParquetReport(Report):
 
 
 @contextmanager
-def open_report(path: Path) -> Iterator[Report]:
-    """Open a report for the duration of the block.
+def open_report(path: Path, name: str = "") -> Iterator[Report]:
+    """Open a report for the duration of the block. Messages call it `name`, else the name of the file.
 
     Raises:
         ReportError: the file is not a report or is damaged, or `nsys` is needed for the export and not found.
     """
-    try:
-        is_folder = path.is_dir()
-        head = b"" if is_folder else files.read_bytes(path, _HEAD_BYTES)
-    except OSError as error:
-        raise ReportError(f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions") from error
+    name = name or path.name
+    is_folder, head = _looked_at(path)
     if is_folder:
-        yield ParquetReport(path, path.name)
+        yield ParquetReport(path, name)
     elif head.startswith(_SQLITE_MAGIC):
         with settled(path) as (database, remarks):
-            yield SqliteReport(database, path.name, remarks)
+            yield SqliteReport(database, name, remarks)
     elif head.startswith(_NSYS_MAGIC):
-        with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
-            exported = export(path, _made_by(head), Path(folder))
-            yield ParquetReport(exported, path.name) if exported.is_dir() else SqliteReport(exported, path.name)
+        with (
+            tempfile.TemporaryDirectory(prefix="warpladder-") as folder,
+            open_report(exported(path, Path(folder)), name) as report,
+        ):
+            yield report
     elif head.startswith(_LFS_MAGIC):
         raise ReportError(f"{path.name}: a git-lfs pointer, not the report itself; fetch it with `git lfs pull`")
     elif not head:
         raise ReportError(f"{path.name}: empty; {_CURE}")
     else:
         raise ReportError(f"{path.name}: not a report of Nsight Systems; {_CURE}")
+
+
+def exported(path: Path, folder: Path) -> Path:
+    """The report itself, or what `nsys export` makes of a `.nsys-rep` or `.qdrep` in a folder.
+
+    Raises:
+        ReportError: the file cannot be read, or `nsys` is needed for the export and not found.
+    """
+    _, head = _looked_at(path)
+    return export(path, _made_by(head), folder) if head.startswith(_NSYS_MAGIC) else path
+
+
+def _looked_at(path: Path) -> tuple[bool, bytes]:
+    """Whether a report is a folder, and the first bytes of a file."""
+    try:
+        return (True, b"") if path.is_dir() else (False, files.read_bytes(path, _HEAD_BYTES))
+    except OSError as error:
+        raise ReportError(f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions") from error
 
 
 def _made_by(head: bytes) -> str:
