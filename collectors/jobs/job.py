@@ -240,7 +240,7 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
     tables = {name: joined(folder, numbers, name) for name in OF_JOB}
     ranks = tables["ranks"].to_pylist()
     iterations = tables["iterations"].to_pylist()
-    collectives = _aligned(tables, ranks, iterations, notes)
+    collectives = _aligned(tables, ranks, iterations, _shared_clocks(done), notes)
     for begin in range(0, len(collectives), _ROWS_AT_ONCE):  # the writer writes their texts out
         writer.append("collectives", collectives.slice(begin, _ROWS_AT_ONCE))
     writer.append("ranks", [*ranks, *_without_profile(done, numbers, notes)])
@@ -250,8 +250,18 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
         writer.append(name, tables[name])
 
 
+def _shared_clocks(done: Sequence[Done]) -> dict[int, int]:
+    """A number for the clock of each rank: the ranks of a report have the clock of the host that wrote it."""
+    number = {path: place for place, path in enumerate(dict.fromkeys(each.path for each in done))}
+    return {each.rank: number[each.path] for each in done if each.rank is not None}
+
+
 def _aligned(
-    tables: Mapping[str, pa.Table], ranks: list[dict[str, Any]], iterations: list[dict[str, Any]], notes: Notes
+    tables: Mapping[str, pa.Table],
+    ranks: list[dict[str, Any]],
+    iterations: list[dict[str, Any]],
+    clock_of: Mapping[int, int],
+    notes: Notes,
 ) -> pa.Table:
     """The collectives with their matches and waits. Completes the rows of ranks and iterations."""
     table = tables["collectives"]
@@ -260,7 +270,7 @@ def _aligned(
         notes.add("info", Source.COLLECTIVES, text)
         return table
     matched = matching.match(table)
-    table, fitted, waits = clocks.place(table, matched.match)
+    table, fitted, waits = clocks.place(table, matched.match, clock_of)
     for severity, text in (*matched.notes, *fitted.notes):
         notes.add(severity, Source.COLLECTIVES, text)
     if waits is None:

@@ -203,13 +203,17 @@ def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[npt.NDArray[n
 
 
 def _collectives_of_kernels(work: figures.DeviceWork, steps: Steps, rank: int) -> pa.Table:
-    """Rows of `collectives` of a trace that knows kernels alone: a stream is a group, in the order of its kernels."""
+    """Rows of `collectives` of a trace that knows kernels alone: a stream is a group, in the order of its kernels.
+
+    Numbers of streams differ between processes. So the streams that communicate are counted, in the order of their numbers.
+    """
     chosen = np.flatnonzero(work.kind == figures.COMMUNICATION)
     chosen = chosen[np.lexsort((work.start[chosen], work.stream[chosen]))]
     stream, start = work.stream[chosen], work.start[chosen]
     called = np.where(work.launched[chosen], work.launch_start[chosen], -schema.FAR)
     iteration = steps.numbers_at(called)
     first = np.searchsorted(stream, stream, side="left")
+    counted = np.unique(stream, return_inverse=True)[1].reshape(-1)
     names = [work.names[code] for code in work.name[chosen].tolist()]
     empty = [""] * len(chosen)
     nulls = pa.nulls(len(chosen), pa.int64())
@@ -218,7 +222,7 @@ def _collectives_of_kernels(work: figures.DeviceWork, steps: Steps, rank: int) -
         "iteration": pa.array(iteration, mask=iteration < 0),
         "collective": [collective_of(name) for name in names],
         "kernel": names,
-        "group": [f"stream {number}" for number in stream.tolist()],
+        "group": [f"communication stream {number}" for number in counted.tolist()],
         "group_ranks": empty,
         "group_size": nulls.cast(pa.int32()),
         "number": (np.arange(len(chosen)) - first).astype(np.int32),
