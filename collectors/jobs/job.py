@@ -168,23 +168,35 @@ def _planned(request: Request, folder: Path, notes: Notes) -> tuple[list[Task], 
     workers = request.workers or engine.worker_count([task.path for task in to_list])
     found = engine.run_all(reports.list_parts, to_list, workers, request.scheduler, reports.lost) if to_list else ()
     listed = {each.path: each for each in found}
-    has_several = any(len(each.parts) > 1 for each in listed.values())
+    several = [each for each in listed.values() if len(each.parts) > 1]
+    ranks = _ranks_by_nccl(list(listed.values())) if len(to_list) == len(paths) else {}
     tasks: list[Task] = []
     for path in paths:
         report = listed.get(path, reports.Listed(path, path))
-        parts = report.parts if has_several and report.parts else (None,)
-        for number, part in enumerate(parts if not report.why else ()):
-            place = len(tasks)
-            tasks.append(Task(path, place, folder, report.opened, part, number, place if part else None))
-    if has_several:
-        _tell_numbers(tasks, notes)
+        for number, part in enumerate(() if report.why else report.parts if several and report.parts else (None,)):
+            rank, of = ranks.get((path, number), (len(tasks) if part else None, 0))
+            tasks.append(Task(path, len(tasks), folder, report.opened, part, number, rank, of))
+    if several:
+        _tell_numbers(tasks, "NCCL's largest communicator" if ranks else "report, process and GPU", notes)
+    for each in several:
+        for severity, text in each.remarks:
+            notes.add(severity, Source.COLLECTIVES, text)
     return tasks, [Done(each.path, None, each.why) for each in listed.values() if each.why]
 
 
-def _tell_numbers(tasks: Sequence[Task], notes: Notes) -> None:
-    named = [f"{task.place} is {task.part} of {task.path.name}" for task in tasks if task.part]
+def _ranks_by_nccl(listed: Sequence[reports.Listed]) -> dict[tuple[Path, int], tuple[int, int]]:
+    """Rank and number of ranks by report and number of its part, if NCCL tells a different rank of one job for each; else nothing."""
+    found = {(each.path, number): rank for each in listed for number, rank in enumerate(each.ranks)}
+    parts = sum(len(each.parts) for each in listed)
+    if len(found) < parts or len({rank for rank, _ in found.values()}) < parts or len({size for _, size in found.values()}) > 1:
+        return {}
+    return found
+
+
+def _tell_numbers(tasks: Sequence[Task], order: str, notes: Notes) -> None:
+    named = [f"{task.rank} is {task.part} of {task.path.name}" for task in tasks if task.part]
     listed = "; ".join(named[:_RANKS_NAMED]) + ("; …" if len(named) > _RANKS_NAMED else "")
-    notes.add("info", Source.RANKS, f"ranks are numbered in the order of report, process and GPU: {listed}")
+    notes.add("info", Source.RANKS, f"ranks are numbered in the order of {order}: {listed}")
 
 
 def _finished(folder: Path) -> dict[tuple[Path, int], Done]:

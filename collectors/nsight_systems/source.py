@@ -40,6 +40,9 @@ _LEAST_ROW_BYTES: Final = 4
 _SECONDS: Final = 30.0
 _BYTES_A_SECOND: Final = 4_000_000
 
+#: Column of bytes, which is read as hexadecimal digits. It is read from SQLite only.
+_BLOB: Final = "binaryData"
+
 #: A table StringIds and any of these show that Nsight Systems wrote the file.
 _MARKS: Final = frozenset(
     {
@@ -50,7 +53,7 @@ _MARKS: Final = frozenset(
 
 
 class SqliteReport(Report):
-    """A SQLite export, opened read-only and immutable.
+    """A SQLite export, opened read-only and immutable. The bytes of `binaryData` are texts of hexadecimal digits.
 
     Args:
         path: a database without a `-wal` or `-journal` file that no program has open, as `settled` returns it.
@@ -89,7 +92,12 @@ class SqliteReport(Report):
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         # ADBC takes a column's type from the first batch, so every column is cast to a fixed type.
         picked = [f'cast("{name}" as integer) as "{name}"' for name in integers]
-        picked += [f'coalesce(cast(substr("{name}", 1, {TEXT_LIMIT}) as text), \'\') as "{name}"' for name in texts]
+        picked += [
+            f'hex(substr("{name}", 1, {TEXT_LIMIT // 2})) as "{name}"'
+            if name == _BLOB
+            else f'coalesce(cast(substr("{name}", 1, {TEXT_LIMIT}) as text), \'\') as "{name}"'
+            for name in texts
+        ]
         options = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
         rows = 0
         try:
@@ -120,7 +128,7 @@ class ParquetReport(Report):
         except store.StoreError as error:
             raise ReportError(_first_line(error)) from error
         self._rows = {table: rows for table, (_, rows) in tables.items()}
-        super().__init__(name, _of_nsys(name, {table: columns for table, (columns, _) in tables.items()}))
+        super().__init__(name, _of_nsys(name, {table: columns - {_BLOB} for table, (columns, _) in tables.items()}))
 
     def _has_rows(self, table: str) -> bool:
         return self._rows[table] > 0
