@@ -130,13 +130,9 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
         "late": False,
         "cause": "",
     }
-    unmatched = {"collectives": 0, "wait_ns": None, "last": None}
-    iterations = [{"rank": rank, **each, **unmatched} for each in figures.iteration_rows(work, steps)]
-    kernels = figures.kernel_rows(work, steps)
     tables: dict[str, Any] = {
         "ranks": [row],
-        "iterations": iterations,
-        "rank_kernels": kernels.add_column(0, "rank", pa.array(np.full(len(kernels), rank, np.int32))),
+        **by_iteration(work, steps, rank),
         "idle": [{"rank": rank, **each} for each in figures.idle_rows(work)],
     }
     if run.rows("collectives"):
@@ -146,6 +142,16 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
     else:
         tables["collectives"] = kernel_collectives.rows(run, steps, rank, payloads)
     ranks.add_tables(run.path, tables)
+
+
+def by_iteration(work: figures.DeviceWork, steps: Steps, rank: int) -> dict[str, Any]:
+    """The rows of the tables `iterations` and `rank_kernels` of a rank, without matched collectives."""
+    unmatched = {"collectives": 0, "wait_ns": None, "last": None}
+    kernels = figures.kernel_rows(work, steps)
+    return {
+        "iterations": [{"rank": rank, **each, **unmatched} for each in figures.iteration_rows(work, steps)],
+        "rank_kernels": kernels.add_column(0, "rank", pa.array(np.full(len(kernels), rank, np.int32))),
+    }
 
 
 def _copy_calls_ns(run: store.Run) -> int:
