@@ -205,7 +205,7 @@ class KinetoReport(Report):
     def base_ns(self) -> int:
         """What is added to every time of the trace: since 1970, where the trace has such a base."""
         base = self.trace.head.base_ns
-        return base if isinstance(base, int) and 0 <= base < FAR else 0
+        return base if type(base) is int and 0 <= base < FAR else 0
 
     @property
     def process(self) -> int:
