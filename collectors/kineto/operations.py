@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.kineto.columns import Texts, integers, numbers
+from warpladder.collectors.kineto.columns import Codes, Texts, integers, numbers
 from warpladder.collectors.kineto.events import NO_ARGUMENTS, NO_TEXT, Event, times_ns
 from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import NONE, Innermost, Int64s
@@ -52,7 +52,8 @@ class Operations:
         self._spans, self._functions = Spans(), Spans()
         self._names, self._function_names = Texts(), Texts()
         self._texts = {name: Texts() for name in _TEXTS}
-        self._codes: dict[str, list[Int64s]] = {name: [] for name in ("name", "function", "function_id", "parent_id", *_TEXTS)}
+        self._codes: dict[str, list[Codes]] = {name: [] for name in ("name", "function", *_TEXTS)}
+        self._frames: dict[str, list[Int64s]] = {name: [] for name in ("function_id", "parent_id")}
         self._columns: dict[str, list[pa.Array]] = {"sequence": [], "forward_thread": []}
         self._links: dict[str, list[tuple[Int64s, Int64s, Int64s]]] = {"s": [], "f": []}
 
@@ -67,7 +68,7 @@ class Operations:
         for name, texts in self._texts.items():
             values = list(map(attrgetter(name), arguments))
             self._codes[name].append(
-                texts.codes(_json(values)) if values.count(NO_TEXT) < len(values) else np.zeros(len(values), np.int64)
+                texts.codes(_json(values)) if values.count(NO_TEXT) < len(values) else np.zeros(len(values), np.int32)
             )
         for name, parts in self._columns.items():
             parts.append(integers(list(map(attrgetter(name), arguments))))
@@ -76,8 +77,8 @@ class Operations:
         """Add functions of Python, from which the stacks of operators are made."""
         self._functions.gather(thread, start, end)
         self._codes["function"].append(self._function_names.codes([event.name for event in events]))
-        self._codes["function_id"].append(numbers([event.args and event.args.python_id for event in events]))
-        self._codes["parent_id"].append(numbers([event.args and event.args.python_parent for event in events]))
+        self._frames["function_id"].append(numbers([event.args and event.args.python_id for event in events]))
+        self._frames["parent_id"].append(numbers([event.args and event.args.python_parent for event in events]))
 
     def add_links(self, phase: str, events: Sequence[Event], thread: Int64s) -> None:
         """Add ends of arrows from the forward pass, `s`, to the backward pass, `f`."""
@@ -148,7 +149,7 @@ class Operations:
         order = attribution.order(of_thread, begin, end)
         innermost = Innermost(of_thread[order], begin[order], end[order]).at(thread, start)
         names = np.concatenate(self._codes["function"])[order]
-        ids, parents = (np.concatenate(self._codes[name])[order] for name in ("function_id", "parent_id"))
+        ids, parents = (np.concatenate(self._frames[name])[order] for name in ("function_id", "parent_id"))
         place_of = dict(zip(ids.tolist(), range(len(ids)), strict=True))
         texts, codes = list(self._function_names.of), Texts()
         distinct, inverse = np.unique(innermost, return_inverse=True)
