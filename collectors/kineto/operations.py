@@ -39,10 +39,13 @@ class Spans:
         self._parts.append((thread, start, end))
 
     def all(self, base_ns: int) -> tuple[Int64s, Int64s, Int64s]:
-        """All of them, with a number of ns added to the times."""
+        """All of them, with a number of ns added to the times. Frees the pieces."""
         none = (np.empty(0, np.int64),) * 3
         thread, start, end = map(np.concatenate, zip(none, *self._parts, strict=True))
-        return thread, start + base_ns, end + base_ns
+        self._parts.clear()
+        start += base_ns
+        end += base_ns
+        return thread, start, end
 
 
 class Operations:
@@ -58,7 +61,7 @@ class Operations:
         self._links: dict[str, list[tuple[Int64s, Int64s, Int64s]]] = {"s": [], "f": []}
 
     def __bool__(self) -> bool:
-        return bool(self._codes["name"])
+        return bool(self._codes.get("name"))
 
     def gather(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
         """Add operators, with their global thread ids and times in ns."""
@@ -86,7 +89,7 @@ class Operations:
         self._links[phase].append((numbers([event.id for event in events]), thread, time))
 
     def table(self, base_ns: int, work: DeviceWork, ranges: Innermost) -> pa.Table:
-        """The rows of `operations`.
+        """The rows of `operations`. Frees what was gathered.
 
         Args:
             base_ns: what is added to every time.
@@ -101,9 +104,11 @@ class Operations:
         own, launches = _sums(innermost.at(work.thread, work.called), work.duration, len(order))
         inside = ranges.at(thread, start)
         forward = self._forward(base_ns, innermost, len(order))
+        del innermost
         number = np.arange(len(order))
-        codes = {name: np.concatenate(self._codes[name])[order] for name in ("name", *_TEXTS)}
-        columns = {name: pa.concat_arrays(parts).take(pa.array(order)) for name, parts in self._columns.items()}
+        codes = {name: np.concatenate(self._codes.pop(name))[order] for name in ("name", *_TEXTS)}
+        columns = {name: pa.concat_arrays(self._columns.pop(name)).take(pa.array(order)) for name in list(self._columns)}
+        del order
         sequence = columns["sequence"]
         return pa.table(
             {
