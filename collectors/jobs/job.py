@@ -147,7 +147,7 @@ def _import_ranks(request: Request, folder: Path, notes: Notes, ended: Callable[
     every = len(tasks) + len(done)
     done += [kept[task.path, task.number] for task in tasks if (task.path, task.number) in kept]
     tasks = [task for task in tasks if (task.path, task.number) not in kept]
-    workers = request.workers or engine.worker_count([task.opened or task.path for task in tasks])
+    workers = request.workers or engine.worker_count([task.path for task in tasks])
     for number, each in enumerate(done):
         ended(number + 1, every, each)
     for each in engine.run_all(import_rank, tasks, workers, request.scheduler, _lost):
@@ -171,11 +171,14 @@ def _planned(request: Request, folder: Path, notes: Notes) -> tuple[list[Task], 
     several = [each for each in listed.values() if len(each.parts) > 1]
     ranks = _ranks_by_nccl(list(listed.values())) if len(to_list) == len(paths) else {}
     tasks: list[Task] = []
+    place = 0
     for path in paths:
         report = listed.get(path, reports.Listed(path, path))
-        for number, part in enumerate(() if report.why else report.parts if several and report.parts else (None,)):
-            rank, of = ranks.get((path, number), (len(tasks) if part else None, 0))
-            tasks.append(Task(path, len(tasks), folder, report.opened, part, number, rank, of))
+        for number, part in enumerate(report.parts if several and report.parts else (None,)):
+            rank, of = ranks.get((path, number), (place if part else None, 0))
+            if not report.why:
+                tasks.append(Task(path, place, folder, report.opened, part, number, rank, of))
+            place += 1
     if several:
         _tell_numbers(tasks, "NCCL's largest communicator" if ranks else "report, process and GPU", notes)
     for each in several:

@@ -1,5 +1,6 @@
 """Finds the ranks in reports of Nsight Systems before they are imported, and exports the reports that need it, each once."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +52,8 @@ class Listed:
 def list_parts(task: ToList) -> Listed:
     """List the ranks of a report. Runs in a worker, which sees the same paths."""
     try:
-        task.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(task.folder, ignore_errors=True)  # of a call that was interrupted
+        task.folder.mkdir(parents=True)
         opened = exported(task.path, task.folder)
         with open_report(opened, task.path.name) as report:
             parts, notes = parts_of(report), Notes()

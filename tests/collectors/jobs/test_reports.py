@@ -1,5 +1,6 @@
 """Reports of Nsight Systems of several processes or GPUs: which rows are a rank's, its number, its clock, and what NCCL's payloads tell."""
 
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from tests.collectors.jobs.made_reports import ALL_REDUCE, GATHERS, GEMM, LAUNCH, SENDS, JobReport, blob, init, layouts, message
 from tests.collectors.nsight_systems.reports import call, kernel, nvtx, write
-from warpladder.collectors.jobs import engine
+from warpladder.collectors.jobs import engine, reports
 from warpladder.collectors.jobs.job import JobError, Request, import_job, profiles
 from warpladder.collectors.nsight_systems.parts import Part, PartOfReport, parts_of
 from warpladder.collectors.nsight_systems.payloads import read_payloads
@@ -263,3 +264,48 @@ def test_a_report_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "report.sqlite").write_bytes(b"SQLite format 3\0" + b"\1" * 200)
     with pytest.raises(JobError, match=r"no rank could be imported; the first: report\.sqlite: "):
         imported(tmp_path, tmp_path / "report.sqlite")
+
+
+def test_a_broken_report_keeps_its_place_among_the_ranks(tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "a.sqlite").write_bytes(b"nothing")
+    JobReport([(70, 0)]).write(tmp_path / "job" / "b.sqlite")
+    ranks = imported(tmp_path, tmp_path / "job").table("ranks").set_index("rank")
+    assert ranks["status"].to_dict() == {1: "ok", 0: "broken"} and "a.sqlite: not a report" in ranks["detail"][0]
+
+
+def test_a_report_that_needs_an_export_is_exported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a call that was interrupted, whose export `nsys` would not overwrite."""
+    report = tmp_path / "report.nsys-rep"
+    report.write_bytes(b"")
+    exports: list[Path] = []
+
+    def exported(path: Path, folder: Path) -> Path:
+        exports.append(folder)
+        assert path == report and not list(folder.iterdir())
+        return JobReport(TWO_PROCESSES).write(folder / "report.sqlite")
+
+    monkeypatch.setattr(reports, "exported", exported)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_job(Request([report], ""), tmp_path / "runs", Notes(), interrupted)
+    ranks = imported(tmp_path, report).table("ranks")
+    assert ranks["rank"].tolist() == [0, 1] and set(ranks["file"]) == {"report.nsys-rep"} and len(exports) == 2
+    assert not exports[0].exists()
+
+
+SAMPLE = Path(__file__).resolve().parents[4] / "shared" / "kineto-samples" / "mfu_2gpu_before.sqlite.xz"
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason="the reports of other people are not beside this checkout")
+def test_a_real_report_of_two_processes(tmp_path: Path) -> None:
+    """The ends of its collectives differ by 2 to 27 us, with the rank that came last: no offset between the clocks of the GPUs."""
+    (tmp_path / "report.sqlite").write_bytes(lzma.decompress(SAMPLE.read_bytes()))
+    run = imported(tmp_path, tmp_path / "report.sqlite")
+    ranks = run.table("ranks")
+    assert ranks["collectives"].tolist() == [33, 33] and ranks["offset_ns"].tolist() == [0, 0]
+    assert ranks["uncertainty_ns"].between(20_000, 30_000).all()
+    assert [store.open_rank(run, rank).rows("kernels") for rank in (0, 1)] == [1993, 2017]
