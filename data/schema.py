@@ -477,7 +477,7 @@ COLLECTIVES = Table(
         _ITERATION,
         text("collective", "what it does, e.g. `allreduce`; as the trace names it, or from the kernel's name"),
         text("kernel", "short name of the kernel"),
-        text("group", "name of the process group; `stream N` where the trace lacks it"),
+        text("group", "name of the process group; `stream N` or `communication stream N` where the trace lacks it"),
         text("group_ranks", "ranks of the group as JSON; empty where the trace lacks them"),
         integer("group_size", "ranks of the group", bits=32, nullable=True, least=0),
         integer("number", "which collective of its group on this rank, from 0", bits=32, least=0),

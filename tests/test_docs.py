@@ -32,7 +32,7 @@ OTHER_OPTIONS: Final = {"--host", "--no-dashboard", "--nthreads", "--nworkers", 
     *("--tls-ca-file", "--tls-cert", "--tls-key", "--type"),
     "--import-source",
     "--cuda-graph-trace",
-    *("--bind-to", "--output"),
+    *("--bind-to", "--include-blobs", "--output"),
 }
 #: What CONTRIBUTING adds: a rung's entry, a query, a chart.
 EXAMPLES: Final = [block.text for block in BLOCKS if block.language == "python" and block.page.name == "CONTRIBUTING.md"]

@@ -6,10 +6,13 @@ All ranks leave a collective at nearly the same moment. So the time at which ran
 
 where E is the end on the job's clock. All groups are fitted at once. The sum of Huber's losses is minimised by iteratively
 reweighted least squares (P. J. Huber, Robust Statistics, 1981, section 7.8). E[c] is eliminated: given the clocks, it is the weighted
-mean over the members. That leaves normal equations of two unknowns a rank.
+mean over the members. That leaves normal equations of two unknowns a rank. Ranks of one report have the same clock, and so the same two
+unknowns.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -101,20 +104,23 @@ class Waits:
     last_rank: Int64s
 
 
-def fit(rank: Int64s, match: Int64s, start_ns: Int64s, end_ns: Int64s) -> Clocks:
+def fit(
+    rank: Int64s, match: Int64s, start_ns: Int64s, end_ns: Int64s, clock_of: Mapping[int, int] = MappingProxyType({})
+) -> Clocks:
     """Fit the clocks of all ranks.
 
     Args:
         rank, start_ns, end_ns: rank and times of each collective, on the rank's own clock.
         match: the event that it is a part of, from 0; negative where it was not matched. An event has two ranks or more, each once.
+        clock_of: number of the clock of ranks that share one; the others have a clock each.
     """
     ranks = np.unique(rank)
     order = np.lexsort((rank, match))
     order = order[match[order] >= 0]
     if not len(order):
         return _refuse(ranks, "clocks cannot be aligned: no collective was matched between ranks")
-    events = _Events.of(np.searchsorted(ranks, rank[order]), match[order], len(ranks))
-    unknowns = 2 * (len(np.unique(events.rank)) - len(np.unique(events.component[events.rank])))
+    events = _Events.of(np.searchsorted(ranks, rank[order]), match[order], _clocks(ranks, clock_of))
+    unknowns = 2 * (len(np.unique(events.clock[events.rank])) - len(np.unique(events.component[events.rank])))
     freedom = len(order) - events.count - unknowns
     if freedom <= 0:
         return _refuse(
@@ -137,6 +143,13 @@ def fit(rank: Int64s, match: Int64s, start_ns: Int64s, end_ns: Int64s) -> Clocks
         )
     uncertainty = _deviation_by_rank(ends, events) * correction
     return _on_the_jobs_clock(ranks, events, lines, origin, uncertainty, spread)
+
+
+def _clocks(ranks: Int64s, clock_of: Mapping[int, int]) -> Int64s:
+    """Return a number from 0 for the clock of each rank."""
+    own = [(True, rank) if rank not in clock_of else (False, clock_of[rank]) for rank in ranks.tolist()]
+    number = {clock: place for place, clock in enumerate(dict.fromkeys(own))}
+    return np.array([number[clock] for clock in own], np.int64)
 
 
 def waits(clocks: Clocks, rank: Int64s, match: Int64s, start_ns: Int64s, end_ns: Int64s) -> Waits:
@@ -175,13 +188,13 @@ class Placed(NamedTuple):
     waits: Waits | None
 
 
-def place(collectives: pa.Table, match: Int64s) -> Placed:
-    """Fit the clocks, and fill the columns `match` to `transfer_ns` of `schema.COLLECTIVES`.
+def place(collectives: pa.Table, match: Int64s, clock_of: Mapping[int, int] = MappingProxyType({})) -> Placed:
+    """Fit the clocks, and fill the columns `match` to `transfer_ns` of `schema.COLLECTIVES`. For `clock_of`, see `fit`.
 
     If the clocks are refused, nothing is filled, since what was matched are not the same collectives.
     """
     rank, start, end = (collectives[name].to_numpy().astype(np.int64) for name in ("rank", "start_ns", "end_ns"))
-    clocks = fit(rank, match, start, end)
+    clocks = fit(rank, match, start, end, clock_of)
     if clocks.refused:
         return Placed(collectives, clocks, None)
     found = waits(clocks, rank, match, start, end)
@@ -208,27 +221,28 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class _Events:
-    """Matched rows by event and rank; ranks and events count from 0."""
+    """Matched rows by event and rank; ranks, events and clocks count from 0. `clock` and `component` have a value for each rank."""
 
     rank: Int64s
     event: Int64s
     count: int
     blocks: list[_Block]
+    clock: Int64s
     component: Int64s
 
     @classmethod
-    def of(cls, rank: Int64s, match: Int64s, ranks: int) -> "_Events":
+    def of(cls, rank: Int64s, match: Int64s, clock: Int64s) -> "_Events":
         first = np.flatnonzero(np.concatenate(([True], match[1:] != match[:-1])))
         size = np.diff(np.append(first, len(match)))
         # Events have the same members if the sums of their members' random numbers are equal, but for one chance in 2^64.
-        random = np.random.default_rng(0).integers(0, 1 << 63, ranks, dtype=np.uint64)
+        random = np.random.default_rng(0).integers(0, 1 << 63, len(clock), dtype=np.uint64)
         members, block = np.unique(np.add.reduceat(random[rank], first), return_inverse=True)
         by_block = np.argsort(block, kind="stable")
         blocks = []
         for events in np.split(by_block, np.cumsum(np.bincount(block, minlength=len(members)))[:-1]):
             rows = first[events][:, None] + np.arange(size[events[0]])
             blocks.append(_Block(events, rank[rows[0]], rows))
-        return cls(rank, np.repeat(np.arange(len(first)), size), len(first), blocks, _components(blocks, ranks))
+        return cls(rank, np.repeat(np.arange(len(first)), size), len(first), blocks, clock, _components(blocks, clock))
 
     def mean(self, values: Floats, weight: Floats) -> Floats:
         """Weighted mean of each event."""
@@ -255,14 +269,17 @@ class _Lines:
         return aligned - events.mean(aligned, self.weight)[events.event]
 
 
-def _components(blocks: list[_Block], ranks: int) -> Int64s:
-    """Return for each rank the least rank to which collectives connect it."""
-    component = np.arange(ranks)
+def _components(blocks: list[_Block], clock: Int64s) -> Int64s:
+    """Return for each rank the least rank to which collectives or a common clock connect it."""
+    component = np.arange(len(clock))
     changed = True
     while changed:
         before = component.copy()
         for block in blocks:
             component[block.members] = component[block.members].min()
+        least = np.full(len(clock), len(clock))
+        np.minimum.at(least, clock, component)
+        component = least[clock]
         changed = not np.array_equal(before, component)
     return component
 
@@ -294,29 +311,41 @@ def _improve(events: _Events, lines: _Lines, spread: float, *, with_drift: bool)
 
     Offsets and drifts of a component are told but for their mean, which is held at 0.
     """
-    ranks = len(lines.offset)
     aligned = lines.aligned(events)
     common = events.mean(aligned, lines.weight)
     center = _center(events, common)
     second = (common - center[events.component[events.rank[_first_rows(events)]]]) / _NS_A_S
     pull = lines.weight * (aligned - common[events.event])
-    right = np.bincount(events.rank, pull, ranks)
-    matrix = _normal_matrix(events, lines.weight, second, with_drift)
-    weight = np.bincount(events.rank, lines.weight, ranks)
-    same = events.component[:, None] == events.component[None, :]
-    matrix[:ranks, :ranks] += same * weight.mean() + np.diag((weight == 0).astype(float))
+    clocks, of_clock = int(events.clock.max()) + 1, events.clock[events.rank]
+    first = np.unique(events.clock, return_index=True)[1]
+    component = events.component[first]
+    right = np.bincount(of_clock, pull, clocks)
+    matrix = _by_clock(_normal_matrix(events, lines.weight, second, with_drift), events.clock)
+    weight = np.bincount(of_clock, lines.weight, clocks)
+    same = component[:, None] == component[None, :]
+    matrix[:clocks, :clocks] += same * weight.mean() + np.diag((weight == 0).astype(float))
     if with_drift:
-        slope = lines.drift * _NS_A_S
+        slope = lines.drift[first] * _NS_A_S
         prior = (spread / _USUAL_DRIFT_NS_A_S) ** 2
-        matrix[ranks:, ranks:] += same * np.diag(matrix)[ranks:].mean() + np.diag(np.full(ranks, prior))
-        right = np.concatenate((right, np.bincount(events.rank, pull * second[events.event], ranks) - prior * slope))
+        matrix[clocks:, clocks:] += same * np.diag(matrix)[clocks:].mean() + np.diag(np.full(clocks, prior))
+        right = np.concatenate((right, np.bincount(of_clock, pull * second[events.event], clocks) - prior * slope))
     change = np.linalg.solve(matrix, right)
     if with_drift:
-        slope_change = change[ranks:] / _NS_A_S
-        lines.offset += change[:ranks] - slope_change * center[events.component]
+        slope_change = change[clocks:][events.clock] / _NS_A_S
+        lines.offset += change[:clocks][events.clock] - slope_change * center[events.component]
         lines.drift += slope_change
     else:
-        lines.offset += change
+        lines.offset += change[events.clock]
+
+
+def _by_clock(matrix: Floats, clock: Int64s) -> Floats:
+    """Add the rows and columns of ranks that have the same clock. `matrix` has a block of ranks for each power."""
+    clocks = int(clock.max()) + 1
+    if clocks == len(clock):
+        return matrix
+    is_of = np.kron(np.eye(len(matrix) // len(clock)), clock[:, None] == np.arange(clocks))
+    summed: Floats = is_of.T @ matrix @ is_of
+    return summed
 
 
 def _first_rows(events: _Events) -> Int64s:

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
-from warpladder.collectors.jobs import clocks, engine, matching, stragglers
+from warpladder.collectors.jobs import clocks, engine, matching, reports, stragglers
 from warpladder.collectors.jobs.rank import OF_JOB, Done, Task, import_rank
+from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import schema, store
@@ -30,8 +31,12 @@ from warpladder.errors import Error
 #: Names of profiles that a folder is searched for.
 _PROFILES: Final = re.compile(r".*\.(json|json\.gz|nsys-rep|qdrep|sqlite)\Z")
 _DIGITS: Final = re.compile(r"(\d+)")
+#: Suffixes of reports of which `nsys export` makes a `.sqlite`, often beside them.
+_TO_EXPORT: Final = (".nsys-rep", ".qdrep")
 _DONE: Final = "done.json"
+_EXPORTS: Final = "exports"
 _APART_S: Final = 3600.0
+_RANKS_NAMED: Final = 8
 _COMPRESSION_LEVEL: Final = 1
 _ROWS_AT_ONCE: Final = 100_000
 
@@ -41,7 +46,7 @@ class JobError(Error):
 
 
 def profiles(where: str) -> list[Path]:
-    """The profiles in a folder or of a pattern, in the order of the numbers in their names.
+    """The profiles in a folder or of a pattern, in the order of the numbers in their names. Of a report and its export, the export.
 
     Raises:
         JobError: there is none.
@@ -53,7 +58,9 @@ def profiles(where: str) -> list[Path]:
         raise JobError(
             f"{where}: no profile (.json, .json.gz, .nsys-rep, .sqlite) there; give the folder of a job, or a pattern in quotes"
         )
-    return sorted(chosen, key=_numbered)
+    exports = {path for path in chosen if path.suffix == ".sqlite"}
+    once = [path for path in chosen if path.suffix not in _TO_EXPORT or path.with_suffix(".sqlite") not in exports]
+    return sorted(once, key=_numbered)
 
 
 def _numbered(path: Path) -> list[str | int]:
@@ -66,7 +73,7 @@ class Request:
     """What is imported, and which workers import it.
 
     Attributes:
-        paths: the profiles, one a rank.
+        paths: the profiles: one a rank, or reports of Nsight Systems of several processes or GPUs.
         label: the user's name for the job.
         workers: processes on this machine; 0 for as many as fit.
         scheduler: address of a Dask scheduler; empty for processes of this machine.
@@ -100,7 +107,7 @@ def import_job(
         StoreError: the data folder cannot be written.
     """
     folder = _folder(request.paths, data_dir)
-    done = _import_ranks(request, folder, ended)
+    done = _import_ranks(request, folder, notes, ended)
     good = [each for each in done if each.rank is not None]
     try:
         _check(done, good)
@@ -133,25 +140,70 @@ def _folder(paths: Sequence[Path], data_dir: Path) -> Path:
     return folder
 
 
-def _import_ranks(request: Request, folder: Path, ended: Callable[[int, int, Done], object]) -> list[Done]:
-    """Import the profiles that no earlier call has finished."""
-    kept, paths = _finished(folder), [path.resolve() for path in request.paths]
-    done = [kept[path] for path in paths if path in kept]
-    tasks = [Task(path, place, folder.resolve()) for place, path in enumerate(paths) if path not in kept]
+def _import_ranks(request: Request, folder: Path, notes: Notes, ended: Callable[[int, int, Done], object]) -> list[Done]:
+    """Import the ranks that no earlier call has finished."""
+    kept = _finished(folder)
+    tasks, done = _planned(request, folder, notes)
+    every = len(tasks) + len(done)
+    done += [kept[task.path, task.number] for task in tasks if (task.path, task.number) in kept]
+    tasks = [task for task in tasks if (task.path, task.number) not in kept]
     workers = request.workers or engine.worker_count([task.path for task in tasks])
     for number, each in enumerate(done):
-        ended(number + 1, len(request.paths), each)
+        ended(number + 1, every, each)
     for each in engine.run_all(import_rank, tasks, workers, request.scheduler, _lost):
         done.append(each)
-        ended(len(done), len(request.paths), each)
+        ended(len(done), every, each)
         if each.rank is not None:
             with (folder / _DONE).open("a") as file:
                 file.write(json.dumps({**asdict(each), "path": str(each.path)}) + "\n")
     return done
 
 
-def _finished(folder: Path) -> dict[Path, Done]:
-    """The ranks that an earlier call has finished, by the path of their profile."""
+def _planned(request: Request, folder: Path, notes: Notes) -> tuple[list[Task], list[Done]]:
+    """The ranks of the job, and the reports of Nsight Systems that cannot be read."""
+    paths, folder = [path.resolve() for path in request.paths], folder.resolve()
+    to_list = [
+        reports.ToList(path, folder / _EXPORTS / str(place)) for place, path in enumerate(paths) if not kineto.is_trace(path)
+    ]
+    workers = request.workers or engine.worker_count([task.path for task in to_list])
+    found = engine.run_all(reports.list_parts, to_list, workers, request.scheduler, reports.lost) if to_list else ()
+    listed = {each.path: each for each in found}
+    several = [each for each in listed.values() if len(each.parts) > 1]
+    ranks = _ranks_by_nccl(list(listed.values())) if len(to_list) == len(paths) else {}
+    tasks: list[Task] = []
+    place = 0
+    for path in paths:
+        report = listed.get(path, reports.Listed(path, path))
+        for number, part in enumerate(report.parts if several and report.parts else (None,)):
+            rank, of = ranks.get((path, number), (place if part else None, 0))
+            if not report.why:
+                tasks.append(Task(path, place, folder, report.opened, part, number, rank, of))
+            place += 1
+    if several:
+        _tell_numbers(tasks, "NCCL's largest communicator" if ranks else "report, process and GPU", notes)
+    for each in several:
+        for severity, text in each.remarks:
+            notes.add(severity, Source.COLLECTIVES, text)
+    return tasks, [Done(each.path, None, each.why) for each in listed.values() if each.why]
+
+
+def _ranks_by_nccl(listed: Sequence[reports.Listed]) -> dict[tuple[Path, int], tuple[int, int]]:
+    """Rank and number of ranks by report and number of its part, if NCCL tells a different rank of one job for each; else nothing."""
+    found = {(each.path, number): rank for each in listed for number, rank in enumerate(each.ranks)}
+    parts = sum(len(each.parts) for each in listed)
+    if len(found) < parts or len({rank for rank, _ in found.values()}) < parts or len({size for _, size in found.values()}) > 1:
+        return {}
+    return found
+
+
+def _tell_numbers(tasks: Sequence[Task], order: str, notes: Notes) -> None:
+    named = [f"{task.rank} is {task.part} of {task.path.name}" for task in tasks if task.part]
+    listed = "; ".join(named[:_RANKS_NAMED]) + ("; …" if len(named) > _RANKS_NAMED else "")
+    notes.add("info", Source.RANKS, f"ranks are numbered in the order of {order}: {listed}")
+
+
+def _finished(folder: Path) -> dict[tuple[Path, int], Done]:
+    """The ranks that an earlier call has finished, by the path of their profile and their number in it."""
     try:
         lines = (folder / _DONE).read_text().splitlines()
     except OSError:
@@ -163,14 +215,13 @@ def _finished(folder: Path) -> dict[Path, Done]:
         except (ValueError, TypeError, KeyError):  # the last line of a call that was killed
             continue
         if each.rank is not None and (folder_of(folder, each.rank) / "run.parquet").exists():
-            found[each.path] = each
+            found[each.path, each.number] = each
     return found
 
 
 def _lost(task: Task) -> Done:
-    return Done(
-        task.path, None, f"{task.path.name}: its process was killed twice, as of a lack of memory; give fewer --workers"
-    )
+    why = f"{task.path.name}: its process was killed twice, as of a lack of memory; give fewer --workers"
+    return Done(task.path, None, why, number=task.number)
 
 
 def _check(done: Sequence[Done], good: Sequence[Done]) -> None:
@@ -204,7 +255,7 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
     tables = {name: joined(folder, numbers, name) for name in OF_JOB}
     ranks = tables["ranks"].to_pylist()
     iterations = tables["iterations"].to_pylist()
-    collectives = _aligned(tables, ranks, iterations, notes)
+    collectives = _aligned(tables, ranks, iterations, _shared_clocks(done), notes)
     for begin in range(0, len(collectives), _ROWS_AT_ONCE):  # the writer writes their texts out
         writer.append("collectives", collectives.slice(begin, _ROWS_AT_ONCE))
     writer.append("ranks", [*ranks, *_without_profile(done, numbers, notes)])
@@ -214,8 +265,18 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
         writer.append(name, tables[name])
 
 
+def _shared_clocks(done: Sequence[Done]) -> dict[int, int]:
+    """A number for the clock of each rank: the ranks of a report have the clock of the host that wrote it."""
+    number = {path: place for place, path in enumerate(dict.fromkeys(each.path for each in done))}
+    return {each.rank: number[each.path] for each in done if each.rank is not None}
+
+
 def _aligned(
-    tables: Mapping[str, pa.Table], ranks: list[dict[str, Any]], iterations: list[dict[str, Any]], notes: Notes
+    tables: Mapping[str, pa.Table],
+    ranks: list[dict[str, Any]],
+    iterations: list[dict[str, Any]],
+    clock_of: Mapping[int, int],
+    notes: Notes,
 ) -> pa.Table:
     """The collectives with their matches and waits. Completes the rows of ranks and iterations."""
     table = tables["collectives"]
@@ -224,7 +285,7 @@ def _aligned(
         notes.add("info", Source.COLLECTIVES, text)
         return table
     matched = matching.match(table)
-    table, fitted, waits = clocks.place(table, matched.match)
+    table, fitted, waits = clocks.place(table, matched.match, clock_of)
     for severity, text in (*matched.notes, *fitted.notes):
         notes.add(severity, Source.COLLECTIVES, text)
     if waits is None:

@@ -9,12 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.jobs import figures
+from warpladder.collectors.jobs import figures, kernel_collectives
 from warpladder.collectors.jobs.texts import coded
 from warpladder.collectors.kineto import parse as kineto
-from warpladder.collectors.nsight_systems.parse import import_report
+from warpladder.collectors.nsight_systems.parse import import_opened
+from warpladder.collectors.nsight_systems.parts import Part, PartOfReport
+from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
+from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.attribution import Int64s
-from warpladder.collectors.trace.communication import collective_of, is_communication
+from warpladder.collectors.trace.communication import is_communication
 from warpladder.collectors.trace.iterations import Steps, find_steps
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import schema, store
@@ -31,13 +34,23 @@ class Task:
 
     Attributes:
         path: its profile.
-        place: among the profiles, the rank where the profile has none.
+        place: among the ranks, the number of one whose profile has none.
         folder: of the job; the rank's run becomes `ranks/NUMBER` in it.
+        opened: what is read of a report of Nsight Systems: the report, or its export; None for the profile.
+        part: the rows of such a report that are the rank's; None for all.
+        number: of the part in its report.
+        rank: its number, where it does not come from the profile.
+        ranks: number of ranks of its job, likewise; 0 where it is not known.
     """
 
     path: Path
     place: int
     folder: Path
+    opened: Path | None = None
+    part: Part | None = None
+    number: int = 0
+    rank: int | None = None
+    ranks: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,6 +63,7 @@ class Done:
         why: the reason of a failure; empty without.
         ranks: number of ranks of its job, as the profile has it; 0 where it lacks it.
         started: start of the profile, seconds since 1970.
+        number: of the part in its report.
     """
 
     path: Path
@@ -57,6 +71,7 @@ class Done:
     why: str = ""
     ranks: int = 0
     started: float = 0.0
+    number: int = 0
 
 
 def import_rank(task: Task) -> Done:
@@ -65,33 +80,37 @@ def import_rank(task: Task) -> Done:
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     try:
-        found = _import(task, scratch)
+        found, payloads = _import(task, scratch)
         run = ranks.written(scratch / found.run_id)
         rank = task.place if found.rank is None else found.rank
-        _write_sums(run, rank, task.path, found.events)
+        _write_sums(run, rank, task.path, found.events, payloads)
         target = ranks.folder_of(task.folder, rank)
         target.parent.mkdir(exist_ok=True)
         if not target.exists():  # as after a call that was killed between this line and its note of the rank
             run.path.rename(target)
-        return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp())
+        return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp(), task.number)
     except Error as error:
-        return Done(task.path, None, str(error))
+        return Done(task.path, None, str(error), number=task.number)
     except (MemoryError, OSError) as error:
-        return Done(task.path, None, f"{task.path.name}: {type(error).__name__}: {error}")
+        return Done(task.path, None, f"{task.path.name}: {type(error).__name__}: {error}", number=task.number)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _import(task: Task, scratch: Path) -> kineto.Imported:
-    """Import the profile into a folder."""
+def _import(task: Task, scratch: Path) -> tuple[kineto.Imported, Payloads | None]:
+    """Import the profile into a folder. Returns what a report of Nsight Systems has of NCCL, too."""
     notes = Notes()
     if kineto.is_trace(task.path):
-        return kineto.import_trace(task.path, scratch, "", None, [], notes)
-    run_id = import_report(task.path, scratch, "", None, [], notes)
-    return kineto.Imported(run_id, kineto.rank_in(task.path.name), 0, 0)
+        return kineto.import_trace(task.path, scratch, "", None, [], notes), None
+    with open_report(task.opened or task.path, task.path.name) as report:
+        part = PartOfReport(report, task.part) if task.part else report
+        payloads = read_payloads(part, notes)
+        run_id = import_opened(part, task.path, scratch, "", None, [], notes)
+    rank = kineto.rank_in(task.path.name) if task.rank is None else task.rank
+    return kineto.Imported(run_id, rank, task.ranks, 0), payloads
 
 
-def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
+def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Payloads | None) -> None:
     """Write the tables of the rank that its job is put together from into the folder of its run."""
     work, steps = device_work(run), steps_of(run)
     row = {
@@ -111,13 +130,9 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
         "late": False,
         "cause": "",
     }
-    unmatched = {"collectives": 0, "wait_ns": None, "last": None}
-    iterations = [{"rank": rank, **each, **unmatched} for each in figures.iteration_rows(work, steps)]
-    kernels = figures.kernel_rows(work, steps)
     tables: dict[str, Any] = {
         "ranks": [row],
-        "iterations": iterations,
-        "rank_kernels": kernels.add_column(0, "rank", pa.array(np.full(len(kernels), rank, np.int32))),
+        **by_iteration(work, steps, rank),
         "idle": [{"rank": rank, **each} for each in figures.idle_rows(work)],
     }
     if run.rows("collectives"):
@@ -125,8 +140,18 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int) -> None:
         place = collectives.schema.get_field_index("rank")
         tables["collectives"] = collectives.set_column(place, "rank", pa.array(np.full(len(collectives), rank, np.int32)))
     else:
-        tables["collectives"] = _collectives_of_kernels(work, steps, rank)
+        tables["collectives"] = kernel_collectives.rows(run, steps, rank, payloads)
     ranks.add_tables(run.path, tables)
+
+
+def by_iteration(work: figures.DeviceWork, steps: Steps, rank: int) -> dict[str, Any]:
+    """The rows of the tables `iterations` and `rank_kernels` of a rank, without matched collectives."""
+    unmatched = {"collectives": 0, "wait_ns": None, "last": None}
+    kernels = figures.kernel_rows(work, steps)
+    return {
+        "iterations": [{"rank": rank, **each, **unmatched} for each in figures.iteration_rows(work, steps)],
+        "rank_kernels": kernels.add_column(0, "rank", pa.array(np.full(len(kernels), rank, np.int32))),
+    }
 
 
 def _copy_calls_ns(run: store.Run) -> int:
@@ -186,35 +211,6 @@ def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[npt.NDArray[n
     call = order[found]
     known = (correlation[call] == wanted) & (process[call] == of_process) & (wanted > 0)
     return known, _integers(calls["start_ns"])[call], _integers(calls["end_ns"])[call]
-
-
-def _collectives_of_kernels(work: figures.DeviceWork, steps: Steps, rank: int) -> pa.Table:
-    """Rows of `collectives` of a trace that knows kernels alone: a stream is a group, in the order of its kernels."""
-    chosen = np.flatnonzero(work.kind == figures.COMMUNICATION)
-    chosen = chosen[np.lexsort((work.start[chosen], work.stream[chosen]))]
-    stream, start = work.stream[chosen], work.start[chosen]
-    called = np.where(work.launched[chosen], work.launch_start[chosen], -schema.FAR)
-    iteration = steps.numbers_at(called)
-    first = np.searchsorted(stream, stream, side="left")
-    names = [work.names[code] for code in work.name[chosen].tolist()]
-    empty = [""] * len(chosen)
-    nulls = pa.nulls(len(chosen), pa.int64())
-    columns = {
-        "rank": np.full(len(chosen), rank, np.int32),
-        "iteration": pa.array(iteration, mask=iteration < 0),
-        "collective": [collective_of(name) for name in names],
-        "kernel": names,
-        "group": [f"stream {number}" for number in stream.tolist()],
-        "group_ranks": empty,
-        "group_size": nulls.cast(pa.int32()),
-        "number": (np.arange(len(chosen)) - first).astype(np.int32),
-        "element_type": empty,
-        "bytes": np.zeros(len(chosen), np.int64),
-        "stream": pa.array(stream, mask=stream < 0),
-        "start_ns": start,
-        "end_ns": work.end[chosen],
-    }
-    return pa.table({name: columns.get(name, nulls) for name in schema.TABLES["collectives"].arrow.names})
 
 
 def _integers(column: pa.ChunkedArray, otherwise: int = 0) -> Int64s:

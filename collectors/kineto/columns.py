@@ -1,12 +1,16 @@
 """Columns of arrays from values of any type, as a trace has them."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warpladder.collectors.trace.attribution import Int64s
+
+Codes: TypeAlias = npt.NDArray[np.int32]
 
 _MOST: Final = 1 << 62
 
@@ -32,6 +36,13 @@ def numbers(values: Sequence[Any]) -> Int64s:
     return np.asarray(integers(values).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
+def narrow(column: pa.Array) -> pa.Array:
+    """A column of int64 as int32 where its values have room; a trace may have a hundred million of them."""
+    ends = pc.min_max(column)
+    least, most = ends["min"].as_py() or 0, ends["max"].as_py() or 0
+    return column.cast(pa.int32()) if -(1 << 31) <= least <= most < 1 << 31 else column
+
+
 def triples(values: Sequence[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Three columns from lists of three integers; null where a value is no such list."""
     try:
@@ -51,7 +62,7 @@ class Texts:
     def __init__(self) -> None:
         self.of: dict[str, int] = {"": 0}
 
-    def codes(self, values: Sequence[Any]) -> Int64s:
+    def codes(self, values: Sequence[Any]) -> Codes:
         """The number of each text. What is no text is numbered as its text; None as the empty one."""
         try:
             texts = pa.array(values, pa.string())
@@ -59,9 +70,9 @@ class Texts:
             texts = pa.array(["" if value is None else str(value).encode("utf-8", "replace") for value in values], pa.string())
         encoded = texts.fill_null("").dictionary_encode()
         numbered = [self.of.setdefault(text, len(self.of)) for text in encoded.dictionary.to_pylist()]
-        codes: Int64s = np.array(numbered, np.int64)[encoded.indices.to_numpy()]
+        codes: Codes = np.array(numbered, np.int32)[encoded.indices.to_numpy()]
         return codes
 
-    def column(self, codes: Int64s) -> pa.Array:
+    def column(self, codes: Codes) -> pa.Array:
         """A text column from numbers."""
-        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(list(self.of), pa.string()))
+        return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(list(self.of), pa.string()))

@@ -37,6 +37,8 @@ _EXACT_US: Final = 1 << 43
 _MOST_US: Final = 1 << 51
 _NS_PER_US: Final = 1000
 NO_TEXT: Final = msgspec.Raw()
+#: What msgspec raises about a text that is no trace.
+_DAMAGE: Final = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
 class Arguments(msgspec.Struct, gc=False):
@@ -142,28 +144,23 @@ class TraceFile:
             ) from error
 
     def _pieces(self, blocks: Iterator[bytes]) -> Iterator[list[Event]]:
-        rest = next(blocks, b"")
-        self.text_bytes = len(rest)
-        prefix = self._prefix(rest)
-        rest = rest[len(prefix) :]
+        prefix = rest = b""
         for more in blocks:
             self.text_bytes += len(more)
-            piece, rest = _split(rest)
+            piece, rest = _split(rest) if prefix else ([], rest)
             if piece:
                 yield piece
             elif len(rest) > _MOST_EVENT_BYTES:
                 raise self._refused(f"an event has more than {_MOST_EVENT_BYTES >> 20} MiB; it is no trace of a profiler")
             rest += more
-        yield self._last(prefix, rest)
-
-    def _prefix(self, block: bytes) -> bytes:
-        """The text before the first event."""
-        if block[:_BEGIN_BYTES].lstrip().startswith(b"["):
-            return block[: block.index(b"[") + 1]
-        found = _LIST.search(block)
-        if not found:
+            if not prefix:
+                prefix = _prefix(rest)
+                rest = rest[len(prefix) :]
+            if not prefix and len(rest) >= PIECE_BYTES:
+                break
+        if not prefix:
             raise self._refused("has no list traceEvents; give a trace of PyTorch's profiler (export_chrome_trace)")
-        return block[: found.end()]
+        yield self._last(prefix, rest)
 
     def _last(self, prefix: bytes, rest: bytes) -> list[Event]:
         """The events of the last piece, and the head from the text around the list."""
@@ -174,13 +171,21 @@ class TraceFile:
             document = _DOCUMENT.decode(text)
             self.head = document
             return _exact(document.events, lambda: _EXACT_DOCUMENT.decode(text).events)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except _DAMAGE as error:
             if "truncated" in str(error):
                 raise self._refused("is cut off; copy it again, or profile again") from None
             raise self._refused(f"is damaged ({error}); copy it again, or profile again") from None
 
     def _refused(self, why: str) -> ReportError:
         return ReportError(f"{self._path.name}: {why}")
+
+
+def _prefix(text: bytes) -> bytes:
+    """The text before the first event; empty where the list has not begun."""
+    if text[:_BEGIN_BYTES].lstrip().startswith(b"["):
+        return text[: text.index(b"[") + 1]
+    found = _LIST.search(text)
+    return text[: found.end()] if found else b""
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
@@ -219,7 +224,7 @@ def _split(text: bytes) -> tuple[list[Event], bytes]:
         try:
             piece = b"[" + text[:end] + b"]"
             events = _exact(_EVENTS.decode(piece), lambda: _EXACT_EVENTS.decode(piece))  # noqa: B023
-        except (msgspec.MsgspecError, RecursionError):
+        except _DAMAGE:
             continue
         return events, text[text.index(b"{", end) :]
     return [], text

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.kineto.columns import Texts, integers, numbers
+from warpladder.collectors.kineto.columns import Codes, Texts, integers, numbers
 from warpladder.collectors.kineto.events import NO_ARGUMENTS, NO_TEXT, Event, times_ns
 from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import NONE, Innermost, Int64s
@@ -39,10 +39,13 @@ class Spans:
         self._parts.append((thread, start, end))
 
     def all(self, base_ns: int) -> tuple[Int64s, Int64s, Int64s]:
-        """All of them, with a number of ns added to the times."""
+        """All of them, with a number of ns added to the times. Frees the pieces."""
         none = (np.empty(0, np.int64),) * 3
         thread, start, end = map(np.concatenate, zip(none, *self._parts, strict=True))
-        return thread, start + base_ns, end + base_ns
+        self._parts.clear()
+        start += base_ns
+        end += base_ns
+        return thread, start, end
 
 
 class Operations:
@@ -52,12 +55,13 @@ class Operations:
         self._spans, self._functions = Spans(), Spans()
         self._names, self._function_names = Texts(), Texts()
         self._texts = {name: Texts() for name in _TEXTS}
-        self._codes: dict[str, list[Int64s]] = {name: [] for name in ("name", "function", "function_id", "parent_id", *_TEXTS)}
+        self._codes: dict[str, list[Codes]] = {name: [] for name in ("name", "function", *_TEXTS)}
+        self._frames: dict[str, list[Int64s]] = {name: [] for name in ("function_id", "parent_id")}
         self._columns: dict[str, list[pa.Array]] = {"sequence": [], "forward_thread": []}
         self._links: dict[str, list[tuple[Int64s, Int64s, Int64s]]] = {"s": [], "f": []}
 
     def __bool__(self) -> bool:
-        return bool(self._codes["name"])
+        return bool(self._codes.get("name"))
 
     def gather(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
         """Add operators, with their global thread ids and times in ns."""
@@ -67,7 +71,7 @@ class Operations:
         for name, texts in self._texts.items():
             values = list(map(attrgetter(name), arguments))
             self._codes[name].append(
-                texts.codes(_json(values)) if values.count(NO_TEXT) < len(values) else np.zeros(len(values), np.int64)
+                texts.codes(_json(values)) if values.count(NO_TEXT) < len(values) else np.zeros(len(values), np.int32)
             )
         for name, parts in self._columns.items():
             parts.append(integers(list(map(attrgetter(name), arguments))))
@@ -76,8 +80,8 @@ class Operations:
         """Add functions of Python, from which the stacks of operators are made."""
         self._functions.gather(thread, start, end)
         self._codes["function"].append(self._function_names.codes([event.name for event in events]))
-        self._codes["function_id"].append(numbers([event.args and event.args.python_id for event in events]))
-        self._codes["parent_id"].append(numbers([event.args and event.args.python_parent for event in events]))
+        self._frames["function_id"].append(numbers([event.args and event.args.python_id for event in events]))
+        self._frames["parent_id"].append(numbers([event.args and event.args.python_parent for event in events]))
 
     def add_links(self, phase: str, events: Sequence[Event], thread: Int64s) -> None:
         """Add ends of arrows from the forward pass, `s`, to the backward pass, `f`."""
@@ -85,7 +89,7 @@ class Operations:
         self._links[phase].append((numbers([event.id for event in events]), thread, time))
 
     def table(self, base_ns: int, work: DeviceWork, ranges: Innermost) -> pa.Table:
-        """The rows of `operations`.
+        """The rows of `operations`. Frees what was gathered.
 
         Args:
             base_ns: what is added to every time.
@@ -100,9 +104,11 @@ class Operations:
         own, launches = _sums(innermost.at(work.thread, work.called), work.duration, len(order))
         inside = ranges.at(thread, start)
         forward = self._forward(base_ns, innermost, len(order))
+        del innermost
         number = np.arange(len(order))
-        codes = {name: np.concatenate(self._codes[name])[order] for name in ("name", *_TEXTS)}
-        columns = {name: pa.concat_arrays(parts).take(pa.array(order)) for name, parts in self._columns.items()}
+        codes = {name: np.concatenate(self._codes.pop(name))[order] for name in ("name", *_TEXTS)}
+        columns = {name: pa.concat_arrays(self._columns.pop(name)).take(pa.array(order)) for name in list(self._columns)}
+        del order
         sequence = columns["sequence"]
         return pa.table(
             {
@@ -148,7 +154,7 @@ class Operations:
         order = attribution.order(of_thread, begin, end)
         innermost = Innermost(of_thread[order], begin[order], end[order]).at(thread, start)
         names = np.concatenate(self._codes["function"])[order]
-        ids, parents = (np.concatenate(self._codes[name])[order] for name in ("function_id", "parent_id"))
+        ids, parents = (np.concatenate(self._frames[name])[order] for name in ("function_id", "parent_id"))
         place_of = dict(zip(ids.tolist(), range(len(ids)), strict=True))
         texts, codes = list(self._function_names.of), Texts()
         distinct, inverse = np.unique(innermost, return_inverse=True)

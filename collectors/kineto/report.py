@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.core.demangle import short_name
 from warpladder.collectors.kineto.collectives import Collectives
-from warpladder.collectors.kineto.columns import Texts, integers, numbers, triples
+from warpladder.collectors.kineto.columns import Codes, Texts, integers, narrow, numbers, triples
 from warpladder.collectors.kineto.events import NO_ARGUMENTS, Event, TraceFile, times_ns
 from warpladder.collectors.kineto.operations import Operations
 from warpladder.collectors.trace import device_tables as tables
@@ -36,6 +36,7 @@ _KINDS: Final = {
 _TIMES: Final = frozenset(("start", "end"))
 _NVTX: Final = "NVTX_EVENTS"
 _TEXTS: Final = "StringIds"
+_TEXT_COLUMNS: Final = frozenset(("value",))
 _PUSH_POP: Final = 59
 #: Texts of a copy, such as `Memcpy HtoD (Pinned -> Device)`, and the codes of Nsight Systems for its parts.
 _COPY: Final = re.compile(r"(?:Memcpy )?(\w)to(\w)(?: \((\w+)(?: -> (\w+))?\))?")
@@ -118,7 +119,8 @@ class KinetoReport(Report):
         return events, start, start + duration
 
     def _add(self, table: str, columns: dict[str, Any]) -> None:
-        self._tables[table].append(pa.RecordBatch.from_pydict(columns))
+        arrays = {name: narrow(pa.array(column)) if name not in _TEXT_COLUMNS else column for name, column in columns.items()}
+        self._tables[table].append(pa.RecordBatch.from_pydict(arrays))
 
     def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         arguments = [event.args or NO_ARGUMENTS for event in events]
@@ -147,7 +149,7 @@ class KinetoReport(Report):
         correlation = numbers([arguments[place].correlation for place in chosen.tolist()])
         self.collectives.gather([events[place] for place in chosen.tolist()], correlation, start[chosen], end[chosen])
 
-    def _short(self, name: Int64s) -> Int64s:
+    def _short(self, name: Codes) -> Codes:
         """Codes of the short names of kernels."""
         distinct, inverse = np.unique(name, return_inverse=True)
         texts = list(self._texts.of)
@@ -205,7 +207,7 @@ class KinetoReport(Report):
     def base_ns(self) -> int:
         """What is added to every time of the trace: since 1970, where the trace has such a base."""
         base = self.trace.head.base_ns
-        return base if isinstance(base, int) and 0 <= base < FAR else 0
+        return base if type(base) is int and 0 <= base < FAR else 0
 
     @property
     def process(self) -> int:

@@ -9,6 +9,7 @@ from warpladder.collectors.nsight_systems import facts
 from warpladder.collectors.nsight_systems.messages import take_over_messages, tell_what_is_not_taken
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes, date_of_file
+from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import schema
 from warpladder.data.naming import Naming
@@ -39,13 +40,20 @@ def import_report(
     """
     notes = Notes() if notes is None else notes
     with open_report(path) as report:
-        started = facts.started_at(report) or date_of_file(path, notes)
-        with open_writer(data_dir, started, label or path.stem, _COMPRESSION_LEVEL) as writer:
-            take_over_messages(report, notes)
-            tell_what_is_not_taken(report, notes)
-            devices = write_tables(report, writer, naming, path.stem, notes).devices
-            row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
-            writer.append("run", [{**row, **facts.run_facts(report, started, devices, arguments)}])
-            writer.append("diagnostics", notes.finish())
-            writer.commit()
-        return writer.run_id
+        return import_opened(report, path, data_dir, label, naming, arguments, notes)
+
+
+def import_opened(
+    report: Report, path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes
+) -> str:
+    """The same for a report that is open, or a part of it. `path` names it and has the date of one that lacks its own."""
+    started = facts.started_at(report) or date_of_file(path, notes)
+    with open_writer(data_dir, started, label or path.stem, _COMPRESSION_LEVEL) as writer:
+        take_over_messages(report, notes)
+        tell_what_is_not_taken(report, notes)
+        devices = write_tables(report, writer, naming, path.stem, notes).devices
+        row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
+        writer.append("run", [{**row, **facts.run_facts(report, started, devices, arguments)}])
+        writer.append("diagnostics", notes.finish())
+        writer.commit()
+    return writer.run_id

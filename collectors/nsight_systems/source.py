@@ -40,6 +40,9 @@ _LEAST_ROW_BYTES: Final = 4
 _SECONDS: Final = 30.0
 _BYTES_A_SECOND: Final = 4_000_000
 
+#: Column of bytes, which is read as hexadecimal digits. It is read from SQLite only.
+_BLOB: Final = "binaryData"
+
 #: A table StringIds and any of these show that Nsight Systems wrote the file.
 _MARKS: Final = frozenset(
     {
@@ -50,7 +53,7 @@ _MARKS: Final = frozenset(
 
 
 class SqliteReport(Report):
-    """A SQLite export, opened read-only and immutable.
+    """A SQLite export, opened read-only and immutable. The bytes of `binaryData` are texts of hexadecimal digits.
 
     Args:
         path: a database without a `-wal` or `-journal` file that no program has open, as `settled` returns it.
@@ -89,7 +92,12 @@ class SqliteReport(Report):
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         # ADBC takes a column's type from the first batch, so every column is cast to a fixed type.
         picked = [f'cast("{name}" as integer) as "{name}"' for name in integers]
-        picked += [f'coalesce(cast(substr("{name}", 1, {TEXT_LIMIT}) as text), \'\') as "{name}"' for name in texts]
+        picked += [
+            f'hex(substr("{name}", 1, {TEXT_LIMIT // 2})) as "{name}"'
+            if name == _BLOB
+            else f'coalesce(cast(substr("{name}", 1, {TEXT_LIMIT}) as text), \'\') as "{name}"'
+            for name in texts
+        ]
         options = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
         rows = 0
         try:
@@ -120,7 +128,7 @@ class ParquetReport(Report):
         except store.StoreError as error:
             raise ReportError(_first_line(error)) from error
         self._rows = {table: rows for table, (_, rows) in tables.items()}
-        super().__init__(name, _of_nsys(name, {table: columns for table, (columns, _) in tables.items()}))
+        super().__init__(name, _of_nsys(name, {table: columns - {_BLOB} for table, (columns, _) in tables.items()}))
 
     def _has_rows(self, table: str) -> bool:
         return self._rows[table] > 0
@@ -133,32 +141,49 @@ class ParquetReport(Report):
 
 
 @contextmanager
-def open_report(path: Path) -> Iterator[Report]:
-    """Open a report for the duration of the block.
+def open_report(path: Path, name: str = "") -> Iterator[Report]:
+    """Open a report for the duration of the block. Messages call it `name`, else the name of the file.
 
     Raises:
         ReportError: the file is not a report or is damaged, or `nsys` is needed for the export and not found.
     """
-    try:
-        is_folder = path.is_dir()
-        head = b"" if is_folder else files.read_bytes(path, _HEAD_BYTES)
-    except OSError as error:
-        raise ReportError(f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions") from error
+    name = name or path.name
+    is_folder, head = _looked_at(path)
     if is_folder:
-        yield ParquetReport(path, path.name)
+        yield ParquetReport(path, name)
     elif head.startswith(_SQLITE_MAGIC):
         with settled(path) as (database, remarks):
-            yield SqliteReport(database, path.name, remarks)
+            yield SqliteReport(database, name, remarks)
     elif head.startswith(_NSYS_MAGIC):
-        with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
-            exported = export(path, _made_by(head), Path(folder))
-            yield ParquetReport(exported, path.name) if exported.is_dir() else SqliteReport(exported, path.name)
+        with (
+            tempfile.TemporaryDirectory(prefix="warpladder-") as folder,
+            open_report(exported(path, Path(folder)), name) as report,
+        ):
+            yield report
     elif head.startswith(_LFS_MAGIC):
         raise ReportError(f"{path.name}: a git-lfs pointer, not the report itself; fetch it with `git lfs pull`")
     elif not head:
         raise ReportError(f"{path.name}: empty; {_CURE}")
     else:
         raise ReportError(f"{path.name}: not a report of Nsight Systems; {_CURE}")
+
+
+def exported(path: Path, folder: Path) -> Path:
+    """The report itself, or what `nsys export` makes of a `.nsys-rep` or `.qdrep` in a folder.
+
+    Raises:
+        ReportError: the file cannot be read, or `nsys` is needed for the export and not found.
+    """
+    _, head = _looked_at(path)
+    return export(path, _made_by(head), folder) if head.startswith(_NSYS_MAGIC) else path
+
+
+def _looked_at(path: Path) -> tuple[bool, bytes]:
+    """Whether a report is a folder, and the first bytes of a file."""
+    try:
+        return (True, b"") if path.is_dir() else (False, files.read_bytes(path, _HEAD_BYTES))
+    except OSError as error:
+        raise ReportError(f"{path.name}: cannot be read ({error.strerror}); check the path and its permissions") from error
 
 
 def _made_by(head: bytes) -> str:

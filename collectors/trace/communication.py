@@ -14,6 +14,7 @@ _NAMES: Final = {
     "allreducecoalesced": "all_reduce",
     "alltoall": "alltoall",
     "alltoallv": "alltoall",
+    "bcast": "broadcast",
     "broadcast": "broadcast",
     "gather": "gather",
     "recv": "sendrecv",

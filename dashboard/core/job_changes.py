@@ -14,6 +14,7 @@ from warpladder.dashboard.core import between_runs, job_resampling
 from warpladder.dashboard.core.between_runs import VERDICTS, Verdict
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.changes import Fact, NotComparable, of_runs
+from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
 
 Kind = Literal["figure", "compute", "communication", "memory"]
@@ -52,7 +53,7 @@ _OF_IMPORTER: Final = ("commit", "changes beyond the commit", "Python")
 
 @dataclass(frozen=True, eq=False)
 class JobData:
-    """The small tables of a job."""
+    """The small tables of a job, or of a trace as a job of one rank."""
 
     info: Mapping[str, Any]
     iterations: pd.DataFrame
@@ -63,10 +64,17 @@ class JobData:
     def of(cls, run: store.Run) -> "JobData":
         """Read the tables. Raises StoreError."""
         iterations = run.table("iterations", ["rank", "iteration", "start_ns", "end_ns", *list(FIGURES.values())[1:]])
-        iterations["lasts_ns"] = iterations["end_ns"] - iterations["start_ns"]
         kernels = run.table("rank_kernels", ["rank", "iteration", *_KEY, "count", "total_ns"], categories=True)
         waits = run.table("collectives", ["rank", "iteration", "kernel", "wait_ns"], categories=True)
-        return cls(run.info, iterations, kernels.dropna(subset="iteration"), waits.dropna(subset=["iteration", "wait_ns"]))
+        return cls.of_tables(run.info, iterations, kernels, waits)
+
+    @classmethod
+    def of_tables(
+        cls, info: Mapping[str, Any], iterations: pd.DataFrame, kernels: pd.DataFrame, waits: pd.DataFrame
+    ) -> "JobData":
+        """The same from tables `iterations`, `rank_kernels` and `collectives`."""
+        lasts = iterations.assign(lasts_ns=iterations["end_ns"] - iterations["start_ns"])
+        return cls(info, lasts, kernels.dropna(subset="iteration"), waits.dropna(subset=["iteration", "wait_ns"]))
 
     @property
     def title(self) -> str:
@@ -191,7 +199,7 @@ def compare(
     if devices[0] != devices[1] and not any_device:
         raise NotComparable(
             f"{a.title} ran on {devices[0] or 'no GPU'}, {b.title} on {devices[1] or 'no GPU'}; "
-            "compare jobs of one device, or add --any-device"
+            "compare runs of one device, or add --any-device"
         )
     pairing = pair(a, b)
     names, figures = _figures(a, b, pairing)
@@ -239,7 +247,7 @@ def pair(a: JobData, b: JobData) -> Pairing:
     for job in (a, b):
         if job.iterations.empty:
             raise NotComparable(
-                f"{job.title}: no rank has numbered iterations; profile with steps (ProfilerStep#N, or ranges such as `step 3`)"
+                f"{job.title}: has no numbered iterations; profile with steps (ProfilerStep#N, or ranges such as `step 3`)"
             )
     every = [np.unique(job.iterations["rank"]) for job in (a, b)]
     ranks = np.intersect1d(every[0], every[1])
@@ -258,6 +266,9 @@ def pair(a: JobData, b: JobData) -> Pairing:
         left = np.setdiff1d(job.iterations.loc[job.iterations["rank"].isin(ranks), "iteration"], used)
         if len(left):
             parts.append(f"not compared: {_some(left, 'iteration')} of {name}")
+    needed = max(FEWEST_ITERATIONS, math.ceil(MIN_SAMPLES / len(ranks)))
+    if n < needed:
+        parts.append(f"too few for a verdict: profile at least {needed} iterations")
     return Pairing(ranks, *pairs, "; ".join(parts))
 
 

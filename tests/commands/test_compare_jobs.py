@@ -58,7 +58,10 @@ def test_json_and_junit_have_every_row(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("main", "recorded"), "main is a job, recorded is a recording; compare two jobs"),
+        (
+            ("main", "recorded"),
+            "main is a job, recorded is a run with cells, such as a recording; compare two runs of one kind",
+        ),
         (("main", "elsewhere"), "main and elsewhere have no rank in common: 0, 1, 2 … and 7, 8"),
         (("main", "same", "--scope", "device", "--partial"), "--scope, --partial: is about the cells of recordings"),
     ],

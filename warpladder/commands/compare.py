@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,8 +10,11 @@ from warpladder.commands.common import ExitCode, data_dirs_option, folders, form
 from warpladder.dashboard.text import formats
 
 if TYPE_CHECKING:
+    from warpladder.dashboard.core import job_changes
     from warpladder.dashboard.core.changes import Side
     from warpladder.data import store
+
+_NAMES: Final = {"job": "a job", "trace": "an import of one trace", "cells": "a run with cells, such as a recording"}
 
 
 class _Percent(click.ParamType[float]):
@@ -62,8 +65,8 @@ def command(
 ) -> None:
     """Compare run B with run A, cell by cell. Exit code 0: no cell is slower; 1: a cell is slower, wrong or lost; 2: not comparable.
 
-    A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT. Two jobs are compared by the figures of an
-    iteration and by kernel.
+    A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT. Two jobs, and two imported traces, are compared by
+    the figures of an iteration and by kernel.
     """
     if jobs := _jobs((a, b), data_dirs):
         _refuse_of_recordings(scope=bool(scope), match=match != "config", without_shift=without_shift, partial=partial)
@@ -82,7 +85,10 @@ def command(
 
 
 def _jobs(names: Sequence[str], data_dirs: Sequence[str]) -> "tuple[store.Run, store.Run] | None":
-    """The two runs if both are jobs, None if neither is. Raises NotComparable for a job and another run."""
+    """The two runs if both are jobs, or both are traces without cells; None if they have cells.
+
+    Raises NotComparable for a job and another run, and for a trace and a run with cells.
+    """
     from warpladder.dashboard.core.changes import NotComparable
     from warpladder.data import store
 
@@ -90,25 +96,34 @@ def _jobs(names: Sequence[str], data_dirs: Sequence[str]) -> "tuple[store.Run, s
     for name in names:
         with suppress(store.StoreError):  # `_side` tells it, or finds RUN@VARIANT
             found.append(store.find_run(name, folders(data_dirs)))
-    jobs = [run for run in found if run.info["kind"] == "job"]
-    if not jobs or len(found) < len(names):
+    if len(found) < len(names):
         return None
-    if len(jobs) < len(found):
-        other = next(run for run in found if run.info["kind"] != "job")
-        one = "a recording" if other.info["kind"] == "recording" else "an import of one profile"
+    a, b = found
+    kinds = [_kind(run) for run in found]
+    if kinds[0] != kinds[1] and not {"job", "trace"}.isdisjoint(kinds):
         raise NotComparable(
-            f"{jobs[0].run_id} is a job, {other.run_id} is {one}; compare two jobs (`warpladder import --job` makes one of a single "
-            "profile too) or two runs of the other kind"
+            f"{a.run_id} is {_NAMES[kinds[0]]}, {b.run_id} is {_NAMES[kinds[1]]}; compare two runs of one kind "
+            "(`warpladder import --job` makes a job of a single profile too)"
         )
-    return jobs[0], jobs[1]
+    return None if kinds[0] == "cells" else (a, b)
+
+
+def _kind(run: "store.Run") -> str:
+    """What is compared of a run: `job`, `trace`, or `cells` of a recording or of an import with variants."""
+    if run.info["kind"] == "job":
+        return "job"
+    has_cells = run.info["kind"] == "recording" or run.rows("samples") or run.rows("counters")
+    return "cells" if has_cells else "trace"
 
 
 def _refuse_of_recordings(**given: bool) -> None:
-    """Raises NotComparable where an option is given that jobs do not have."""
+    """Raises NotComparable where an option is given that jobs and traces do not have."""
     from warpladder.dashboard.core.changes import NotComparable
 
     if names := [f"--{name.replace('_', '-')}" for name, is_given in given.items() if is_given]:
-        raise NotComparable(f"{', '.join(names)}: is about the cells of recordings, and jobs have none; leave it out")
+        raise NotComparable(
+            f"{', '.join(names)}: is about the cells of recordings, and jobs and traces have none; leave it out"
+        )
 
 
 def _compare_jobs(
@@ -117,11 +132,24 @@ def _compare_jobs(
     from warpladder.dashboard.core import job_changes
     from warpladder.dashboard.text import compare_jobs
 
-    before, after = job_changes.JobData.of(a), job_changes.JobData.of(b)
+    before, after = (job_changes.JobData.of(run) if run.info["kind"] == "job" else _as_job(run) for run in (a, b))
     comparison = job_changes.compare(before, after, smallest, any_device=any_device)
     print(compare_jobs.render(comparison, before, after, fail_above, form), end="")
     if compare_jobs.failures(comparison, fail_above):
         raise click.exceptions.Exit(ExitCode.WRONG)
+
+
+def _as_job(run: "store.Run") -> "job_changes.JobData":
+    """A trace as a job of one rank, whose collectives are not matched."""
+    from warpladder.collectors.jobs.rank import by_iteration, device_work, steps_of
+    from warpladder.dashboard.core.job_changes import JobData
+    from warpladder.data import store
+
+    rows = by_iteration(device_work(run), steps_of(run), 0)
+    iterations, kernels, waits = (
+        store.frame(name, rows.get(name, [])) for name in ("iterations", "rank_kernels", "collectives")
+    )
+    return JobData.of_tables(run.info, iterations, kernels, waits)
 
 
 def _side(text: str, data_dirs: Sequence[str]) -> "Side":

@@ -50,7 +50,9 @@ def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_
 @label_option
 @variant_from_option
 @click.option(
-    "--job", is_flag=True, help="The profiles are those of the ranks of one job: PATH is their folder, or a pattern in quotes."
+    "--job",
+    is_flag=True,
+    help="The profiles are those of the ranks of one job: PATH is their folder, a pattern in quotes, or a report of several ranks.",
 )
 @click.option(
     "--workers",
@@ -125,7 +127,7 @@ def _import_job(places: Sequence[str], data_dir: Path, label: str, workers: int,
 
     paths = list(dict.fromkeys(path for place in places for path in profiles(place)))
     notes = Notes()
-    with Leave(), TerminalProgress(f"job of {len(paths)} profiles") as progress:
+    with Leave(), TerminalProgress(f"job of {len(paths)} {'profile' if len(paths) == 1 else 'profiles'}") as progress:
         request = Request(paths, label, workers, scheduler, sys.argv[1:])
         run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("importing ranks", done, of))
     _warn(run_id, notes)

@@ -100,7 +100,7 @@ def test_one_profile_each() -> None:
     ("other", "message"),
     [
         (replace(JOB, ranks=(8, 9)), "first and second have no rank in common: 0, 1, 2 … and 8, 9"),
-        (replace(JOB, device="NVIDIA A100"), "first ran on NVIDIA H100, second on NVIDIA A100; compare jobs of one device"),
+        (replace(JOB, device="NVIDIA A100"), "first ran on NVIDIA H100, second on NVIDIA A100; compare runs of one device"),
     ],
 )
 def test_what_cannot_be_compared_is_told_in_one_line(other: MadeJob, message: str) -> None:
@@ -111,7 +111,7 @@ def test_what_cannot_be_compared_is_told_in_one_line(other: MadeJob, message: st
 
 def test_jobs_without_iterations_in_common() -> None:
     a, b = data(JOB, "first"), data(JOB, "second")
-    with pytest.raises(NotComparable, match="second: no rank has numbered iterations"):
+    with pytest.raises(NotComparable, match="second: has no numbered iterations"):
         compare(a, replace(b, iterations=b.iterations.iloc[:0]))
     apart = b.iterations[(b.iterations["rank"] > 0) ^ (b.iterations["iteration"] > 4)]
     with pytest.raises(NotComparable, match="second: no iteration is on all of its 8 ranks"):

@@ -1,0 +1,92 @@
+"""Finds the ranks in reports of Nsight Systems before they are imported, and exports the reports that need it, each once."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from warpladder.collectors.nsight_systems.parts import Part, parts_of
+from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
+from warpladder.collectors.nsight_systems.source import exported, open_report
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.ranges import process_of
+from warpladder.errors import Error
+
+
+@dataclass(frozen=True)
+class ToList:
+    """A report whose ranks are wanted.
+
+    Attributes:
+        path: the report.
+        folder: that its export is written to, if it needs one.
+    """
+
+    path: Path
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The ranks in a report.
+
+    Attributes:
+        path: the report.
+        opened: what is read: the report, or its export.
+        parts: the ranks in the order of process and GPU.
+        ranks: their numbers in NCCL's largest communicator, and its size; empty where NCCL's payloads do not tell.
+        remarks: severity and text of what is told about the report.
+        why: the reason why it cannot be read; empty if it can.
+    """
+
+    path: Path
+    opened: Path
+    parts: tuple[Part, ...] = ()
+    ranks: tuple[tuple[int, int], ...] = ()
+    remarks: tuple[tuple[str, str], ...] = ()
+    why: str = ""
+
+
+def list_parts(task: ToList) -> Listed:
+    """List the ranks of a report. Runs in a worker, which sees the same paths."""
+    try:
+        shutil.rmtree(task.folder, ignore_errors=True)  # of a call that was interrupted
+        task.folder.mkdir(parents=True)
+        opened = exported(task.path, task.folder)
+        with open_report(opened, task.path.name) as report:
+            parts, notes = parts_of(report), Notes()
+            ranks = _ranks(parts, read_payloads(report, notes)) if len(parts) > 1 else ()
+            remarks = tuple((row["severity"], f"{task.path.name}: {row['text']}") for row in notes.finish())
+            return Listed(task.path, opened, tuple(parts), ranks, remarks)
+    except Error as error:
+        return Listed(task.path, task.path, why=str(error))
+    except (MemoryError, OSError) as error:
+        return Listed(task.path, task.path, why=f"{task.path.name}: {type(error).__name__}: {error}")
+
+
+def _ranks(parts: Sequence[Part], payloads: Payloads) -> tuple[tuple[int, int], ...]:
+    """The number of each part in the largest communicator that it is in, with the size of this; empty where one has none."""
+    made = (payloads.ranks > 0) & (payloads.rank >= 0) & (payloads.rank < payloads.ranks)
+    process = process_of(payloads.thread)
+    found = []
+    for part in parts:
+        own = made & (process == part.process)
+        if part.others:
+            own &= np.isin(payloads.device, part.devices)
+        at = np.flatnonzero(own)
+        if not len(at):
+            return ()
+        largest = at[np.argmax(payloads.ranks[at])]
+        found.append((int(payloads.rank[largest]), int(payloads.ranks[largest])))
+    return tuple(found)
+
+
+def lost(task: ToList) -> Listed:
+    """The result for a report whose worker died each time."""
+    return Listed(
+        task.path,
+        task.path,
+        why=f"{task.path.name}: its process was killed twice, as of a lack of memory; give fewer --workers",
+    )
