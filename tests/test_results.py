@@ -167,7 +167,7 @@ def _fastest(frame: pd.DataFrame, case: str, ranks: int, precision: str = "fp32"
 
 def _of_gpus(start: str) -> tuple[list[str], list[str], list[str]]:
     """The figures of the columns for one, two and four GPUs."""
-    (line,) = (line for line in RESULTS.partition("## Four H200s")[2].splitlines() if line.startswith(f"| {start}"))
+    (line,) = (line for line in RESULTS.partition("## Four ")[2].splitlines() if line.startswith(f"| {start}"))
     one, two, four = (_NUMBER.findall(column) for column in line.split("|")[2:5])
     return one, two, four
 
@@ -195,7 +195,7 @@ def test_the_generator_on_four_gpus_with_its_copies() -> None:
 @pytest.mark.parametrize(("rows", "precision"), [(8192, "fp32"), (8192, "3xTF32"), (400, "fp32")])
 def test_training_on_four_gpus(rows: int, precision: str) -> None:
     one, *several = _of_gpus(f"training, {rows:,} rows a GPU, {precision} |")
-    found = _on_gpus("4 H200: mlp_data_parallel", "mlp_data_parallel")
+    found = _on_gpus("4 H100: mlp_data_parallel", "mlp_data_parallel")
     alone = _fastest(found, f"batch={rows}", 1, precision.lower())
     _agree(one, [alone / 1e3])
     for ranks, printed in zip((2, 4), several, strict=True):
@@ -203,10 +203,10 @@ def test_training_on_four_gpus(rows: int, precision: str) -> None:
         _agree(printed, [together / 1e3, 100 * alone / together])
 
 
-def test_distributed_data_parallel_on_two_gpus() -> None:
-    found = _on_gpus("2 H200: mlp_data_parallel", "mlp_data_parallel")
-    table = RESULTS.partition("| batch | DistributedDataParallel")[2].splitlines()[2:5]
+def test_distributed_data_parallel() -> None:
+    found = _on_gpus("4 H100: mlp_data_parallel", "mlp_data_parallel")
+    table = RESULTS.partition("| batch | 2 GPUs")[2].splitlines()[2:5]
     for line in table:
-        batch, ratio = (_NUMBER.findall(column)[0] for column in line.split("|")[1:3])
+        batch, *ratios = (_NUMBER.findall(column)[0] for column in line.split("|")[1:4])
         case = f"batch={batch.replace(',', '')}"
-        _agree([ratio], [_fastest(found, case, 2, role="peer") / _fastest(found, case, 2)])
+        _agree(ratios, [_fastest(found, case, ranks, role="peer") / _fastest(found, case, ranks) for ranks in (2, 4)])
