@@ -1,0 +1,297 @@
+"""What the device and the host of one rank did, and what each of it waited for. Works on arrays, without a loop over events."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of
+from warpladder.data import store
+
+Bools = npt.NDArray[np.bool_]
+
+COMPUTE, COMMUNICATION, MEMORY = range(3)
+#: Device work that starts later than this after all that it is known to wait for has waited for something else.
+_UNEXPLAINED_NS: Final = 10_000
+#: A thread without a call for longer may have waited for another thread.
+_QUIET_NS: Final = 50_000
+_LONG_AGO: Final = np.iinfo(np.int64).min // 4
+#: Calls that return when device work has ended. Those that copy from or to pageable memory are found by their times.
+_BLOCKING: Final = r"Synchronize|^(?:cuda|hip|cu)Memcpy(?!.*Async)|^(?:cuda|hip)Free$"
+
+
+@dataclass(frozen=True)
+class Work:
+    """Kernels, copies and sets of a rank, in the order of their starts. Times are ns on the job's clock.
+
+    Attributes:
+        start, end: times on the device. No end is before its start.
+        stream: numbers the streams of all devices.
+        kind: `COMPUTE`, `COMMUNICATION` or `MEMORY`.
+        name: index into `names`.
+        match: the collective of the job that a communication kernel is a part of; `NONE` for other work.
+        thread: that launched it; `NONE` where the launch is not in the trace.
+        launched: end of the launch call, or the start of the work where that is earlier.
+    """
+
+    start: Int64s
+    end: Int64s
+    stream: Int64s
+    kind: Int64s
+    name: Int64s
+    names: tuple[str, ...]
+    match: Int64s
+    thread: Int64s
+    launched: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What each work waited for before it started.
+
+    Attributes:
+        before: the work before it on its stream; `NONE` for the first, and where the two overlap.
+        event: work of another stream whose end it waited for, found by the coincidence of times; else `NONE`.
+        by_launch: nothing that it waited for came later than its launch.
+        ready: when the last of what it waited for had happened; the start of the work where nothing is known.
+    """
+
+    before: Int64s
+    event: Int64s
+    by_launch: Bools
+    ready: Int64s
+
+
+@dataclass(frozen=True)
+class Resumptions:
+    """The moments at which a thread went on after it had waited for the device or for another thread, by time.
+
+    Attributes:
+        time: from which on the thread runs: the end of a call, or the start of the first call after a quiet time.
+        begin: when it began to wait: the start of the call, or the end of the last call before the quiet time.
+        ready: when what it waited for had happened, from `begin` to `time`.
+        work: the device work that it waited for; `NONE` where it waited for a thread.
+        thread: the thread that it waited for; `NONE` where it waited for device work.
+    """
+
+    time: Int64s
+    begin: Int64s
+    ready: Int64s
+    work: Int64s
+    thread: Int64s
+
+    def before(self, time: int) -> int:
+        """The place of the last resumption at a time or before it; `NONE` if there is none."""
+        return int(np.searchsorted(self.time, time, side="right")) - 1
+
+
+@dataclass(frozen=True)
+class HostParts:
+    """What a thread did, in parts without gaps. A part goes from its start to the start of the next one.
+
+    Attributes:
+        name: index into `names`, which has calls, operators, and an empty name for the rest.
+    """
+
+    start: Int64s
+    name: Int64s
+    names: tuple[str, ...]
+
+
+class RankActivities:
+    """The device work of a rank, and its host where it is asked for. The arrays are shared: never change one."""
+
+    def __init__(self, rank: int, run: store.Run, clock: store.Clock | None, collectives: pd.DataFrame) -> None:
+        """Read the device work.
+
+        Args:
+            clock: of the rank; None to keep its times.
+            collectives: the communication kernels of the rank: `start_ns`, `end_ns` on its own clock, and `match`, which may be null.
+
+        Raises:
+            StoreError: a table is damaged.
+        """
+        self.rank = rank
+        self._clock = clock
+        self._traces = Traces(run)
+        self._has_operations = "operations" in run.tables
+        self.work, self._own_copy_call = self._read_work(collectives)
+
+    def aligned(self, times: Int64s) -> Int64s:
+        """Times of the rank on the job's clock."""
+        return times if self._clock is None else self._clock.aligned(times)
+
+    def _read_work(self, collectives: pd.DataFrame) -> tuple[Work, Int64s]:
+        """The device work, and the call of each copy, which is `NONE` for kernels."""
+        tables = [name for name in ("kernels", "memory_ops") if name in self._traces.tables]
+        columns: dict[str, list[Int64s]] = {name: [] for name in ("start", "end", "device", "stream", "kind", "name", "call")}
+        names: list[str] = []
+        for table in tables:
+            self._traces.read(table, "start_ns", "end_ns", "device", "stream", "process", "correlation")
+            for name in ("start", "end", "device", "stream"):
+                columns[name].append(self._traces.numbers(table, name if name in ("device", "stream") else f"{name}_ns"))
+            texts = self._traces.texts(table, "full_name" if table == "kernels" else "kind")
+            columns["kind"].append(np.full(len(texts), COMPUTE if table == "kernels" else MEMORY, np.int64))
+            columns["name"].append(texts.codes.astype(np.int64) + len(names))
+            columns["call"].append(calls_of(self._traces, table))
+            names += [str(text) for text in texts.categories]
+        empty = [np.empty(0, np.int64)]
+        flat = {name: np.concatenate(parts or empty) for name, parts in columns.items()}
+        match = _matches(flat["start"], flat["end"], flat["kind"], collectives)
+        kind = np.where(match != NONE - 1, COMMUNICATION, flat["kind"])
+        called = flat["call"] != NONE
+        thread, launched = np.full(len(called), NONE), flat["start"].copy()
+        if called.any():
+            calls = flat["call"][called]
+            thread[called] = self._traces.numbers("api_calls", "thread")[calls]
+            launched[called] = np.minimum(self._traces.numbers("api_calls", "end_ns")[calls], launched[called])
+        order = np.lexsort((flat["end"], flat["start"]))
+        stream = pd.factorize(flat["device"] * (1 << 40) + flat["stream"])[0].astype(np.int64)
+        work = Work(
+            self.aligned(flat["start"])[order],
+            self.aligned(flat["end"])[order],
+            stream[order],
+            kind[order],
+            flat["name"][order],
+            tuple(names),
+            np.maximum(match, NONE)[order],
+            thread[order],
+            self.aligned(launched)[order],
+        )
+        return work, np.where(work.kind == MEMORY, flat["call"][order], NONE)
+
+    @cached_property
+    def waits(self) -> Waits:
+        """What each work waited for: the work before it on its stream, its launch, or an event of another stream."""
+        work = self.work
+        count = np.arange(len(work))
+        by_stream = np.argsort(work.stream, kind="stable")
+        before = np.full(len(work), NONE)
+        same = work.stream[by_stream[1:]] == work.stream[by_stream[:-1]]
+        before[by_stream[1:][same]] = by_stream[:-1][same]
+        before[(before != NONE) & (work.end[before] > work.start)] = NONE
+        ready_stream = np.where(before == NONE, _LONG_AGO, work.end[before])
+        ready_launch = np.where(work.thread == NONE, _LONG_AGO, work.launched)
+        ready = np.maximum(ready_stream, ready_launch)
+        # The work of the rank that ended last before each start.
+        by_end = np.argsort(work.end, kind="stable")
+        place = np.searchsorted(work.end[by_end], work.start, side="right") - 1
+        latest = by_end[np.maximum(place, 0)] if len(work) else count
+        known = (place >= 0) & (work.start[latest] < work.start)
+        since = work.start - work.end[latest]
+        coincides = known & (work.start - ready > _UNEXPLAINED_NS) & ((since <= _UNEXPLAINED_NS) | (ready <= _LONG_AGO))
+        event = np.where(coincides & (latest != before), latest, NONE)
+        ready = np.where(event != NONE, work.end[latest], ready)
+        nothing = ready <= _LONG_AGO
+        by_launch = ~nothing & (event == NONE) & (ready_launch > ready_stream)
+        return Waits(before, event, by_launch, np.where(nothing, work.start, ready))
+
+    @cached_property
+    def resumptions(self) -> Mapping[int, Resumptions]:
+        """The resumptions of each thread that launched work."""
+        threads = [int(thread) for thread in np.unique(self.work.thread) if thread != NONE]
+        return {thread: self._resumptions(thread, threads) for thread in threads}
+
+    def _resumptions(self, thread: int, threads: list[int]) -> Resumptions:
+        parts = [self._after_calls(thread), *(self._after_thread(thread, other) for other in threads if other != thread)]
+        time, begin, ready, work, other = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.lexsort((ready, time))
+        return Resumptions(time[order], begin[order], ready[order], work[order], other[order])
+
+    def _after_calls(self, thread: int) -> tuple[Int64s, ...]:
+        """The ends of calls of a thread that waited for device work."""
+        start, end, name, place = self._calls(thread)
+        names = self._traces.texts("api_calls", "name").categories
+        blocks = np.asarray(pd.Series(names, dtype="str").str.contains(_BLOCKING, regex=True), bool)[name]
+        by_end = np.argsort(self.work.end, kind="stable")
+        latest = np.searchsorted(self.work.end[by_end], end, side="right") - 1
+        work = np.where(blocks & (latest >= 0), by_end[np.maximum(latest, 0)], NONE)
+        # A copy from or to pageable memory ends before its call does.
+        copies = np.flatnonzero(self._own_copy_call != NONE)
+        row = np.full(self._traces.length("api_calls"), NONE)
+        row[self._own_copy_call[copies]] = copies
+        work = np.where(work == NONE, row[place], work)
+        waited = (work != NONE) & (self.work.end[work] > start) & (self.work.end[work] <= end) & (self.work.start[work] < end)
+        work = work[waited]
+        return end[waited], start[waited], self.work.end[work], work, np.full(len(work), NONE)
+
+    def _after_thread(self, thread: int, other: int) -> tuple[Int64s, ...]:
+        """The ends of quiet times of a thread in which another one ended a call."""
+        start, end, _, _ = self._calls(thread)
+        its_ends = np.sort(self._calls(other)[1])
+        begin = np.concatenate(([_LONG_AGO], np.maximum.accumulate(end)[:-1]))
+        place = np.searchsorted(its_ends, start, side="left") - 1
+        ready = its_ends[np.maximum(place, 0)]
+        waited = (place >= 0) & (start - begin > _QUIET_NS) & (ready > begin)
+        count = int(waited.sum())
+        return start[waited], begin[waited], ready[waited], np.full(count, NONE), np.full(count, other)
+
+    def _calls(self, thread: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Starts, ends, names and rows of the calls of a thread, by start."""
+        start, end, name = self._all_calls
+        rows = np.flatnonzero(self._traces.numbers("api_calls", "thread") == thread)
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        return start[rows], end[rows], name[rows], rows
+
+    @cached_property
+    def _all_calls(self) -> tuple[Int64s, Int64s, Int64s]:
+        self._traces.read("api_calls", "start_ns", "end_ns", "thread", "name")
+        times = (self.aligned(self._traces.numbers("api_calls", f"{side}_ns")) for side in ("start", "end"))
+        return *times, self._traces.texts("api_calls", "name").codes.astype(np.int64)  # type: ignore[return-value]
+
+    def host_parts(self, thread: int) -> HostParts:
+        """The calls of a thread, the operators outside of calls, and the rest of its time."""
+        if thread not in self._parts:
+            start, end, call, _ = self._calls(thread)
+            calls = [str(name) for name in self._traces.texts("api_calls", "name").categories]
+            op_start, op_end, operator, operators = self._operators(thread)
+            at_call, at_operator = _outermost(start, end), _outermost(op_start, op_end)
+            start, end, call = start[at_call], end[at_call], call[at_call]
+            op_start, op_end, operator = op_start[at_operator], op_end[at_operator], operator[at_operator]
+            times = np.unique(np.concatenate((start, end, op_start, op_end)))
+            name = np.full(len(times), len(calls) + len(operators))
+            for begin, finish, of, first in ((op_start, op_end, operator, len(calls)), (start, end, call, 0)):
+                place = np.searchsorted(begin, times, side="right") - 1
+                inside = (place >= 0) & (times < finish[np.maximum(place, 0)]) if len(begin) else np.zeros(len(times), bool)
+                name[inside] = of[place[inside]] + first
+            self._parts[thread] = HostParts(times, name, (*calls, *operators, ""))
+        return self._parts[thread]
+
+    @cached_property
+    def _parts(self) -> dict[int, HostParts]:
+        return {}
+
+    def _operators(self, thread: int) -> tuple[Int64s, Int64s, Int64s, list[str]]:
+        """Starts, ends and names of the operators of a thread that are in no other, by start, and what the names are."""
+        if not self._has_operations:
+            none = np.empty(0, np.int64)
+            return none, none, none, []
+        self._traces.read("operations", "thread", "start_ns", "end_ns", "name", "parent_id")
+        of_thread, parent = (self._traces.numbers("operations", name) for name in ("thread", "parent_id"))
+        rows = np.flatnonzero((of_thread == thread) & (parent == NONE))
+        start, end = (self.aligned(self._traces.numbers("operations", f"{side}_ns")[rows]) for side in ("start", "end"))
+        name = self._traces.texts("operations", "name")
+        order = np.argsort(start, kind="stable")
+        return start[order], end[order], name.codes[rows][order].astype(np.int64), [str(each) for each in name.categories]
+
+
+def _outermost(start: Int64s, end: Int64s) -> Int64s:
+    """The places of the intervals, by start, that do not start within an earlier one."""
+    reached = np.maximum.accumulate(np.concatenate(([_LONG_AGO], end[:-1]))) if len(end) else end
+    return np.flatnonzero(start >= reached)
+
+
+def _matches(start: Int64s, end: Int64s, kind: Int64s, collectives: pd.DataFrame) -> Int64s:
+    """For each work the collective of the job; `NONE` for communication that was not matched, and `NONE` - 1 for other work."""
+    work = pd.DataFrame({"start_ns": start, "end_ns": end, "row": np.arange(len(start))})[kind == COMPUTE]
+    found = work.merge(collectives[["start_ns", "end_ns", "match"]], on=["start_ns", "end_ns"]).drop_duplicates("row")
+    result = np.full(len(start), NONE - 1)
+    result[found["row"].to_numpy()] = found["match"].fillna(NONE).to_numpy(dtype=np.int64)
+    return result

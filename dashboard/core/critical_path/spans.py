@@ -1,0 +1,138 @@
+"""From when to when the iterations of a job last, and which ranks have a common clock."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core.critical_path.activities import RankActivities
+from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.traces import Int64s
+from warpladder.data import store
+
+
+@dataclass(frozen=True)
+class Span:
+    """The time of an iteration on the job's clock, or on that of its rank.
+
+    Attributes:
+        iteration: None for the whole of profiles without iterations.
+        start_ns: end of the last device work of the iteration before; for the first one, the earliest start of the step on a host.
+        end_ns: end of the last device work that was launched in the iteration.
+        rank: whose work ends last.
+    """
+
+    iteration: int | None
+    start_ns: int
+    end_ns: int
+    rank: int
+
+    @property
+    def duration_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+class Ranks:
+    """The ranks of a job whose times can be compared, opened when they are first needed.
+
+    Attributes:
+        ranks: with a profile, ascending.
+        aligned: the clocks of at least two ranks are known; `ranks` has no others. Else the times of different ranks cannot be compared.
+        without_clock: ranks with a profile that were left out, because the others have a clock.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        rows = job.frame("ranks", "rank", "status", "offset_ns", "offset_at_ns", "drift_ppm", "uncertainty_ns")
+        rows = rows[rows["status"] == "ok"].sort_values("rank")
+        every = {int(row["rank"]): row for row in rows.replace({np.nan: None}).to_dict("records")}
+        clocks = {rank: clock for rank, row in every.items() if (clock := store.clock_of(row))}
+        self.aligned = len(clocks) > 1
+        self._clocks = clocks if self.aligned else {}
+        self.ranks = tuple(clocks) if self.aligned else tuple(every)
+        self.without_clock = tuple(rank for rank in every if self.aligned and rank not in clocks)
+        self._uncertainty = {rank: float(row["uncertainty_ns"] or 0.0) for rank, row in every.items()}
+        self._opened: dict[int, RankActivities] = {}
+
+    def uncertainty_ns(self, rank: int) -> float:
+        """How far the rank's aligned times may be off, as a standard deviation."""
+        return self._uncertainty[rank]
+
+    def on_job_clock(self, rank: int, times: Int64s) -> Int64s:
+        """Times of a rank on the job's clock, or its own times where clocks are not aligned."""
+        return self._clocks[rank].aligned(times) if self.aligned else times
+
+    def of(self, rank: int) -> RankActivities:
+        """What a rank did.
+
+        Raises:
+            StoreError: its profile cannot be read.
+        """
+        if rank not in self._opened:
+            run, clock = self._job.open_rank(rank), self._clocks.get(rank)
+            self._opened[rank] = RankActivities(rank, run, clock, self._kernels_of(rank))
+        return self._opened[rank]
+
+    def _kernels_of(self, rank: int) -> pd.DataFrame:
+        rows = self.collectives
+        return rows.iloc[np.searchsorted(rows["rank"], rank) : np.searchsorted(rows["rank"], rank, side="right")]
+
+    @cached_property
+    def collectives(self) -> pd.DataFrame:
+        """The communication kernels of all ranks by rank: `rank`, `start_ns`, `end_ns`, `match`, `arrival_ns`, `finish_ns`."""
+        columns = ("rank", "start_ns", "end_ns", "match", "arrival_ns", "finish_ns")
+        frame = self._job.arrow("collectives", columns).to_pandas()
+        if not self.aligned:
+            frame["match"] = np.nan
+        return frame.sort_values("rank", kind="stable", ignore_index=True)
+
+
+def spans(ranks: Ranks, job: Job) -> list[Span]:
+    """The iterations with device work, in order. Where clocks are not aligned, each on the rank on which it lasts longest.
+
+    Profiles without iterations are one span, for which all ranks are opened.
+    """
+    rows = job.frame("iterations", "rank", "iteration", "start_ns", "device_end_ns")
+    rows = rows[rows["rank"].isin(ranks.ranks) & rows["device_end_ns"].notna()]
+    if rows.empty:
+        return _whole(ranks)
+    parts = []
+    for rank, own in rows.astype("int64").groupby("rank"):
+        times = {name: ranks.on_job_clock(int(str(rank)), own[name].to_numpy()) for name in ("start_ns", "device_end_ns")}
+        parts.append(own.assign(**times))
+    found = pd.concat(parts).sort_values(["iteration", "device_end_ns"])
+    if ranks.aligned:
+        return _in_order(found)
+    each = [span for _, own in found.groupby("rank") for span in _in_order(own)]
+    longest: dict[int | None, Span] = {}
+    for span in each:
+        if span.iteration not in longest or span.duration_ns > longest[span.iteration].duration_ns:
+            longest[span.iteration] = span
+    return [longest[iteration] for iteration in sorted(longest, key=lambda number: number or 0)]
+
+
+def _in_order(rows: pd.DataFrame) -> list[Span]:
+    """The iterations of ranks with one clock."""
+    groups = rows.groupby("iteration")
+    begin, last = groups["start_ns"].min(), groups.tail(1).set_index("iteration")
+    ends = last["device_end_ns"].to_dict()
+    result = []
+    for iteration, end in ends.items():
+        start = ends.get(iteration - 1, int(begin[iteration]))
+        if start < end:
+            result.append(Span(int(iteration), int(start), int(end), int(last["rank"][iteration])))
+    return result
+
+
+def _whole(ranks: Ranks) -> list[Span]:
+    """From the first to the last device work of the ranks; where clocks are not aligned, of the rank on which that is longest."""
+    works = {rank: ranks.of(rank).work for rank in ranks.ranks}
+    times = {rank: (int(work.start[0]), int(work.end.max())) for rank, work in works.items() if len(work)}
+    if not times:
+        return []
+    if ranks.aligned:
+        last = max(times, key=lambda rank: times[rank][1])
+        return [Span(None, min(start for start, _ in times.values()), times[last][1], last)]
+    longest = max(times, key=lambda rank: times[rank][1] - times[rank][0])
+    return [Span(None, *times[longest], longest)]
