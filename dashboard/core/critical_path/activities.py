@@ -87,6 +87,9 @@ class Resumptions:
     work: Int64s
     thread: Int64s
 
+    def __len__(self) -> int:
+        return len(self.time)
+
     def before(self, time: int) -> int:
         """The place of the last resumption at a time or before it; `NONE` if there is none."""
         return int(np.searchsorted(self.time, time, side="right")) - 1

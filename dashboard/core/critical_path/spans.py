@@ -2,14 +2,19 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Final, overload
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.critical_path.activities import RankActivities
+from warpladder.dashboard.core.critical_path.activities import Bools, RankActivities
 from warpladder.dashboard.core.job import Job
-from warpladder.dashboard.core.traces import Int64s
+from warpladder.dashboard.core.traces import NONE, Int64s
 from warpladder.data import store
+
+#: The order of two times is sure if they differ by more than this many standard deviations.
+_SURE: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -55,9 +60,34 @@ class Ranks:
         self._uncertainty = {rank: float(row["uncertainty_ns"] or 0.0) for rank, row in every.items()}
         self._opened: dict[int, RankActivities] = {}
 
-    def uncertainty_ns(self, rank: int) -> float:
-        """How far the rank's aligned times may be off, as a standard deviation."""
-        return self._uncertainty[rank]
+    @overload
+    def doubt_ns(self, one: int, other: int) -> float: ...
+    @overload
+    def doubt_ns(self, one: Int64s, other: Int64s) -> npt.NDArray[np.float64]: ...
+    def doubt_ns(self, one: Any, other: Any) -> Any:
+        """How far two times of two ranks must differ, so that their order is sure: two standard deviations of their clocks."""
+        deviation = np.zeros(max(self.ranks, default=0) + 1)
+        deviation[list(self.ranks)] = [self._uncertainty[rank] for rank in self.ranks]
+        return _SURE * np.hypot(deviation[one], deviation[other])
+
+    def launched_in(self, rank: int, span: Span) -> Bools:
+        """Which device work of a rank was launched in an iteration; all of it where there are no iterations."""
+        work = self.of(rank).work
+        if span.iteration is None:
+            return np.ones(len(work), bool)
+        rows = self.iterations
+        row = rows[(rows["rank"] == rank) & (rows["iteration"] == span.iteration)]
+        if row.empty:
+            return np.zeros(len(work), bool)
+        start, end = self.on_job_clock(rank, row[["start_ns", "end_ns"]].to_numpy(dtype=np.int64)[0])
+        when = np.where(work.thread == NONE, work.start, work.launched)
+        return (when >= start) & (when < end)
+
+    @cached_property
+    def iterations(self) -> pd.DataFrame:
+        """The iterations of the ranks: `rank`, `iteration`, `start_ns`, `end_ns`, `device_end_ns`, on the clocks of the ranks."""
+        rows = self._job.frame("iterations", "rank", "iteration", "start_ns", "end_ns", "device_end_ns")
+        return rows[rows["rank"].isin(self.ranks)]
 
     def on_job_clock(self, rank: int, times: Int64s) -> Int64s:
         """Times of a rank on the job's clock, or its own times where clocks are not aligned."""
@@ -88,13 +118,12 @@ class Ranks:
         return frame.sort_values("rank", kind="stable", ignore_index=True)
 
 
-def spans(ranks: Ranks, job: Job) -> list[Span]:
+def spans(ranks: Ranks) -> list[Span]:
     """The iterations with device work, in order. Where clocks are not aligned, each on the rank on which it lasts longest.
 
     Profiles without iterations are one span, for which all ranks are opened.
     """
-    rows = job.frame("iterations", "rank", "iteration", "start_ns", "device_end_ns")
-    rows = rows[rows["rank"].isin(ranks.ranks) & rows["device_end_ns"].notna()]
+    rows = ranks.iterations.dropna(subset="device_end_ns")
     if rows.empty:
         return _whole(ranks)
     parts = []

@@ -7,14 +7,13 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.activities import COMMUNICATION, MEMORY, HostParts, RankActivities
+from warpladder.dashboard.core.critical_path.arrivals import Arrivals
 from warpladder.dashboard.core.critical_path.spans import Ranks, Span
 from warpladder.dashboard.core.traces import NONE
 
 #: What a segment of the path is.
 KINDS: Final = ("compute", "communication", "memory", "launch", "host", "idle")
 COLUMNS: Final = ("rank", "kind", "name", "start_ns", "end_ns")
-#: A rank came last to a collective if it came later than the rank of the path by more than this many standard deviations of their clocks.
-_SURE: Final = 2.0
 
 
 @dataclass
@@ -40,29 +39,6 @@ class _Path:
             else:
                 self.rows.append((rank, kind, name, time, self.now))
             self.now = time
-
-
-@dataclass(frozen=True)
-class Arrivals:
-    """The last rank to arrive at each matched collective, by match.
-
-    Attributes:
-        rank, time: the last rank, and when it arrived.
-    """
-
-    rank: dict[int, int]
-    time: dict[int, int]
-
-    @classmethod
-    def of(cls, ranks: Ranks, span: Span) -> "Arrivals":
-        """The collectives that are under way in a span."""
-        rows = ranks.collectives
-        rows = rows[rows["match"].notna() & (rows["finish_ns"] >= span.start_ns) & (rows["arrival_ns"] <= span.end_ns)]
-        last = rows.sort_values("arrival_ns", kind="stable").drop_duplicates("match", keep="last")
-        match = last["match"].astype("int64").tolist()
-        return cls(
-            dict(zip(match, last["rank"].tolist(), strict=True)), dict(zip(match, last["arrival_ns"].tolist(), strict=True))
-        )
 
 
 def walk(ranks: Ranks, span: Span) -> pd.DataFrame:
@@ -100,14 +76,12 @@ def _through_work(path: _Path, ranks: Ranks, arrivals: Arrivals, rank: int, work
     done = ranks.of(rank).work
     kind, name, match = int(done.kind[work]), done.names[done.name[work]], int(done.match[work])
     last = arrivals.rank.get(match, rank)
-    if last != rank:
-        wait = arrivals.time[match] - int(done.start[work])
-        if wait > _SURE * np.hypot(ranks.uncertainty_ns(rank), ranks.uncertainty_ns(last)):
-            of_last = ranks.of(last).work
-            there = np.flatnonzero(of_last.match == match)
-            if len(there):
-                path.back_to(min(int(of_last.start[there[0]]), path.now), rank, "communication", name)
-                return last, int(there[0])
+    if last != rank and arrivals.time[match] - int(done.start[work]) > ranks.doubt_ns(rank, last):
+        of_last = ranks.of(last).work
+        there = np.flatnonzero(of_last.match == match)
+        if len(there):
+            path.back_to(int(of_last.start[there[0]]), rank, "communication", name)
+            return last, int(there[0])
     path.back_to(int(done.start[work]), rank, "communication" if kind == COMMUNICATION else _word(kind), name)
     return rank, work
 

@@ -1,0 +1,48 @@
+"""When the ranks arrived at the collectives of an iteration."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core.critical_path.spans import Ranks, Span
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The arrivals at matched collectives that were under way in a span.
+
+    Attributes:
+        rank, time: by match, the rank that came last, and when, in ns on the job's clock.
+        rows: `rank`, `match` and `late` of each arrival: it was not surely earlier than the last.
+    """
+
+    rank: dict[int, int]
+    time: dict[int, int]
+    rows: pd.DataFrame
+
+    @classmethod
+    def of(cls, ranks: Ranks, span: Span) -> "Arrivals":
+        """The arrivals of all ranks."""
+        rows = ranks.collectives
+        rows = rows[rows["match"].notna() & (rows["finish_ns"] >= span.start_ns) & (rows["arrival_ns"] <= span.end_ns)]
+        rows = rows[["rank", "match", "arrival_ns"]].astype("int64")
+        last = rows.sort_values("arrival_ns", kind="stable").drop_duplicates("match", keep="last").set_index("match")
+        at, by = rows["match"].map(last["arrival_ns"]), rows["match"].map(last["rank"])
+        late = at - rows["arrival_ns"] <= ranks.doubt_ns(rows["rank"].to_numpy(), by.to_numpy())
+        return cls(last["rank"].to_dict(), last["arrival_ns"].to_dict(), rows.assign(late=late))
+
+    def covering(self, first: Sequence[int], among: Collection[int]) -> list[int]:
+        """Ranks of which one is late at each collective: some given ones, and the fewest others, by greedy choice.
+
+        Args:
+            among: the ranks to choose from; a collective to which none of them came late does not count.
+        """
+        left = self.rows[self.rows["late"] & self.rows["rank"].isin(among)]
+        chosen = list(first)
+        left = left[~left["match"].isin(left.loc[left["rank"].isin(chosen), "match"])]
+        while len(left):
+            chosen.append(int(np.bincount(left["rank"]).argmax()))
+            left = left[~left["match"].isin(left.loc[left["rank"] == chosen[-1], "match"])]
+        return chosen

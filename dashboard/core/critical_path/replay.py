@@ -1,0 +1,231 @@
+"""What an iteration gains where kernels are faster: its dependencies, executed again.
+
+The gain of an event is how much earlier it happens. A node starts when the last of what it waits for has happened, so its gain is the least,
+over what it waits for, of the gain there plus the slack: how much earlier than the last that had happened. So all gains are 0 where no kernel
+is faster. All kernels are tried at once: a gain is an array with an element for each.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from warpladder.dashboard.core.critical_path.activities import RankActivities
+from warpladder.dashboard.core.critical_path.arrivals import Arrivals
+from warpladder.dashboard.core.critical_path.spans import Ranks, Span
+from warpladder.dashboard.core.traces import NONE, Int64s
+
+Gains: TypeAlias = npt.NDArray[np.float64]
+
+#: No gain is larger than this many times the time that is saved if all of the iteration is faster; clocks are uncertain.
+_MARGIN: Final = 2.0
+_LONG_AGO: Final = np.iinfo(np.int64).min // 4
+
+
+def replay(ranks: Ranks, chosen: Sequence[int], span: Span, names: Sequence[str], part: float) -> Gains:
+    """How much earlier an iteration ends where a kernel is faster on all ranks.
+
+    What a rank waited for is in `activities`. A collective begins to transfer when the last of the chosen ranks has arrived. Ranks that are
+    not chosen never come last, so that the gain is an upper bound without them. Waits without a known cause stay as long as they are,
+    and all that happened before the iteration stays when it was.
+
+    Args:
+        chosen: the ranks to replay, see `choose`.
+        names: kernels, copies and sets, each of which is tried alone.
+        part: by which part of its time it is shorter; of a matched collective, of its transfer.
+
+    Returns:
+        In ns, for each name.
+    """
+    return _Replay(ranks, chosen, span, names, part).gain_ns()
+
+
+@dataclass
+class _Nodes:
+    """Works of a rank, and behind them the resumptions of its threads. Lists have an element for each node, in no order.
+
+    Attributes:
+        order: the nodes of the iteration by time.
+        waits_for: up to three nodes that each one waits for; `NONE` is none.
+        slack: of these.
+        saved_ns: how much shorter the node itself is where the kernel `name` is faster.
+        name: of the kernel that is tried; `NONE` if no such.
+        match: the collective of the job; `NONE` if no such.
+        ends_early_ns: how long before the iteration the node ends; infinite where the iteration does not end with it.
+        gain: of its end; None before the replay of it.
+        place: in `order`, of the next node.
+    """
+
+    order: list[int]
+    waits_for: list[list[int]]
+    slack: list[list[float]]
+    saved_ns: list[float]
+    name: list[int]
+    match: list[int]
+    ends_early_ns: list[float]
+    gain: list[Gains | None]
+    place: int = 0
+
+
+@dataclass
+class _Collective:
+    """A collective while it is replayed.
+
+    Attributes:
+        gain: of the arrival of the last rank, of those that have arrived.
+        last_ns: when the last of the chosen ranks arrived.
+        missing: the chosen ranks that have not arrived.
+        arrived: ranks and their nodes.
+        parked: ranks whose next node waits for its end.
+    """
+
+    gain: Gains
+    last_ns: int
+    missing: set[int] = field(default_factory=set)
+    arrived: list[tuple[int, int]] = field(default_factory=list)
+    parked: list[int] = field(default_factory=list)
+
+
+class _Replay:
+    def __init__(self, ranks: Ranks, chosen: Sequence[int], span: Span, names: Sequence[str], part: float) -> None:
+        arrivals = Arrivals.of(ranks, span)
+        columns = {name: column for column, name in enumerate(names)}
+        self._names = len(names)
+        self._work = {rank: ranks.of(rank).work for rank in chosen}
+        self._nodes = {rank: _nodes(ranks, rank, span, arrivals, columns, part) for rank in chosen}
+        self._collectives: dict[int, _Collective] = {}
+        self._ready = deque(chosen)
+        for rank, nodes in self._nodes.items():
+            for node in nodes.order:
+                if (match := nodes.match[node]) != NONE:
+                    start = int(self._work[rank].start[node])
+                    found = self._collectives.setdefault(match, _Collective(np.full(self._names, np.inf), start))
+                    found.last_ns = max(found.last_ns, start)
+                    found.missing.add(rank)
+
+    def gain_ns(self) -> Gains:
+        """The gains of the iteration."""
+        while self._ready or self._collectives:
+            if self._ready:
+                self._advance(self._ready.popleft())
+            else:  # matches that contradict each other: who has not arrived is not waited for
+                self._finish(next((match for match, each in self._collectives.items() if each.parked), next(iter(self._collectives))))
+        ends = [
+            gain + early
+            for nodes in self._nodes.values()
+            for gain, early in zip(nodes.gain, nodes.ends_early_ns, strict=True)
+            if gain is not None and early < np.inf
+        ]
+        return np.min(ends, axis=0) if ends else np.zeros(self._names)
+
+    def _advance(self, rank: int) -> None:
+        """Replay a rank up to its next node that waits for a collective at which a rank is missing."""
+        nodes = self._nodes[rank]
+        while nodes.place < len(nodes.order):
+            node = nodes.order[nodes.place]
+            gain = np.zeros(self._names)
+            first = True
+            for other, slack in zip(nodes.waits_for[node], nodes.slack[node], strict=True):
+                if other == NONE:
+                    continue
+                theirs = nodes.gain[other]
+                if theirs is None:
+                    self._collectives[nodes.match[other]].parked.append(rank)
+                    return
+                gain = theirs + slack if first else np.minimum(gain, theirs + slack)
+                first = False
+            nodes.place += 1
+            collective = self._collectives.get(nodes.match[node])
+            if collective is None:
+                nodes.gain[node] = self._ended(nodes, node, gain)
+            else:
+                self._arrive(collective, rank, node, gain)
+
+    def _arrive(self, collective: _Collective, rank: int, node: int, gain: Gains) -> None:
+        early = collective.last_ns - int(self._work[rank].start[node])
+        collective.gain = np.minimum(collective.gain, gain + early)
+        collective.arrived.append((rank, node))
+        collective.missing.discard(rank)
+        if not collective.missing:
+            self._finish(self._nodes[rank].match[node])
+
+    def _finish(self, match: int) -> None:
+        collective = self._collectives.pop(match)
+        for rank, node in collective.arrived:
+            self._nodes[rank].gain[node] = self._ended(self._nodes[rank], node, collective.gain)
+        self._ready.extend(collective.parked)
+
+    @staticmethod
+    def _ended(nodes: _Nodes, node: int, gain: Gains) -> Gains:
+        """The gain at the end of a node with a gain at its start."""
+        if nodes.name[node] == NONE:
+            return gain
+        gain = gain.copy()
+        gain[nodes.name[node]] += nodes.saved_ns[node]
+        return gain
+
+
+def _nodes(ranks: Ranks, rank: int, span: Span, arrivals: Arrivals, columns: Mapping[str, int], part: float) -> _Nodes:
+    activities = ranks.of(rank)
+    work, works = activities.work, len(activities.work)
+    time, waits_for, slack = _graph(activities)
+    # The last of what a node waits for has no slack, so that any with more slack than the largest gain does not matter.
+    most = _MARGIN * part * span.duration_ns
+    waits_for = np.where(slack > most, NONE, waits_for)
+    in_span = (np.concatenate((work.end, time[works:])) > span.start_ns) & (time < span.end_ns)
+    order = np.flatnonzero(in_span)
+    order = order[np.lexsort((order, order < works, time[order]))]
+    arrived = np.array([arrivals.time.get(match, span.start_ns) for match in work.match.tolist()], np.int64)
+    began = np.maximum(np.maximum(work.start, arrived), span.start_ns)
+    name = np.array([columns.get(each, NONE) for each in work.names], np.int64)[work.name]
+    early = np.where(ranks.launched_in(rank, span) & (work.end <= span.end_ns), span.end_ns - work.end, np.inf)
+    others = len(time) - works
+    zero = np.zeros(len(columns))
+    return _Nodes(
+        order.tolist(),
+        waits_for.tolist(),
+        slack.tolist(),
+        np.append(part * np.maximum(work.end - began, 0), np.zeros(others)).tolist(),
+        np.append(name, np.full(others, NONE)).tolist(),
+        np.append(work.match, np.full(others, NONE)).tolist(),
+        np.append(np.where(early <= most, early, np.inf), np.full(others, np.inf)).tolist(),
+        [None if pending else zero for pending in in_span.tolist()],
+    )
+
+
+def _graph(activities: RankActivities) -> tuple[Int64s, Int64s, Int64s]:
+    """The nodes of a rank: its works, the resumptions of its threads, and one that stands for what happened long ago.
+
+    Returns:
+        When each starts, up to three nodes that it waits for, and the slack of these in ns. `NONE` is no node.
+    """
+    work, waits, resumptions = activities.work, activities.waits, activities.resumptions
+    works = len(work)
+    firsts = dict(zip(resumptions, works + np.cumsum([0, *map(len, resumptions.values())]), strict=False))
+    count = works + sum(map(len, resumptions.values()))
+    time, waits_for, slack = np.full(count + 1, _LONG_AGO), np.full((count + 1, 3), NONE), np.zeros((count + 1, 3), np.int64)
+
+    def resumed(thread: int, times: Int64s) -> Int64s:
+        """The node after which a thread ran at some times."""
+        place = np.searchsorted(resumptions[thread].time, times, side="right") - 1
+        return np.where(place == NONE, count, firsts[thread] + place)
+
+    time[:works] = work.start
+    waits_for[:works, 0], waits_for[:works, 1] = waits.before, waits.event
+    slack[:works, 0] = waits.ready - work.end[waits.before]
+    for thread, each in resumptions.items():
+        launched = np.flatnonzero(work.thread == thread)
+        waits_for[launched, 2] = resumed(thread, work.launched[launched])
+        slack[launched, 2] = waits.ready[launched] - work.launched[launched]
+        nodes = firsts[thread] + np.arange(len(each))
+        time[nodes] = each.time
+        waits_for[nodes, 0] = each.work
+        waits_for[nodes, 1] = np.append(count, nodes)[: len(nodes)]
+        slack[nodes, 1] = each.ready - each.begin
+        for other in np.unique(each.thread[each.thread != NONE]).tolist():
+            after = np.flatnonzero(each.thread == other)
+            waits_for[nodes[after], 0] = resumed(other, each.ready[after])
+    return time, waits_for, slack
