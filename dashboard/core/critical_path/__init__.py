@@ -1,1 +1,137 @@
-"""The critical path of an iteration of a job, and what a faster kernel would give."""
+"""The critical path of an iteration of a job, and what a faster kernel would give.
+
+The critical path is a chain of activities, each of which waited for the one before it. It covers the iteration from its start to its end, so
+that nothing else can shorten the iteration. The notion is that of Yang and Miller, Critical Path Analysis for the Execution of Parallel
+and Distributed Programs (1988), https://doi.org/10.1109/DCS.1988.12538. As with Böhme and others, Scalable Critical-Path Based
+Performance Analysis (2012), https://doi.org/10.1109/IPDPS.2012.120, the path is found backwards, from the activity that ends last: where one
+waited for another rank, the path goes on there. HolisticTraceAnalysis has the same edges between host and device, within one rank.
+
+An iteration lasts from the end of the last device work of the iteration before to the end of its own. Backwards from there,
+
+- device work waited for the work before it on its stream or for its launch, whichever came later. If it started more than 10 us
+  after both, and other work of the rank ended within 10 us before it, it waited for that work (an event between streams);
+- a matched collective waited for the rank that arrived last, if that can be told from the path's own rank by the uncertainty of their
+  clocks. From there to its end, it transfers;
+- a launch waited for the calls of its thread before it. A call that returns when device work has ended (a synchronisation, or a
+  copy of pageable memory) waited for the work of the rank that ended last before the call did;
+- a thread without a call for more than 50 us waited for another launching thread of its rank, if that one ended a call meanwhile.
+
+A segment is of one of these kinds:
+
+- `compute`, `memory`: a kernel; a copy or set;
+- `communication`: the transfer of a collective; of one that was not matched, all of its kernel;
+- `launch`: from the end of a launch call to the start of its work;
+- `host`: calls, operators and what else a thread did;
+- `idle`: from the end of work to the start of the work that waited for it, and what has no known cause.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core.critical_path.arrivals import Arrivals
+from warpladder.dashboard.core.critical_path.replay import replay
+from warpladder.dashboard.core.critical_path.spans import Ranks, Span, spans
+from warpladder.dashboard.core.critical_path.walk import KINDS, walk
+from warpladder.dashboard.core.job import Job
+
+__all__ = ["KINDS", "CriticalPath", "critical_path", "iterations"]
+
+#: By which part of its time a kernel is made faster.
+PART: Final = 0.1
+#: Larger iterations are replayed on some of the ranks.
+_MOST_RANKS: Final = 16
+_MOST_WORKS: Final = 60_000
+#: The kinds of device work.
+_WORK: Final = ("compute", "communication", "memory")
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """The critical path of an iteration.
+
+    Attributes:
+        span: the iteration.
+        segments: `rank`, `kind`, `name`, `start_ns`, `end_ns` on the job's clock, by time, without gap or overlap.
+        kernels: a row for each kernel, kind of copy and set on the path, the longest first: `name`, `kind`, `time_ns` on the path,
+            `percent` of the iteration, `executions` and `ranks` on the path, `most_gain_ns`, which is a tenth of the time, and `gain_ns` if it
+            were 10 % faster on all ranks, from the replay; without one, null.
+        ranks: all ranks whose times can be compared.
+        replayed: the ranks that were replayed. If they are not all ranks, `gain_ns` is an upper bound.
+        aligned: the clocks of the ranks are aligned; else the path stays in one rank, and its communication holds waits.
+        without_clock: ranks that no path can run through.
+    """
+
+    span: Span
+    segments: pd.DataFrame
+    kernels: pd.DataFrame
+    ranks: tuple[int, ...]
+    replayed: tuple[int, ...]
+    aligned: bool
+    without_clock: tuple[int, ...]
+
+
+def iterations(job: Job) -> pd.DataFrame:
+    """The iterations with device work: `iteration`, null for the whole of profiles without iterations, `start_ns`, `end_ns`, `duration_ns`."""
+    every = [(each.iteration, each.start_ns, each.end_ns, each.duration_ns) for each in spans(Ranks(job))]
+    return pd.DataFrame(every, columns=["iteration", "start_ns", "end_ns", "duration_ns"]).astype({"iteration": "Int64"})
+
+
+def critical_path(job: Job, iteration: int | None) -> CriticalPath:
+    """The critical path of an iteration. Opens the ranks that it runs through, and those that are replayed.
+
+    Args:
+        iteration: its number; None where the profiles have no iterations.
+
+    Raises:
+        ValueError: no rank has device work of such an iteration.
+        StoreError: the profile of a rank cannot be read.
+    """
+    ranks = Ranks(job)
+    span = next((each for each in spans(ranks) if each.iteration == iteration), None)
+    if span is None:
+        raise ValueError(f"no device work in iteration {iteration}")
+    segments = walk(ranks, span)
+    kernels = _kernels(segments, span)
+    chosen = _chosen(job, ranks, span, segments)
+    gains = replay(ranks, chosen, span, kernels["name"].tolist(), PART) if chosen else np.full(len(kernels), np.nan)
+    kernels["gain_ns"] = np.minimum(gains, kernels["most_gain_ns"])
+    return CriticalPath(span, segments, kernels, ranks.ranks, tuple(chosen), ranks.aligned, ranks.without_clock)
+
+
+def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:
+    work = segments[segments["kind"].isin(_WORK)].assign(time_ns=segments["end_ns"] - segments["start_ns"])
+    groups = work.groupby("name", sort=False)
+    frame = groups.agg(kind=("kind", "first"), time_ns=("time_ns", "sum"), executions=("rank", "size"), ranks=("rank", "nunique"))
+    frame = frame.reset_index().sort_values(["time_ns", "name"], ascending=[False, True], ignore_index=True)
+    frame.insert(3, "percent", 100 * frame["time_ns"] / span.duration_ns)
+    return frame.assign(most_gain_ns=PART * frame["time_ns"])
+
+
+def _chosen(job: Job, ranks: Ranks, span: Span, segments: pd.DataFrame) -> list[int]:
+    """The ranks to replay; none where too many are needed.
+
+    Those of the path come first, then others so that at each collective one is among them that came last, then those that came last most often.
+    """
+    if not ranks.aligned:
+        return [span.rank]
+    arrivals = Arrivals.of(ranks, span)
+    chosen = arrivals.covering(segments["rank"].unique().tolist(), ranks.ranks)
+    works = _works(job, span)
+    if len(chosen) > _MOST_RANKS or works[chosen].sum() > _MOST_WORKS:
+        return []
+    late = arrivals.rows.groupby("rank")["late"].sum().reindex(ranks.ranks, fill_value=0).sort_values(ascending=False, kind="stable")
+    for rank in late.index.difference(chosen, sort=False)[: _MOST_RANKS - len(chosen)].tolist():
+        if works[[*chosen, rank]].sum() <= _MOST_WORKS:
+            chosen.append(rank)
+    return chosen
+
+
+def _works(job: Job, span: Span) -> "pd.Series[int]":
+    """The device work of each rank in an iteration."""
+    rows = job.arrow("rank_kernels", ("rank", "iteration", "count")).to_pandas()
+    if span.iteration is not None:
+        rows = rows[rows["iteration"] == span.iteration]
+    return rows.groupby("rank")["count"].sum().reindex(job.frame("ranks", "rank")["rank"], fill_value=0)

@@ -8,7 +8,7 @@ is faster. All kernels are tried at once: a gain is an array with an element for
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -45,26 +45,26 @@ def replay(ranks: Ranks, chosen: Sequence[int], span: Span, names: Sequence[str]
 
 @dataclass
 class _Nodes:
-    """Works of a rank, and behind them the resumptions of its threads. Lists have an element for each node, in no order.
+    """The device work of a rank and the resumptions of its threads in an iteration, by time. Lists have an element for each.
 
     Attributes:
-        order: the nodes of the iteration by time.
-        waits_for: up to three nodes that each one waits for; `NONE` is none.
-        slack: of these.
+        waits_for: up to three nodes that each one waits for; `NONE` is no node.
+        slack: of these, in ns.
         saved_ns: how much shorter the node itself is where the kernel `name` is faster.
-        name: of the kernel that is tried; `NONE` if no such.
+        name: which of the kernels that are tried; `NONE` if no such.
         match: the collective of the job; `NONE` if no such.
-        ends_early_ns: how long before the iteration the node ends; infinite where the iteration does not end with it.
-        gain: of its end; None before the replay of it.
-        place: in `order`, of the next node.
+        start_ns: of work.
+        ends_early_ns: how long before the end of the iteration the node ends; infinite where the iteration does not end with it.
+        gain: of its end, None before its replay; the last one is of what happened before the iteration.
+        place: of the next node.
     """
 
-    order: list[int]
     waits_for: list[list[int]]
-    slack: list[list[float]]
+    slack: list[list[int]]
     saved_ns: list[float]
     name: list[int]
     match: list[int]
+    start_ns: list[int]
     ends_early_ns: list[float]
     gain: list[Gains | None]
     place: int = 0
@@ -94,14 +94,12 @@ class _Replay:
         arrivals = Arrivals.of(ranks, span)
         columns = {name: column for column, name in enumerate(names)}
         self._names = len(names)
-        self._work = {rank: ranks.of(rank).work for rank in chosen}
         self._nodes = {rank: _nodes(ranks, rank, span, arrivals, columns, part) for rank in chosen}
         self._collectives: dict[int, _Collective] = {}
         self._ready = deque(chosen)
         for rank, nodes in self._nodes.items():
-            for node in nodes.order:
-                if (match := nodes.match[node]) != NONE:
-                    start = int(self._work[rank].start[node])
+            for match, start in zip(nodes.match, nodes.start_ns, strict=True):
+                if match != NONE:
                     found = self._collectives.setdefault(match, _Collective(np.full(self._names, np.inf), start))
                     found.last_ns = max(found.last_ns, start)
                     found.missing.add(rank)
@@ -116,7 +114,7 @@ class _Replay:
         ends = [
             gain + early
             for nodes in self._nodes.values()
-            for gain, early in zip(nodes.gain, nodes.ends_early_ns, strict=True)
+            for gain, early in zip(nodes.gain, nodes.ends_early_ns, strict=False)
             if gain is not None and early < np.inf
         ]
         return np.min(ends, axis=0) if ends else np.zeros(self._names)
@@ -124,10 +122,8 @@ class _Replay:
     def _advance(self, rank: int) -> None:
         """Replay a rank up to its next node that waits for a collective at which a rank is missing."""
         nodes = self._nodes[rank]
-        while nodes.place < len(nodes.order):
-            node = nodes.order[nodes.place]
-            gain = np.zeros(self._names)
-            first = True
+        while (node := nodes.place) < len(nodes.waits_for):
+            gain = None
             for other, slack in zip(nodes.waits_for[node], nodes.slack[node], strict=True):
                 if other == NONE:
                     continue
@@ -135,8 +131,8 @@ class _Replay:
                 if theirs is None:
                     self._collectives[nodes.match[other]].parked.append(rank)
                     return
-                gain = theirs + slack if first else np.minimum(gain, theirs + slack)
-                first = False
+                gain = theirs + slack if gain is None else np.minimum(gain, theirs + slack)
+            gain = np.zeros(self._names) if gain is None else gain
             nodes.place += 1
             collective = self._collectives.get(nodes.match[node])
             if collective is None:
@@ -145,7 +141,7 @@ class _Replay:
                 self._arrive(collective, rank, node, gain)
 
     def _arrive(self, collective: _Collective, rank: int, node: int, gain: Gains) -> None:
-        early = collective.last_ns - int(self._work[rank].start[node])
+        early = collective.last_ns - self._nodes[rank].start_ns[node]
         collective.gain = np.minimum(collective.gain, gain + early)
         collective.arrived.append((rank, node))
         collective.missing.discard(rank)
@@ -175,24 +171,33 @@ def _nodes(ranks: Ranks, rank: int, span: Span, arrivals: Arrivals, columns: Map
     # The last of what a node waits for has no slack, so that any with more slack than the largest gain does not matter.
     most = _MARGIN * part * span.duration_ns
     waits_for = np.where(slack > most, NONE, waits_for)
-    in_span = (np.concatenate((work.end, time[works:])) > span.start_ns) & (time < span.end_ns)
-    order = np.flatnonzero(in_span)
-    order = order[np.lexsort((order, order < works, time[order]))]
-    arrived = np.array([arrivals.time.get(match, span.start_ns) for match in work.match.tolist()], np.int64)
-    began = np.maximum(np.maximum(work.start, arrived), span.start_ns)
-    name = np.array([columns.get(each, NONE) for each in work.names], np.int64)[work.name]
-    early = np.where(ranks.launched_in(rank, span) & (work.end <= span.end_ns), span.end_ns - work.end, np.inf)
-    others = len(time) - works
-    zero = np.zeros(len(columns))
+    kept = np.flatnonzero((np.append(work.end, time[works:]) > span.start_ns) & (time < span.end_ns))
+    kept = kept[np.lexsort((kept, kept < works, time[kept]))]
+    # What happened before the span is the last node, and a node that is none stays none.
+    number = np.full(len(time) + 1, len(kept))
+    number[kept], number[NONE] = np.arange(len(kept)), NONE
+    of_work = kept[kept < works]
+    arrived = np.array([arrivals.time.get(match, span.start_ns) for match in work.match[of_work].tolist()], np.int64)
+    began = np.maximum(np.maximum(work.start[of_work], arrived), span.start_ns)
+    name = np.array([columns.get(each, NONE) for each in work.names], np.int64)[work.name[of_work]]
+    ends = ranks.launched_in(rank, span)[of_work] & (work.end[of_work] <= span.end_ns)
+    early = np.where(ends, span.end_ns - work.end[of_work], np.inf)
+
+    def of_nodes(values: npt.NDArray[Any], otherwise: float) -> list[Any]:
+        """Values of works as those of nodes."""
+        every = np.full(len(kept), otherwise, values.dtype)
+        every[kept < works] = values
+        return list(every.tolist())
+
     return _Nodes(
-        order.tolist(),
-        waits_for.tolist(),
-        slack.tolist(),
-        np.append(part * np.maximum(work.end - began, 0), np.zeros(others)).tolist(),
-        np.append(name, np.full(others, NONE)).tolist(),
-        np.append(work.match, np.full(others, NONE)).tolist(),
-        np.append(np.where(early <= most, early, np.inf), np.full(others, np.inf)).tolist(),
-        [None if pending else zero for pending in in_span.tolist()],
+        number[waits_for[kept]].tolist(),
+        slack[kept].tolist(),
+        of_nodes(part * np.maximum(work.end[of_work] - began, 0), 0.0),
+        of_nodes(name, NONE),
+        of_nodes(work.match[of_work], NONE),
+        of_nodes(work.start[of_work], 0),
+        of_nodes(np.where(early <= most, early, np.inf), np.inf),
+        [*[None] * len(kept), np.zeros(len(columns))],
     )
 
 
