@@ -8,8 +8,10 @@ waited for another rank, the path goes on there. HolisticTraceAnalysis has the s
 
 An iteration lasts from the end of the last device work of the iteration before to the end of its own. Backwards from there,
 
-- device work waited for the work before it on its stream or for its launch, whichever came later. If it started more than 10 us
-  after both, and other work of the rank ended within 10 us before it, it waited for that work (an event between streams);
+- device work waited for the work before it on its stream, for its launch, or for an event of another stream, whichever came last. A
+  trace does not have the events. A launch behind a call of `cudaStreamWaitEvent` waited for the work of another stream that was
+  launched before and ended last before it started. Any work that started more than 10 us after all that it is known to wait for
+  waited for other work of the rank that ended within 10 us before;
 - a matched collective waited for the rank that arrived last, if that can be told from the path's own rank by the uncertainty of their
   clocks. From there to its end, it transfers;
 - a launch waited for the calls of its thread before it. A call that returns when device work has ended (a synchronisation, or a
@@ -41,9 +43,10 @@ __all__ = ["KINDS", "CriticalPath", "critical_path", "iterations"]
 
 #: By which part of its time a kernel is made faster.
 PART: Final = 0.1
-#: Larger iterations are replayed on some of the ranks.
-_MOST_RANKS: Final = 16
-_MOST_WORKS: Final = 60_000
+#: Ranks are replayed while their profiles have no more events in sum; to open and replay a million takes about 2 s.
+_MOST_EVENTS: Final = 3_000_000
+#: The same for ranks that only make the bound tighter.
+_FURTHER_EVENTS: Final = 600_000
 #: The kinds of device work.
 _WORK: Final = ("compute", "communication", "memory")
 
@@ -90,13 +93,22 @@ def critical_path(job: Job, iteration: int | None) -> CriticalPath:
         StoreError: the profile of a rank cannot be read.
     """
     ranks = Ranks(job)
-    span = next((each for each in spans(ranks) if each.iteration == iteration), None)
-    if span is None:
+    every = spans(ranks)
+    place = next((place for place, each in enumerate(every) if each.iteration == iteration), None)
+    if place is None:
         raise ValueError(f"no device work in iteration {iteration}")
+    span = every[place]
     segments = walk(ranks, span)
     kernels = _kernels(segments, span)
     chosen = _chosen(job, ranks, span, segments)
-    gains = replay(ranks, chosen, span, kernels["name"].tolist(), PART) if chosen else np.full(len(kernels), np.nan)
+    names = kernels["name"].tolist()
+    if not chosen:
+        gains = np.full(len(kernels), np.nan)
+    elif set(chosen) == set(ranks.ranks) and place and every[place - 1].end_ns == span.start_ns:
+        before, end = replay(ranks, chosen, every[place - 1 : place + 1], names, PART)
+        gains = np.maximum(end - before, 0)
+    else:
+        gains = replay(ranks, chosen, [span], names, PART)[0]
     kernels["gain_ns"] = np.minimum(gains, kernels["most_gain_ns"])
     return CriticalPath(span, segments, kernels, ranks.ranks, tuple(chosen), ranks.aligned, ranks.without_clock)
 
@@ -113,25 +125,18 @@ def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:
 def _chosen(job: Job, ranks: Ranks, span: Span, segments: pd.DataFrame) -> list[int]:
     """The ranks to replay; none where too many are needed.
 
-    Those of the path come first, then others so that at each collective one is among them that came last, then those that came last most often.
+    Those of the path come first, then others so that of each collective one is among them that came last, then those that wait the least.
     """
     if not ranks.aligned:
         return [span.rank]
     arrivals = Arrivals.of(ranks, span)
-    chosen = arrivals.covering(segments["rank"].unique().tolist(), ranks.ranks)
-    works = _works(job, span)
-    if len(chosen) > _MOST_RANKS or works[chosen].sum() > _MOST_WORKS:
+    chosen = arrivals.covering(segments["rank"].unique().tolist())
+    events = job.frame("ranks", "rank", "events").set_index("rank")["events"]
+    if events[chosen].sum() > _MOST_EVENTS:
         return []
-    late = arrivals.rows.groupby("rank")["late"].sum().reindex(ranks.ranks, fill_value=0).sort_values(ascending=False, kind="stable")
-    for rank in late.index.difference(chosen, sort=False)[: _MOST_RANKS - len(chosen)].tolist():
-        if works[[*chosen, rank]].sum() <= _MOST_WORKS:
-            chosen.append(rank)
+    waits = arrivals.rows.groupby("rank")["wait_ns"].sum().reindex(ranks.ranks, fill_value=0).sort_values(kind="stable")
+    for rank in waits.index.difference(chosen, sort=False).tolist():
+        if events[[*chosen, rank]].sum() > _FURTHER_EVENTS:
+            break
+        chosen.append(rank)
     return chosen
-
-
-def _works(job: Job, span: Span) -> "pd.Series[int]":
-    """The device work of each rank in an iteration."""
-    rows = job.arrow("rank_kernels", ("rank", "iteration", "count")).to_pandas()
-    if span.iteration is not None:
-        rows = rows[rows["iteration"] == span.iteration]
-    return rows.groupby("rank")["count"].sum().reindex(job.frame("ranks", "rank")["rank"], fill_value=0)

@@ -20,6 +20,8 @@ _UNEXPLAINED_NS: Final = 10_000
 #: A thread without a call for longer may have waited for another thread.
 _QUIET_NS: Final = 50_000
 _LONG_AGO: Final = np.iinfo(np.int64).min // 4
+#: In the names of calls that let a stream wait for an event.
+_WAIT_EVENT: Final = "StreamWaitEvent"
 #: Calls that return when device work has ended. Those that copy from or to pageable memory are found by their times.
 _BLOCKING: Final = r"Synchronize|^(?:cuda|hip|cu)Memcpy(?!.*Async)|^(?:cuda|hip)Free$"
 
@@ -58,14 +60,16 @@ class Waits:
 
     Attributes:
         before: the work before it on its stream; `NONE` for the first, and where the two overlap.
-        event: work of another stream whose end it waited for, found by the coincidence of times; else `NONE`.
+        event: work of another stream whose end it waited for, as far as that can be told; else `NONE`.
         by_launch: nothing that it waited for came later than its launch.
+        by_event: the same of the event. Where neither is true, the work before it came last.
         ready: when the last of what it waited for had happened; the start of the work where nothing is known.
     """
 
     before: Int64s
     event: Int64s
     by_launch: Bools
+    by_event: Bools
     ready: Int64s
 
 
@@ -174,7 +178,6 @@ class RankActivities:
     def waits(self) -> Waits:
         """What each work waited for: the work before it on its stream, its launch, or an event of another stream."""
         work = self.work
-        count = np.arange(len(work))
         by_stream = np.argsort(work.stream, kind="stable")
         before = np.full(len(work), NONE)
         same = work.stream[by_stream[1:]] == work.stream[by_stream[:-1]]
@@ -183,18 +186,61 @@ class RankActivities:
         ready_stream = np.where(before == NONE, _LONG_AGO, work.end[before])
         ready_launch = np.where(work.thread == NONE, _LONG_AGO, work.launched)
         ready = np.maximum(ready_stream, ready_launch)
-        # The work of the rank that ended last before each start.
-        by_end = np.argsort(work.end, kind="stable")
-        place = np.searchsorted(work.end[by_end], work.start, side="right") - 1
-        latest = by_end[np.maximum(place, 0)] if len(work) else count
-        known = (place >= 0) & (work.start[latest] < work.start)
+        event = self._events()
+        ready = np.maximum(ready, np.where(event == NONE, _LONG_AGO, work.end[event]))
+        # Other work waited for what ended just before it, if nothing else explains when it started.
+        latest = self._latest(work.start)
+        latest = np.where((latest != NONE) & (work.start[latest] < work.start), latest, NONE)
         since = work.start - work.end[latest]
-        coincides = known & (work.start - ready > _UNEXPLAINED_NS) & ((since <= _UNEXPLAINED_NS) | (ready <= _LONG_AGO))
-        event = np.where(coincides & (latest != before), latest, NONE)
-        ready = np.where(event != NONE, work.end[latest], ready)
+        coincides = (latest != NONE) & (work.start - ready > _UNEXPLAINED_NS) & ((since <= _UNEXPLAINED_NS) | (ready <= _LONG_AGO))
+        event = np.where(coincides, np.where(latest == before, NONE, latest), event)
+        ready = np.where(coincides, work.end[latest], ready)
         nothing = ready <= _LONG_AGO
-        by_launch = ~nothing & (event == NONE) & (ready_launch > ready_stream)
-        return Waits(before, event, by_launch, np.where(nothing, work.start, ready))
+        ready_event = np.where(event == NONE, _LONG_AGO, work.end[event])
+        by_launch = ~nothing & (ready_launch > np.maximum(ready_stream, ready_event))
+        by_event = ~nothing & ~by_launch & (ready_event > ready_stream)
+        return Waits(before, event, by_launch, by_event, np.where(nothing, work.start, ready))
+
+    def _latest(self, times: Int64s) -> Int64s:
+        """The work of the rank that ended last at each time or before it; `NONE` without any."""
+        by_end = np.argsort(self.work.end, kind="stable")
+        place = np.searchsorted(self.work.end[by_end], times, side="right")
+        return np.append(NONE, by_end)[place]
+
+    def _events(self) -> Int64s:
+        """For work that was launched behind a call that lets a stream wait for an event: the last of the work that may have caused the event.
+
+        A trace has neither the stream nor the event of such a call. It is taken to be about the next launch of its thread, and about
+        the work of another stream, launched before, that ended last before the work started.
+        """
+        work = self.work
+        event = np.full(len(work), NONE)
+        if "api_calls" not in self._traces.tables:
+            return event
+        names = self._traces.texts("api_calls", "name").categories
+        if not any(_WAIT_EVENT in str(name) for name in names):
+            return event
+        waiting = np.zeros(len(work), bool)
+        for thread in np.unique(work.thread[work.thread != NONE]):
+            start, _, name, _ = self._calls(int(thread))
+            calls = start[np.array([_WAIT_EVENT in str(each) for each in names], bool)[name]]
+            launched = np.flatnonzero(work.thread == thread)
+            launched = launched[np.argsort(work.launched[launched], kind="stable")]
+            waiting[launched] = np.diff(np.searchsorted(calls, work.launched[launched]), prepend=0) > 0
+        rows = np.flatnonzero(waiting)
+        ended = np.full(len(rows), _LONG_AGO)
+        for stream in np.unique(work.stream):
+            others = np.flatnonzero(work.stream == stream)
+            # Work of a stream ends in the order in which it is launched.
+            ends, launches = (np.maximum.accumulate(column[others]) for column in (work.end, work.launched))
+            place = np.minimum(
+                np.searchsorted(ends, work.start[rows], side="right"), np.searchsorted(launches, work.launched[rows], side="left")
+            )
+            found = np.append(NONE, others)[place]
+            better = (work.stream[rows] != stream) & (found != NONE) & (work.end[found] > ended) & (work.end[found] <= work.start[rows])
+            better &= work.start[found] < work.start[rows]
+            event[rows[better]], ended[better] = found[better], work.end[found[better]]
+        return event
 
     @cached_property
     def resumptions(self) -> Mapping[int, Resumptions]:
@@ -213,9 +259,7 @@ class RankActivities:
         start, end, name, place = self._calls(thread)
         names = self._traces.texts("api_calls", "name").categories
         blocks = np.asarray(pd.Series(names, dtype="str").str.contains(_BLOCKING, regex=True), bool)[name]
-        by_end = np.argsort(self.work.end, kind="stable")
-        latest = np.searchsorted(self.work.end[by_end], end, side="right") - 1
-        work = np.where(blocks & (latest >= 0), by_end[np.maximum(latest, 0)], NONE)
+        work = np.where(blocks, self._latest(end), NONE)
         # A copy from or to pageable memory ends before its call does.
         copies = np.flatnonzero(self._own_copy_call != NONE)
         row = np.full(self._traces.length("api_calls"), NONE)

@@ -1,6 +1,5 @@
 """When the ranks arrived at the collectives of an iteration."""
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,7 @@ class Arrivals:
 
     Attributes:
         rank, time: by match, the rank that came last, and when, in ns on the job's clock.
-        rows: `rank`, `match` and `late` of each arrival: it was not surely earlier than the last.
+        rows: `rank`, `match`, `wait_ns` until the last arrival, and `late`: the rank was not surely earlier than the last.
     """
 
     rank: dict[int, int]
@@ -29,20 +28,15 @@ class Arrivals:
         rows = rows[rows["match"].notna() & (rows["finish_ns"] >= span.start_ns) & (rows["arrival_ns"] <= span.end_ns)]
         rows = rows[["rank", "match", "arrival_ns"]].astype("int64")
         last = rows.sort_values("arrival_ns", kind="stable").drop_duplicates("match", keep="last").set_index("match")
-        at, by = rows["match"].map(last["arrival_ns"]), rows["match"].map(last["rank"])
-        late = at - rows["arrival_ns"] <= ranks.doubt_ns(rows["rank"].to_numpy(), by.to_numpy())
-        return cls(last["rank"].to_dict(), last["arrival_ns"].to_dict(), rows.assign(late=late))
+        wait, by = rows["match"].map(last["arrival_ns"]) - rows["arrival_ns"], rows["match"].map(last["rank"])
+        late = wait <= ranks.doubt_ns(rows["rank"].to_numpy(), by.to_numpy())
+        return cls(last["rank"].to_dict(), last["arrival_ns"].to_dict(), rows.assign(wait_ns=wait, late=late))
 
-    def covering(self, first: Sequence[int], among: Collection[int]) -> list[int]:
-        """Ranks of which one is late at each collective: some given ones, and the fewest others, by greedy choice.
-
-        Args:
-            among: the ranks to choose from; a collective to which none of them came late does not count.
-        """
-        left = self.rows[self.rows["late"] & self.rows["rank"].isin(among)]
-        chosen = list(first)
-        left = left[~left["match"].isin(left.loc[left["rank"].isin(chosen), "match"])]
+    def covering(self, chosen: list[int]) -> list[int]:
+        """Ranks of which one is late at each collective: the given ones, and few others."""
+        left, every = self.rows[self.rows["late"]], list(chosen)
+        left = left[~left["match"].isin(left.loc[left["rank"].isin(every), "match"])]
         while len(left):
-            chosen.append(int(np.bincount(left["rank"]).argmax()))
-            left = left[~left["match"].isin(left.loc[left["rank"] == chosen[-1], "match"])]
-        return chosen
+            every.append(int(np.bincount(left["rank"]).argmax()))
+            left = left[~left["match"].isin(left.loc[left["rank"] == every[-1], "match"])]
+        return every

@@ -7,7 +7,7 @@ is faster. All kernels are tried at once: a gain is an array with an element for
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -25,22 +25,23 @@ _MARGIN: Final = 2.0
 _LONG_AGO: Final = np.iinfo(np.int64).min // 4
 
 
-def replay(ranks: Ranks, chosen: Sequence[int], span: Span, names: Sequence[str], part: float) -> Gains:
-    """How much earlier an iteration ends where a kernel is faster on all ranks.
+def replay(ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], names: Sequence[str], part: float) -> Gains:
+    """How much earlier iterations end where a kernel is faster on all ranks.
 
     What a rank waited for is in `activities`. A collective begins to transfer when the last of the chosen ranks has arrived. Ranks that are
     not chosen never come last, so that the gain is an upper bound without them. Waits without a known cause stay as long as they are,
-    and all that happened before the iteration stays when it was.
+    and all that happened before the first iteration stays when it was.
 
     Args:
         chosen: the ranks to replay, see `choose`.
+        iterations: one after the other.
         names: kernels, copies and sets, each of which is tried alone.
         part: by which part of its time it is shorter; of a matched collective, of its transfer.
 
     Returns:
-        In ns, for each name.
+        In ns, a row for each iteration and a column for each name.
     """
-    return _Replay(ranks, chosen, span, names, part).gain_ns()
+    return _Replay(ranks, chosen, iterations, names, part).gain_ns()
 
 
 @dataclass
@@ -54,7 +55,7 @@ class _Nodes:
         name: which of the kernels that are tried; `NONE` if no such.
         match: the collective of the job; `NONE` if no such.
         start_ns: of work.
-        ends_early_ns: how long before the end of the iteration the node ends; infinite where the iteration does not end with it.
+        ends_early_ns: by iteration, how long before its end the node ends; infinite where the iteration does not end with it.
         gain: of its end, None before its replay; the last one is of what happened before the iteration.
         place: of the next node.
     """
@@ -65,7 +66,7 @@ class _Nodes:
     name: list[int]
     match: list[int]
     start_ns: list[int]
-    ends_early_ns: list[float]
+    ends_early_ns: list[list[float]]
     gain: list[Gains | None]
     place: int = 0
 
@@ -90,11 +91,13 @@ class _Collective:
 
 
 class _Replay:
-    def __init__(self, ranks: Ranks, chosen: Sequence[int], span: Span, names: Sequence[str], part: float) -> None:
+    def __init__(self, ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], names: Sequence[str], part: float) -> None:
+        self._iterations = len(iterations)
+        span = replace(iterations[-1], start_ns=iterations[0].start_ns)
         arrivals = Arrivals.of(ranks, span)
         columns = {name: column for column, name in enumerate(names)}
         self._names = len(names)
-        self._nodes = {rank: _nodes(ranks, rank, span, arrivals, columns, part) for rank in chosen}
+        self._nodes = {rank: _nodes(ranks, rank, span, iterations, arrivals, columns, part) for rank in chosen}
         self._collectives: dict[int, _Collective] = {}
         self._ready = deque(chosen)
         for rank, nodes in self._nodes.items():
@@ -111,13 +114,16 @@ class _Replay:
                 self._advance(self._ready.popleft())
             else:  # matches that contradict each other: who has not arrived is not waited for
                 self._finish(next((match for match, each in self._collectives.items() if each.parked), next(iter(self._collectives))))
+        return np.array([self._gain_of(iteration) for iteration in range(self._iterations)])
+
+    def _gain_of(self, iteration: int) -> Gains:
         ends = [
             gain + early
             for nodes in self._nodes.values()
-            for gain, early in zip(nodes.gain, nodes.ends_early_ns, strict=False)
+            for gain, early in zip(nodes.gain, nodes.ends_early_ns[iteration], strict=False)
             if gain is not None and early < np.inf
         ]
-        return np.min(ends, axis=0) if ends else np.zeros(self._names)
+        return np.asarray(np.min(ends, axis=0)) if ends else np.zeros(self._names)
 
     def _advance(self, rank: int) -> None:
         """Replay a rank up to its next node that waits for a collective at which a rank is missing."""
@@ -164,7 +170,9 @@ class _Replay:
         return gain
 
 
-def _nodes(ranks: Ranks, rank: int, span: Span, arrivals: Arrivals, columns: Mapping[str, int], part: float) -> _Nodes:
+def _nodes(
+    ranks: Ranks, rank: int, span: Span, iterations: Sequence[Span], arrivals: Arrivals, columns: Mapping[str, int], part: float
+) -> _Nodes:
     activities = ranks.of(rank)
     work, works = activities.work, len(activities.work)
     time, waits_for, slack = _graph(activities)
@@ -180,8 +188,6 @@ def _nodes(ranks: Ranks, rank: int, span: Span, arrivals: Arrivals, columns: Map
     arrived = np.array([arrivals.time.get(match, span.start_ns) for match in work.match[of_work].tolist()], np.int64)
     began = np.maximum(np.maximum(work.start[of_work], arrived), span.start_ns)
     name = np.array([columns.get(each, NONE) for each in work.names], np.int64)[work.name[of_work]]
-    ends = ranks.launched_in(rank, span)[of_work] & (work.end[of_work] <= span.end_ns)
-    early = np.where(ends, span.end_ns - work.end[of_work], np.inf)
 
     def of_nodes(values: npt.NDArray[Any], otherwise: float) -> list[Any]:
         """Values of works as those of nodes."""
@@ -196,9 +202,15 @@ def _nodes(ranks: Ranks, rank: int, span: Span, arrivals: Arrivals, columns: Map
         of_nodes(name, NONE),
         of_nodes(work.match[of_work], NONE),
         of_nodes(work.start[of_work], 0),
-        of_nodes(np.where(early <= most, early, np.inf), np.inf),
+        [of_nodes(_early(ranks, rank, each, most)[of_work], np.inf) for each in iterations],
         [*[None] * len(kept), np.zeros(len(columns))],
     )
+
+
+def _early(ranks: Ranks, rank: int, span: Span, most: float) -> Gains:
+    """How long before the end of an iteration the work that was launched in it ends; infinite for other work, and beyond a time."""
+    early = span.end_ns - ranks.of(rank).work.end
+    return np.where(ranks.launched_in(rank, span) & (early >= 0) & (early <= most), early, np.inf)
 
 
 def _graph(activities: RankActivities) -> tuple[Int64s, Int64s, Int64s]:
@@ -220,7 +232,8 @@ def _graph(activities: RankActivities) -> tuple[Int64s, Int64s, Int64s]:
 
     time[:works] = work.start
     waits_for[:works, 0], waits_for[:works, 1] = waits.before, waits.event
-    slack[:works, 0] = waits.ready - work.end[waits.before]
+    for column, others in enumerate((waits.before, waits.event)):
+        slack[:works, column] = waits.ready - work.end[others]
     for thread, each in resumptions.items():
         launched = np.flatnonzero(work.thread == thread)
         waits_for[launched, 2] = resumed(thread, work.launched[launched])

@@ -101,7 +101,7 @@ def _before_work(path: _Path, activities: RankActivities, work: int) -> int:
         path.back_to(int(waits.ready[work]), activities.rank, "launch", done.names[done.name[work]])
         return _through_host(path, activities, int(done.thread[work]))
     path.back_to(int(waits.ready[work]), activities.rank, "idle", "")
-    return int(waits.event[work] if waits.event[work] != NONE else waits.before[work])
+    return int(waits.event[work] if waits.by_event[work] else waits.before[work])
 
 
 def _through_host(path: _Path, activities: RankActivities, thread: int) -> int:
