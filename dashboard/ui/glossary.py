@@ -72,6 +72,8 @@ WORDS: Final[Mapping[str, str]] = {
     "collective": "one communication of all ranks of a group, such as an `all_reduce`",
     "transfer": "the part of a collective from the arrival of the last rank to the end; the part before is the wait",
     "bus bandwidth": "the size of a collective over the time of its transfer, times the factor that NCCL's tests have for its kind and number of ranks",
+    "critical path": "a chain of activities from the start to the end of an iteration, each of which waited for the one before it",
+    "replay": "the dependencies of an iteration executed again with other durations, such as those of a faster kernel",
     "view": "one page of the dashboard, which answers one question",
 }
 #: The forms in which captions write a word, as patterns of what `plain` makes of them.

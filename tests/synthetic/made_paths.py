@@ -124,18 +124,37 @@ class PathJob:
         offset = _ns(self.offset_us.get(rank, 0.0))
         clock = {"offset_ns": float(offset), "offset_at_ns": BEGIN_NS, "drift_ppm": 0.0, "uncertainty_ns": self.uncertainty_ns}
         kernels = done.tables[rank]["kernels"]
-        about = {"status": "ok", "host": "node0", "device_name": "NVIDIA H200 (synthetic)", "file": f"rank-{rank}.json", "late": False}
+        about = {
+            "status": "ok",
+            "host": "node0",
+            "device_name": "NVIDIA H200 (synthetic)",
+            "file": f"rank-{rank}.json",
+            "late": False,
+        }
         events = sum(map(len, done.tables[rank].values()))
         rows["ranks"] = [row("ranks", rank=rank, events=events, **about) | (clock if self.told else {})]
         for iteration in range(self.iterations if self.numbered else 0):
             start, end = (BEGIN_NS + offset + _ns(time) for time in done.steps[rank][iteration])
-            device = {"device_start_ns": start, "device_end_ns": BEGIN_NS + offset + _ns(done.ends[iteration][rank])} if kernels else {}
+            device = (
+                {"device_start_ns": start, "device_end_ns": BEGIN_NS + offset + _ns(done.ends[iteration][rank])}
+                if kernels
+                else {}
+            )
             rows["iterations"].append(row("iterations", rank=rank, iteration=iteration, start_ns=start, end_ns=end, **device))
         for number, (kernel, iteration) in enumerate(done.collectives[rank]):
             times = {"start_ns": kernel["start_ns"], "end_ns": kernel["end_ns"]}
-            last = max(others[number][0]["start_ns"] - _ns(self.offset_us.get(other, 0.0)) for other, others in enumerate(done.collectives))
+            last = max(
+                others[number][0]["start_ns"] - _ns(self.offset_us.get(other, 0.0))
+                for other, others in enumerate(done.collectives)
+            )
             arrival, finish = (time - offset for time in times.values())
-            match = {"match": number, "arrival_ns": arrival, "finish_ns": finish, "wait_ns": last - arrival, "transfer_ns": finish - last}
+            match = {
+                "match": number,
+                "arrival_ns": arrival,
+                "finish_ns": finish,
+                "wait_ns": last - arrival,
+                "transfer_ns": finish - last,
+            }
             rows["collectives"].append(
                 row("collectives", rank=rank, iteration=iteration, collective="all_reduce", kernel=REDUCE, group="0", number=number, stream=20,
                     **times, **(match if self.told else {}))
@@ -230,8 +249,21 @@ class _Simulated:
 
     def _kernel(self, rank: int, kernel: Kernel, iteration: int, start: float, end: float, called: float) -> None:
         times = {"start_ns": self._at(rank, start), "end_ns": self._at(rank, end)}
-        launch = {"launch_start_ns": self._at(rank, called), "launch_end_ns": self._at(rank, called + CALL_US)} if self.job.launches else {}
-        found = row("kernels", correlation=self._correlation, process=1, stream=kernel.stream, name=kernel.name, full_name=kernel.name, **times, **launch)
+        launch = (
+            {"launch_start_ns": self._at(rank, called), "launch_end_ns": self._at(rank, called + CALL_US)}
+            if self.job.launches
+            else {}
+        )
+        found = row(
+            "kernels",
+            correlation=self._correlation,
+            process=1,
+            stream=kernel.stream,
+            name=kernel.name,
+            full_name=kernel.name,
+            **times,
+            **launch,
+        )
         self.tables[rank]["kernels"].append(found)
         if kernel.is_collective:
             self.collectives[rank].append((found, iteration))

@@ -38,8 +38,9 @@ from warpladder.dashboard.core.critical_path.replay import replay
 from warpladder.dashboard.core.critical_path.spans import Ranks, Span, spans
 from warpladder.dashboard.core.critical_path.walk import KINDS, walk
 from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.traces import NONE
 
-__all__ = ["KINDS", "CriticalPath", "critical_path", "iterations"]
+__all__ = ["KINDS", "CriticalPath", "critical_path", "iterations", "typical"]
 
 #: By which part of its time a kernel is made faster.
 PART: Final = 0.1
@@ -65,6 +66,7 @@ class CriticalPath:
         replayed: the ranks that were replayed. If they are not all ranks, `gain_ns` is an upper bound.
         aligned: the clocks of the ranks are aligned; else the path stays in one rank, and its communication holds waits.
         without_clock: ranks that no path can run through.
+        has_launches: the profile of the rank at which the path ends has calls that launched work.
     """
 
     span: Span
@@ -74,12 +76,24 @@ class CriticalPath:
     replayed: tuple[int, ...]
     aligned: bool
     without_clock: tuple[int, ...]
+    has_launches: bool
 
 
 def iterations(job: Job) -> pd.DataFrame:
     """The iterations with device work: `iteration`, null for the whole of profiles without iterations, `start_ns`, `end_ns`, `duration_ns`."""
     every = [(each.iteration, each.start_ns, each.end_ns, each.duration_ns) for each in spans(Ranks(job))]
     return pd.DataFrame(every, columns=["iteration", "start_ns", "end_ns", "duration_ns"]).astype({"iteration": "Int64"})
+
+
+def typical(frame: pd.DataFrame) -> int | None:
+    """The iteration with the median duration, the lower one of two; None for profiles without iterations.
+
+    Args:
+        frame: of `iterations`; not empty.
+    """
+    ordered = frame.sort_values(["duration_ns", "iteration"])["iteration"]
+    middle = ordered.iloc[(len(ordered) - 1) // 2]
+    return None if pd.isna(middle) else int(middle)
 
 
 def critical_path(job: Job, iteration: int | None) -> CriticalPath:
@@ -110,13 +124,16 @@ def critical_path(job: Job, iteration: int | None) -> CriticalPath:
     else:
         gains = replay(ranks, chosen, [span], names, PART)[0]
     kernels["gain_ns"] = np.minimum(gains, kernels["most_gain_ns"])
-    return CriticalPath(span, segments, kernels, ranks.ranks, tuple(chosen), ranks.aligned, ranks.without_clock)
+    has_launches = bool((ranks.of(span.rank).work.thread != NONE).any())
+    return CriticalPath(span, segments, kernels, ranks.ranks, tuple(chosen), ranks.aligned, ranks.without_clock, has_launches)
 
 
 def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:
     work = segments[segments["kind"].isin(_WORK)].assign(time_ns=segments["end_ns"] - segments["start_ns"])
     groups = work.groupby("name", sort=False)
-    frame = groups.agg(kind=("kind", "first"), time_ns=("time_ns", "sum"), executions=("rank", "size"), ranks=("rank", "nunique"))
+    frame = groups.agg(
+        kind=("kind", "first"), time_ns=("time_ns", "sum"), executions=("rank", "size"), ranks=("rank", "nunique")
+    )
     frame = frame.reset_index().sort_values(["time_ns", "name"], ascending=[False, True], ignore_index=True)
     frame.insert(3, "percent", 100 * frame["time_ns"] / span.duration_ns)
     return frame.assign(most_gain_ns=PART * frame["time_ns"])

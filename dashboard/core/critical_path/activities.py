@@ -192,7 +192,9 @@ class RankActivities:
         latest = self._latest(work.start)
         latest = np.where((latest != NONE) & (work.start[latest] < work.start), latest, NONE)
         since = work.start - work.end[latest]
-        coincides = (latest != NONE) & (work.start - ready > _UNEXPLAINED_NS) & ((since <= _UNEXPLAINED_NS) | (ready <= _LONG_AGO))
+        coincides = (
+            (latest != NONE) & (work.start - ready > _UNEXPLAINED_NS) & ((since <= _UNEXPLAINED_NS) | (ready <= _LONG_AGO))
+        )
         event = np.where(coincides, np.where(latest == before, NONE, latest), event)
         ready = np.where(coincides, work.end[latest], ready)
         nothing = ready <= _LONG_AGO
@@ -234,10 +236,16 @@ class RankActivities:
             # Work of a stream ends in the order in which it is launched.
             ends, launches = (np.maximum.accumulate(column[others]) for column in (work.end, work.launched))
             place = np.minimum(
-                np.searchsorted(ends, work.start[rows], side="right"), np.searchsorted(launches, work.launched[rows], side="left")
+                np.searchsorted(ends, work.start[rows], side="right"),
+                np.searchsorted(launches, work.launched[rows], side="left"),
             )
             found = np.append(NONE, others)[place]
-            better = (work.stream[rows] != stream) & (found != NONE) & (work.end[found] > ended) & (work.end[found] <= work.start[rows])
+            better = (
+                (work.stream[rows] != stream)
+                & (found != NONE)
+                & (work.end[found] > ended)
+                & (work.end[found] <= work.start[rows])
+            )
             better &= work.start[found] < work.start[rows]
             event[rows[better]], ended[better] = found[better], work.end[found[better]]
         return event

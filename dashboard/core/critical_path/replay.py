@@ -91,7 +91,9 @@ class _Collective:
 
 
 class _Replay:
-    def __init__(self, ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], names: Sequence[str], part: float) -> None:
+    def __init__(
+        self, ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], names: Sequence[str], part: float
+    ) -> None:
         self._iterations = len(iterations)
         span = replace(iterations[-1], start_ns=iterations[0].start_ns)
         arrivals = Arrivals.of(ranks, span)
@@ -113,7 +115,9 @@ class _Replay:
             if self._ready:
                 self._advance(self._ready.popleft())
             else:  # matches that contradict each other: who has not arrived is not waited for
-                self._finish(next((match for match, each in self._collectives.items() if each.parked), next(iter(self._collectives))))
+                self._finish(
+                    next((match for match, each in self._collectives.items() if each.parked), next(iter(self._collectives)))
+                )
         return np.array([self._gain_of(iteration) for iteration in range(self._iterations)])
 
     def _gain_of(self, iteration: int) -> Gains:

@@ -143,15 +143,12 @@ def spans(ranks: Ranks) -> list[Span]:
 
 def _in_order(rows: pd.DataFrame) -> list[Span]:
     """The iterations of ranks with one clock."""
-    groups = rows.groupby("iteration")
-    begin, last = groups["start_ns"].min(), groups.tail(1).set_index("iteration")
-    ends = last["device_end_ns"].to_dict()
-    result = []
-    for iteration, end in ends.items():
-        start = ends.get(iteration - 1, int(begin[iteration]))
-        if start < end:
-            result.append(Span(int(iteration), int(start), int(end), int(last["rank"][iteration])))
-    return result
+    begin = rows.groupby("iteration")["start_ns"].min()
+    last = rows.drop_duplicates("iteration", keep="last")
+    numbers, ends, of = (last[name].tolist() for name in ("iteration", "device_end_ns", "rank"))
+    end_of = dict(zip(numbers, ends, strict=True))
+    starts = [int(end_of.get(number - 1, begin[number])) for number in numbers]
+    return [Span(*each) for each in zip(numbers, starts, ends, of, strict=True) if each[1] < each[2]]
 
 
 def _whole(ranks: Ranks) -> list[Span]:
