@@ -88,7 +88,8 @@ class Clock:
 
     def aligned(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Times of the rank on the job's clock, in ns."""
-        return np.rint((times - self.at_ns - self.offset_ns) / (1 + self.drift)).astype(np.int64) + self.at_ns
+        whole: npt.NDArray[np.int64] = np.rint((times - self.at_ns - self.offset_ns) / (1 + self.drift)).astype(np.int64)
+        return whole + self.at_ns
 
     def aligned_column(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
         """The same for a column, whose nulls stay."""

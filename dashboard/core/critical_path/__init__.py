@@ -47,7 +47,7 @@ PART: Final = 0.1
 #: Ranks are replayed while their profiles have no more events in sum; to open and replay a million takes about 2 s.
 _MOST_EVENTS: Final = 3_000_000
 #: The same for ranks that only make the bound tighter.
-_FURTHER_EVENTS: Final = 600_000
+_FURTHER_EVENTS: Final = 1_000_000
 #: The kinds of device work.
 _WORK: Final = ("compute", "communication", "memory")
 

@@ -30,8 +30,8 @@ class Arrivals:
         last = rows.sort_values("arrival_ns", kind="stable").drop_duplicates("match", keep="last").set_index("match")
         wait, by = rows["match"].map(last["arrival_ns"]) - rows["arrival_ns"], rows["match"].map(last["rank"])
         late = wait <= ranks.doubt_ns(rows["rank"].to_numpy(), by.to_numpy())
-        by_match = [dict(zip(last.index.tolist(), last[name].tolist(), strict=True)) for name in ("rank", "arrival_ns")]
-        return cls(*by_match, rows.assign(wait_ns=wait, late=late))
+        rank, time = (dict(zip(last.index.tolist(), last[name].tolist(), strict=True)) for name in ("rank", "arrival_ns"))
+        return cls(rank, time, rows.assign(wait_ns=wait, late=late))
 
     def covering(self, chosen: list[int]) -> list[int]:
         """Ranks of which one is late at each collective: the given ones, and few others."""

@@ -51,7 +51,10 @@ class Ranks:
         self._job = job
         rows = job.frame("ranks", "rank", "status", "offset_ns", "offset_at_ns", "drift_ppm", "uncertainty_ns")
         rows = rows[rows["status"] == "ok"].sort_values("rank")
-        every = {int(row["rank"]): row for row in rows.replace({np.nan: None}).to_dict("records")}
+        every: dict[int, dict[str, Any]] = {
+            int(row["rank"]): {str(name): value for name, value in row.items()}
+            for row in rows.astype(object).where(rows.notna(), None).to_dict("records")
+        }
         clocks = {rank: clock for rank, row in every.items() if (clock := store.clock_of(row))}
         self.aligned = len(clocks) > 1
         self._clocks = clocks if self.aligned else {}
@@ -81,7 +84,7 @@ class Ranks:
             return np.zeros(len(work), bool)
         start, end = self.on_job_clock(rank, row[["start_ns", "end_ns"]].to_numpy(dtype=np.int64)[0])
         when = np.where(work.thread == NONE, work.start, work.launched)
-        return (when >= start) & (when < end)
+        return np.asarray((when >= start) & (when < end))
 
     @cached_property
     def iterations(self) -> pd.DataFrame:
@@ -112,7 +115,7 @@ class Ranks:
     def collectives(self) -> pd.DataFrame:
         """The communication kernels of all ranks by rank: `rank`, `start_ns`, `end_ns`, `match`, `arrival_ns`, `finish_ns`."""
         columns = ("rank", "start_ns", "end_ns", "match", "arrival_ns", "finish_ns")
-        frame = self._job.arrow("collectives", columns).to_pandas()
+        frame: pd.DataFrame = self._job.arrow("collectives", columns).to_pandas()
         if not self.aligned:
             frame["match"] = np.nan
         return frame.sort_values("rank", kind="stable", ignore_index=True)

@@ -23,7 +23,7 @@ def over_time(found: CriticalPath, look: Look) -> Chart:
     names = [*map(str, lanes), *(["others"] if query.OTHERS in set(pieces["lane"]) else [])]
     place = {lane: number for number, lane in enumerate([*lanes, query.OTHERS])}
     rows = pieces.assign(y=pieces["lane"].map(place)).to_dict("records")
-    figure = blank(look.theme, _LANE_PX * max(len(names), 3) + _AROUND_PX)
+    figure = blank(look.theme, _LANE_PX * max(len(names), 2) + _AROUND_PX)
     figure.add_scatter(
         x=[time for row in rows for time in (row["start_ns"], row["end_ns"])],
         y=[row["y"] for row in rows for _ in range(2)],
@@ -49,7 +49,7 @@ def over_time(found: CriticalPath, look: Look) -> Chart:
                 hoverinfo="text",
                 hovertext=[hover for row in of_kind for hover in (_hover(row, found),) * 4],
             )
-    name_rows(figure, names, look, range=[max(len(names), 2) - 0.4, -0.6], title_text="rank")
+    name_rows(figure, names, look, range=[len(names) - 0.4, -0.6], title_text="rank")
     axis = ticks(0, found.span.duration_ns, format_duration, logarithmic=False)
     figure.update_xaxes(range=[0, found.span.duration_ns], title_text="since the start of the iteration", **axis)
     figure.update_layout(margin={"t": 34}, legend={**ABOVE, "traceorder": "normal"})
