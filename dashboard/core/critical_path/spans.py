@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, overload
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -63,15 +63,12 @@ class Ranks:
         self._uncertainty = {rank: float(row["uncertainty_ns"] or 0.0) for rank, row in every.items()}
         self._opened: dict[int, RankActivities] = {}
 
-    @overload
-    def doubt_ns(self, one: int, other: int) -> float: ...
-    @overload
-    def doubt_ns(self, one: Int64s, other: Int64s) -> npt.NDArray[np.float64]: ...
-    def doubt_ns(self, one: Any, other: Any) -> Any:
-        """How far two times of two ranks must differ, so that their order is sure: two standard deviations of their clocks."""
+    def doubt_ns(self, one: npt.ArrayLike, other: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """How far times of two ranks must differ, so that their order is sure: two standard deviations of their clocks."""
         deviation = np.zeros(max(self.ranks, default=0) + 1)
         deviation[list(self.ranks)] = [self._uncertainty[rank] for rank in self.ranks]
-        return _SURE * np.hypot(deviation[one], deviation[other])
+        doubt: npt.NDArray[np.float64] = _SURE * np.hypot(*(deviation[np.asarray(each, np.int64)] for each in (one, other)))
+        return doubt
 
     def launched_in(self, rank: int, span: Span) -> Bools:
         """Which device work of a rank was launched in an iteration; all of it where there are no iterations."""

@@ -76,7 +76,7 @@ def _through_work(path: _Path, ranks: Ranks, arrivals: Arrivals, rank: int, work
     done = ranks.of(rank).work
     kind, name, match = int(done.kind[work]), done.names[done.name[work]], int(done.match[work])
     last = arrivals.rank.get(match, rank)
-    if last != rank and arrivals.time[match] - int(done.start[work]) > ranks.doubt_ns(rank, last):
+    if last != rank and arrivals.time[match] - int(done.start[work]) > float(ranks.doubt_ns(rank, last)):
         of_last = ranks.of(last).work
         there = np.flatnonzero(of_last.match == match)
         if len(there):
