@@ -84,9 +84,9 @@ class Job(Run):
 
         Returns:
             `rank`, `kind`, `name`, `start_ns`, `end_ns` on the job's clock. By kernel: `name`, `kind`, `time_ns` and `percent` of the
-            iteration, `executions` and `ranks` on the path, `most_gain_ns`, a tenth of the time, and `gain_ns`, how much shorter the
-            iteration is if the kernel takes 10 % less time on all ranks: an upper bound where too many ranks are needed to replay all,
-            and null where the path itself runs through too many.
+            iteration, `executions` and `ranks` on the path, `tenth_ns`, a tenth of the time, and `gain_ns`, how much shorter the iteration
+            is if the kernel takes 10 % less time on all ranks. It is an upper bound where not all ranks can be replayed, and null where the
+            path runs through too many.
 
         Raises:
             RunError: no rank has device work in such an iteration.

@@ -60,10 +60,11 @@ class CriticalPath:
         span: the iteration.
         segments: `rank`, `kind`, `name`, `start_ns`, `end_ns` on the job's clock, by time, without gap or overlap.
         kernels: a row for each kernel, kind of copy and set on the path, the longest first: `name`, `kind`, `time_ns` on the path,
-            `percent` of the iteration, `executions` and `ranks` on the path, `most_gain_ns`, which is a tenth of the time, and `gain_ns` if it
-            were 10 % faster on all ranks, from the replay; without one, null.
+            `percent` of the iteration, `executions` and `ranks` on the path, `tenth_ns`, a tenth of the time, which is the gain if the path
+            stayed where it is, and `gain_ns`, the gain of the replay if it took 10 % less time on all ranks.
         ranks: all ranks whose times can be compared.
-        replayed: the ranks that were replayed. If they are not all ranks, `gain_ns` is an upper bound.
+        replayed: the ranks that were replayed. Without any, `gain_ns` is null. If they are not all ranks, it is an upper bound of how much
+            earlier the iteration ends. Else it is how much shorter the iteration is, if the iteration before has the faster kernel too.
         aligned: the clocks of the ranks are aligned; else the path stays in one rank, and its communication holds waits.
         without_clock: ranks that no path can run through.
         has_launches: the profile of the rank at which the path ends has calls that launched work.
@@ -122,8 +123,8 @@ def critical_path(job: Job, iteration: int | None) -> CriticalPath:
         before, end = replay(ranks, chosen, every[place - 1 : place + 1], names, PART)
         gains = np.maximum(end - before, 0)
     else:
-        gains = replay(ranks, chosen, [span], names, PART)[0]
-    kernels["gain_ns"] = np.minimum(gains, kernels["most_gain_ns"])
+        gains = np.minimum(replay(ranks, chosen, [span], names, PART)[0], kernels["tenth_ns"])
+    kernels["gain_ns"] = gains
     has_launches = bool((ranks.of(span.rank).work.thread != NONE).any())
     return CriticalPath(span, segments, kernels, ranks.ranks, tuple(chosen), ranks.aligned, ranks.without_clock, has_launches)
 
@@ -136,7 +137,7 @@ def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:
     )
     frame = frame.reset_index().sort_values(["time_ns", "name"], ascending=[False, True], ignore_index=True)
     frame.insert(3, "percent", 100 * frame["time_ns"] / span.duration_ns)
-    return frame.assign(most_gain_ns=PART * frame["time_ns"])
+    return frame.assign(tenth_ns=PART * frame["time_ns"])
 
 
 def _chosen(job: Job, ranks: Ranks, span: Span, segments: pd.DataFrame) -> list[int]:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, codes_of
 from warpladder.data import store
 
 Bools = npt.NDArray[np.bool_]
@@ -112,15 +112,23 @@ class HostParts:
     names: tuple[str, ...]
 
 
+class Kernels(NamedTuple):
+    """Communication kernels of a rank: times on its own clock, and the collective of the job or `NONE`."""
+
+    start: Int64s
+    end: Int64s
+    match: Int64s
+
+
 class RankActivities:
     """The device work of a rank, and its host where it is asked for. The arrays are shared: never change one."""
 
-    def __init__(self, rank: int, run: store.Run, clock: store.Clock | None, collectives: pd.DataFrame) -> None:
+    def __init__(self, rank: int, run: store.Run, clock: store.Clock | None, collectives: Kernels) -> None:
         """Read the device work.
 
         Args:
             clock: of the rank; None to keep its times.
-            collectives: the communication kernels of the rank: `start_ns`, `end_ns` on its own clock, and `match`, which may be null.
+            collectives: which of the kernels communicate.
 
         Raises:
             StoreError: a table is damaged.
@@ -135,16 +143,19 @@ class RankActivities:
         """Times of the rank on the job's clock."""
         return times if self._clock is None else self._clock.aligned(times)
 
-    def _read_work(self, collectives: pd.DataFrame) -> tuple[Work, Int64s]:
+    def _read_work(self, collectives: Kernels) -> tuple[Work, Int64s]:
         """The device work, and the call of each copy, which is `NONE` for kernels."""
         tables = [name for name in ("kernels", "memory_ops") if name in self._traces.tables]
+        if "api_calls" in self._traces.tables:
+            self._traces.read("api_calls", "process", "correlation", "start_ns", "end_ns", "thread", "name")
         columns: dict[str, list[Int64s]] = {name: [] for name in ("start", "end", "device", "stream", "kind", "name", "call")}
         names: list[str] = []
         for table in tables:
-            self._traces.read(table, "start_ns", "end_ns", "device", "stream", "process", "correlation")
+            label = "full_name" if table == "kernels" else "kind"
+            self._traces.read(table, "start_ns", "end_ns", "device", "stream", "process", "correlation", label)
             for name in ("start", "end", "device", "stream"):
                 columns[name].append(self._traces.numbers(table, name if name in ("device", "stream") else f"{name}_ns"))
-            texts = self._traces.texts(table, "full_name" if table == "kernels" else "kind")
+            texts = self._traces.texts(table, label)
             columns["kind"].append(np.full(len(texts), COMPUTE if table == "kernels" else MEMORY, np.int64))
             columns["name"].append(texts.codes.astype(np.int64) + len(names))
             columns["call"].append(calls_of(self._traces, table))
@@ -297,7 +308,6 @@ class RankActivities:
 
     @cached_property
     def _all_calls(self) -> tuple[Int64s, Int64s, Int64s]:
-        self._traces.read("api_calls", "start_ns", "end_ns", "thread", "name")
         times = (self.aligned(self._traces.numbers("api_calls", f"{side}_ns")) for side in ("start", "end"))
         return *times, self._traces.texts("api_calls", "name").codes.astype(np.int64)  # type: ignore[return-value]
 
@@ -343,10 +353,9 @@ def _outermost(start: Int64s, end: Int64s) -> Int64s:
     return np.flatnonzero(start >= reached)
 
 
-def _matches(start: Int64s, end: Int64s, kind: Int64s, collectives: pd.DataFrame) -> Int64s:
+def _matches(start: Int64s, end: Int64s, kind: Int64s, collectives: Kernels) -> Int64s:
     """For each work the collective of the job; `NONE` for communication that was not matched, and `NONE` - 1 for other work."""
-    work = pd.DataFrame({"start_ns": start, "end_ns": end, "row": np.arange(len(start))})[kind == COMPUTE]
-    found = work.merge(collectives[["start_ns", "end_ns", "match"]], on=["start_ns", "end_ns"]).drop_duplicates("row")
-    result = np.full(len(start), NONE - 1)
-    result[found["row"].to_numpy()] = found["match"].fillna(NONE).to_numpy(dtype=np.int64)
-    return result
+    number, (distinct, _) = codes_of(np.append(start, collectives.start), np.append(end, collectives.end))
+    match = np.full(len(distinct), NONE - 1)
+    match[number[len(start) :]] = collectives.match
+    return np.where(kind == COMPUTE, match[number[: len(start)]], NONE - 1)

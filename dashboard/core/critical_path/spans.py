@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.critical_path.activities import Bools, RankActivities
+from warpladder.dashboard.core.critical_path.activities import Bools, Kernels, RankActivities
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.traces import NONE, Int64s
 from warpladder.data import store
@@ -75,13 +75,18 @@ class Ranks:
         work = self.of(rank).work
         if span.iteration is None:
             return np.ones(len(work), bool)
-        rows = self.iterations
-        row = rows[(rows["rank"] == rank) & (rows["iteration"] == span.iteration)]
-        if row.empty:
+        step = self._steps.get((rank, span.iteration))
+        if step is None:
             return np.zeros(len(work), bool)
-        start, end = self.on_job_clock(rank, row[["start_ns", "end_ns"]].to_numpy(dtype=np.int64)[0])
+        start, end = self.on_job_clock(rank, np.array(step))
         when = np.where(work.thread == NONE, work.start, work.launched)
         return np.asarray((when >= start) & (when < end))
+
+    @cached_property
+    def _steps(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Start and end of each rank and iteration on the host, on the rank's clock."""
+        columns = (self.iterations[name].tolist() for name in ("rank", "iteration", "start_ns", "end_ns"))
+        return {(rank, iteration): (start, end) for rank, iteration, start, end in zip(*columns, strict=True)}
 
     @cached_property
     def iterations(self) -> pd.DataFrame:
@@ -104,9 +109,16 @@ class Ranks:
             self._opened[rank] = RankActivities(rank, run, clock, self._kernels_of(rank))
         return self._opened[rank]
 
-    def _kernels_of(self, rank: int) -> pd.DataFrame:
-        rows = self.collectives
-        return rows.iloc[np.searchsorted(rows["rank"], rank) : np.searchsorted(rows["rank"], rank, side="right")]
+    def _kernels_of(self, rank: int) -> Kernels:
+        ranks, *columns = self._kernels
+        return Kernels(
+            *(column[np.searchsorted(ranks, rank) : np.searchsorted(ranks, rank, side="right")] for column in columns)
+        )
+
+    @cached_property
+    def _kernels(self) -> tuple[Int64s, ...]:
+        rows = self.collectives[["rank", "start_ns", "end_ns", "match"]].fillna({"match": NONE}).astype("int64")
+        return tuple(rows[name].to_numpy() for name in rows)
 
     @cached_property
     def collectives(self) -> pd.DataFrame:

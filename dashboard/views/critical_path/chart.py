@@ -68,12 +68,12 @@ def gains(found: CriticalPath, look: Look) -> Chart:
         found: with a kernel on the path.
     """
     frame = found.kernels
-    by = "gain_ns" if found.replayed else "most_gain_ns"
+    by = "gain_ns" if found.replayed else "tenth_ns"
     shown = frame.sort_values([by, "time_ns"], ascending=False, kind="stable").head(_MOST_BARS)
     rows = shown.to_dict("records")
     figure = blank(look.theme, 28 * max(len(rows), 3) + 100)
     places, shades = list(range(len(rows))), palette(look.theme)
-    bars = [("most_gain_ns", "a tenth of its time on the path", look.tones.muted, "/")]
+    bars = [("tenth_ns", "a tenth of its time on the path", look.tones.muted, "/")]
     bars += [("gain_ns", "replayed", shades[2], "")] if found.replayed else []
     for column, name, color, pattern in bars:
         figure.add_bar(
@@ -81,15 +81,15 @@ def gains(found: CriticalPath, look: Look) -> Chart:
             y=places,
             orientation="h",
             name=name,
-            width=0.7 if column == "most_gain_ns" else 0.45,
-            marker={"color": color, "pattern": hatch(pattern, 0.25), "opacity": 0.55 if column == "most_gain_ns" else 1.0},
+            width=0.7 if column == "tenth_ns" else 0.45,
+            marker={"color": color, "pattern": hatch(pattern, 0.25), "opacity": 0.55 if column == "tenth_ns" else 1.0},
             hoverinfo="text",
             hovertext=[_gain_hover(row, found) for row in rows],
         )
-    longest = max(float(shown["most_gain_ns"].max()), 1.0)
+    longest = max(float(shown[["tenth_ns", by]].max(axis=None)), 1.0)
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=row["most_gain_ns"], y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
+            x=max(row["tenth_ns"], row[by]), y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
             text=text(f"{format_duration(row[by])}, {format_percent(100 * row[by] / found.span.duration_ns)}"),
         )  # fmt: skip
     name_rows(figure, [text(cut(row["kernel"], _NAME_CHARACTERS)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
@@ -99,8 +99,8 @@ def gains(found: CriticalPath, look: Look) -> Chart:
     bound = query.bound(found)
     more = f" The first {len(rows)} of {len(frame)} are drawn." if len(rows) < len(frame) else ""
     note = look.note(
-        "gain of the iteration if one kernel takes 10 % less time on all ranks. The path may then run through other work, so a tenth of its "
-        f"time on the path is the most that it gives.{' ' + bound if bound else ''}{more}"
+        "gain of the iteration if one kernel takes 10 % less time on all ranks. If the path stayed where it is, the gain would be a tenth of "
+        f"the kernel's time on it. The replay lets the path move.{' ' + bound if bound else ''}{more}"
     )
     return Chart("critical-path-gains", _title(found, rows[0], by), figure, frame, note)
 
@@ -155,7 +155,7 @@ def _gain_hover(row: dict[Any, Any], found: CriticalPath) -> str:
         f"<b>{text(cut(row['name'], _HOVER_CHARACTERS))}</b>",
         f"{row['kind']}, {row['executions']} executions on {row['ranks']} ranks of the path",
         f"{text(format_duration(row['time_ns']))}, {text(format_percent(row['percent']))} of the iteration",
-        f"10 % faster: at most {text(format_duration(row['most_gain_ns']))}"
-        + (f", replayed {text(format_duration(row['gain_ns']))}" if found.replayed else ""),
+        f"a tenth of it: {text(format_duration(row['tenth_ns']))}"
+        + (f", replayed: {text(format_duration(row['gain_ns']))}" if found.replayed else ""),
     ]
     return "<br>".join(lines)

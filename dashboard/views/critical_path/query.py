@@ -110,11 +110,11 @@ def headline(found: CriticalPath) -> str:
 
 
 def bound(found: CriticalPath) -> str:
-    """How far the gains can be trusted: empty where all ranks were replayed, else why they are upper bounds."""
+    """Why the gains are upper bounds; empty where all ranks were replayed."""
     if not found.aligned:
         return f"Rank {found.span.rank} alone was replayed, without the waits for other ranks."
     if not found.replayed:
-        return "The path needs too many ranks to be replayed, so the gains are upper bounds: a tenth of the time on the path."
+        return "The path runs through too many ranks to be replayed."
     if len(found.replayed) < len(found.ranks):
         return f"{len(found.replayed)} of {len(found.ranks)} ranks were replayed, so the gains are upper bounds."
     return ""

@@ -102,7 +102,6 @@ def test_the_gain_of_a_faster_kernel_is_that_of_the_job_with_the_faster_kernel(
         truth = made.duration_us(2) - made.with_faster(name).duration_us(2)
         latencies = LATENCY_US * sum(operation.name == name for operation in program if isinstance(operation, Kernel))
         assert gain == pytest.approx(truth, abs=latencies), name
-        assert gain <= path.kernels.set_index("name").loc[name, "most_gain_ns"] / 1e3
 
 
 def test_the_path_runs_through_the_compute_of_the_straggler_before_each_collective(tmp_path: Path) -> None:
@@ -120,7 +119,7 @@ def test_a_second_rank_limits_the_gain_of_a_faster_kernel(tmp_path: Path) -> Non
     made = PathJob(program)
     path = found(made, tmp_path)
     row = path.kernels.set_index("name").loc["gemm"]
-    assert row["most_gain_ns"] == 4 * 30_000
+    assert row["tenth_ns"] == 4 * 30_000
     assert (
         row["gain_ns"] / 1e3
         == pytest.approx(made.duration_us(2) - made.with_faster("gemm").duration_us(2))
@@ -224,14 +223,14 @@ def test_only_the_ranks_of_the_path_are_opened(tmp_path: Path) -> None:
         patch.setattr("warpladder.dashboard.core.critical_path._FURTHER_EVENTS", 0)
         path = critical_path(Watched(store.open_run(folder)), 2)
     assert set(opened) == set(path.segments["rank"]) | set(path.replayed) and len(set(opened)) < 6
-    assert set(path.replayed) < set(path.ranks) and (path.kernels["gain_ns"] <= path.kernels["most_gain_ns"]).all()
+    assert set(path.replayed) < set(path.ranks) and (path.kernels["gain_ns"] <= path.kernels["tenth_ns"]).all()
 
 
 def test_a_path_through_too_many_events_is_not_replayed(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warpladder.dashboard.core.critical_path._MOST_EVENTS", 10)
         path = found(PathJob(STRAGGLER), tmp_path)
-    assert path.replayed == () and path.kernels["gain_ns"].isna().all() and (path.kernels["most_gain_ns"] > 0).all()
+    assert path.replayed == () and path.kernels["gain_ns"].isna().all() and (path.kernels["tenth_ns"] > 0).all()
 
 
 def test_a_job_without_the_profiles_of_its_ranks_is_refused(tmp_path: Path) -> None:
@@ -241,7 +240,7 @@ def test_a_job_without_the_profiles_of_its_ranks_is_refused(tmp_path: Path) -> N
         critical_path(Job(store.open_run(folder)), 2)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_random_programs_are_covered_and_replayed(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     lasts = rng.uniform(5, 200, (40, 4))
@@ -266,4 +265,4 @@ def test_random_programs_are_covered_and_replayed(seed: int, tmp_path: Path) -> 
     assert (replay(ranks, ranks.ranks, spans(ranks)[1:3], path.kernels["name"].tolist(), 0.0) == 0).all()
     for name, gain in gains(path).items():
         truth = made.duration_us(2) - made.with_faster(name).duration_us(2)
-        assert gain == pytest.approx(truth, abs=0.01 * made.duration_us(2)), name
+        assert gain == pytest.approx(truth, abs=2 * LATENCY_US), name
