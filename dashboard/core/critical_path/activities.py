@@ -17,6 +17,8 @@ Bools = npt.NDArray[np.bool_]
 COMPUTE, COMMUNICATION, MEMORY = range(3)
 #: Device work that starts later than this after all that it is known to wait for has waited for something else.
 _UNEXPLAINED_NS: Final = 10_000
+#: Profiles may round starts and durations to 1 us, so that work may seem to end as much later than work that waited for it starts.
+_ROUNDING_NS: Final = 1_000
 #: A thread without a call for longer may have waited for another thread.
 _QUIET_NS: Final = 50_000
 _LONG_AGO: Final = np.iinfo(np.int64).min // 4
@@ -193,26 +195,32 @@ class RankActivities:
         before = np.full(len(work), NONE)
         same = work.stream[by_stream[1:]] == work.stream[by_stream[:-1]]
         before[by_stream[1:][same]] = by_stream[:-1][same]
-        before[(before != NONE) & (work.end[before] > work.start)] = NONE
-        ready_stream = np.where(before == NONE, _LONG_AGO, work.end[before])
+        before[(before != NONE) & (work.end[before] > work.start + _ROUNDING_NS)] = NONE
+        ready_stream = np.where(before == NONE, _LONG_AGO, np.minimum(work.end[before], work.start))
         ready_launch = np.where(work.thread == NONE, _LONG_AGO, work.launched)
         ready = np.maximum(ready_stream, ready_launch)
         event = self._events()
         ready = np.maximum(ready, np.where(event == NONE, _LONG_AGO, work.end[event]))
         # Other work waited for what ended just before it, if nothing else explains when it started.
-        latest = self._latest(work.start)
-        latest = np.where((latest != NONE) & (work.start[latest] < work.start), latest, NONE)
-        since = work.start - work.end[latest]
-        coincides = (
-            (latest != NONE) & (work.start - ready > _UNEXPLAINED_NS) & ((since <= _UNEXPLAINED_NS) | (ready <= _LONG_AGO))
-        )
+        latest = self._ended_before()
+        ended = np.minimum(work.end[latest], work.start)
+        late = work.start - ready > _UNEXPLAINED_NS
+        coincides = (latest != NONE) & late & ((work.start - ended <= _UNEXPLAINED_NS) | (ready <= _LONG_AGO))
         event = np.where(coincides, np.where(latest == before, NONE, latest), event)
-        ready = np.where(coincides, work.end[latest], ready)
+        ready = np.where(coincides, ended, ready)
         nothing = ready <= _LONG_AGO
-        ready_event = np.where(event == NONE, _LONG_AGO, work.end[event])
+        ready_event = np.where(event == NONE, _LONG_AGO, np.minimum(work.end[event], work.start))
         by_launch = ~nothing & (ready_launch > np.maximum(ready_stream, ready_event))
         by_event = ~nothing & ~by_launch & (ready_event > ready_stream)
         return Waits(before, event, by_launch, by_event, np.where(nothing, work.start, ready))
+
+    def _ended_before(self) -> Int64s:
+        """For each work the work of the rank that ended last before it started; `NONE` without any."""
+        work = self.work
+        latest = self._latest(work.start)
+        rounded = self._latest(work.start + _ROUNDING_NS)
+        latest = np.where(work.start - work.end[latest] > _UNEXPLAINED_NS, rounded, latest)
+        return np.where((latest != NONE) & (work.start[latest] < work.start), latest, NONE)
 
     def _latest(self, times: Int64s) -> Int64s:
         """The work of the rank that ended last at each time or before it; `NONE` without any."""

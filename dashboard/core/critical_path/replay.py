@@ -237,7 +237,7 @@ def _graph(activities: RankActivities) -> tuple[Int64s, Int64s, Int64s]:
     time[:works] = work.start
     waits_for[:works, 0], waits_for[:works, 1] = waits.before, waits.event
     for column, others in enumerate((waits.before, waits.event)):
-        slack[:works, column] = waits.ready - work.end[others]
+        slack[:works, column] = np.maximum(waits.ready - work.end[others], 0)
     for thread, each in resumptions.items():
         launched = np.flatnonzero(work.thread == thread)
         waits_for[launched, 2] = resumed(thread, work.launched[launched])
