@@ -9,8 +9,14 @@ from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.critical_path import query
 
 _LANE_PX: Final = 26
+#: Of more lanes than fit one screen so.
+_LOW_LANE_PX: Final = 15
+_HIGH_LANES: Final = 10
 _AROUND_PX: Final = 110
-_LINE_PX: Final = 14
+#: Height of a kind in parts of its lane, so that a print without colours tells them apart.
+_HEIGHTS: Final = {"compute": 0.65, "communication": 0.4, "memory": 0.55, "launch": 0.3, "host": 0.22, "idle": 0.08}
+#: A gain below this percentage of the iteration is none to speak of.
+_LEAST_PERCENT: Final = 0.1
 _MOST_BARS: Final = 12
 _NAME_CHARACTERS: Final = 40
 _HOVER_CHARACTERS: Final = 100
@@ -23,7 +29,8 @@ def over_time(found: CriticalPath, look: Look) -> Chart:
     names = [*map(str, lanes), *(["others"] if query.OTHERS in set(pieces["lane"]) else [])]
     place = {lane: number for number, lane in enumerate([*lanes, query.OTHERS])}
     rows = pieces.assign(y=pieces["lane"].map(place)).to_dict("records")
-    figure = blank(look.theme, _LANE_PX * max(len(names), 2) + _AROUND_PX)
+    lane_px = _LANE_PX if len(names) <= _HIGH_LANES else _LOW_LANE_PX
+    figure = blank(look.theme, lane_px * max(len(names), 2) + _AROUND_PX)
     figure.add_scatter(
         x=[time for row in rows for time in (row["start_ns"], row["end_ns"])],
         y=[row["y"] for row in rows for _ in range(2)],
@@ -45,11 +52,11 @@ def over_time(found: CriticalPath, look: Look) -> Chart:
                 y=[y for row in of_kind for y in (row["y"],) * 4],
                 mode="lines",
                 name=query.word(found, kind),
-                line={"color": color, "width": _LINE_PX},
+                line={"color": color, "width": max(_HEIGHTS[kind] * lane_px, 2)},
                 hoverinfo="text",
                 hovertext=[hover for row in of_kind for hover in (_hover(row, found),) * 4],
             )
-    name_rows(figure, names, look, range=[len(names) - 0.4, -0.6], title_text="rank")
+    name_rows(figure, names, look, range=[len(names) - 0.4, -0.6], title_text="rank", zeroline=False)
     axis = ticks(0, found.span.duration_ns, format_duration, logarithmic=False)
     figure.update_xaxes(range=[0, found.span.duration_ns], title_text="since the start of the iteration", **axis)
     figure.update_layout(margin={"t": 34}, legend={**ABOVE, "traceorder": "normal"})
@@ -107,10 +114,13 @@ def gains(found: CriticalPath, look: Look) -> Chart:
 
 def _title(found: CriticalPath, first: dict[Any, Any], by: str) -> str:
     """`gemm 10 % faster shortens the iteration by 1.20 ms, 2.9 %`."""
-    if not first[by] > 0:
+    percent = 100 * first[by] / found.span.duration_ns
+    share = format_percent(percent)
+    if not percent > 0:
         return "No kernel on the path shortens the iteration if it is 10 % faster"
+    if percent < _LEAST_PERCENT:
+        return f"No kernel on the path shortens the iteration by more than {share} if it is 10 % faster"
     exact = not query.bound(found)
-    share = format_percent(100 * first[by] / found.span.duration_ns)
     name = cut(first["kernel"], _NAME_CHARACTERS)
     return f"{name} 10 % faster shortens the iteration by {'' if exact else 'at most '}{format_duration(first[by])}, {share}"
 
