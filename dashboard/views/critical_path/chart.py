@@ -93,7 +93,7 @@ def gains(found: CriticalPath, look: Look) -> Chart:
             hoverinfo="text",
             hovertext=[_gain_hover(row, found) for row in rows],
         )
-    longest = max(float(shown[["tenth_ns", by]].max(axis=None)), 1.0)
+    longest = max(float(shown["tenth_ns"].max()), float(shown[by].max()), 1.0)
     for place, row in enumerate(rows):
         figure.add_annotation(
             x=max(row["tenth_ns"], row[by]), y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
