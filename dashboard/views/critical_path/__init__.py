@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import pandas as pd
+
 from warpladder.dashboard.core import critical_path as paths
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
@@ -12,8 +14,8 @@ from warpladder.dashboard.views.critical_path import chart, query
 
 def _charts(data: RunData, look: Look) -> Iterator[Chart]:
     """The path of the typical iteration, and the gains; nothing where the profiles of its ranks cannot be read."""
-    iterations = query.iterations(data) if data.job else None
-    if iterations is None or iterations.empty:
+    iterations = query.iterations(data).frame if data.job else pd.DataFrame()
+    if iterations.empty:
         return
     found = query.path(data, paths.typical(iterations)).path
     if found is None:

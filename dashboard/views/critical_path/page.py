@@ -1,6 +1,6 @@
 """Critical path: the chain of activities that an iteration waits for, and what a faster kernel would give."""
 
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pandas as pd
 import streamlit as st
@@ -24,13 +24,15 @@ def page() -> None:
     if not runs.load(run).job:
         widgets.no_job(run, VIEW)
     iterations = runs.ask(run, queries.iterations)
-    if iterations.empty:
+    if iterations.why_not:
+        _without_profiles(iterations.why_not)
+    if iterations.frame.empty:
         widgets.nothing("No iteration of this job has device work.", "Choose another run in the sidebar.")
-    iteration = _chosen(iterations)
+    iteration = _chosen(iterations.frame)
     found = runs.ask(run, queries.path, iteration)
     path = found.path
     if path is None:
-        widgets.nothing(f"The path needs the profiles of the ranks. {found.why_not}.", "Import the job again.")
+        _without_profiles(found.why_not)
     look = runs.look_of(run, widgets.theme())
     for line in queries.notes(path):
         st.info(plain(line))
@@ -46,6 +48,10 @@ def page() -> None:
         st.markdown("## The host on the path")
         _table(host, _HOST)
     widgets.end_page()
+
+
+def _without_profiles(why: str) -> NoReturn:
+    widgets.nothing(f"The path needs the profiles of the ranks. {why}.", "Import the job again.")
 
 
 def _chosen(iterations: pd.DataFrame) -> int | None:

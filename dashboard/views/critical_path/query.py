@@ -34,6 +34,14 @@ OTHERS: Final = -1
 
 
 @dataclass(frozen=True)
+class Iterations:
+    """The iterations with device work, or why they are not known; a row for each."""
+
+    frame: pd.DataFrame
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
 class Found:
     """The critical path of an iteration, or why there is none.
 
@@ -45,12 +53,12 @@ class Found:
     why_not: str = ""
 
 
-def iterations(data: RunData) -> pd.DataFrame:
-    """See `critical_path.iterations`; without rows where the profile of a rank cannot be read that is needed for it."""
+def iterations(data: RunData) -> Iterations:
+    """See `critical_path.iterations`."""
     try:
-        return paths.iterations(data.job)
-    except StoreError:
-        return pd.DataFrame(columns=["iteration", "start_ns", "end_ns", "duration_ns"])
+        return Iterations(paths.iterations(data.job))
+    except StoreError as error:
+        return Iterations(pd.DataFrame(columns=["iteration", "start_ns", "end_ns", "duration_ns"]), str(error))
 
 
 def path(data: RunData, iteration: int | None) -> Found:
@@ -111,7 +119,7 @@ def headline(found: CriticalPath) -> str:
 
 def bound(found: CriticalPath) -> str:
     """Why the gains are upper bounds; empty where all ranks were replayed."""
-    if not found.aligned:
+    if not found.aligned and len(found.ranks) > 1:
         return f"Rank {found.span.rank} alone was replayed, without the waits for other ranks."
     if not found.replayed:
         return "The path runs through too many ranks to be replayed."

@@ -35,6 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     PathJob(PROGRAM, told=False).write(made, "refused")
     PathJob([Host(100)]).write(made, "idle")
     made_jobs.write(made, "without")
+    (PathJob(PROGRAM, numbered=False).write(made, "gone") / "ranks").rename(made / ".ranks")
     return made
 
 
@@ -136,6 +137,7 @@ def test_the_page_shows_the_path_of_the_chosen_iteration(open_app: Open, folder:
         ("refused", "The clocks of the ranks are not aligned. The path stays in rank"),
         ("idle", "No iteration of this job has device work."),
         ("without", "The path needs the profiles of the ranks."),
+        ("gone", "The path needs the profiles of the ranks. gone: has no profile of rank 0"),
     ],
 )
 def test_the_page_tells_what_it_cannot_show(open_app: Open, folder: Path, run: str, text: str) -> None:
