@@ -34,7 +34,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.critical_path.arrivals import Arrivals
-from warpladder.dashboard.core.critical_path.replay import replay
+from warpladder.dashboard.core.critical_path.replay import Contradiction, Gains, replay
 from warpladder.dashboard.core.critical_path.spans import Ranks, Span, spans
 from warpladder.dashboard.core.critical_path.walk import KINDS, walk
 from warpladder.dashboard.core.job import Job
@@ -116,17 +116,24 @@ def critical_path(job: Job, iteration: int | None) -> CriticalPath:
     segments = walk(ranks, span)
     kernels = _kernels(segments, span)
     chosen = _chosen(job, ranks, span, segments)
-    names = kernels["name"].tolist()
-    if not chosen:
-        gains = np.full(len(kernels), np.nan)
-    elif set(chosen) == set(ranks.ranks) and place and every[place - 1].end_ns == span.start_ns:
-        before, end = replay(ranks, chosen, every[place - 1 : place + 1], names, PART)
-        gains = np.maximum(end - before, 0)
-    else:
-        gains = np.minimum(replay(ranks, chosen, [span], names, PART)[0], kernels["tenth_ns"])
-    kernels["gain_ns"] = gains
+    before = every[place - 1] if place and every[place - 1].end_ns == span.start_ns else None
+    try:
+        kernels["gain_ns"] = _gains(ranks, chosen, before, span, kernels)
+    except Contradiction:
+        chosen, kernels["gain_ns"] = [], np.nan
     has_launches = bool((ranks.of(span.rank).work.thread != NONE).any())
     return CriticalPath(span, segments, kernels, ranks.ranks, tuple(chosen), ranks.aligned, ranks.without_clock, has_launches)
+
+
+def _gains(ranks: Ranks, chosen: list[int], before: Span | None, span: Span, kernels: pd.DataFrame) -> Gains:
+    """The gain of the iteration for each kernel, NaN where no rank is chosen."""
+    names = kernels["name"].tolist()
+    if not chosen:
+        return np.full(len(names), np.nan)
+    if before and set(chosen) == set(ranks.ranks):
+        earlier, end = replay(ranks, chosen, [before, span], names, PART)
+        return np.maximum(end - earlier, 0)
+    return np.minimum(replay(ranks, chosen, [span], names, PART)[0], kernels["tenth_ns"].to_numpy())
 
 
 def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:

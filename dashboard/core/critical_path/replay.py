@@ -25,6 +25,10 @@ _MARGIN: Final = 2.0
 _LONG_AGO: Final = np.iinfo(np.int64).min // 4
 
 
+class Contradiction(ValueError):
+    """Ranks wait for each other without end, or meet twice at once, because collectives were matched that are not the same."""
+
+
 def replay(ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], names: Sequence[str], part: float) -> Gains:
     """How much earlier iterations end where a kernel is faster on all ranks.
 
@@ -40,6 +44,9 @@ def replay(ranks: Ranks, chosen: Sequence[int], iterations: Sequence[Span], name
 
     Returns:
         In ns, a row for each iteration and a column for each name.
+
+    Raises:
+        Contradiction: the matches of collectives contradict each other.
     """
     return _Replay(ranks, chosen, iterations, names, part).gain_ns()
 
@@ -106,18 +113,17 @@ class _Replay:
             for match, start in zip(nodes.match, nodes.start_ns, strict=True):
                 if match != NONE:
                     found = self._collectives.setdefault(match, _Collective(np.full(self._names, np.inf), start))
+                    if rank in found.missing:
+                        raise Contradiction
                     found.last_ns = max(found.last_ns, start)
                     found.missing.add(rank)
 
     def gain_ns(self) -> Gains:
-        """The gains of the iteration."""
-        while self._ready or self._collectives:
-            if self._ready:
-                self._advance(self._ready.popleft())
-            else:  # matches that contradict each other: who has not arrived is not waited for
-                self._finish(
-                    next((match for match, each in self._collectives.items() if each.parked), next(iter(self._collectives)))
-                )
+        """The gains, a row for each iteration."""
+        while self._ready:
+            self._advance(self._ready.popleft())
+        if self._collectives:
+            raise Contradiction
         return np.array([self._gain_of(iteration) for iteration in range(self._iterations)])
 
     def _gain_of(self, iteration: int) -> Gains:

@@ -122,7 +122,7 @@ def bound(found: CriticalPath) -> str:
     if not found.aligned and len(found.ranks) > 1:
         return f"Rank {found.span.rank} alone was replayed, without the waits for other ranks."
     if not found.replayed:
-        return "The path runs through too many ranks to be replayed."
+        return "The iteration was not replayed: the path runs through too many ranks, or matched collectives contradict each other."
     if len(found.replayed) < len(found.ranks):
         return f"{len(found.replayed)} of {len(found.ranks)} ranks were replayed, so the gains are upper bounds."
     return ""

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.synthetic.made_paths import REDUCE, Host, Kernel, Operation, PathJob, Synchronize
@@ -231,6 +233,20 @@ def test_a_path_through_too_many_events_is_not_replayed(tmp_path: Path) -> None:
         patch.setattr("warpladder.dashboard.core.critical_path._MOST_EVENTS", 10)
         path = found(PathJob(STRAGGLER), tmp_path)
     assert path.replayed == () and path.kernels["gain_ns"].isna().all() and (path.kernels["tenth_ns"] > 0).all()
+
+
+def test_matches_that_contradict_each_other_are_not_replayed(tmp_path: Path) -> None:
+    folder = PathJob(STRAGGLER).write(tmp_path)
+    file = folder / "collectives.parquet"
+    rows = pq.read_table(file)
+    place, match = rows.schema.get_field_index("match"), np.array(rows["match"].to_pylist())
+    first, second = np.unique(match)[8:10]
+    of_rank = rows["rank"].to_numpy() == 1
+    crossed = np.where(of_rank & (match == first), second, np.where(of_rank & (match == second), first, match))
+    pq.write_table(rows.set_column(place, rows.schema.field("match"), pa.array(crossed)), file)
+    path = critical_path(Job(store.open_run(folder)), 2)
+    assert path.replayed == () and path.kernels["gain_ns"].isna().all()
+    assert (path.segments["start_ns"].to_numpy()[1:] == path.segments["end_ns"].to_numpy()[:-1]).all()
 
 
 def test_a_job_without_the_profiles_of_its_ranks_is_refused(tmp_path: Path) -> None:
