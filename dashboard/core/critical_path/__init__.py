@@ -113,9 +113,10 @@ def critical_path(job: Job, iteration: int | None) -> CriticalPath:
     if place is None:
         raise ValueError(f"no device work in iteration {iteration}")
     span = every[place]
-    segments = walk(ranks, span)
+    arrivals = Arrivals.of(ranks, span)
+    segments = walk(ranks, span, arrivals)
     kernels = _kernels(segments, span)
-    chosen = _chosen(job, ranks, span, segments)
+    chosen = _chosen(job, ranks, span, segments, arrivals)
     before = every[place - 1] if place and every[place - 1].end_ns == span.start_ns else None
     try:
         kernels["gain_ns"] = _gains(ranks, chosen, before, span, kernels)
@@ -132,8 +133,8 @@ def _gains(ranks: Ranks, chosen: list[int], before: Span | None, span: Span, ker
         return np.full(len(names), np.nan)
     if before and set(chosen) == set(ranks.ranks):
         earlier, end = replay(ranks, chosen, [before, span], names, PART)
-        return np.maximum(end - earlier, 0)
-    return np.minimum(replay(ranks, chosen, [span], names, PART)[0], kernels["tenth_ns"].to_numpy())
+        return np.asarray(np.maximum(end - earlier, 0))
+    return np.asarray(np.minimum(replay(ranks, chosen, [span], names, PART)[0], kernels["tenth_ns"]))
 
 
 def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:
@@ -147,14 +148,13 @@ def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:
     return frame.assign(tenth_ns=PART * frame["time_ns"])
 
 
-def _chosen(job: Job, ranks: Ranks, span: Span, segments: pd.DataFrame) -> list[int]:
+def _chosen(job: Job, ranks: Ranks, span: Span, segments: pd.DataFrame, arrivals: Arrivals) -> list[int]:
     """The ranks to replay; none where too many are needed.
 
     Those of the path come first, then others so that of each collective one is among them that came last, then those that wait the least.
     """
     if not ranks.aligned:
         return [span.rank]
-    arrivals = Arrivals.of(ranks, span)
     chosen = arrivals.covering(segments["rank"].unique().tolist())
     events = job.frame("ranks", "rank", "events").set_index("rank")["events"]
     if events[chosen].sum() > _MOST_EVENTS:

@@ -138,11 +138,12 @@ def spans(ranks: Ranks) -> list[Span]:
     rows = ranks.iterations.dropna(subset="device_end_ns")
     if rows.empty:
         return _whole(ranks)
-    parts = []
-    for rank, own in rows.astype("int64").groupby("rank"):
-        times = {name: ranks.on_job_clock(int(str(rank)), own[name].to_numpy()) for name in ("start_ns", "device_end_ns")}
-        parts.append(own.assign(**times))
-    found = pd.concat(parts).sort_values(["iteration", "device_end_ns"])
+    rows = rows.astype("int64").sort_values("rank", kind="stable")
+    every, first = np.unique(rows["rank"], return_index=True)
+    times = rows[["start_ns", "device_end_ns"]].to_numpy()
+    on_clock = [ranks.on_job_clock(rank, own) for rank, own in zip(every.tolist(), np.split(times, first[1:]), strict=True)]
+    rows[["start_ns", "device_end_ns"]] = np.concatenate(on_clock)
+    found = rows.sort_values(["iteration", "device_end_ns"])
     if ranks.aligned:
         return _in_order(found)
     each = [span for _, own in found.groupby("rank") for span in _in_order(own)]

@@ -41,14 +41,13 @@ class _Path:
             self.now = time
 
 
-def walk(ranks: Ranks, span: Span) -> pd.DataFrame:
+def walk(ranks: Ranks, span: Span, arrivals: Arrivals) -> pd.DataFrame:
     """The critical path of an iteration; `critical_path` has the definition.
 
     Returns:
         Its segments by time, `COLUMNS`. They cover the span without gap or overlap.
     """
     path = _Path(span.end_ns, span.start_ns)
-    arrivals = Arrivals.of(ranks, span)
     rank, work = span.rank, _ending_at(ranks.of(span.rank), span.end_ns)
     seen: set[tuple[int, int]] = set()
     while work != NONE and path.now > path.begin and (rank, work) not in seen:
