@@ -31,6 +31,14 @@ class Job:
         """The same for a table of hundreds of thousands of rows, without the copies that a data frame makes."""
         return self._opened.arrow(table, columns)
 
+    def open_rank(self, rank: int) -> store.Run:
+        """The run of a rank, with times of its own clock.
+
+        Raises:
+            StoreError: the job has no profile of the rank, or it cannot be read.
+        """
+        return store.open_rank(self._opened, rank)
+
     @property
     def _opened(self) -> store.Run:
         if self._run is None:

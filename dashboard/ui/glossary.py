@@ -74,6 +74,8 @@ WORDS: Final[Mapping[str, str]] = {
     "bus bandwidth": "the size of a collective over the time of its transfer, times the factor that NCCL's tests have for its kind and number of ranks",
     "operator": "a function of PyTorch that its profiler records, such as `aten::mm`",
     "self time": "the time of an operator without that of the operators inside it",
+    "critical path": "a chain of activities from the start to the end of an iteration, each of which waited for the one before it",
+    "replay": "the dependencies of an iteration executed again with other durations, such as those of a faster kernel",
     "view": "one page of the dashboard, which answers one question",
 }
 #: The forms in which captions write a word, as patterns of what `plain` makes of them.

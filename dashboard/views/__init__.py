@@ -10,6 +10,7 @@ from warpladder.dashboard.views import (
     collectives,
     compare,
     counters,
+    critical_path,
     details,
     glossary,
     gpus,
@@ -48,7 +49,7 @@ GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
         machine_code.VIEW,
         occupancy.VIEW,
     ),
-    "Job": (ranks.VIEW, stragglers.VIEW, collectives.VIEW, job_kernels.VIEW),
+    "Job": (ranks.VIEW, stragglers.VIEW, collectives.VIEW, job_kernels.VIEW, critical_path.VIEW),
     "Trust": (trust.VIEW, glossary.VIEW),
 }
 #: Every view, in the order of the menu.

@@ -8,7 +8,7 @@ the runs of a folder to list, is imported where a frame is made.
 from warpladder.data.files import LOCAL, RECORDED
 from warpladder.data.store.errors import RunExists, StoreError
 from warpladder.data.store.listing import find_run, folder, foreign_columns, list_runs, open_run, scan_foreign
-from warpladder.data.store.ranks import RanksOfJob, any_rank_has, open_rank, ranks_of
+from warpladder.data.store.ranks import Clock, RanksOfJob, any_rank_has, clock_of, open_rank, ranks_of
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import Rows, conform, frame, to_json
 from warpladder.data.store.writer import RunWriter
@@ -17,6 +17,7 @@ __all__ = [
     "LOCAL",
     "RECORDED",
     "BadRun",
+    "Clock",
     "RanksOfJob",
     "Rows",
     "Run",
@@ -24,6 +25,7 @@ __all__ = [
     "RunWriter",
     "StoreError",
     "any_rank_has",
+    "clock_of",
     "conform",
     "find_run",
     "folder",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -83,17 +84,21 @@ def open_rank(job: Run, rank: int) -> Run:
 
 
 @dataclass(frozen=True)
-class _Clock:
+class Clock:
     """A rank's clock: its offset in ns at a time of the job's clock, and its drift in s/s."""
 
     offset_ns: float
     at_ns: int
     drift: float
 
-    def aligned(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Times of the rank on the job's clock."""
-        since = (pc.subtract(times, self.at_ns).cast(pa.float64()).to_numpy() - self.offset_ns) / (1 + self.drift)
-        whole = np.rint(np.nan_to_num(since)).astype(np.int64) + self.at_ns
+    def aligned(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Times of the rank on the job's clock, in ns."""
+        whole: npt.NDArray[np.int64] = np.rint((times - self.at_ns - self.offset_ns) / (1 + self.drift)).astype(np.int64)
+        return whole + self.at_ns
+
+    def aligned_column(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The same for a column, whose nulls stay."""
+        whole = self.aligned(times.fill_null(self.at_ns).to_numpy())
         return pa.chunked_array([pa.array(whole, mask=~times.is_valid().to_numpy(zero_copy_only=False))])
 
 
@@ -103,7 +108,7 @@ class _Part:
 
     rank: int
     run: Run
-    clock: _Clock | None
+    clock: Clock | None
     ranges: int
     operations: int
 
@@ -151,17 +156,18 @@ def ranks_of(job: Run, ranks: Sequence[int]) -> RanksOfJob:
     ranges = operations = 0
     for rank in ranks:
         run = open_rank(job, rank)
-        parts.append(_Part(rank, run, _clock(clocks.get(rank, {})), ranges, operations))
+        parts.append(_Part(rank, run, clock_of(clocks.get(rank, {})), ranges, operations))
         ranges, operations = ranges + run.rows("ranges"), operations + run.rows("operations")
     traced = {name for part in parts for name in part.run.tables if name in _TRACE}
     tables = (*(name for name in job.tables if name not in _TRACE), *sorted(traced))
     return RanksOfJob(job.path, job.info, tables, job.left_out, tuple(parts))
 
 
-def _clock(row: Any) -> _Clock | None:
+def clock_of(row: Mapping[str, Any]) -> Clock | None:
+    """The clock in a row of table `ranks`; None where it could not be aligned."""
     if row.get("offset_ns") is None:
         return None
-    return _Clock(row["offset_ns"], row["offset_at_ns"], row["drift_ppm"] / 1e6)
+    return Clock(row["offset_ns"], row["offset_at_ns"], row["drift_ppm"] / 1e6)
 
 
 def _of_job(part: _Part, name: str, rows: pa.Table) -> pa.Table:
@@ -178,5 +184,5 @@ def _of_job(part: _Part, name: str, rows: pa.Table) -> pa.Table:
             and schema.TABLES[name].arrow.field(column).type == pa.int64()
             and column.endswith(("start_ns", "end_ns"))
         ):
-            rows = rows.set_column(place, column, part.clock.aligned(values))
+            rows = rows.set_column(place, column, part.clock.aligned_column(values))
     return rows

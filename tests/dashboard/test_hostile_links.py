@@ -21,7 +21,7 @@ RUNS = {
     "machine_code": "code",
     "ranks": "job",
     "stragglers": "job",
-    **dict.fromkeys(("collectives", "job_kernels"), "job"),
+    **dict.fromkeys(("collectives", "job_kernels", "critical_path"), "job"),
 }
 #: Each parameter that a page reads.
 KEYS = (

@@ -1,15 +1,18 @@
 """Twenty figures of each page of a job, at random from a made job, from the parquet files alone."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.recomputed import definitions, displayed, jobs
-from tests.recomputed.figures import draw
+from tests.recomputed import definitions, displayed, jobs, paths
+from tests.recomputed.definitions import Between
+from tests.recomputed.figures import Rules, draw
 from tests.recomputed.test_cells import SEED, VIEW, check
 from tests.synthetic import made_jobs
+from tests.synthetic.made_paths import REDUCE, Kernel, PathJob
 from warpladder.dashboard.core import run_data
 from warpladder.data import store
 
@@ -39,3 +42,26 @@ def test_ranks() -> None:
 
 def test_stragglers() -> None:
     _draw("stragglers")
+
+
+def test_critical_path() -> None:
+    """The gains are those of a simulated job with the faster kernel."""
+    program = [
+        Kernel("gemm", lambda rank, iteration: 300 + iteration if rank == 2 else 200 + 3 * rank),
+        Kernel(REDUCE, 40, 20, after=(7,)),
+        Kernel("norm", lambda rank, _: 20 if rank < 3 else 35, after=(20,)),
+    ]
+    made = PathJob(3 * program, offset_us={1: 5_000.0, 3: -700.0})
+    folder = made.write(_FOLDER[0].parent, "path")
+    run, rng = definitions.Shipped(folder), random.Random(f"critical_path {SEED}")
+
+    def gain(run: definitions.Shipped, row: Mapping[str, Any], shown: displayed.Shown) -> Between:
+        truth = 1e3 * (made.duration_us(1) - made.with_faster(row["name"]).duration_us(1))
+        return Between(truth - 2, truth + 2)
+
+    rules: dict[str, Rules] = {name: dict(each) for name, each in paths.RULES.items()}
+    rules["critical-path-gains"] = {**rules["critical-path-gains"], "gain_ns": gain}
+    data = run_data.load(store.open_run(folder))
+    found = [(run, shown, rules[shown.name]) for shown in displayed.charts(VIEW["critical_path"], run.id, rng, data)]
+    assert len(found) == 2
+    check(draw(rng, found, lambda run, shown: list(paths.sentence(run, shown))))

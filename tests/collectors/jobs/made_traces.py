@@ -26,6 +26,8 @@ class Job:
         products: of an iteration.
         seed: of the jitter of the products.
         product_us: time of a product of a rank that is not slow.
+        ahead: the host launches all of an iteration when it begins, and waits for its end; else it launches each kernel just before it
+            starts.
     """
 
     ranks: int = 4
@@ -35,6 +37,7 @@ class Job:
     products: int = 4
     seed: int = 1
     product_us: float = 200.0
+    ahead: bool = False
 
     def write(self, folder: Path, *, zipped: bool = True) -> np.ndarray:
         """Write `rank-N.json.gz` for each rank. Returns the time in us that each rank waits in collectives."""
@@ -67,10 +70,11 @@ class Job:
                         "Process Group Name": number,
                         "Process Group Ranks": str(group),
                     }
-                    events[rank] += self._operator(rank, now[rank], correlation, _GEMM, "aten::mm", now[rank], lasts[rank], {})
+                    called = began[rank] + 20 * (product - 1) if self.ahead else now[rank]
+                    events[rank] += self._operator(rank, called, correlation, _GEMM, "aten::mm", now[rank], lasts[rank], {})
                     events[rank] += self._operator(
                         rank,
-                        now[rank] + 20,
+                        called + (10 if self.ahead else 20),
                         correlation + 1,
                         name,
                         f"c10d::{kind}",
@@ -80,6 +84,12 @@ class Job:
                     )
                 correlation += 2
                 now = finish
+            for rank in range(self.ranks if self.ahead else 0):
+                launched = began[rank] + 20 * self.products
+                lasts_us = now[rank] + 10 - launched
+                arguments = {"correlation": correlation}
+                events[rank].append(self._event(rank, "cuda_runtime", "cudaDeviceSynchronize", launched, lasts_us, arguments))
+            correlation += self.ahead
             for rank in range(self.ranks):
                 events[rank].append(
                     self._event(

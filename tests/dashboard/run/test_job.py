@@ -42,6 +42,15 @@ def test_frames_of_events_are_of_the_ranks_that_are_asked_for(job: warpladder.Jo
     assert len(job.collectives()) == 36
 
 
+def test_the_critical_path_covers_the_typical_iteration(job: warpladder.Job) -> None:
+    frame = job.critical_path()
+    assert (frame["start_ns"].to_numpy()[1:] == frame["end_ns"].to_numpy()[:-1]).all()
+    kernels = job.critical_path(1, by="kernel")
+    assert {"name", "time_ns", "gain_ns"} <= set(kernels) and (kernels["percent"] <= 100).all()
+    with pytest.raises(warpladder.Error, match="iteration 7 has no device work; there are 0 to 2"):
+        job.critical_path(7)
+
+
 def test_a_rank_that_is_not_there_is_named(job: warpladder.Job) -> None:
     with pytest.raises(warpladder.Error, match="has no profile of rank 9"):
         job.rank(9)

@@ -1,0 +1,113 @@
+"""Critical path: the chain of activities that an iteration waits for, and what a faster kernel would give."""
+
+from typing import Any, Final, NoReturn
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import critical_path as paths
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.critical_path import VIEW
+from warpladder.dashboard.views.critical_path import chart as charts
+from warpladder.dashboard.views.critical_path import query as queries
+
+#: A longer table is scrolled.
+_MOST_ROWS: Final = 12
+_TABLE_PX: Final = 450
+
+
+def page() -> None:
+    """Draw the page."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    if not runs.load(run).job:
+        widgets.no_job(run, VIEW)
+    iterations = runs.ask(run, queries.iterations)
+    if iterations.why_not:
+        _without_profiles(iterations.why_not)
+    if iterations.frame.empty:
+        widgets.nothing("No iteration of this job has device work.", "Choose another run in the sidebar.")
+    iteration = _chosen(iterations.frame)
+    found = runs.ask(run, queries.path, iteration)
+    path = found.path
+    if path is None:
+        _without_profiles(found.why_not)
+    look = runs.look_of(run, widgets.theme())
+    for line in queries.notes(path):
+        st.info(plain(line))
+    widgets.show_chart(charts.over_time(path, look))
+    if len(path.kernels):
+        widgets.show_chart(charts.gains(path, look))
+        st.markdown("## Kernels, copies and sets on the path")
+        _table(path.kernels, _KERNELS)
+    st.markdown("## Kinds")
+    _table(queries.by_kind(path), _KINDS)
+    host = queries.host_parts(path)
+    if len(host):
+        st.markdown("## The host on the path")
+        _table(host, _HOST)
+    widgets.end_page()
+
+
+def _without_profiles(why: str) -> NoReturn:
+    widgets.nothing(f"The path needs the profiles of the ranks. {why}.", "Import the job again.")
+
+
+def _chosen(iterations: pd.DataFrame) -> int | None:
+    """The iteration to show; None where the profiles have none."""
+    typical = paths.typical(iterations)
+    if typical is None:
+        return None
+    lasts = {str(row.iteration): row.duration_ns for row in iterations.itertuples()}
+    with widgets.controls():
+        chosen = state.choose(
+            "iteration", "Iteration", list(lasts), default=str(typical), help="At first the one with the median duration."
+        )
+    return int(chosen)
+
+
+def _table(frame: pd.DataFrame, columns: dict[str, Any]) -> None:
+    """A table with times in ms, without columns that have no value."""
+    times = [name for name in frame.columns if name.endswith("_ns")]
+    shown = frame.assign(**{name: frame[name].astype(float) / 1e6 for name in times})
+    order = [name for name in columns if shown[name].notna().any()]
+    height = "content" if len(frame) <= _MOST_ROWS else _TABLE_PX
+    widgets.table(shown, column_order=order, column_config=columns, height=height)
+
+
+def _number(label: str, help: str | None = None, style: str = "%.4g") -> Any:
+    return st.column_config.NumberColumn(label, format=style, help=help)
+
+
+_SHARE: Final = _number("Share, %", "Of the iteration.", "%.3g")
+_KERNELS: Final = {
+    "kernel": st.column_config.TextColumn("Kernel", width="medium", help="Short name; the column Full name is at the end."),
+    "kind": "Kind",
+    "time_ns": _number("On the path, ms", "Its time on the path; of collectives, the time of the transfer."),
+    "percent": _SHARE,
+    "gain_ns": _number(
+        "Gain, ms", "How much shorter the iteration is if it takes 10 % less time on all ranks, from the replay."
+    ),
+    "gain_percent": _number("Gain, %", "The same, of the iteration.", "%.3g"),
+    "tenth_ns": _number("A tenth, ms", "A tenth of its time on the path: the gain if the path stayed where it is."),
+    "executions": _number("Executions", "On the path.", "%d"),
+    "ranks": _number("Ranks", "On which it is on the path.", "%d"),
+    "name": st.column_config.TextColumn("Full name", width="large"),
+}
+_KINDS: Final = {
+    "kind": "Kind",
+    "time_ns": _number("On the path, ms"),
+    "percent": _SHARE,
+    "segments": _number("Segments", style="%d"),
+    "longest_ns": _number("Longest, ms", "The longest segment."),
+}
+_HOST: Final = {
+    "name": st.column_config.TextColumn("Call or operator", width="medium"),
+    "time_ns": _number("On the path, ms"),
+    "percent": _SHARE,
+    "segments": _number("Segments", style="%d"),
+    "ranks": _number("Ranks", "On which it is on the path.", "%d"),
+}
+
+page()
