@@ -200,7 +200,9 @@ class Operation:
         if name in _ON_HOST and not (tensors and tensors[0].is_cuda):
             name, chosen = _ON_HOST[name](*chosen)
             # The equivalent takes the tensors in another order.
-            order = [place for each in _flat(chosen) if isinstance(each, Strided) for place in (_place(self.calls[call], each),)]
+            order = [
+                place for each in _flat(chosen) if isinstance(each, Strided) for place in (_place(self.calls[call], each),)
+            ]
         else:
             order = list(range(len(self.calls[call].tensors)))
         overload = _overload(name, chosen)

@@ -1,0 +1,538 @@
+"""The operations of a trace by their device time, each as the operator that is worth replacing.
+
+**The operator of a piece of device work.** The work was launched inside nested operators, such as `linear` > `addmm`. It belongs to the
+outermost of them that is one thing to replace: an operator that launches work itself, or one whose work is all launched inside a
+single operator within it that is such a thing. So `linear` stands for its `addmm`, and `convolution_backward` for all of its kernels.
+A `linear` that converts its weights before does not: its conversions and its product are several things.
+
+An operator stands for one within it only if it takes no tensors of other types, since autocast converts in between. Where one of the
+nested operators can be called again from what the trace has, an operator that cannot does not stand for it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from warpladder.dashboard.core import aten, recorded_calls
+from warpladder.dashboard.core.aten import Tensor, Work
+from warpladder.dashboard.core.recorded_calls import NotRebuilt, Recorded
+from warpladder.data.limits import arithmetic_of_products_ns, device_memory
+from warpladder.data.store import Run
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+_TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+_COMMUNICATION: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
+_BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
+_GRAPH: Final = "kernels of a CUDA graph: their operators ran when it was captured; profile a step without the graph"
+_NO_LAUNCH: Final = "launched outside of any operator of PyTorch"
+_COPIES: Final = "a copy between host and device; the page Transfers shows it"
+
+
+class Kernel(NamedTuple):
+    """A kernel of a call: its short and its whole name, and its blocks along each axis. Copies and sets have no blocks."""
+
+    name: str
+    full_name: str
+    grid: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Form:
+    """Calls of an operator with equal shapes, types, strides and numbers.
+
+    Attributes:
+        name: of the case, which tells the form from the operator's others; empty for a form that cannot be called again.
+        arguments: see `recorded_calls.arguments`; empty likewise.
+        calls: in all steps.
+        device_ns: their device time in all steps.
+        median_ns: the median of a call.
+        kernels: of the first call, in their order.
+        work: the least that it must do.
+        floor_ns: the least time that memory and arithmetic of this device take for that; NaN where it was not measured.
+    """
+
+    name: str
+    arguments: tuple[Any, ...]
+    calls: int
+    device_ns: int
+    median_ns: float
+    kernels: tuple[Kernel, ...]
+    work: Work
+    floor_ns: float
+
+    @property
+    def worth_ns(self) -> float:
+        """Device time above the floor in all steps; NaN where the floor is not known."""
+        return self.device_ns - min(self.calls * self.floor_ns, self.device_ns) if self.floor_ns == self.floor_ns else np.nan
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operator with tensors of certain types, and its calls by form.
+
+    Attributes:
+        name: of the operator, e.g. `aten::conv2d`.
+        workload: name of its benchmark; empty where it cannot be called again.
+        reason: why it cannot; empty otherwise.
+        forms: by falling device time.
+    """
+
+    name: str
+    workload: str
+    reason: str
+    forms: tuple[Form, ...]
+
+    @property
+    def calls(self) -> int:
+        return sum(form.calls for form in self.forms)
+
+    @property
+    def device_ns(self) -> int:
+        """Device time in all steps."""
+        return sum(form.device_ns for form in self.forms)
+
+    @property
+    def floor_ns(self) -> float:
+        """The floors of all calls; NaN where one is not known."""
+        return float(sum(form.calls * form.floor_ns for form in self.forms))
+
+    @property
+    def worth_ns(self) -> float:
+        """Device time above the floor in all steps; NaN where the floor is not known."""
+        return float(sum(form.worth_ns for form in self.forms))
+
+
+@dataclass(frozen=True)
+class HotOperations:
+    """The operations of a trace.
+
+    Attributes:
+        steps: number of steps; 1 where the trace has none, so that it counts as one.
+        has_steps: whether the trace has steps.
+        device_ns: time of all device work in them.
+        operations: what can be called again before what cannot, each by falling worth, or device time where no floor is known.
+    """
+
+    steps: int
+    has_steps: bool
+    device_ns: int
+    operations: tuple[Operation, ...]
+
+    def share(self, operation: Operation) -> float:
+        """Of the device time, from 0 to 1."""
+        return operation.device_ns / max(self.device_ns, 1)
+
+
+class Choice(NamedTuple):
+    """Which operations are wanted. Empty texts choose all.
+
+    Attributes:
+        operator: name of an operator, which then stands for all of its work.
+        kernel: a regular expression that a kernel's whole name must contain.
+        within: text of a range: the calls inside.
+    """
+
+    operator: str = ""
+    kernel: str = ""
+    within: str = ""
+
+
+def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str, float], choice: Choice) -> HotOperations:
+    """The operations of a run that was imported from a trace of PyTorch's profiler.
+
+    Args:
+        run: with table `operations`.
+        steps: starts and ends of the steps on the host, ns; empty for a trace without steps.
+        ceilings: of the same device, by name; empty where none are known.
+        choice: which operations are wanted.
+    """
+    calls, work = _Calls(run), _DeviceWork(run)
+    work.launched_by(calls, run)
+    inside = _inside(work.called, *steps)
+    owner = calls.owners(work, choice)
+    wanted = inside & (owner >= 0)
+    found = [
+        *_operations(calls, work, owner, wanted, ceilings, re.compile(choice.kernel)),
+        *([] if any(choice) else _without_operator(calls, work, owner, inside)),
+    ]
+    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), int(work.duration[inside].sum()), tuple(_ranked(found)))
+
+
+def _ranked(found: list[Operation]) -> list[Operation]:
+    def key(operation: Operation) -> tuple[bool, float, float]:
+        worth = operation.worth_ns if operation.worth_ns == operation.worth_ns else float(operation.device_ns)
+        return bool(operation.reason), -worth, -operation.device_ns
+
+    return sorted(found, key=key)
+
+
+def _inside(time: Int64s, begin: Int64s, end: Int64s) -> Bools:
+    """Whether each time is inside of one of the intervals, which follow one another; all are where there is none."""
+    if not len(begin):
+        return np.ones(len(time), bool)
+    place = np.searchsorted(begin, time, side="right") - 1
+    return (place >= 0) & (time < end[np.maximum(place, 0)])
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------------------
+
+
+def _integers(table: pa.Table, name: str, otherwise: int = 0) -> Int64s:
+    return np.asarray(table.column(name).fill_null(otherwise).to_numpy(), np.int64)
+
+
+def _coded(table: pa.Table, name: str) -> tuple[Int64s, list[str]]:
+    """Codes of a text column, and its texts."""
+    column = table.column(name).combine_chunks()
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) and column.num_chunks else column
+    if isinstance(column, pa.ChunkedArray):
+        return np.empty(0, np.int64), []
+    column = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+    return np.asarray(column.indices.fill_null(0), np.int64), [each or "" for each in column.dictionary.to_pylist()]
+
+
+class _Calls:
+    """Calls of operators, in the order of thread and start, so that a call comes before those inside it."""
+
+    def __init__(self, run: Run) -> None:
+        table = run.arrow(
+            "operations", ["operation_id", "parent_id", "process", "thread", "start_ns", "end_ns", "name", "range_id", *_TEXTS]
+        )
+        self._run = run
+        self.start, self.end, self.range = (_integers(table, each, -1) for each in ("start_ns", "end_ns", "range_id"))
+        self._process, self._thread = _integers(table, "process"), _integers(table, "thread")
+        self._order = np.lexsort((-self.end, self.start, self._thread, self._process))
+        self.parent = _places(_integers(table, "parent_id", -1), _integers(table, "operation_id"))
+        self.name, self.names = _coded(table, "name")
+        coded = {text: _coded(table, text) for text in _TEXTS}
+        self._types, types = coded["input_types"]
+        self._masks = np.array([_real_types(text) for text in types] or [0], np.int64)
+        #: Equal numbers are calls of one form.
+        self.form, first = _combined([self.name, *(codes for codes, _ in coded.values())])
+        self._first = first
+        self._texts = coded
+        self.depth = _depths(self.parent)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def arguments(self) -> list[tuple[Any, ...] | str]:
+        """The arguments of each form, or why it cannot be called again."""
+        found: list[tuple[Any, ...] | str] = []
+        for place in self._first.tolist():
+            recorded = Recorded(*(texts[codes[place]] for codes, texts in self._texts.values()))
+            try:
+                found.append(recorded_calls.arguments(self.names[self.name[place]], recorded))
+            except NotRebuilt as error:
+                found.append(str(error))
+        return found
+
+    def name_of(self, form: int) -> str:
+        return self.names[self.name[self._first[form]]]
+
+    def types_of(self, form: int) -> str:
+        codes, texts = self._texts["input_types"]
+        return texts[codes[self._first[form]]]
+
+    def innermost(self, process: Int64s, thread: Int64s, time: Int64s) -> Int64s:
+        """The call that is open on each thread at each time, the innermost; -1 for none."""
+        if not len(self):
+            return np.full(len(time), -1)
+        ids, inverse = _threads(self._process, self._thread, process, thread)
+        of_call, wanted = inverse[: len(self)][self._order], inverse[len(self) :]
+        starts = self.start[self._order]
+        begin, finish = np.searchsorted(of_call, np.arange(ids)), np.searchsorted(of_call, np.arange(ids), side="right")
+        place = np.full(len(time), -1)
+        for number in range(ids):
+            rows = np.flatnonzero(wanted == number)
+            among = starts[begin[number] : finish[number]]
+            before = np.searchsorted(among, time[rows], side="right") - 1
+            place[rows] = np.where(before >= 0, self._order[np.maximum(begin[number] + before, 0)], -1) if len(among) else -1
+        while len(late := np.flatnonzero((place >= 0) & (self.end[np.maximum(place, 0)] <= time))):
+            place[late] = self.parent[place[late]]
+        return place
+
+    def owners(self, work: "_DeviceWork", choice: Choice) -> Int64s:
+        """The call that each piece of device work belongs to; -1 where there is none."""
+        own = np.bincount(work.call[work.call >= 0], minlength=len(self))
+        of_pytorch = np.array([name.startswith("aten::") for name in self.names] or [False])
+        is_operator = of_pytorch[self.name] if len(self) else np.empty(0, bool)
+        if choice.operator:
+            named = np.array([name == choice.operator for name in self.names] or [False])
+            stands = named[self.name] if len(self) else np.empty(0, bool)
+            above = self._outermost(stands)
+        else:
+            stands = self._one_thing(own, is_operator)
+            again = np.array([not isinstance(each, str) for each in self.arguments] or [False])
+            callable_ = self._outermost(stands & again[self.form]) if len(self) else np.empty(0, np.int64)
+            above = np.where(callable_ >= 0, callable_, self._outermost(stands))
+        if choice.within:
+            above = np.where(self._within(choice.within), above, -1)
+        return np.where(work.call >= 0, np.append(above, -1)[work.call], -1)
+
+    def _one_thing(self, own: Int64s, is_operator: Bools) -> Bools:
+        """Whether each call is one thing to replace."""
+        total, busy, single = own.copy(), np.zeros(len(self), np.int64), np.full(len(self), -1)
+        stands = is_operator & (own > 0)
+        for level in range(int(self.depth.max(initial=0)), -1, -1):
+            rows = np.flatnonzero((self.depth == level) & (total > 0))
+            within = single[rows]
+            masks = self._masks[self._types[rows]] & ~self._masks[self._types[np.maximum(within, 0)]]
+            alone = (own[rows] == 0) & (busy[rows] == 1) & stands[np.maximum(within, 0)] & (masks == 0)
+            stands[rows] |= is_operator[rows] & alone
+            up = rows[self.parent[rows] >= 0]
+            np.add.at(total, self.parent[up], total[up])
+            np.add.at(busy, self.parent[up], 1)
+            single[self.parent[up]] = up
+        return stands
+
+    def _outermost(self, stands: Bools) -> Int64s:
+        """For each call the outermost one, itself or around it, that stands for its work; -1 for none."""
+        above = np.full(len(self), -1)
+        for level in range(int(self.depth.max(initial=0)) + 1):
+            rows = np.flatnonzero(self.depth == level)
+            outer = np.where(self.parent[rows] >= 0, above[np.maximum(self.parent[rows], 0)], -1)
+            above[rows] = np.where(outer >= 0, outer, np.where(stands[rows], rows, -1))
+        return above
+
+    def _within(self, text: str) -> Bools:
+        """Whether each call is inside of a range whose text contains this text."""
+        ranges = self._run.arrow("ranges", ["range_id", "parent_id", "text"])
+        codes, texts = _coded(ranges, "text")
+        named = np.array([text in each for each in texts] or [False])
+        ids = _integers(ranges, "range_id")
+        parent = _places(_integers(ranges, "parent_id", -1), ids)
+        chosen = named[codes] if len(ranges) else np.empty(0, bool)
+        at = parent.copy()
+        while (at >= 0).any():
+            chosen = chosen | ((at >= 0) & np.append(named[codes], False)[at])
+            at = np.where(at >= 0, np.append(parent, -1)[at], -1)
+        return np.append(chosen, False)[_places(self.range, ids)]
+
+
+def _places(wanted: Int64s, ids: Int64s) -> Int64s:
+    """The place of each id; -1 for those that are not there."""
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    order = np.argsort(ids, kind="stable")
+    place = np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)
+    return np.where(ids[order][place] == wanted, order[place], -1)
+
+
+def _depths(parent: Int64s) -> Int64s:
+    depth, at = np.zeros(len(parent), np.int64), parent.copy()
+    while (at >= 0).any():
+        depth += at >= 0
+        at = np.where(at >= 0, np.append(parent, -1)[at], -1)
+    return depth
+
+
+def _combined(codes: Sequence[Int64s]) -> tuple[Int64s, Int64s]:
+    """One number for each combination of codes, and the first place of each number. Numbers are in the order of first places."""
+    joined = codes[0]
+    for further in codes[1:]:
+        _, joined = np.unique(joined * (int(further.max(initial=0)) + 1) + further, return_inverse=True)
+    _, first, inverse = np.unique(joined, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[inverse], first[order]
+
+
+def _threads(process: Int64s, thread: Int64s, *wanted: Int64s) -> tuple[int, Int64s]:
+    """Numbers for the threads of two tables, and how many there are."""
+    of_process = np.unique(np.concatenate((process, wanted[0])), return_inverse=True)[1]
+    of_thread = np.unique(np.concatenate((thread, wanted[1])), return_inverse=True)[1]
+    ids, inverse = np.unique(of_process * (int(of_thread.max(initial=0)) + 1) + of_thread, return_inverse=True)
+    return len(ids), inverse
+
+
+def _real_types(text: str) -> int:
+    """Which types of real numbers stand in a list of types, as bits."""
+    return sum(1 << place for place, name in enumerate(aten.TYPES) if aten.TYPES[name] not in aten.WHOLE and f'"{name}"' in text)
+
+
+class _DeviceWork:
+    """Kernels, copies and sets.
+
+    Attributes:
+        called: when each was launched; its own start where the trace lacks the call.
+        call: the operator's call that launched it; -1 for none.
+    """
+
+    def __init__(self, run: Run) -> None:
+        kernels = run.arrow(
+            "kernels",
+            ["process", "correlation", "start_ns", "end_ns", "name", "full_name", "graph_id", "grid_x", "grid_y", "grid_z"],
+        )
+        copies = run.arrow("memory_ops", ["process", "correlation", "start_ns", "end_ns", "kind"])
+        self.kernels = len(kernels)
+        self._kernels = kernels
+        self.start, end, self.process, self.correlation = (
+            np.concatenate((_integers(kernels, name), _integers(copies, name)))
+            for name in ("start_ns", "end_ns", "process", "correlation")
+        )
+        self.duration = end - self.start
+        self.full, self.full_names = _coded(kernels, "full_name")
+        self.short, self.short_names = _coded(kernels, "name")
+        self.kind, self.kinds = _coded(copies, "kind")
+        self.in_graph = np.append(kernels["graph_id"].is_valid().to_numpy(), np.zeros(len(copies), bool)).astype(bool)
+        self.called, self.call = self.start, np.full(len(self.start), -1)
+
+    def launched_by(self, calls: _Calls, run: Run) -> None:
+        """Find the launches."""
+        api = run.arrow("api_calls", ["process", "correlation", "thread", "start_ns"])
+        of = [np.concatenate((_integers(api, name), mine)) for name, mine in (("process", self.process), ("correlation", self.correlation))]
+        _, key = _threads(of[0][: len(api)], of[1][: len(api)], of[0][len(api) :], of[1][len(api) :])
+        at = _places(key[len(api) :], key[: len(api)])
+        known = np.flatnonzero((at >= 0) & (self.correlation > 0))
+        thread, start, process = (_integers(api, name)[at[known]] for name in ("thread", "start_ns", "process"))
+        self.called = self.start.copy()
+        self.called[known] = start
+        self.call[known] = calls.innermost(process, thread, start)
+
+    @cached_property
+    def between_host(self) -> Bools:
+        """Whether each is a copy from or to the host."""
+        host = np.array([kind in _BETWEEN_HOST for kind in self.kinds] or [False])
+        return np.append(np.zeros(self.kernels, bool), host[self.kind] if len(self.kind) else np.empty(0, bool)).astype(bool)
+
+    def kernel(self, place: int) -> Kernel:
+        """One of them as it is compared with a recording."""
+        if place >= self.kernels:
+            kind = self.kinds[self.kind[place - self.kernels]]
+            return Kernel(kind, kind, ())
+        grid = tuple(self._kernels.column(f"grid_{axis}")[place].as_py() or 0 for axis in "xyz")
+        return Kernel(self.short_names[self.short[place]], self.full_names[self.full[place]], grid)
+
+    def matching(self, pattern: re.Pattern[str]) -> Bools:
+        """Whether the name of each kernel contains a match; copies and sets do not."""
+        named = np.array([bool(pattern.search(name)) for name in self.full_names] or [False])
+        return np.append(named[self.full] if len(self.full) else np.empty(0, bool), np.zeros(len(self.kind), bool)).astype(bool)
+
+
+# -- operations ----------------------------------------------------------------------------------------------------------------------
+
+
+def _operations(
+    calls: _Calls, work: _DeviceWork, owner: Int64s, wanted: Bools, ceilings: Mapping[str, float], pattern: re.Pattern[str]
+) -> list[Operation]:
+    """The operators that own the wanted work."""
+    rows = np.flatnonzero(wanted)
+    rows = rows[np.lexsort((work.called[rows], owner[rows]))]
+    owners, first = np.unique(owner[rows], return_index=True)
+    time = np.add.reduceat(work.duration[rows], first) if len(rows) else np.empty(0, np.int64)
+    host = np.logical_or.reduceat(work.between_host[rows], first) if len(rows) else np.empty(0, bool)
+    matches = np.logical_or.reduceat(work.matching(pattern)[rows], first) if pattern.pattern and len(rows) else None
+    last = np.append(first[1:], len(rows))
+    form = calls.form[owners]
+    groups: dict[tuple[str, str, str], list[Form]] = {}
+    namer = _Namer()
+    order = np.argsort(form, kind="stable")
+    numbers, begin = np.unique(form[order], return_index=True)
+    for number, places in zip(numbers.tolist(), np.split(order, begin[1:]), strict=True):
+        name, found = calls.name_of(number), calls.arguments[number]
+        if isinstance(found, tuple) and host[places].any():
+            found = _COPIES
+        reason, arguments = (found, ()) if isinstance(found, str) else ("", found)
+        workload, case = ("", "") if reason else namer.names(name, calls.types_of(number), arguments)
+        if matches is not None and not matches[places].any():
+            continue
+        kernels = tuple(work.kernel(row) for row in rows[first[places[0]] : last[places[0]]].tolist())
+        least = Work(0, 0, 0) if reason else aten.work(name, arguments)
+        groups.setdefault((name, workload, reason), []).append(
+            Form(
+                case,
+                arguments,
+                len(places),
+                int(time[places].sum()),
+                float(np.median(time[places])),
+                kernels,
+                least,
+                np.nan if reason else floor_ns(least, arguments, ceilings),
+            )
+        )
+    return [
+        Operation(name, workload, reason, tuple(sorted(forms, key=lambda form: -form.device_ns)))
+        for (name, workload, reason), forms in groups.items()
+    ]
+
+
+def _without_operator(calls: _Calls, work: _DeviceWork, owner: Int64s, inside: Bools) -> list[Operation]:
+    """Device work that belongs to no operator of PyTorch, by what launched it."""
+    rows = np.flatnonzero(inside & (owner < 0))
+    talks = work.matching(_COMMUNICATION)
+    what = [_launched(calls, work, talks, row) for row in rows.tolist()]
+    times: dict[tuple[str, str], list[int]] = {}
+    for row, each in zip(rows.tolist(), what, strict=True):
+        times.setdefault(each, []).append(int(work.duration[row]))
+    return [
+        Operation(name, "", reason, (Form("", (), len(each), sum(each), float(np.median(each)), (), Work(0, 0, 0), np.nan),))
+        for (name, reason), each in times.items()
+    ]
+
+
+def _launched(calls: _Calls, work: _DeviceWork, talks: Bools, row: int) -> tuple[str, str]:
+    """What launched a piece of work, and why that cannot be called again."""
+    call = int(work.call[row])
+    if call >= 0:
+        name = calls.names[calls.name[call]]
+        reason = recorded_calls.refusal_of_name("nccl:" if talks[row] else name)
+        return name, reason or "several operators launch its work"
+    if talks[row]:
+        return "[collectives]", recorded_calls.refusal_of_name("nccl:")
+    if work.in_graph[row]:
+        return "[CUDA graph]", _GRAPH
+    if work.between_host[row]:
+        return "[copies]", _COPIES
+    return "[kernels]" if row < work.kernels else "[copies and sets on the device]", _NO_LAUNCH
+
+
+def floor_ns(least: Work, arguments: tuple[Any, ...], ceilings: Mapping[str, float]) -> float:
+    """The least time of a call by memory and, for products in float32, by tensor cores; NaN where it was not measured."""
+    memory = float(device_memory(ceilings).time_ns(least.read, least.written))
+    types = {each.dtype for each in arguments if isinstance(each, Tensor)}
+    arithmetic = arithmetic_of_products_ns(least.flops, ceilings) if types == {"float32"} else np.nan
+    return float(np.fmax(memory, arithmetic))
+
+
+# -- names ---------------------------------------------------------------------------------------------------------------------------
+
+_SUFFIXES: Final = {"bfloat16": "bf16", "float16": "fp16", "float64": "fp64", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
+_MOST_SHAPES: Final = 3
+
+
+class _Namer:
+    """Names benchmarks and cases. The same trace gives the same names, whatever is chosen of it."""
+
+    def __init__(self) -> None:
+        self._workloads: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._cases: dict[str, dict[str, int]] = {}
+
+    def names(self, name: str, types: str, arguments: tuple[Any, ...]) -> tuple[str, str]:
+        """The names of the benchmark and of the case."""
+        tensors = [each for each in arguments if isinstance(each, Tensor)]
+        kinds = tuple(each.dtype if isinstance(each, Tensor) else "" for each in arguments)
+        workload = self._workloads.get((name, kinds)) or self._new(name, kinds, tensors)
+        self._workloads[name, kinds] = workload
+        shapes = ["x".join(map(str, each.shape)) or "1" for each in tensors if 0 not in each.shape]
+        more = f" +{len(shapes) - _MOST_SHAPES}" if len(shapes) > _MOST_SHAPES else ""
+        case = " ".join(shapes[:_MOST_SHAPES]) + more
+        taken = self._cases.setdefault(workload, {})
+        taken[case] = number = taken.get(case, 0) + 1
+        return workload, case if number == 1 else f"{case} #{number}"
+
+    def _new(self, name: str, kinds: tuple[str, ...], tensors: Sequence[Tensor]) -> str:
+        real = next((each.dtype for each in tensors if each.dtype in _SUFFIXES or each.dtype == "float32"), "")
+        suffix = _SUFFIXES.get(real, "")
+        base = "_".join(filter(None, (aten.plain(name).strip("_"), suffix)))
+        number = sum(each == base or re.fullmatch(rf"{re.escape(base)}_\d+", each) is not None for each in self._workloads.values())
+        return f"{base}_{number + 1}" if number else base
