@@ -31,7 +31,8 @@ _TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs"
 _COMMUNICATION: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
 _BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
 _GRAPH: Final = "kernels of a CUDA graph: their operators ran when it was captured; profile a step without the graph"
-_NO_LAUNCH: Final = "launched outside of any operator of PyTorch"
+_NO_OPERATOR: Final = "launched outside of any operator of PyTorch"
+_NO_LAUNCH: Final = "the trace lacks the launch, so that the operator is not known: profile from before the launch"
 _COPIES: Final = "a copy between host and device; the page Transfers shows it"
 
 
@@ -364,7 +365,7 @@ class _DeviceWork:
     """Kernels, copies and sets.
 
     Attributes:
-        called: when each was launched; its own start where the trace lacks the call.
+        called: when each was launched; its own start where the trace lacks the call, which is not `has_launch`.
         call: the operator's call that launched it; -1 for none.
     """
 
@@ -385,18 +386,19 @@ class _DeviceWork:
         self.short, self.short_names = _coded(kernels, "name")
         self.kind, self.kinds = _coded(copies, "kind")
         self.in_graph = np.append(kernels["graph_id"].is_valid().to_numpy(), np.zeros(len(copies), bool)).astype(bool)
-        self.called, self.call = self.start, np.full(len(self.start), -1)
+        self.called, self.call, self.has_launch = self.start, np.full(len(self.start), -1), np.zeros(len(self.start), bool)
 
     def launched_by(self, calls: _Calls, run: Run) -> None:
         """Find the launches."""
-        api = run.arrow("api_calls", ["process", "correlation", "thread", "start_ns"])
-        of = [np.concatenate((_integers(api, name), mine)) for name, mine in (("process", self.process), ("correlation", self.correlation))]
-        _, key = _threads(of[0][: len(api)], of[1][: len(api)], of[0][len(api) :], of[1][len(api) :])
+        api = run.arrow("api_calls", ["process", "correlation", "thread", "start_ns", "name"])
+        _, key = _threads(_integers(api, "process"), _integers(api, "correlation"), self.process, self.correlation)
         at = _places(key[len(api) :], key[: len(api)])
         known = np.flatnonzero((at >= 0) & (self.correlation > 0))
         thread, start, process = (_integers(api, name)[at[known]] for name in ("thread", "start_ns", "process"))
-        self.called = self.start.copy()
-        self.called[known] = start
+        code, names = _coded(api, "name")
+        self.in_graph[known] |= np.array(["GraphLaunch" in name for name in names] or [False])[code[at[known]]]
+        self.called, self.has_launch = self.start.copy(), np.zeros(len(at), bool)
+        self.called[known], self.has_launch[known] = start, True
         self.call[known] = calls.innermost(process, thread, start)
 
     @cached_property
@@ -493,7 +495,8 @@ def _launched(calls: _Calls, work: _DeviceWork, talks: Bools, row: int) -> tuple
         return "[CUDA graph]", _GRAPH
     if work.between_host[row]:
         return "[copies]", _COPIES
-    return "[kernels]" if row < work.kernels else "[copies and sets on the device]", _NO_LAUNCH
+    what = "[kernels]" if row < work.kernels else "[copies and sets on the device]"
+    return what, _NO_OPERATOR if work.has_launch[row] else _NO_LAUNCH
 
 
 def floor_ns(least: Work, arguments: tuple[Any, ...], ceilings: Mapping[str, float]) -> float:
@@ -506,7 +509,7 @@ def floor_ns(least: Work, arguments: tuple[Any, ...], ceilings: Mapping[str, flo
 
 # -- names ---------------------------------------------------------------------------------------------------------------------------
 
-_SUFFIXES: Final = {"bfloat16": "bf16", "float16": "fp16", "float64": "fp64", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
+_SUFFIXES: Final = {"float32": "", "bfloat16": "bf16", "float16": "fp16", "float64": "fp64", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
 _MOST_SHAPES: Final = 3
 
 
@@ -531,8 +534,8 @@ class _Namer:
         return workload, case if number == 1 else f"{case} #{number}"
 
     def _new(self, name: str, kinds: tuple[str, ...], tensors: Sequence[Tensor]) -> str:
-        real = next((each.dtype for each in tensors if each.dtype in _SUFFIXES or each.dtype == "float32"), "")
-        suffix = _SUFFIXES.get(real, "")
-        base = "_".join(filter(None, (aten.plain(name).strip("_"), suffix)))
+        real = next((each.dtype for each in tensors if each.dtype not in aten.WHOLE), tensors[0].dtype)
+        written = "in_place" if aten.plain(name).endswith("_") else ""
+        base = "_".join(filter(None, (aten.plain(name).strip("_"), written, _SUFFIXES.get(real, real))))
         number = sum(each == base or re.fullmatch(rf"{re.escape(base)}_\d+", each) is not None for each in self._workloads.values())
         return f"{base}_{number + 1}" if number else base

@@ -1,0 +1,229 @@
+"""Operations of a trace as a Python file of benchmarks, which runs as it is and is there to be edited."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from warpladder.dashboard.core import aten
+from warpladder.dashboard.core.aten import Tensor, UnknownNumber
+from warpladder.dashboard.core.hot_operations import Form, HotOperations, Kernel, Operation
+from warpladder.dashboard.core.numbers import format_duration, significant
+from warpladder.data.files import one_line
+
+#: Forms below this share of their operation's device time are left out.
+_LEAST_SHARE: Final = 0.01
+_MOST_KERNELS: Final = 12
+#: Words in names of kernels that compute in TensorFloat-32.
+_TF32: Final = re.compile(r"tf32|s1688|s884")
+_PRODUCTS: Final = ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "addmv", "mv")
+_CONVOLUTIONS: Final = ("conv1d", "conv2d", "conv3d", "convolution", "convolution_backward")
+_OWN: Final = """\
+# Your own variant of {operator}. docs/own-kernel.md has examples in Triton, CuPy, Numba and CUDA C++.
+#
+# @{bench}.variant{written}
+# def {name}_mine({parameters}):
+#     \"\"\"Idea: ...\"\"\"
+#     {arguments} = {name}.arguments(call, {tensors})
+#     return ...  # Triton: launch kernel[grid](...) on tensors; CuPy: give the variant arrays="cupy"
+#
+# {bench}.cuda("{name}.cu", kernel="{name}", grid=..., block=256)  # CUDA C++
+"""
+
+
+def render(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str, Any], command: str) -> str:
+    """The file.
+
+    Args:
+        hot: all operations of the trace.
+        operations: those to write, in order; each can be called again.
+        run: row of table `run` of the trace.
+        command: what wrote the file.
+    """
+    products_tf32 = any(_tf32(each) for each in operations if aten.plain(each.name) in _PRODUCTS)
+    parts = ["".join(f"{line}\n" for line in _head(hot, run, command))]
+    for number, operation in enumerate(operations, 1):
+        allowed = _allows_tf32(operation, products_tf32)
+        parts.append("".join(f"{line}\n" for line in _operation(hot, operation, number, allowed)))
+    return "\n\n".join(parts)
+
+
+def _head(hot: HotOperations, run: Mapping[str, Any], command: str) -> Iterator[str]:
+    steps = f"{hot.steps} steps" if hot.has_steps else "no steps, so that the whole trace counts as one"
+    yield f'"""Operations of {_plain(run["source"] or run["run_id"])} as benchmarks.'
+    yield ""
+    yield f"Written from a trace on {_plain(run['device_name'] or 'an unknown GPU')}: {steps}, {_time(hot.device_ns / hot.steps)} of device time a step."
+    yield f"{_plain(command)}"
+    yield ""
+    yield "Inputs are random numbers of the trace's shapes, types and strides. A tensor whose elements do not lie side by side comes as its"
+    yield "storage in one dimension; `arguments` gives it its shape and strides."
+    yield '"""'
+    yield ""
+    yield "import warpladder"
+    yield "from warpladder.workloads.torch_operation import Call, Operation, tensor"
+    refused = [each for each in hot.operations if each.reason and hot.share(each) >= _LEAST_SHARE]
+    if refused:
+        yield ""
+        yield "# Not here:"
+        for each in sorted(refused, key=lambda each: -each.device_ns):
+            yield f"#   {_plain(each.name)}, {100 * hot.share(each):.1f} % of the device time: {_plain(each.reason)}"
+
+
+def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32: bool | None) -> Iterator[str]:
+    name, kept = operation.workload, _kept(operation)
+    bench = f"{name}_bench"
+    signature = ", ".join((*_tensors(operation), "call"))
+    tensors = ", ".join(_tensors(operation))
+    writes = aten.writes_inputs(operation.name)
+    written = ", writes_inputs=True" if writes else ""
+    precision = ', precision="tf32"' if _tf32(operation) else ""
+    yield f"# -- {number}. {operation.name} ".ljust(128, "-")
+    yield "#"
+    yield from _summary(hot, operation, kept)
+    yield ""
+    yield f"{name} = Operation("
+    yield f'    "{operation.name}",'
+    yield "    {"
+    for form in kept:
+        yield from _call(hot, operation, form)
+    yield "    },"
+    if allow_tf32 is not None:
+        yield f"    allow_tf32={allow_tf32},"
+    yield ")"
+    yield f'{bench} = warpladder.Benchmark("{name}", call=list({name}.calls), flops={name}.flops)'
+    yield ""
+    yield ""
+    yield f"@{bench}.inputs"
+    yield f"def {name}_inputs(call):"
+    yield f"    return {name}.inputs(call)"
+    yield ""
+    yield ""
+    yield f"@{bench}.reference(outputs={name}.output_types)"
+    yield f"def {name}_reference({signature}):"
+    yield f"    return {name}.reference(call, {tensors})"
+    yield ""
+    yield ""
+    yield f'@{bench}.variant(name="as_called", baseline=True{written}{precision})'
+    yield f"def {name}_as_called({signature}):"
+    yield '    """Idea: The operator as the program called it."""'
+    yield f"    return {name}(call, {tensors})"
+    yield ""
+    yield ""
+    yield f'@{bench}.variant(name="compiled", role="peer"{written}{precision})'
+    yield f"def {name}_compiled({signature}):"
+    yield '    """Idea: The operator compiled by torch.compile."""'
+    yield f"    return {name}.compiled(call, {tensors})"
+    yield ""
+    yield ""
+    own = _OWN.format(
+        operator=operation.name,
+        bench=bench,
+        written="(writes_inputs=True)" if writes else "",
+        name=name,
+        parameters=signature,
+        arguments=", ".join(_parameters(operation)),
+        tensors=tensors,
+    )
+    yield from own.splitlines()
+
+
+def _summary(hot: HotOperations, operation: Operation, kept: Sequence[Form]) -> Iterator[str]:
+    worth = "" if operation.worth_ns != operation.worth_ns else f", of which {_time(operation.worth_ns / hot.steps)} is above the floor"
+    yield (
+        f"# {100 * hot.share(operation):.1f} % of the device time: {significant(operation.calls / hot.steps)} calls a step take "
+        f"{_time(operation.device_ns / hot.steps)}{worth}."
+    )
+    if len(kept) < len(operation.forms):
+        share = sum(form.device_ns for form in kept) / max(operation.device_ns, 1)
+        yield f"# {len(operation.forms) - len(kept)} of its {len(operation.forms)} forms are left out; those here have {100 * share:.1f} % of its time."
+    if any(isinstance(each, UnknownNumber) for form in kept for each in form.arguments):
+        yield "# It takes a number of Python whose value the trace lacks; another number stands for it, which changes no work."
+
+
+def _call(hot: HotOperations, operation: Operation, form: Form) -> Iterator[str]:
+    yield f"        {form.name!r}: Call("
+    group: list[str] = []
+    names = aten.parameters(operation.name, len(form.arguments))
+    for name, argument in zip(names, form.arguments, strict=True):
+        if isinstance(argument, Tensor):
+            if group:
+                yield f"            {', '.join(group)},"
+                group = []
+            yield f"            {_tensor(operation, name, argument)},"
+        else:
+            group.append(_literal(argument))
+    if group:
+        yield f"            {', '.join(group)},"
+    facts = [f"calls={_number(form.calls / hot.steps)}", f"device_us={_number(form.median_ns / 1000)}"]
+    facts += [f"flops={form.work.flops}"] if form.work.flops else []
+    yield f"            {', '.join(facts)},"
+    yield "            kernels=["
+    for kernel in form.kernels[:_MOST_KERNELS]:
+        yield f"                {_kernel(kernel)},"
+    yield "            ],"
+    yield "        ),"
+
+
+def _tensor(operation: Operation, name: str, argument: Tensor) -> str:
+    positive = name in aten.POSITIVE or aten.plain(operation.name).rstrip("_") in aten.OF_POSITIVE
+    more = ", positive=True" if positive and argument.dtype not in aten.WHOLE else ""
+    return f'tensor({list(argument.shape)}, "{argument.dtype}", {list(argument.strides)}{more})'
+
+
+def _literal(argument: Any) -> str:
+    if isinstance(argument, UnknownNumber):
+        return repr(argument.stand_in)
+    if isinstance(argument, list):
+        return f"[{', '.join(map(_literal, argument))}]"
+    if isinstance(argument, float) and argument - argument != 0:  # infinite or NaN
+        return f'float("{argument}")'
+    return repr(argument)
+
+
+def _kernel(kernel: Kernel) -> str:
+    return f"({one_line(kernel.name)!r}, {kernel.grid!r})"
+
+
+def _parameters(operation: Operation) -> list[str]:
+    return aten.parameters(operation.name, len(operation.forms[0].arguments))
+
+
+def _tensors(operation: Operation) -> list[str]:
+    """Names of the parameters that are inputs of the benchmark."""
+    arguments = operation.forms[0].arguments
+    return [
+        name
+        for name, each in zip(_parameters(operation), arguments, strict=True)
+        if isinstance(each, Tensor) and 0 not in each.shape
+    ]
+
+
+def _kept(operation: Operation) -> list[Form]:
+    least = _LEAST_SHARE * operation.device_ns
+    return [form for form in operation.forms if form.device_ns >= least] or list(operation.forms[:1])
+
+
+def _tf32(operation: Operation) -> bool:
+    """Whether the operation computes in TensorFloat-32, by the names of its kernels."""
+    has_float32 = any(isinstance(each, Tensor) and each.dtype == "float32" for each in operation.forms[0].arguments)
+    short = aten.plain(operation.name)
+    names = (kernel.full_name for form in operation.forms for kernel in form.kernels)
+    return has_float32 and short in (*_PRODUCTS, *_CONVOLUTIONS) and any(map(_TF32.search, names))
+
+
+def _allows_tf32(operation: Operation, products_tf32: bool) -> bool | None:
+    """The setting that its kernels show; None for an operation that has none."""
+    short = aten.plain(operation.name)
+    return products_tf32 if short in _PRODUCTS else _tf32(operation) if short in _CONVOLUTIONS else None
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if value < 10_000 else f"{value:.0f}"
+
+
+def _time(ns: float) -> str:
+    return format_duration(ns)
+
+
+def _plain(text: Any) -> str:
+    """Text from outside for a comment or a docstring: it ends neither."""
+    return one_line(str(text)).replace("\\", "/").replace('"', "'")

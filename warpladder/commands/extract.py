@@ -1,0 +1,138 @@
+"""`warpladder extract`: the operations of a trace that are worth work, as a file of benchmarks."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from warpladder.commands.common import FILE, data_dir_option
+from warpladder.data.files import one_line
+from warpladder.errors import Error
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.core.hot_operations import Choice
+    from warpladder.data.store import Run
+
+
+
+@click.command("extract")
+@click.argument("trace", metavar="TRACE")
+@click.option("--top", type=click.IntRange(1, 100), default=5, help="How many operations to write.")
+@click.option("--op", "operator", default="", show_default=False, metavar="NAME", help="Only this operator, such as aten::addmm.")
+@click.option(
+    "--kernel", default="", show_default=False, metavar="REGEX", help="Only operations with a kernel whose name has a match."
+)
+@click.option(
+    "--range", "within", default="", show_default=False, metavar="TEXT", help="Only calls inside ranges whose text has TEXT."
+)
+@click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
+@click.option("--out", type=FILE, metavar="FILE.py", help="Write the benchmarks to this file. No file is overwritten.")
+@click.option("--check", default="", show_default=False, metavar="RUN", help="Compare a recording of that file with the trace.")
+@data_dir_option
+def command(
+    trace: str,
+    top: int,
+    operator: str,
+    kernel: str,
+    within: str,
+    rank: int | None,
+    out: Path | None,
+    check: str,
+    data_dir: Path,
+) -> None:
+    """Rank the operations of a trace by the device time that a better kernel could save, and write them as benchmarks.
+
+    TRACE: a trace of PyTorch's profiler, which is imported, or the id, label or folder of an imported run or job.
+    """
+    from warpladder.collectors.jobs.rank import steps_of
+    from warpladder.commands import new
+    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
+    from warpladder.dashboard.text import bench_file, extracted
+
+    if out is not None and out.suffix != ".py":
+        raise Error(f"--out {out}: no Python file; give it a name such as bench_job.py")
+    choice = Choice(operator, _regex(kernel), within)
+    run = _run(trace, rank, data_dir)
+    if not run.rows("operations"):
+        raise Error(f"{run.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
+    steps = steps_of(run)
+    hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), choice)
+    if not hot.operations:
+        raise Error(f"{run.run_id}: no operation with device work {_wanted(choice)}; {_there(run)}")
+    chosen = [each for each in hot.operations if not each.reason][:top]
+    print(extracted.render(hot, chosen), end="")
+    if out is None:
+        return
+    if not chosen:
+        raise Error(f"{trace}: none of its operations can be called again; the table has the reasons")
+    text = bench_file.render(hot, chosen, run.info, _command(trace, top, choice, rank))
+    new.write({out: text})
+    print(one_line(f"wrote {out}; next: warpladder record {out}"))
+
+
+def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
+    """The run of a trace, which is imported if it is a file. Raises Error."""
+    from warpladder.collectors.kineto import parse as kineto
+    from warpladder.data import store
+
+    path = Path(trace)
+    if path.is_file():
+        if not kineto.is_trace(path):
+            raise Error(f"{trace}: no trace of PyTorch's profiler, which ends in .json or .json.gz; export one with export_chrome_trace")
+        if rank is not None:
+            raise Error("--rank names a rank of an imported job; leave it out with a file")
+        run_id = kineto.import_report(path, data_dir, "", None, [])
+        print(one_line(f"imported as {run_id}"))
+        return store.open_run(data_dir / run_id)
+    run = store.find_run(trace, [data_dir, store.LOCAL, store.RECORDED])
+    if run.info["kind"] != "job":
+        if rank is not None:
+            raise Error(f"{run.run_id}: no job, so that it has no ranks; leave --rank out")
+        return run
+    if rank is None:
+        raise Error(f"{run.run_id}: a job of several ranks; choose one with --rank, such as --rank 0")
+    return store.open_rank(run, rank)
+
+
+def _ceilings(run: "Run", data_dir: Path) -> dict[str, float]:
+    """The ceilings of the newest run on the same GPU; none where no run has them."""
+    from warpladder.data import store
+
+    if not run.info["device_name"]:
+        return {}
+    for each in store.list_runs([data_dir, store.LOCAL, store.RECORDED])[0]:
+        if each.info["device_name"] == run.info["device_name"] and each.rows("ceilings"):
+            rows = sorted(each.records("ceilings"), key=lambda row: str(row["device"]), reverse=True)
+            return {str(row["name"]): float(row["value"]) for row in rows}
+    return {}
+
+
+def _regex(text: str) -> str:
+    """The text itself. Raises Error if it is no regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise Error(f"--kernel {text}: no regular expression ({error}); give one such as gemm|conv") from error
+    return text
+
+
+def _wanted(choice: "Choice") -> str:
+    """The options that choose operations, for a message."""
+    options = {"--op": choice.operator, "--kernel": choice.kernel, "--range": choice.within}
+    return "for " + " ".join(f"{name} {value}" for name, value in options.items() if value) if any(choice) else "in it"
+
+
+def _there(run: "Run") -> str:
+    """What the trace has in place of what was asked for, for a message."""
+    names = run.arrow("operations", ["name"]).column("name").unique().to_pylist()
+    own = sorted(name for name in names if name.startswith("aten::"))
+    return f"it has {len(own)} operators of PyTorch, such as {', '.join(own[:3])}" if own else "it has no operators of PyTorch"
+
+
+def _command(trace: str, top: int, choice: "Choice", rank: int | None) -> str:
+    """The command line, without the paths of the machine."""
+    options = {"--op": choice.operator, "--kernel": choice.kernel, "--range": choice.within, "--rank": rank, "--top": top}
+    given = [part for name, value in options.items() if value not in ("", None) for part in (name, str(value))]
+    return shlex.join(["warpladder", "extract", Path(trace).name, *given])
