@@ -94,14 +94,14 @@ class Call:
     Attributes:
         arguments: `Strided` for a tensor, lists of them, and the values of all others.
         calls: how often it was made in a step.
-        device_us: the median of the time of its kernels.
+        time_us: the median of the time of its kernels, or of the operator on a processor.
         flops: floating-point operations; 0 where they are not known.
         kernels: its kernels in order, each with its grid.
     """
 
     arguments: tuple[Any, ...]
     calls: float
-    device_us: float
+    time_us: float
     flops: int
     kernels: tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -109,12 +109,12 @@ class Call:
         self,
         *arguments: Any,
         calls: float = 1,
-        device_us: float = 0.0,
+        time_us: float = 0.0,
         flops: int = 0,
         kernels: Sequence[tuple[str, tuple[int, ...]]] = (),
     ) -> None:
         for name, value in (
-            ("arguments", arguments), ("calls", calls), ("device_us", device_us), ("flops", flops), ("kernels", tuple(kernels)),
+            ("arguments", arguments), ("calls", calls), ("time_us", time_us), ("flops", flops), ("kernels", tuple(kernels)),
         ):  # fmt: skip
             object.__setattr__(self, name, value)
 
@@ -131,19 +131,22 @@ class Operation:
     Attributes:
         name: of the operator, such as `aten::conv2d`.
         calls: name -> call; the names are the values of the axis `call`.
-        allow_tf32: whether products and convolutions in float32 may use TensorFloat-32.
+        allow_tf32: whether its products in float32 may use TensorFloat-32; None to leave PyTorch's setting. Products of matrices have one
+            setting in a process, so it must be the same for all of them.
     """
 
     name: str
     calls: Mapping[str, Call]
-    allow_tf32: bool = False
+    allow_tf32: bool | None = None
     _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
     def inputs(self, call: str) -> tuple[Any, ...]:
         """Random tensors for a call. A tensor whose elements do not lie side by side comes as its storage, in one dimension."""
         torch = _torch()
-        torch.set_float32_matmul_precision("high" if self.allow_tf32 else "highest")
-        torch.backends.cudnn.allow_tf32 = self.allow_tf32
+        if self.allow_tf32 is not None and "conv" in self.name:
+            torch.backends.cudnn.allow_tf32 = self.allow_tf32
+        elif self.allow_tf32 is not None:
+            torch.set_float32_matmul_precision("high" if self.allow_tf32 else "highest")
         return tuple(each.made() for each in self.calls[call].tensors)
 
     def arguments(self, call: str, *tensors: Any) -> list[Any]:
@@ -163,8 +166,19 @@ class Operation:
         return self._bound[key](*tensors)
 
     def reference(self, call: str, *tensors: Any) -> Outputs:
-        """The right outputs, computed in the type of the tensors. An argument that chooses a type of real numbers chooses float64."""
-        return self._function(call, tensors, "in float64")(*tensors)
+        """The right outputs, computed in the type of the tensors. An argument that chooses a type of real numbers chooses float64.
+
+        They are computed on the GPU where there is one: a convolution in float64 takes minutes on a processor.
+        """
+        torch = _torch()
+        if not torch.cuda.is_available():
+            return self._function(call, tensors, "in float64")(*tensors)
+        on_gpu = [each.cuda() for each in tensors]
+        outputs = self._function(call, on_gpu, "in float64")(*on_gpu)
+        on_host = tuple(each.cpu() for each in outputs) if isinstance(outputs, tuple) else outputs.cpu()
+        del on_gpu, outputs
+        torch.cuda.empty_cache()
+        return on_host
 
     def output_types(self, call: str) -> dict[str, str]:
         """The type of each output, as PyTorch derives it from the arguments without computing; empty where it cannot."""

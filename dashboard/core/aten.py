@@ -149,6 +149,11 @@ BY_FORWARD: Final = _names(
     "_scaled_dot_product_cudnn_attention_backward _flash_attention_backward _efficient_attention_backward _cudnn_rnn_backward "
     "_thnn_fused_lstm_cell_backward native_dropout_backward"
 )
+#: Operators that compute nothing: their output is a view of an input, if need be of a copy that another operator inside makes.
+VIEWS: Final = _names(
+    "t transpose numpy_T permute view view_as _unsafe_view reshape flatten unflatten expand squeeze unsqueeze slice select narrow "
+    "as_strided split split_with_sizes chunk unbind diagonal detach alias lift_fresh empty empty_like empty_strided new_empty resize_"
+)
 #: Operators with a text among their arguments, which a trace does not have -> its parameter.
 TEXTS: Final = {
     "gelu": "approximate", "gelu_": "approximate", "gelu_backward": "approximate", "einsum": "equation", "scatter_reduce": "reduce",
@@ -176,7 +181,7 @@ def takes_any_values(name: str) -> bool:
 def writes_inputs(name: str) -> bool:
     """Whether an operator changes its inputs."""
     short = plain(name)
-    return (short.endswith("_") and not short.endswith("__")) or short in WRITES
+    return (short.endswith("_") and not short.endswith("__")) or short.startswith("__i") or short in WRITES
 
 
 # -- bytes and arithmetic ----------------------------------------------------------------------------------------------------------

@@ -9,10 +9,12 @@ An operator stands for one within it only if it takes no tensors of other types,
 nested operators can be called again from what the trace has, an operator that cannot does not stand for it.
 """
 
+import builtins
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from keyword import iskeyword
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -119,12 +121,19 @@ class HotOperations:
         has_steps: whether the trace has steps.
         device_ns: time of all device work in them.
         operations: what can be called again before what cannot, each by falling worth, or device time where no floor is known.
+        on_host: the trace has no device work, and the times are those of the operators on the host.
     """
 
     steps: int
     has_steps: bool
     device_ns: int
     operations: tuple[Operation, ...]
+    on_host: bool = False
+
+    @property
+    def time(self) -> str:
+        """What is counted, in words."""
+        return "time of operators on the host" if self.on_host else "device time"
 
     def share(self, operation: Operation) -> float:
         """Of the device time, from 0 to 1."""
@@ -155,15 +164,20 @@ def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str
         choice: which operations are wanted.
     """
     calls, work = _Calls(run), _DeviceWork(run)
-    work.launched_by(calls, run)
+    on_host = not len(work.start)
+    if on_host:
+        work.take_host_time(calls)
+    else:
+        work.launched_by(calls, run)
     inside = _inside(work.called, *steps)
     owner = calls.owners(work, choice)
     wanted = inside & (owner >= 0)
     found = [
         *_operations(calls, work, owner, wanted, ceilings, re.compile(choice.kernel)),
-        *([] if any(choice) else _without_operator(calls, work, owner, inside)),
+        *([] if any(choice) or on_host else _without_operator(calls, work, owner, inside)),
     ]
-    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), int(work.duration[inside].sum()), tuple(_ranked(found)))
+    total = int(work.duration[inside].sum())
+    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host)
 
 
 def _ranked(found: list[Operation]) -> list[Operation]:
@@ -237,11 +251,11 @@ class _Calls:
         return found
 
     def name_of(self, form: int) -> str:
-        return self.names[self.name[self._first[form]]]
+        return str(self.names[self.name[self._first[form]]])
 
     def types_of(self, form: int) -> str:
         codes, texts = self._texts["input_types"]
-        return texts[codes[self._first[form]]]
+        return str(texts[codes[self._first[form]]])
 
     def innermost(self, process: Int64s, thread: Int64s, time: Int64s) -> Int64s:
         """The call that is open on each thread at each time, the innermost; -1 for none."""
@@ -278,6 +292,13 @@ class _Calls:
         if choice.within:
             above = np.where(self._within(choice.within), above, -1)
         return np.where(work.call >= 0, np.append(above, -1)[work.call], -1)
+
+    def own_time(self) -> Int64s:
+        """The duration of each call without those inside it, ns."""
+        own = self.end - self.start
+        inner = np.flatnonzero(self.parent >= 0)
+        np.subtract.at(own, self.parent[inner], (self.end - self.start)[inner])
+        return np.asarray(np.maximum(own, 0))
 
     def _one_thing(self, own: Int64s, is_operator: Bools) -> Bools:
         """Whether each call is one thing to replace."""
@@ -358,7 +379,9 @@ def _threads(process: Int64s, thread: Int64s, *wanted: Int64s) -> tuple[int, Int
 
 def _real_types(text: str) -> int:
     """Which types of real numbers stand in a list of types, as bits."""
-    return sum(1 << place for place, name in enumerate(aten.TYPES) if aten.TYPES[name] not in aten.WHOLE and f'"{name}"' in text)
+    return sum(
+        1 << place for place, name in enumerate(aten.TYPES) if aten.TYPES[name] not in aten.WHOLE and f'"{name}"' in text
+    )
 
 
 class _DeviceWork:
@@ -400,6 +423,14 @@ class _DeviceWork:
         self.called, self.has_launch = self.start.copy(), np.zeros(len(at), bool)
         self.called[known], self.has_launch[known] = start, True
         self.call[known] = calls.innermost(process, thread, start)
+
+    def take_host_time(self, calls: _Calls) -> None:
+        """Take the own time of each call on the host in place of device work, for a trace without any."""
+        self.duration = calls.own_time()
+        count = len(self.duration)
+        self.start = self.called = calls.start
+        self.call, self.has_launch = np.arange(count), np.ones(count, bool)
+        self.in_graph, self.kind, self.kinds = np.zeros(count, bool), np.zeros(count, np.int64), [""]
 
     @cached_property
     def between_host(self) -> Bools:
@@ -448,7 +479,7 @@ def _operations(
         workload, case = ("", "") if reason else namer.names(name, calls.types_of(number), arguments)
         if matches is not None and not matches[places].any():
             continue
-        kernels = tuple(work.kernel(row) for row in rows[first[places[0]] : last[places[0]]].tolist())
+        kernels = tuple(map(work.kernel, rows[first[places[0]] : last[places[0]]].tolist())) if work.kernels else ()
         least = Work(0, 0, 0) if reason else aten.work(name, arguments)
         groups.setdefault((name, workload, reason), []).append(
             Form(
@@ -509,7 +540,14 @@ def floor_ns(least: Work, arguments: tuple[Any, ...], ceilings: Mapping[str, flo
 
 # -- names ---------------------------------------------------------------------------------------------------------------------------
 
-_SUFFIXES: Final = {"float32": "", "bfloat16": "bf16", "float16": "fp16", "float64": "fp64", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
+_SUFFIXES: Final = {
+    "float32": "",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "float64": "fp64",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+}
 _MOST_SHAPES: Final = 3
 
 
@@ -537,5 +575,9 @@ class _Namer:
         real = next((each.dtype for each in tensors if each.dtype not in aten.WHOLE), tensors[0].dtype)
         written = "in_place" if aten.plain(name).endswith("_") else ""
         base = "_".join(filter(None, (aten.plain(name).strip("_"), written, _SUFFIXES.get(real, real))))
-        number = sum(each == base or re.fullmatch(rf"{re.escape(base)}_\d+", each) is not None for each in self._workloads.values())
+        if iskeyword(base) or hasattr(builtins, base):
+            base = f"aten_{base}"
+        number = sum(
+            each == base or re.fullmatch(rf"{re.escape(base)}_\d+", each) is not None for each in self._workloads.values()
+        )
         return f"{base}_{number + 1}" if number else base

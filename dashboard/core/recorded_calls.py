@@ -44,6 +44,8 @@ def refusal_of_name(name: str) -> str:
         return "its work or its result depends on the values of its inputs, such as indices, which the trace lacks"
     if short in aten.BY_FORWARD:
         return "it takes results that only the forward pass can compute"
+    if short in aten.VIEWS:
+        return "it computes nothing: its output is a view of its input, or memory that nobody wrote"
     if short in aten.TEXTS:
         return f"the trace lacks its argument {aten.TEXTS[short]}, which is a text"
     return ""

@@ -1,12 +1,13 @@
 """Operations of a trace as a Python file of benchmarks, which runs as it is and is there to be edited."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from warpladder.dashboard.core import aten
 from warpladder.dashboard.core.aten import Tensor, UnknownNumber
-from warpladder.dashboard.core.hot_operations import Form, HotOperations, Kernel, Operation
+from warpladder.dashboard.core.hot_operations import Form, HotOperations, Operation
 from warpladder.dashboard.core.numbers import format_duration, significant
 from warpladder.data.files import one_line
 
@@ -49,9 +50,10 @@ def render(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str
 
 def _head(hot: HotOperations, run: Mapping[str, Any], command: str) -> Iterator[str]:
     steps = f"{hot.steps} steps" if hot.has_steps else "no steps, so that the whole trace counts as one"
+    gpu = "a processor" if hot.on_host else _plain(run["device_name"] or "an unknown GPU")
     yield f'"""Operations of {_plain(run["source"] or run["run_id"])} as benchmarks.'
     yield ""
-    yield f"Written from a trace on {_plain(run['device_name'] or 'an unknown GPU')}: {steps}, {_time(hot.device_ns / hot.steps)} of device time a step."
+    yield f"Written from a trace on {gpu}: {steps}, {_time(hot.device_ns / hot.steps)} of {hot.time} a step."
     yield f"{_plain(command)}"
     yield ""
     yield "Inputs are random numbers of the trace's shapes, types and strides. A tensor whose elements do not lie side by side comes as its"
@@ -65,7 +67,7 @@ def _head(hot: HotOperations, run: Mapping[str, Any], command: str) -> Iterator[
         yield ""
         yield "# Not here:"
         for each in sorted(refused, key=lambda each: -each.device_ns):
-            yield f"#   {_plain(each.name)}, {100 * hot.share(each):.1f} % of the device time: {_plain(each.reason)}"
+            yield f"#   {_plain(each.name)}, {100 * hot.share(each):.1f} % of the {hot.time}: {_plain(each.reason)}"
 
 
 def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32: bool | None) -> Iterator[str]:
@@ -127,9 +129,13 @@ def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32
 
 
 def _summary(hot: HotOperations, operation: Operation, kept: Sequence[Form]) -> Iterator[str]:
-    worth = "" if operation.worth_ns != operation.worth_ns else f", of which {_time(operation.worth_ns / hot.steps)} is above the floor"
+    worth = (
+        ""
+        if operation.worth_ns != operation.worth_ns
+        else f", of which {_time(operation.worth_ns / hot.steps)} is above the floor"
+    )
     yield (
-        f"# {100 * hot.share(operation):.1f} % of the device time: {significant(operation.calls / hot.steps)} calls a step take "
+        f"# {100 * hot.share(operation):.1f} % of the {hot.time}: {significant(operation.calls / hot.steps)} calls a step take "
         f"{_time(operation.device_ns / hot.steps)}{worth}."
     )
     if len(kept) < len(operation.forms):
@@ -140,7 +146,7 @@ def _summary(hot: HotOperations, operation: Operation, kept: Sequence[Form]) -> 
 
 
 def _call(hot: HotOperations, operation: Operation, form: Form) -> Iterator[str]:
-    yield f"        {form.name!r}: Call("
+    yield f"        {_text(form.name)}: Call("
     group: list[str] = []
     names = aten.parameters(operation.name, len(form.arguments))
     for name, argument in zip(names, form.arguments, strict=True):
@@ -153,13 +159,14 @@ def _call(hot: HotOperations, operation: Operation, form: Form) -> Iterator[str]
             group.append(_literal(argument))
     if group:
         yield f"            {', '.join(group)},"
-    facts = [f"calls={_number(form.calls / hot.steps)}", f"device_us={_number(form.median_ns / 1000)}"]
+    facts = [f"calls={_number(form.calls / hot.steps)}", f"time_us={_number(form.median_ns / 1000)}"]
     facts += [f"flops={form.work.flops}"] if form.work.flops else []
     yield f"            {', '.join(facts)},"
-    yield "            kernels=["
-    for kernel in form.kernels[:_MOST_KERNELS]:
-        yield f"                {_kernel(kernel)},"
-    yield "            ],"
+    kernels = [each for each in form.kernels if each.grid][:_MOST_KERNELS]
+    if kernels:
+        yield "            kernels=["
+        yield from (f"                ({_text(each.name)}, {each.grid!r})," for each in kernels)
+        yield "            ],"
     yield "        ),"
 
 
@@ -179,8 +186,9 @@ def _literal(argument: Any) -> str:
     return repr(argument)
 
 
-def _kernel(kernel: Kernel) -> str:
-    return f"({one_line(kernel.name)!r}, {kernel.grid!r})"
+def _text(text: str) -> str:
+    """A text as a literal of Python."""
+    return json.dumps(one_line(text))
 
 
 def _parameters(operation: Operation) -> list[str]:

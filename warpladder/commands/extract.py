@@ -12,15 +12,16 @@ from warpladder.data.files import one_line
 from warpladder.errors import Error
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.core.hot_operations import Choice
+    from warpladder.dashboard.core.hot_operations import Choice, HotOperations
     from warpladder.data.store import Run
-
 
 
 @click.command("extract")
 @click.argument("trace", metavar="TRACE")
 @click.option("--top", type=click.IntRange(1, 100), default=5, help="How many operations to write.")
-@click.option("--op", "operator", default="", show_default=False, metavar="NAME", help="Only this operator, such as aten::addmm.")
+@click.option(
+    "--op", "operator", default="", show_default=False, metavar="NAME", help="Only this operator, such as aten::addmm."
+)
 @click.option(
     "--kernel", default="", show_default=False, metavar="REGEX", help="Only operations with a kernel whose name has a match."
 )
@@ -51,6 +52,8 @@ def command(
     from warpladder.dashboard.core.hot_operations import Choice, hot_operations
     from warpladder.dashboard.text import bench_file, extracted
 
+    if check and out is not None:
+        raise Error("--check compares a recording, and --out writes the file to record; leave one out")
     if out is not None and out.suffix != ".py":
         raise Error(f"--out {out}: no Python file; give it a name such as bench_job.py")
     choice = Choice(operator, _regex(kernel), within)
@@ -61,6 +64,9 @@ def command(
     hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), choice)
     if not hot.operations:
         raise Error(f"{run.run_id}: no operation with device work {_wanted(choice)}; {_there(run)}")
+    if check:
+        print(_checked(check, hot, run, data_dir), end="")
+        return
     chosen = [each for each in hot.operations if not each.reason][:top]
     print(extracted.render(hot, chosen), end="")
     if out is None:
@@ -80,7 +86,9 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
     path = Path(trace)
     if path.is_file():
         if not kineto.is_trace(path):
-            raise Error(f"{trace}: no trace of PyTorch's profiler, which ends in .json or .json.gz; export one with export_chrome_trace")
+            raise Error(
+                f"{trace}: no trace of PyTorch's profiler, which ends in .json or .json.gz; export one with export_chrome_trace"
+            )
         if rank is not None:
             raise Error("--rank names a rank of an imported job; leave it out with a file")
         run_id = kineto.import_report(path, data_dir, "", None, [])
@@ -94,6 +102,22 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
     if rank is None:
         raise Error(f"{run.run_id}: a job of several ranks; choose one with --rank, such as --rank 0")
     return store.open_rank(run, rank)
+
+
+def _checked(name: str, hot: "HotOperations", trace: "Run", data_dir: Path) -> str:
+    """The comparison of a recording with the trace. Raises Error."""
+    from warpladder.dashboard.core import run_data
+    from warpladder.dashboard.core.baseline_check import check
+    from warpladder.dashboard.text import extracted
+    from warpladder.data import store
+
+    recording = store.find_run(name, [data_dir, store.LOCAL, store.RECORDED])
+    checked = check(hot, trace.info, run_data.load(recording), recording)
+    if not checked:
+        raise Error(
+            f"{recording.run_id}: has no baseline of an operation of {trace.run_id}; record the file that extract --out writes"
+        )
+    return extracted.render_check(checked, hot.on_host)
 
 
 def _ceilings(run: "Run", data_dir: Path) -> dict[str, float]:
