@@ -460,11 +460,13 @@ def _operations(
 ) -> list[Operation]:
     """The operators that own the wanted work."""
     rows = np.flatnonzero(wanted)
+    if not len(rows):
+        return []
     rows = rows[np.lexsort((work.called[rows], owner[rows]))]
     owners, first = np.unique(owner[rows], return_index=True)
-    time = np.add.reduceat(work.duration[rows], first) if len(rows) else np.empty(0, np.int64)
-    host = np.logical_or.reduceat(work.between_host[rows], first) if len(rows) else np.empty(0, bool)
-    matches = np.logical_or.reduceat(work.matching(pattern)[rows], first) if pattern.pattern and len(rows) else None
+    time = np.add.reduceat(work.duration[rows], first)
+    host = np.logical_or.reduceat(work.between_host[rows], first)
+    matches = np.logical_or.reduceat(work.matching(pattern)[rows], first) if pattern.pattern else None
     last = np.append(first[1:], len(rows))
     form = calls.form[owners]
     groups: dict[tuple[str, str, str], list[Form]] = {}

@@ -51,12 +51,14 @@ def command(
     from warpladder.commands import new
     from warpladder.dashboard.core.hot_operations import Choice, hot_operations
     from warpladder.dashboard.text import bench_file, extracted
+    from warpladder.data import store
 
     if check and out is not None:
         raise Error("--check compares a recording, and --out writes the file to record; leave one out")
     if out is not None and out.suffix != ".py":
         raise Error(f"--out {out}: no Python file; give it a name such as bench_job.py")
     choice = Choice(operator, _regex(kernel), within)
+    recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
     run = _run(trace, rank, data_dir)
     if not run.rows("operations"):
         raise Error(f"{run.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
@@ -64,8 +66,8 @@ def command(
     hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), choice)
     if not hot.operations:
         raise Error(f"{run.run_id}: no operation with device work {_wanted(choice)}; {_there(run)}")
-    if check:
-        print(_checked(check, hot, run, data_dir), end="")
+    if recording is not None:
+        print(_checked(recording, hot, run), end="")
         return
     chosen = [each for each in hot.operations if not each.reason][:top]
     print(extracted.render(hot, chosen), end="")
@@ -104,14 +106,12 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
     return store.open_rank(run, rank)
 
 
-def _checked(name: str, hot: "HotOperations", trace: "Run", data_dir: Path) -> str:
+def _checked(recording: "Run", hot: "HotOperations", trace: "Run") -> str:
     """The comparison of a recording with the trace. Raises Error."""
     from warpladder.dashboard.core import run_data
     from warpladder.dashboard.core.baseline_check import check
     from warpladder.dashboard.text import extracted
-    from warpladder.data import store
 
-    recording = store.find_run(name, [data_dir, store.LOCAL, store.RECORDED])
     checked = check(hot, trace.info, run_data.load(recording), recording)
     if not checked:
         raise Error(
