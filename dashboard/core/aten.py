@@ -122,6 +122,17 @@ def parameters(name: str, count: int) -> list[str]:
     return names[:count] if len(names) >= count else ["x"] if count == 1 else [f"x{place}" for place in range(count)]
 
 
+def most_arguments(name: str) -> int | None:
+    """The arguments of an operator without an array for its output; None where they are not known."""
+    short = plain(name)
+    if short in _BINARY or short.rstrip("_") in ("mul", "div"):
+        return 2
+    if short.rstrip("_") in _PAIRS:
+        return 3
+    known = _PARAMETERS.get(short)
+    return len(known.split()) if known else None
+
+
 def plain(name: str) -> str:
     """The name of an operator without its namespace."""
     return name.rpartition("::")[2]

@@ -138,9 +138,10 @@ def _check(name: str, found: tuple[Any, ...]) -> None:
     whole = [each for each in tensors if each.dtype in aten.WHOLE and 0 not in each.shape]
     if whole and not aten.takes_any_values(name):
         raise NotRebuilt(f"a tensor of {whole[0].dtype}, such as indices, whose values the trace lacks")
-    short = aten.plain(name).rstrip("_")
-    most = {**dict.fromkeys(("add", "sub"), 3), **dict.fromkeys(("mul", "div", "mm", "bmm"), 2), "addmm": 5, "sum": 4}
-    if short in most and len(found) > most[short]:
+    short, most = aten.plain(name).rstrip("_"), aten.most_arguments(name)
+    if short == "div" and len(found) == 3 and found[2] is None:
+        raise NotRebuilt("the trace lacks its argument rounding_mode, which is a text")
+    if most is not None and len(found) > most:
         raise NotRebuilt("it writes to an array that is passed in (out=), of which the trace lacks the memory it shares")
     if short == "pow" and any(each.shape == () for each in tensors):
         raise NotRebuilt("the trace lacks the exponent, which chooses the kernel")
