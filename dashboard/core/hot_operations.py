@@ -30,6 +30,7 @@ from warpladder.data.store import Run
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+_COLUMNS: Final = ("operation_id", "parent_id", "process", "thread", "start_ns", "end_ns", "name", "range_id", *_TEXTS)
 _COMMUNICATION: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
 _BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
 _GRAPH: Final = "kernels of a CUDA graph: their operators ran when it was captured; profile a step without the graph"
@@ -213,13 +214,39 @@ def _coded(table: pa.Table, name: str) -> tuple[Int64s, list[str]]:
     return np.asarray(column.indices.fill_null(0), np.int64), [each or "" for each in column.dictionary.to_pylist()]
 
 
+#: The range that `torch.autograd.profiler.emit_nvtx` opens around an operator.
+_OF_OPERATOR: Final = re.compile(
+    r"(?P<name>[^,]{1,200}?)(?:, op_id = \d+)?(?:, seq = \d+)?(?:, sizes = (?P<sizes>\[.*?\]))?(?:, input_op_ids = .*)?"
+)
+
+
+def has_operators(run: Run) -> bool:
+    """Whether a run has operators of PyTorch, as a table or as ranges of `emit_nvtx`."""
+    return bool(run.rows("operations")) or bool(len(_from_ranges(run)))
+
+
+def _from_ranges(run: Run) -> pa.Table:
+    """Operators in the form of the table `operations`, from ranges such as `aten::mm, seq = 5, sizes = [[64, 1000], [1000, 512]]`."""
+    ranges = run.arrow("ranges", ["range_id", "parent_id", "process", "thread", "start_ns", "end_ns", "text"])
+    ranges = ranges.filter(ranges["end_ns"].is_valid())
+    codes, texts = _coded(ranges, "text")
+    matches = [_OF_OPERATOR.fullmatch(each) if each.startswith("aten::") else None for each in texts]
+    chosen = np.array([match is not None for match in matches] or [False])[codes] if len(codes) else np.empty(0, bool)
+    names, sizes = ([(match and match[group]) or "" for match in matches] for group in ("name", "sizes"))
+    dictionaries = {"name": names, "input_dims": sizes, **dict.fromkeys(_TEXTS[1:], [""] * len(texts))}
+    columns: dict[str, Any] = {
+        "operation_id": ranges["range_id"],
+        **{name: ranges[name] for name in ("parent_id", "process", "thread", "start_ns", "end_ns", "range_id")},
+        **{name: pa.array(values, pa.string()).take(pa.array(codes)) for name, values in dictionaries.items()},
+    }
+    return pa.table({name: columns[name] for name in _COLUMNS}).filter(pa.array(chosen))
+
+
 class _Calls:
     """Calls of operators, in the order of thread and start, so that a call comes before those inside it."""
 
     def __init__(self, run: Run) -> None:
-        table = run.arrow(
-            "operations", ["operation_id", "parent_id", "process", "thread", "start_ns", "end_ns", "name", "range_id", *_TEXTS]
-        )
+        table = run.arrow("operations", _COLUMNS) if run.rows("operations") else _from_ranges(run)
         self._run = run
         self.start, self.end, self.range = (_integers(table, each, -1) for each in ("start_ns", "end_ns", "range_id"))
         self._process, self._thread = _integers(table, "process"), _integers(table, "thread")

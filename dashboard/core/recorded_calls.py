@@ -59,7 +59,11 @@ def arguments(name: str, recorded: Recorded) -> tuple[Any, ...]:
     """
     if reason := refusal_of_name(name):
         raise NotRebuilt(reason)
-    if not recorded.dims or not recorded.types:
+    if recorded.dims and not recorded.types:
+        raise NotRebuilt(
+            "ranges of emit_nvtx have no types, strides and numbers: profile with torch.profiler and record_shapes=True"
+        )
+    if not recorded.dims:
         raise NotRebuilt("the trace has no shapes: profile with record_shapes=True")
     dims, types = _list(recorded.dims), _list(recorded.types)
     if len(dims) != len(types):

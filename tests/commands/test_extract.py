@@ -92,7 +92,10 @@ class Made:
         self._add("kernel", name, start, start + duration, args)
 
     def step(self, number: int, start: int, end: int) -> None:
-        self._add("user_annotation", f"ProfilerStep#{number}", start, end, {})
+        self.annotation(f"ProfilerStep#{number}", start, end)
+
+    def annotation(self, text: str, start: int, end: int) -> None:
+        self._add("user_annotation", text, start, end, {})
 
     def _add(self, category: str, name: str, start: int, end: int, args: dict[str, Any]) -> None:
         event = {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": 1, "ts": start, "dur": end - start}
@@ -233,6 +236,22 @@ def test_names_of_a_trace_cannot_break_the_file(tmp_path: Path) -> None:
     compile(out.read_text(), str(out), "exec")
     assert "\nimport os" not in out.read_text()
     assert "\nevil" not in out.read_text()
+
+
+def test_ranges_of_emit_nvtx_are_ranked_and_refused_for_what_they_lack(tmp_path: Path) -> None:
+    made = Made()
+    for text, start, end in (
+        ("aten::addmm, op_id = 7, seq = 5, sizes = [[16], [8, 4], [4, 16], [], []], input_op_ids = [(1,0)]", 0, 100),
+        ("aten::t", 200, 250),
+        ("aten::relu, seq = 6, sizes = [[8, 16]]", 300, 350),
+        ("step one", 0, 400),
+    ):
+        made.annotation(text, start, end)
+    made.kernel("gemm", 50, 500, 40)
+    made.kernel("relu", 310, 600, 5)
+    found = hot(made.write(tmp_path), tmp_path)
+    assert {each.name: each.device_ns for each in found.operations} == {"aten::addmm": 40_000, "aten::relu": 5_000}
+    assert all("emit_nvtx have no types, strides and numbers" in each.reason for each in found.operations)
 
 
 # -- the command ---------------------------------------------------------------------------------------------------------------------

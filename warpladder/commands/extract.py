@@ -3,13 +3,16 @@
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from warpladder.commands.common import FILE, data_dir_option
 from warpladder.data.files import one_line
 from warpladder.errors import Error
+
+#: Reports of Nsight Systems.
+_REPORTS: Final = (".nsys-rep", ".qdrep", ".sqlite")
 
 if TYPE_CHECKING:
     from warpladder.dashboard.core.hot_operations import Choice, HotOperations
@@ -45,11 +48,12 @@ def command(
 ) -> None:
     """Rank the operations of a trace by the device time that a better kernel could save, and write them as benchmarks.
 
-    TRACE: a trace of PyTorch's profiler, which is imported, or the id, label or folder of an imported run or job.
+    TRACE: a trace of PyTorch's profiler or a report of Nsight Systems, which is imported, or the id, label or folder of an imported run
+    or job.
     """
     from warpladder.collectors.jobs.rank import steps_of
     from warpladder.commands import new
-    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
+    from warpladder.dashboard.core.hot_operations import Choice, has_operators, hot_operations
     from warpladder.dashboard.text import bench_file, extracted
     from warpladder.data import store
 
@@ -60,7 +64,7 @@ def command(
     choice = Choice(operator, _regex(kernel), within)
     recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
     run = _run(trace, rank, data_dir)
-    if not run.rows("operations"):
+    if not has_operators(run):
         raise Error(f"{run.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
     steps = steps_of(run)
     hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), choice)
@@ -83,17 +87,19 @@ def command(
 def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
     """The run of a trace, which is imported if it is a file. Raises Error."""
     from warpladder.collectors.kineto import parse as kineto
+    from warpladder.collectors.nsight_systems.parse import import_report
     from warpladder.data import store
 
     path = Path(trace)
     if path.is_file():
-        if not kineto.is_trace(path):
+        read = kineto.import_report if kineto.is_trace(path) else import_report if path.suffix in _REPORTS else None
+        if read is None:
             raise Error(
-                f"{trace}: no trace of PyTorch's profiler, which ends in .json or .json.gz; export one with export_chrome_trace"
+                f"{trace}: no trace of PyTorch's profiler, such as export_chrome_trace writes, and no report of Nsight Systems"
             )
         if rank is not None:
             raise Error("--rank names a rank of an imported job; leave it out with a file")
-        run_id = kineto.import_report(path, data_dir, "", None, [])
+        run_id = read(path, data_dir, "", None, [])
         print(one_line(f"imported as {run_id}"))
         return store.open_run(data_dir / run_id)
     run = store.find_run(trace, [data_dir, store.LOCAL, store.RECORDED])
