@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from warpladder.workloads.api import WorkloadError
 
@@ -124,8 +124,89 @@ class Call:
         return tuple(each for each in _flat(self.arguments) if isinstance(each, Strided) and each.elements)
 
 
+class _Callable:
+    """What a benchmark asks of an operator, or of a chain of them: its inputs, its outputs and their types, by the name of the call."""
+
+    allow_tf32: bool | None
+    _bound: dict[tuple[str, str], Callable[..., Outputs]]
+
+    def tensors(self, call: str) -> tuple[Strided, ...]:
+        """The tensors that are inputs, in order."""
+        raise NotImplementedError
+
+    def flops(self, call: str) -> int:
+        """Floating-point operations of a call; 0 where they are not known."""
+        raise NotImplementedError
+
+    def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
+        """A function of the tensors."""
+        raise NotImplementedError
+
+    def _set_precision(self) -> None:
+        raise NotImplementedError
+
+    def inputs(self, call: str) -> tuple[Any, ...]:
+        """Random tensors for a call. A tensor whose elements do not lie side by side comes as its storage, in one dimension."""
+        _torch()
+        self._set_precision()
+        return tuple(each.made() for each in self.tensors(call))
+
+    def __call__(self, call: str, *tensors: Any) -> Outputs:
+        """Call the operators as the program did."""
+        return self._function(call, tensors, in_float64=False)(*tensors)
+
+    def compiled(self, call: str, *tensors: Any) -> Outputs:
+        """The same, compiled by `torch.compile` for this call."""
+        key = (call, "compiled")
+        if key not in self._bound:
+            self._bound[key] = _torch().compile(self._function(call, tensors, in_float64=False), dynamic=False)
+        return self._bound[key](*tensors)
+
+    def reference(self, call: str, *tensors: Any) -> Outputs:
+        """The right outputs, computed in the type of the tensors. An argument that chooses a type of real numbers chooses float64.
+
+        They are computed on the GPU where there is one: a convolution in float64 takes minutes on a processor.
+        """
+        torch = _torch()
+        if not torch.cuda.is_available():
+            return self._function(call, tensors, in_float64=True)(*tensors)
+        on_gpu = [each.cuda() for each in tensors]
+        outputs = self._function(call, on_gpu, in_float64=True)(*on_gpu)
+        on_host = tuple(each.cpu() for each in outputs) if isinstance(outputs, tuple) else outputs.cpu()
+        del on_gpu, outputs
+        torch.cuda.empty_cache()
+        return on_host
+
+    def output_types(self, call: str) -> dict[str, str]:
+        """The type of each output, as PyTorch derives it from the arguments without computing; empty where it cannot."""
+        torch = _torch()
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        on_gpu = torch.cuda.is_available()
+        device = "cuda" if on_gpu else "cpu"
+        try:
+            with FakeTensorMode():
+                tensors = [
+                    torch.empty(each.shape if each.is_dense else (each.reach,), dtype=getattr(torch, each.dtype), device=device)
+                    for each in self.tensors(call)
+                ]
+                outputs = self._made(call, on_gpu, in_float64=False)(*tensors)
+        except Exception:  # an operator without the functions that PyTorch needs for this
+            return {}
+        types = [str(each.dtype).removeprefix("torch.") for each in (outputs if isinstance(outputs, tuple) else (outputs,))]
+        return {"out": types[0]} if len(types) == 1 else {f"out{place}": each for place, each in enumerate(types)}
+
+    def _function(self, call: str, tensors: Sequence[Any], in_float64: bool) -> Callable[..., Outputs]:
+        """The function of a call; made once, so that little is added to the time of the host."""
+        on_gpu = bool(tensors) and bool(tensors[0].is_cuda)
+        key = (call, f"{on_gpu} {in_float64}")
+        if key not in self._bound:
+            self._bound[key] = self._made(call, on_gpu, in_float64)
+        return self._bound[key]
+
+
 @dataclass(frozen=True)
-class Operation:
+class Operation(_Callable):
     """An operator with its calls by name.
 
     Attributes:
@@ -140,101 +221,113 @@ class Operation:
     allow_tf32: bool | None = None
     _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
-    def inputs(self, call: str) -> tuple[Any, ...]:
-        """Random tensors for a call. A tensor whose elements do not lie side by side comes as its storage, in one dimension."""
-        torch = _torch()
-        if self.allow_tf32 is not None and "conv" in self.name:
-            torch.backends.cudnn.allow_tf32 = self.allow_tf32
-        elif self.allow_tf32 is not None:
-            torch.set_float32_matmul_precision("high" if self.allow_tf32 else "highest")
-        return tuple(each.made() for each in self.calls[call].tensors)
+    def tensors(self, call: str) -> tuple[Strided, ...]:
+        return self.calls[call].tensors
+
+    def flops(self, call: str) -> int:
+        return self.calls[call].flops
 
     def arguments(self, call: str, *tensors: Any) -> list[Any]:
         """All arguments of a call, in order, with tensors of the trace's shapes and strides."""
         given = iter(tensors)
         return [_filled(each, given, tensors) for each in self.calls[call].arguments]
 
-    def __call__(self, call: str, *tensors: Any) -> Outputs:
-        """Call the operator as the program did."""
-        return self._function(call, tensors, "as called")(*tensors)
+    def _set_precision(self) -> None:
+        _set_tf32(self.name, self.allow_tf32)
 
-    def compiled(self, call: str, *tensors: Any) -> Outputs:
-        """The same, compiled by `torch.compile` for this call."""
-        key = (call, "compiled")
-        if key not in self._bound:
-            self._bound[key] = _torch().compile(self._function(call, tensors, "as called"), dynamic=False)
-        return self._bound[key](*tensors)
+    def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
+        return _function_of(self.name, self.calls[call], on_gpu, in_float64)
 
-    def reference(self, call: str, *tensors: Any) -> Outputs:
-        """The right outputs, computed in the type of the tensors. An argument that chooses a type of real numbers chooses float64.
 
-        They are computed on the GPU where there is one: a convolution in float64 takes minutes on a processor.
-        """
-        torch = _torch()
-        if not torch.cuda.is_available():
-            return self._function(call, tensors, "in float64")(*tensors)
-        on_gpu = [each.cuda() for each in tensors]
-        outputs = self._function(call, on_gpu, "in float64")(*on_gpu)
-        on_host = tuple(each.cpu() for each in outputs) if isinstance(outputs, tuple) else outputs.cpu()
-        del on_gpu, outputs
-        torch.cuda.empty_cache()
-        return on_host
+class Step(NamedTuple):
+    """An operator of a chain.
 
-    def output_types(self, call: str) -> dict[str, str]:
-        """The type of each output, as PyTorch derives it from the arguments without computing; empty where it cannot."""
-        torch = _torch()
-        from torch._subclasses.fake_tensor import FakeTensorMode
+    Attributes:
+        name: of the operator.
+        call: its arguments.
+        takes: which of its tensors is the output of the operator before; None for the first operator.
+    """
 
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            with FakeTensorMode():
-                tensors = [
-                    torch.empty(each.shape if each.is_dense else (each.reach,), dtype=getattr(torch, each.dtype), device=device)
-                    for each in self.calls[call].tensors
-                ]
-                outputs = self._made(call, tensors, "as called")(*tensors)
-        except Exception:  # an operator without the functions that PyTorch needs for this
-            return {}
-        types = [str(each.dtype).removeprefix("torch.") for each in (outputs if isinstance(outputs, tuple) else (outputs,))]
-        return {"out": types[0]} if len(types) == 1 else {f"out{place}": each for place, each in enumerate(types)}
+    name: str
+    call: Call
+    takes: int | None = None
+
+
+@dataclass(frozen=True)
+class Chain(_Callable):
+    """Operators that take the output of the one before, with their calls by name. Its output is the output of the last one.
+
+    Attributes:
+        calls: name -> operators in order; the names are the values of the axis `call`.
+        allow_tf32: see `Operation`.
+    """
+
+    calls: Mapping[str, Sequence[Step]]
+    allow_tf32: bool | None = None
+    _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
+
+    def tensors(self, call: str) -> tuple[Strided, ...]:
+        return tuple(each for step in self.calls[call] for place, each in enumerate(step.call.tensors) if place != step.takes)
 
     def flops(self, call: str) -> int:
-        """Floating-point operations of a call; 0 where they are not known."""
-        return self.calls[call].flops
+        return sum(step.call.flops for step in self.calls[call])
 
-    def _function(self, call: str, tensors: Sequence[Any], how: str) -> Callable[..., Outputs]:
-        """The function of a call; made once, so that little is added to the time of the host."""
-        key = (call, how if tensors and tensors[0].is_cuda else f"{how} on the host")
-        if key not in self._bound:
-            self._bound[key] = self._made(call, tensors, how)
-        return self._bound[key]
+    def _set_precision(self) -> None:
+        for name in {step.name for steps in self.calls.values() for step in steps}:
+            _set_tf32(name, self.allow_tf32)
 
-    def _made(self, call: str, tensors: Sequence[Any], how: str) -> Callable[..., Outputs]:
-        name, chosen = self.name, self.calls[call].arguments
-        if name in _ON_HOST and not (tensors and tensors[0].is_cuda):
-            name, chosen = _ON_HOST[name](*chosen)
-            # The equivalent takes the tensors in another order.
-            order = [
-                place for each in _flat(chosen) if isinstance(each, Strided) for place in (_place(self.calls[call], each),)
-            ]
-        else:
-            order = list(range(len(self.calls[call].tensors)))
-        overload = _overload(name, chosen)
-        schema = overload._schema.arguments
-        if how == "in float64":
-            chosen = tuple(_in_double(value, each) for value, each in zip(chosen, schema, strict=True))
-        positional = sum(not each.kwarg_only for each in schema)
-        names = [each.name for each in schema[positional:]]
-        written = [place for place, each in enumerate(schema) if each.alias_info is not None and each.alias_info.is_write]
+    def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
+        steps = self.calls[call]
+        functions = [_function_of(step.name, step.call, on_gpu, in_float64) for step in steps]
+        counts = [len(step.call.tensors) - (step.takes is not None) for step in steps]
 
         def run(*given: Any) -> Outputs:
-            ordered = [given[place] for place in order]
-            tensors_left = iter(ordered)
-            arguments = [_filled(each, tensors_left, ordered) for each in chosen]
-            returned = overload(*arguments[:positional], **dict(zip(names, arguments[positional:], strict=True)))
-            return _outputs([arguments[place] for place in written] if written else returned)
+            output, begin = None, 0
+            for step, function, count in zip(steps, functions, counts, strict=True):
+                tensors = [*given[begin : begin + count]]
+                if step.takes is not None:
+                    tensors.insert(step.takes, output)
+                output, begin = function(*tensors), begin + count
+            return output
 
         return run
+
+
+def _function_of(name: str, call: Call, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
+    """A call as a function of its tensors.
+
+    Raises:
+        WorkloadError: this PyTorch has no such operator, or none that takes these arguments.
+    """
+    chosen, order = call.arguments, list(range(len(call.tensors)))
+    if name in _ON_HOST and not on_gpu:
+        name, chosen = _ON_HOST[name](*chosen)
+        # The equivalent takes the tensors in another order.
+        order = [_place(call, each) for each in _flat(chosen) if isinstance(each, Strided)]
+    overload = _overload(name, chosen)
+    schema = overload._schema.arguments
+    if in_float64:
+        chosen = tuple(_in_double(value, each) for value, each in zip(chosen, schema, strict=True))
+    positional = sum(not each.kwarg_only for each in schema)
+    names = [each.name for each in schema[positional:]]
+    written = [place for place, each in enumerate(schema) if each.alias_info is not None and each.alias_info.is_write]
+
+    def run(*given: Any) -> Outputs:
+        ordered = [given[place] for place in order]
+        left = iter(ordered)
+        arguments = [_filled(each, left, ordered) for each in chosen]
+        returned = overload(*arguments[:positional], **dict(zip(names, arguments[positional:], strict=True)))
+        return _outputs([arguments[place] for place in written] if written else returned)
+
+    return run
+
+
+def _set_tf32(name: str, allowed: bool | None) -> None:
+    torch = _torch()
+    if allowed is not None and "conv" in name:
+        torch.backends.cudnn.allow_tf32 = allowed
+    elif allowed is not None:
+        torch.set_float32_matmul_precision("high" if allowed else "highest")
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------------------

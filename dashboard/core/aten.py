@@ -229,6 +229,39 @@ def work(name: str, arguments: tuple[Any, ...]) -> Work:
     return Work(read, written, flops)
 
 
+#: Operators whose output has the shape, the type and the strides of their first input, beside those in place and most point-wise ones.
+_LIKE_FIRST: Final = _names("layer_norm rms_norm batch_norm softmax log_softmax _softmax _log_softmax")
+#: Point-wise operators whose output may have another type.
+_OTHER_TYPE: Final = _names("eq ne lt le gt ge logical_and logical_or logical_not isnan isinf to _to_copy where masked_fill")
+
+
+def output(name: str, arguments: tuple[Any, ...]) -> Tensor | None:
+    """The output of a call; None where its shape, type or strides are not known here, or where it has several."""
+    short = plain(name)
+    tensors = [each for each in arguments if isinstance(each, Tensor)]
+    if not tensors or len({each.dtype for each in tensors}) > 1 or short.rstrip("_") in _OTHER_TYPE:
+        return None
+    first = tensors[0]
+    if (writes_inputs(name) and short not in WRITES) or short in _LIKE_FIRST:
+        return first
+    _, shape = _arithmetic(short, arguments)
+    if shape is None:
+        return None
+    if short in POINTWISE:
+        return next((each for each in tensors if each.shape == shape and all(each.strides)), None)
+    last = tuple(sorted(range(len(shape)), key=lambda axis: -first.strides[axis])) if len(first.shape) == len(shape) else ()
+    channels_last = short.startswith("conv") and len(shape) > 2 and last == (0, *range(2, len(shape)), 1)
+    return Tensor(shape, first.dtype, _dense(shape, last if channels_last else tuple(range(len(shape)))))
+
+
+def _dense(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides without gaps, for axes in the order of memory, the slowest first."""
+    strides, step = [0] * len(shape), 1
+    for axis in reversed(order):
+        strides[axis], step = step, step * shape[axis]
+    return tuple(strides)
+
+
 def _arithmetic(short: str, arguments: tuple[Any, ...]) -> tuple[int, tuple[int, ...] | None]:
     """Operations of a call, and the shape of its output; 0 and None where they are not known. A multiply-add counts as two."""
     tensors = [each for each in arguments if isinstance(each, Tensor)]

@@ -11,7 +11,7 @@ nested operators can be called again from what the trace has, an operator that c
 
 import builtins
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from keyword import iskeyword
@@ -34,6 +34,7 @@ _COLUMNS: Final = ("operation_id", "parent_id", "process", "thread", "start_ns",
 _COMMUNICATION: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
 _BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
 _GRAPH: Final = "kernels of a CUDA graph: their operators ran when it was captured; profile a step without the graph"
+_NO_WORK: Final = Work(0, 0, 0)
 _NO_OPERATOR: Final = "launched outside of any operator of PyTorch"
 _NO_LAUNCH: Final = "the trace lacks the launch, so that the operator is not known: profile from before the launch"
 _COPIES: Final = "a copy between host and device; the page Transfers shows it"
@@ -53,7 +54,7 @@ class Form:
 
     Attributes:
         name: of the case, which tells the form from the operator's others; empty for a form that cannot be called again.
-        arguments: see `recorded_calls.arguments`; empty likewise.
+        arguments: see `recorded_calls.arguments`, or the `Part`s of a chain; empty likewise.
         calls: in all steps.
         device_ns: their device time in all steps.
         median_ns: the median of a call.
@@ -141,6 +142,14 @@ class HotOperations:
         return operation.device_ns / max(self.device_ns, 1)
 
 
+class Part(NamedTuple):
+    """An operator of a chain: its name and arguments, and which of its tensors is the output of the one before; None for the first."""
+
+    name: str
+    arguments: tuple[Any, ...]
+    takes: int | None
+
+
 class Choice(NamedTuple):
     """Which operations are wanted. Empty texts choose all.
 
@@ -148,11 +157,13 @@ class Choice(NamedTuple):
         operator: name of an operator, which then stands for all of its work.
         kernel: a regular expression that a kernel's whole name must contain.
         within: text of a range: the calls inside.
+        together: operators that follow one another as chains: point-wise ones, or all inside a range.
     """
 
     operator: str = ""
     kernel: str = ""
     within: str = ""
+    together: bool = False
 
 
 def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str, float], choice: Choice) -> HotOperations:
@@ -174,7 +185,7 @@ def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str
     owner = calls.owners(work, choice)
     wanted = inside & (owner >= 0)
     found = [
-        *_operations(calls, work, owner, wanted, ceilings, re.compile(choice.kernel)),
+        *_operations(calls, work, owner, wanted, ceilings, choice),
         *([] if any(choice) or on_host else _without_operator(calls, work, owner, inside)),
     ]
     total = int(work.duration[inside].sum())
@@ -194,7 +205,7 @@ def _inside(time: Int64s, begin: Int64s, end: Int64s) -> Bools:
     if not len(begin):
         return np.ones(len(time), bool)
     place = np.searchsorted(begin, time, side="right") - 1
-    return (place >= 0) & (time < end[np.maximum(place, 0)])
+    return np.asarray((place >= 0) & (time < end[np.maximum(place, 0)]))
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------------------
@@ -280,9 +291,17 @@ class _Calls:
     def name_of(self, form: int) -> str:
         return str(self.names[self.name[self._first[form]]])
 
-    def types_of(self, form: int) -> str:
-        codes, texts = self._texts["input_types"]
-        return str(texts[codes[self._first[form]]])
+    @cached_property
+    def place_in_thread(self) -> Int64s:
+        """The place of each call in the order of threads and starts."""
+        place = np.empty(len(self), np.int64)
+        place[self._order] = np.arange(len(self))
+        return place
+
+    def same_thread(self, first: Int64s, second: Int64s) -> Bools:
+        """Whether calls are on the same thread, pair by pair."""
+        alike: Bools = (self._process[first] == self._process[second]) & (self._thread[first] == self._thread[second])
+        return alike
 
     def innermost(self, process: Int64s, thread: Int64s, time: Int64s) -> Int64s:
         """The call that is open on each thread at each time, the innermost; -1 for none."""
@@ -317,7 +336,7 @@ class _Calls:
             callable_ = self._outermost(stands & again[self.form]) if len(self) else np.empty(0, np.int64)
             above = np.where(callable_ >= 0, callable_, self._outermost(stands))
         if choice.within:
-            above = np.where(self._within(choice.within), above, -1)
+            above = np.where(self.within(choice.within) >= 0, above, -1)
         return np.where(work.call >= 0, np.append(above, -1)[work.call], -1)
 
     def own_time(self) -> Int64s:
@@ -352,19 +371,23 @@ class _Calls:
             above[rows] = np.where(outer >= 0, outer, np.where(stands[rows], rows, -1))
         return above
 
-    def _within(self, text: str) -> Bools:
-        """Whether each call is inside of a range whose text contains this text."""
+    def within(self, text: str) -> Int64s:
+        """For each call the outermost range around it whose text contains this text; -1 for none. An empty text has no ranges."""
+        if not text:
+            return np.full(len(self), -1)
         ranges = self._run.arrow("ranges", ["range_id", "parent_id", "text"])
         codes, texts = _coded(ranges, "text")
-        named = np.array([text in each for each in texts] or [False])
+        named = np.append(
+            np.array([text in each for each in texts] or [False])[codes] if len(codes) else np.empty(0, bool), False
+        )
         ids = _integers(ranges, "range_id")
-        parent = _places(_integers(ranges, "parent_id", -1), ids)
-        chosen = named[codes] if len(ranges) else np.empty(0, bool)
-        at = parent.copy()
+        parent = np.append(_places(_integers(ranges, "parent_id", -1), ids), -1)
+        at = _places(self.range, ids)
+        found = np.full(len(self), -1)
         while (at >= 0).any():
-            chosen = chosen | ((at >= 0) & np.append(named[codes], False)[at])
-            at = np.where(at >= 0, np.append(parent, -1)[at], -1)
-        return np.append(chosen, False)[_places(self.range, ids)]
+            found = np.where(named[at], at, found)
+            at = parent[at]
+        return found
 
 
 def _places(wanted: Int64s, ids: Int64s) -> Int64s:
@@ -482,10 +505,25 @@ class _DeviceWork:
 # -- operations ----------------------------------------------------------------------------------------------------------------------
 
 
+class _Described(NamedTuple):
+    """A form: the name of its operator, its arguments, why it cannot be called again or an empty text, and the least that it must do."""
+
+    name: str
+    arguments: tuple[Any, ...]
+    reason: str
+    least: Work
+
+
 def _operations(
-    calls: _Calls, work: _DeviceWork, owner: Int64s, wanted: Bools, ceilings: Mapping[str, float], pattern: re.Pattern[str]
+    calls: _Calls, work: _DeviceWork, owner: Int64s, wanted: Bools, ceilings: Mapping[str, float], choice: Choice
 ) -> list[Operation]:
-    """The operators that own the wanted work."""
+    """The operators that own the wanted work, or chains of them."""
+    if choice.together:
+        head, form, described = _chains(calls, np.unique(owner[wanted]), choice.within)
+        owner = np.where(owner >= 0, head[owner], -1)
+        wanted = wanted & (owner >= 0)
+    else:
+        form, described = calls.form, [_described(calls, number) for number in range(len(calls.arguments))]
     rows = np.flatnonzero(wanted)
     if not len(rows):
         return []
@@ -493,23 +531,20 @@ def _operations(
     owners, first = np.unique(owner[rows], return_index=True)
     time = np.add.reduceat(work.duration[rows], first)
     host = np.logical_or.reduceat(work.between_host[rows], first)
-    matches = np.logical_or.reduceat(work.matching(pattern)[rows], first) if pattern.pattern else None
+    matches = np.logical_or.reduceat(work.matching(re.compile(choice.kernel))[rows], first) if choice.kernel else None
     last = np.append(first[1:], len(rows))
-    form = calls.form[owners]
     groups: dict[tuple[str, str, str], list[Form]] = {}
     namer = _Namer()
-    order = np.argsort(form, kind="stable")
-    numbers, begin = np.unique(form[order], return_index=True)
+    order = np.argsort(form[owners], kind="stable")
+    numbers, begin = np.unique(form[owners][order], return_index=True)
     for number, places in zip(numbers.tolist(), np.split(order, begin[1:]), strict=True):
-        name, found = calls.name_of(number), calls.arguments[number]
-        if isinstance(found, tuple) and host[places].any():
-            found = _COPIES
-        reason, arguments = (found, ()) if isinstance(found, str) else ("", found)
-        workload, case = ("", "") if reason else namer.names(name, calls.types_of(number), arguments)
+        name, arguments, reason, least = described[number]
+        if not reason and host[places].any():
+            arguments, reason, least = (), _COPIES, _NO_WORK
+        workload, case = ("", "") if reason else namer.names(name, arguments)
         if matches is not None and not matches[places].any():
             continue
         kernels = tuple(map(work.kernel, rows[first[places[0]] : last[places[0]]].tolist())) if work.kernels else ()
-        least = Work(0, 0, 0) if reason else aten.work(name, arguments)
         groups.setdefault((name, workload, reason), []).append(
             Form(
                 case,
@@ -528,6 +563,102 @@ def _operations(
     ]
 
 
+def _described(calls: _Calls, number: int) -> _Described:
+    name, found = calls.name_of(number), calls.arguments[number]
+    if isinstance(found, str):
+        return _Described(name, (), found, _NO_WORK)
+    return _Described(name, found, "", aten.work(name, found))
+
+
+# -- chains ---------------------------------------------------------------------------------------------------------------------------
+
+#: Operators of a chain. Longer ones are several chains.
+_LONGEST: Final = 16
+
+
+def _chains(calls: _Calls, owners: Int64s, within: str) -> tuple[Int64s, Int64s, list[_Described]]:
+    """Operators that follow one another on a thread, each of which takes a tensor that is as the output of the one before.
+
+    A trace does not tell which tensor is which: a tensor of the same shape, type and strides is taken for the output of the operator
+    before. Of several, it is the first.
+
+    Args:
+        calls: all calls.
+        owners: places of the calls that own device work.
+        within: text of ranges. A chain ends with its range, and operators that are not point-wise can be in it. Empty for chains of
+            point-wise operators, wherever they are.
+
+    Returns:
+        For each call the first call of its chain, -1 outside of any; for each call the number of the chain that it begins; and what these
+        numbers mean.
+    """
+    sequence = owners[np.argsort(calls.place_in_thread[owners], kind="stable")]
+    forms = calls.form[sequence]
+    takes = np.full(len(sequence), -1)
+    if len(sequence) > 1:
+        pairs, of = np.unique(np.stack((forms[:-1], forms[1:])), axis=1, return_inverse=True)
+        linked = np.array([_takes(calls, before, after, bool(within)) for before, after in pairs.T.tolist()])
+        around = calls.within(within)[sequence]
+        joined = calls.same_thread(sequence[:-1], sequence[1:]) & (around[:-1] == around[1:])
+        takes[1:] = np.where(joined, linked[of.ravel()], -1)
+    begins = np.flatnonzero(takes < 0)
+    place = np.arange(len(sequence)) - begins[np.cumsum(takes < 0) - 1] if len(sequence) else takes
+    takes[place % _LONGEST == 0] = -1
+    begins = np.flatnonzero(takes < 0)
+    lengths = np.diff(np.append(begins, len(sequence)))
+    code = np.zeros(len(begins), np.int64)
+    for position in range(int(lengths.max(initial=0))):
+        at = np.where(lengths > position, np.append(forms, -1)[np.minimum(begins + position, len(forms))], -1)
+        code = np.unique(code * (int(forms.max()) + 2) + at + 1, return_inverse=True)[1]
+    head, form = np.full(len(calls), -1), np.zeros(len(calls), np.int64)
+    chains = np.flatnonzero(lengths > 1)
+    members = np.repeat(lengths > 1, lengths)
+    head[sequence[members]] = np.repeat(sequence[begins], lengths)[members]
+    numbers, first, inverse = np.unique(code[chains], return_index=True, return_inverse=True)
+    form[sequence[begins[chains]]] = inverse
+    described = []
+    for chain in chains[first].tolist()[: len(numbers)]:
+        span = range(begins[chain], begins[chain] + lengths[chain])
+        parts = [(int(forms[each]), None if takes[each] < 0 else int(takes[each])) for each in span]
+        described.append(_of_chain(calls, parts))
+    return head, form, described
+
+
+def _takes(calls: _Calls, before: int, after: int, everything: bool) -> int:
+    """Which tensor of a call is as the output of the call before; -1 for none, and where one of them is in no chain.
+
+    Args:
+        before, after: forms.
+        everything: whether operators that are not point-wise can be in a chain.
+    """
+    first, second = calls.arguments[before], calls.arguments[after]
+    if isinstance(first, str) or isinstance(second, str):
+        return -1
+    names = calls.name_of(before), calls.name_of(after)
+    if not everything and not all(aten.plain(name).rstrip("_") in aten.POINTWISE for name in names):
+        return -1
+    if aten.plain(names[0]) in ("zero_", "fill_"):  # for memory that another operator writes to
+        return -1
+    output = aten.output(names[0], first)
+    tensors = [each for each in second if isinstance(each, Tensor) and 0 not in each.shape]
+    return tensors.index(output) if output in tensors else -1
+
+
+def _of_chain(calls: _Calls, parts: Sequence[tuple[int, int | None]]) -> _Described:
+    found = []
+    read = flops = 0
+    for number, takes in parts:
+        name, arguments = calls.name_of(number), calls.arguments[number]
+        assert not isinstance(arguments, str)
+        found.append(Part(name, arguments, takes))
+        least = aten.work(name, arguments)
+        tensors = [each for each in arguments if isinstance(each, Tensor) and 0 not in each.shape]
+        read += sum(each.bytes for place, each in enumerate(tensors) if place != takes)
+        flops += least.flops
+    written = least.written
+    return _Described(", ".join(part.name for part in found), tuple(found), "", Work(read, written, flops))
+
+
 def _without_operator(calls: _Calls, work: _DeviceWork, owner: Int64s, inside: Bools) -> list[Operation]:
     """Device work that belongs to no operator of PyTorch, by what launched it."""
     rows = np.flatnonzero(inside & (owner < 0))
@@ -537,7 +668,7 @@ def _without_operator(calls: _Calls, work: _DeviceWork, owner: Int64s, inside: B
     for row, each in zip(rows.tolist(), what, strict=True):
         times.setdefault(each, []).append(int(work.duration[row]))
     return [
-        Operation(name, "", reason, (Form("", (), len(each), sum(each), float(np.median(each)), (), Work(0, 0, 0), np.nan),))
+        Operation(name, "", reason, (Form("", (), len(each), sum(each), float(np.median(each)), (), _NO_WORK, np.nan),))
         for (name, reason), each in times.items()
     ]
 
@@ -562,7 +693,7 @@ def _launched(calls: _Calls, work: _DeviceWork, talks: Bools, row: int) -> tuple
 def floor_ns(least: Work, arguments: tuple[Any, ...], ceilings: Mapping[str, float]) -> float:
     """The least time of a call by memory and, for products in float32, by tensor cores; NaN where it was not measured."""
     memory = float(device_memory(ceilings).time_ns(least.read, least.written))
-    types = {each.dtype for each in arguments if isinstance(each, Tensor)}
+    types = {each.dtype for each in _tensors(arguments)}
     arithmetic = arithmetic_of_products_ns(least.flops, ceilings) if types == {"float32"} else np.nan
     return float(np.fmax(memory, arithmetic))
 
@@ -578,6 +709,33 @@ _SUFFIXES: Final = {
     "float8_e5m2": "fp8",
 }
 _MOST_SHAPES: Final = 3
+_MOST_NAMES: Final = 4
+
+
+def _short(name: str) -> str:
+    """The name of an operator as a part of a name of Python."""
+    short = aten.plain(name)
+    return f"{short.strip('_')}_in_place" if short.endswith("_") and not short.endswith("__") else short.strip("_")
+
+
+def _tensors(arguments: tuple[Any, ...]) -> Iterator[Tensor]:
+    """The tensors of a call, or the inputs of a chain."""
+    for part in arguments:
+        if isinstance(part, Part):
+            tensors = [each for each in part.arguments if isinstance(each, Tensor) and 0 not in each.shape]
+            yield from (each for place, each in enumerate(tensors) if place != part.takes)
+        elif isinstance(part, Tensor):
+            yield part
+
+
+def _kinds(arguments: tuple[Any, ...]) -> Iterator[str]:
+    """What each argument is: the type of a tensor, or nothing; of a chain also what it takes."""
+    for part in arguments:
+        if isinstance(part, Part):
+            yield f"takes {part.takes}"
+            yield from _kinds(part.arguments)
+        else:
+            yield part.dtype if isinstance(part, Tensor) else ""
 
 
 class _Namer:
@@ -587,10 +745,10 @@ class _Namer:
         self._workloads: dict[tuple[str, tuple[str, ...]], str] = {}
         self._cases: dict[str, dict[str, int]] = {}
 
-    def names(self, name: str, types: str, arguments: tuple[Any, ...]) -> tuple[str, str]:
+    def names(self, name: str, arguments: tuple[Any, ...]) -> tuple[str, str]:
         """The names of the benchmark and of the case."""
-        tensors = [each for each in arguments if isinstance(each, Tensor)]
-        kinds = tuple(each.dtype if isinstance(each, Tensor) else "" for each in arguments)
+        tensors = list(_tensors(arguments))
+        kinds = tuple(_kinds(arguments))
         workload = self._workloads.get((name, kinds)) or self._new(name, kinds, tensors)
         self._workloads[name, kinds] = workload
         shapes = ["x".join(map(str, each.shape)) or "1" for each in tensors if 0 not in each.shape]
@@ -602,8 +760,10 @@ class _Namer:
 
     def _new(self, name: str, kinds: tuple[str, ...], tensors: Sequence[Tensor]) -> str:
         real = next((each.dtype for each in tensors if each.dtype not in aten.WHOLE), tensors[0].dtype)
-        written = "in_place" if aten.plain(name).endswith("_") else ""
-        base = "_".join(filter(None, (aten.plain(name).strip("_"), written, _SUFFIXES.get(real, real))))
+        parts = list(map(_short, name.split(", ")))
+        if len(parts) > _MOST_NAMES:
+            parts = [f"{parts[0]}_to_{parts[-1]}_{len(parts)}"]
+        base = "_".join(filter(None, (*parts, _SUFFIXES.get(real, real))))
         if iskeyword(base) or hasattr(builtins, base):
             base = f"aten_{base}"
         number = sum(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from warpladder.dashboard.core import aten
 from warpladder.dashboard.core.aten import Tensor, UnknownNumber
-from warpladder.dashboard.core.hot_operations import Form, HotOperations, Operation
+from warpladder.dashboard.core.hot_operations import Form, HotOperations, Operation, Part
 from warpladder.dashboard.core.numbers import format_duration, significant
 from warpladder.data.files import one_line
 
@@ -29,6 +29,16 @@ _OWN: Final = """\
 #
 # {bench}.cuda("{name}.cu", kernel="{name}", grid=..., block=256)  # CUDA C++
 """
+_OWN_CHAIN: Final = """\
+# Your own variant of {operator}. docs/own-kernel.md has examples in Triton, CuPy, Numba and CUDA C++.
+#
+# @{bench}.variant{written}
+# def {name}_mine({parameters}):
+#     \"\"\"Idea: All in one kernel, without the arrays between.\"\"\"
+#     return ...  # Triton: launch kernel[grid](...) on tensors; CuPy: give the variant arrays="cupy"
+#
+# {bench}.cuda("{name}.cu", kernel="{name}", grid=..., block=256)  # CUDA C++
+"""
 
 
 def render(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str, Any], command: str) -> str:
@@ -40,15 +50,15 @@ def render(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str
         run: row of table `run` of the trace.
         command: what wrote the file.
     """
-    products_tf32 = any(_tf32(each) for each in operations if aten.plain(each.name) in _PRODUCTS)
-    parts = ["".join(f"{line}\n" for line in _head(hot, run, command))]
+    products_tf32 = any(_tf32(each) for each in operations if _has(each, _PRODUCTS))
+    parts = ["".join(f"{line}\n" for line in _head(hot, operations, run, command))]
     for number, operation in enumerate(operations, 1):
         allowed = _allows_tf32(operation, products_tf32)
         parts.append("".join(f"{line}\n" for line in _operation(hot, operation, number, allowed)))
     return "\n\n".join(parts)
 
 
-def _head(hot: HotOperations, run: Mapping[str, Any], command: str) -> Iterator[str]:
+def _head(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str, Any], command: str) -> Iterator[str]:
     steps = f"{hot.steps} steps" if hot.has_steps else "no steps, so that the whole trace counts as one"
     gpu = "a processor" if hot.on_host else _plain(run["device_name"] or "an unknown GPU")
     yield f'"""Operations of {_plain(run["source"] or run["run_id"])} as benchmarks.'
@@ -61,7 +71,8 @@ def _head(hot: HotOperations, run: Mapping[str, Any], command: str) -> Iterator[
     yield '"""'
     yield ""
     yield "import warpladder"
-    yield "from warpladder.workloads.torch_operation import Call, Operation, tensor"
+    chains = any(map(_is_chain, operations))
+    yield f"from warpladder.workloads.torch_operation import {'Call, Chain, Step' if chains else 'Call, Operation'}, tensor"
     refused = [each for each in hot.operations if each.reason and hot.share(each) >= _LEAST_SHARE]
     if refused:
         yield ""
@@ -75,18 +86,27 @@ def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32
     bench = f"{name}_bench"
     signature = ", ".join((*_tensors(operation), "call"))
     tensors = ", ".join(_tensors(operation))
-    writes = aten.writes_inputs(operation.name)
+    writes = any(map(aten.writes_inputs, _names(operation)))
     written = ", writes_inputs=True" if writes else ""
     precision = ', precision="tf32"' if _tf32(operation) else ""
     yield f"# -- {number}. {operation.name} ".ljust(128, "-")
     yield "#"
     yield from _summary(hot, operation, kept)
     yield ""
-    yield f"{name} = Operation("
-    yield f'    "{operation.name}",'
-    yield "    {"
-    for form in kept:
-        yield from _call(hot, operation, form)
+    if _is_chain(operation):
+        yield f"{name} = Chain("
+        yield "    {"
+        for form in kept:
+            yield from _chain(hot, form)
+    else:
+        yield f"{name} = Operation("
+        yield f'    "{operation.name}",'
+        yield "    {"
+        for form in kept:
+            yield f"        {_text(form.name)}: Call("
+            yield from _call(operation.name, form.arguments, " " * 12)
+            yield from _facts(hot, form, " " * 12)
+            yield "        ),"
     yield "    },"
     if allow_tf32 is not None:
         yield f"    allow_tf32={allow_tf32},"
@@ -116,13 +136,13 @@ def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32
     yield f"    return {name}.compiled(call, {tensors})"
     yield ""
     yield ""
-    own = _OWN.format(
+    own = (_OWN_CHAIN if _is_chain(operation) else _OWN).format(
         operator=operation.name,
         bench=bench,
         written="(writes_inputs=True)" if writes else "",
         name=name,
         parameters=signature,
-        arguments=", ".join(_parameters(operation)),
+        arguments=", ".join(aten.parameters(operation.name, len(operation.forms[0].arguments))),
         tensors=tensors,
     )
     yield from own.splitlines()
@@ -141,37 +161,74 @@ def _summary(hot: HotOperations, operation: Operation, kept: Sequence[Form]) -> 
     if len(kept) < len(operation.forms):
         share = sum(form.device_ns for form in kept) / max(operation.device_ns, 1)
         yield f"# {len(operation.forms) - len(kept)} of its {len(operation.forms)} forms are left out; those here have {100 * share:.1f} % of its time."
-    if any(isinstance(each, UnknownNumber) for form in kept for each in form.arguments):
+    if any(isinstance(each, UnknownNumber) for form in kept for _, arguments in _parts(operation, form) for each in arguments):
         yield "# It takes a number of Python whose value the trace lacks; another number stands for it, which changes no work."
+    if _is_chain(operation):
+        yield "# The trace does not tell which tensor is which: the output of an operator is taken for the first tensor of the next one that has"
+        yield "# its shape, type and strides. Other operators, which are not here, may read it too."
 
 
-def _call(hot: HotOperations, operation: Operation, form: Form) -> Iterator[str]:
-    yield f"        {_text(form.name)}: Call("
-    group: list[str] = []
-    names = aten.parameters(operation.name, len(form.arguments))
-    for name, argument in zip(names, form.arguments, strict=True):
+def _call(name: str, arguments: Sequence[Any], indent: str) -> Iterator[str]:
+    """The arguments of a call: a line for each tensor, and for the numbers between them."""
+    numbers: list[str] = []
+    for parameter, argument in zip(aten.parameters(name, len(arguments)), arguments, strict=True):
         if isinstance(argument, Tensor):
-            if group:
-                yield f"            {', '.join(group)},"
-                group = []
-            yield f"            {_tensor(operation, name, argument)},"
+            if numbers:
+                yield f"{indent}{', '.join(numbers)},"
+                numbers = []
+            yield f"{indent}{_tensor(name, parameter, argument)},"
         else:
-            group.append(_literal(argument))
-    if group:
-        yield f"            {', '.join(group)},"
+            numbers.append(_literal(argument))
+    if numbers:
+        yield f"{indent}{', '.join(numbers)},"
+
+
+def _facts(hot: HotOperations, form: Form, indent: str) -> Iterator[str]:
+    """What the trace has of a form."""
     facts = [f"calls={_number(form.calls / hot.steps)}", f"time_us={_number(form.median_ns / 1000)}"]
     facts += [f"flops={form.work.flops}"] if form.work.flops else []
-    yield f"            {', '.join(facts)},"
+    yield f"{indent}{', '.join(facts)},"
     kernels = [each for each in form.kernels if each.grid][:_MOST_KERNELS]
     if kernels:
-        yield "            kernels=["
-        yield from (f"                ({_text(each.name)}, {each.grid!r})," for each in kernels)
-        yield "            ],"
-    yield "        ),"
+        yield f"{indent}kernels=["
+        yield from (f"{indent}    ({_text(each.name)}, {each.grid!r})," for each in kernels)
+        yield f"{indent}],"
 
 
-def _tensor(operation: Operation, name: str, argument: Tensor) -> str:
-    positive = name in aten.POSITIVE or aten.plain(operation.name).rstrip("_") in aten.OF_POSITIVE
+def _chain(hot: HotOperations, form: Form) -> Iterator[str]:
+    yield f"        # {_number(form.calls / hot.steps)} times a step, {_time(form.median_ns)} each."
+    yield f"        {_text(form.name)}: ["
+    for part in form.arguments:
+        yield f'            Step("{part.name}", Call('
+        yield from _call(part.name, part.arguments, " " * 16)
+        if flops := aten.work(part.name, part.arguments).flops:
+            yield f"                flops={flops},"
+        yield f"            ), takes={part.takes}),"
+    yield "        ],"
+
+
+def _is_chain(operation: Operation) -> bool:
+    return any(isinstance(each, Part) for each in operation.forms[0].arguments)
+
+
+def _parts(operation: Operation, form: Form) -> list[tuple[str, tuple[Any, ...]]]:
+    """The operators of a form with their arguments."""
+    if _is_chain(operation):
+        return [(part.name, part.arguments) for part in form.arguments]
+    return [(operation.name, form.arguments)]
+
+
+def _names(operation: Operation) -> list[str]:
+    return [name for name, _ in _parts(operation, operation.forms[0])]
+
+
+def _has(operation: Operation, among: Sequence[str]) -> bool:
+    """Whether it is one of some operators, or a chain with one."""
+    return any(aten.plain(name) in among for name in _names(operation))
+
+
+def _tensor(operator: str, parameter: str, argument: Tensor) -> str:
+    positive = parameter in aten.POSITIVE or aten.plain(operator).rstrip("_") in aten.OF_POSITIVE
     more = ", positive=True" if positive and argument.dtype not in aten.WHOLE else ""
     return f'tensor({list(argument.shape)}, "{argument.dtype}", {list(argument.strides)}{more})'
 
@@ -191,18 +248,16 @@ def _text(text: str) -> str:
     return json.dumps(one_line(text))
 
 
-def _parameters(operation: Operation) -> list[str]:
-    return aten.parameters(operation.name, len(operation.forms[0].arguments))
-
-
 def _tensors(operation: Operation) -> list[str]:
     """Names of the parameters that are inputs of the benchmark."""
-    arguments = operation.forms[0].arguments
-    return [
-        name
-        for name, each in zip(_parameters(operation), arguments, strict=True)
-        if isinstance(each, Tensor) and 0 not in each.shape
-    ]
+    form = operation.forms[0]
+    takes = [part.takes for part in form.arguments] if _is_chain(operation) else [None]
+    found: list[str] = []
+    for (name, arguments), taken in zip(_parts(operation, form), takes, strict=True):
+        named = zip(aten.parameters(name, len(arguments)), arguments, strict=True)
+        tensors = [each for each, argument in named if isinstance(argument, Tensor) and 0 not in argument.shape]
+        found += [each for place, each in enumerate(tensors) if place != taken]
+    return found if len(set(found)) == len(found) else [f"x{place}" for place in range(len(found))]
 
 
 def _kept(operation: Operation) -> list[Form]:
@@ -212,16 +267,17 @@ def _kept(operation: Operation) -> list[Form]:
 
 def _tf32(operation: Operation) -> bool:
     """Whether the operation computes in TensorFloat-32, by the names of its kernels."""
-    has_float32 = any(isinstance(each, Tensor) and each.dtype == "float32" for each in operation.forms[0].arguments)
-    short = aten.plain(operation.name)
+    arguments = [each for _, given in _parts(operation, operation.forms[0]) for each in given]
+    has_float32 = any(isinstance(each, Tensor) and each.dtype == "float32" for each in arguments)
     names = (kernel.full_name for form in operation.forms for kernel in form.kernels)
-    return has_float32 and short in (*_PRODUCTS, *_CONVOLUTIONS) and any(map(_TF32.search, names))
+    return has_float32 and _has(operation, (*_PRODUCTS, *_CONVOLUTIONS)) and any(map(_TF32.search, names))
 
 
 def _allows_tf32(operation: Operation, products_tf32: bool) -> bool | None:
     """The setting that its kernels show; None for an operation that has none."""
-    short = aten.plain(operation.name)
-    return products_tf32 if short in _PRODUCTS else _tf32(operation) if short in _CONVOLUTIONS else None
+    if _has(operation, _PRODUCTS):
+        return products_tf32
+    return _tf32(operation) if _has(operation, _CONVOLUTIONS) else None
 
 
 def _number(value: float) -> str:

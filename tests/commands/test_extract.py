@@ -238,6 +238,50 @@ def test_names_of_a_trace_cannot_break_the_file(tmp_path: Path) -> None:
     assert "\nevil" not in out.read_text()
 
 
+def chain(made: Made, start: int) -> None:
+    """A product, and two point-wise operators on its output; the sum has another input of the same shape."""
+    made.annotation("block", start, start + 300)
+    made.operator("aten::mm", start, start + 50, tensor(8, 4), tensor(4, 6))
+    made.kernel("gemm", start + 10, start + 500, 40)
+    made.operator("aten::relu", start + 100, start + 150, tensor(8, 6))
+    made.kernel("relu", start + 110, start + 600, 10)
+    made.operator("aten::add", start + 200, start + 250, tensor(8, 6), tensor(8, 6), scalar("1"))
+    made.kernel("add", start + 210, start + 700, 20)
+
+
+def test_operators_that_follow_one_another_are_a_chain(tmp_path: Path) -> None:
+    made = Made()
+    chain(made, 0)
+    chain(made, 1000)
+    pointwise = only(hot(made.write(tmp_path), tmp_path, Choice(together=True)))
+    assert (pointwise.name, pointwise.workload) == ("aten::relu, aten::add", "relu_add")
+    (form,) = pointwise.forms
+    # Two times; the relu reads 48 numbers, and the sum 48 others; 48 are written.
+    assert (form.calls, form.device_ns, form.work) == (2, 60_000, (2 * 4 * 48, 4 * 48, 0))
+    assert [part.takes for part in form.arguments] == [None, 0]
+    block = only(hot(made.write(tmp_path), tmp_path, Choice(within="block", together=True)))
+    assert (block.workload, block.calls, block.device_ns) == ("mm_relu_add", 2, 140_000)
+    assert block.forms[0].work == (4 * (32 + 24 + 48), 4 * 48, 2 * 8 * 4 * 6)
+
+
+def test_a_chain_is_written_with_what_is_not_known(tmp_path: Path) -> None:
+    made = Made()
+    chain(made, 0)
+    out = tmp_path / "bench.py"
+    done = run(str(made.write(tmp_path)), "--data-dir", str(tmp_path), "--range", "block", "--together", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert "The trace does not tell which tensor is which" in out.read_text()
+    names: dict[str, Any] = {}
+    exec(compile(out.read_text(), str(out), "exec"), names)
+    (case,) = names["mm_relu_add"].calls
+    assert [(each.shape, each.dtype) for each in names["mm_relu_add"].tensors(case)] == [
+        ((8, 4), "float32"),
+        ((4, 6), "float32"),
+        ((8, 6), "float32"),
+    ]
+    assert names["mm_relu_add"].flops(case) == 384
+
+
 def test_ranges_of_emit_nvtx_are_ranked_and_refused_for_what_they_lack(tmp_path: Path) -> None:
     made = Made()
     for text, start, end in (

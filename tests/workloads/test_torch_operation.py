@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warpladder.workloads.api import WorkloadError
-from warpladder.workloads.torch_operation import Call, Operation, Strided, tensor
+from warpladder.workloads.torch_operation import Call, Chain, Operation, Step, Strided, tensor
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -104,6 +104,21 @@ def test_a_type_that_an_argument_chooses_is_float64_in_the_reference() -> None:
     assert total("call", x).dtype == torch.float32
     assert total.reference("call", x.double()).dtype == torch.float64
     assert total.output_types("call") == {"out": "float32"}
+
+
+def test_a_chain_hands_each_output_to_the_next_operator() -> None:
+    square = tensor([3, 3], "float32", [3, 1])
+    steps = [
+        Step("aten::mm", Call(square, tensor([3, 3], "float32", [3, 1]))),
+        Step("aten::sub", Call(tensor([3, 3], "float32", [3, 1]), tensor([3, 3], "float32", [3, 1]), 1), takes=1),
+        Step("aten::relu_", Call(tensor([3, 3], "float32", [3, 1])), takes=0),
+    ]
+    chain = Chain({"call": steps})
+    torch.manual_seed(0)
+    a, b, c = chain.inputs("call")
+    torch.testing.assert_close(chain("call", a, b, c), (c - a @ b).clamp_min(0))
+    assert chain.reference("call", a.double(), b.double(), c.double()).dtype == torch.float64
+    assert chain.output_types("call") == {"out": "float32"}
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 @click.option(
     "--range", "within", default="", show_default=False, metavar="TEXT", help="Only calls inside ranges whose text has TEXT."
 )
+@click.option(
+    "--together",
+    is_flag=True,
+    help="Chains of point-wise operations as one benchmark each; with --range chains of all operations.",
+)
 @click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
 @click.option("--out", type=FILE, metavar="FILE.py", help="Write the benchmarks to this file. No file is overwritten.")
 @click.option("--check", default="", show_default=False, metavar="RUN", help="Compare a recording of that file with the trace.")
@@ -41,6 +46,7 @@ def command(
     operator: str,
     kernel: str,
     within: str,
+    together: bool,
     rank: int | None,
     out: Path | None,
     check: str,
@@ -61,7 +67,7 @@ def command(
         raise Error("--check compares a recording, and --out writes the file to record; leave one out")
     if out is not None and out.suffix != ".py":
         raise Error(f"--out {out}: no Python file; give it a name such as bench_job.py")
-    choice = Choice(operator, _regex(kernel), within)
+    choice = Choice(operator, _regex(kernel), within, together)
     recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
     run = _run(trace, rank, data_dir)
     if not has_operators(run):
@@ -150,7 +156,12 @@ def _regex(text: str) -> str:
 
 def _wanted(choice: "Choice") -> str:
     """The options that choose operations, for a message."""
-    options = {"--op": choice.operator, "--kernel": choice.kernel, "--range": choice.within}
+    options = {
+        "--op": choice.operator,
+        "--kernel": choice.kernel,
+        "--range": choice.within,
+        "--together": "" if not choice.together else "(chains of operations)",
+    }
     return "for " + " ".join(f"{name} {value}" for name, value in options.items() if value) if any(choice) else "in it"
 
 
@@ -165,4 +176,4 @@ def _command(trace: str, top: int, choice: "Choice", rank: int | None) -> str:
     """The command line, without the paths of the machine."""
     options = {"--op": choice.operator, "--kernel": choice.kernel, "--range": choice.within, "--rank": rank, "--top": top}
     given = [part for name, value in options.items() if value not in ("", None) for part in (name, str(value))]
-    return shlex.join(["warpladder", "extract", Path(trace).name, *given])
+    return shlex.join(["warpladder", "extract", Path(trace).name, *given, *(["--together"] if choice.together else [])])
