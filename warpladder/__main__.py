@@ -17,7 +17,7 @@ def command() -> "click.Group":
 
     every = (
         *(record.command, new.command, versus.command, imports.profile_command, imports.import_command),
-        extract.command,
+        *(extract.command, extract.forecast_command),
         *(look.list_command, look.runs_command, look.summary_command, compare.command),
         *(export.command, export.app_command, doctor.command, disassemble.command),
     )

@@ -12,7 +12,7 @@ nested operators can be called again from what the trace has, an operator that c
 import builtins
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from keyword import iskeyword
 from typing import Any, Final, NamedTuple
@@ -61,6 +61,7 @@ class Form:
         kernels: of the first call, in their order.
         work: the least that it must do.
         floor_ns: the least time that memory and arithmetic of this device take for that; NaN where it was not measured.
+        number: of the form, in `HotOperations.form_of`; -1 for what belongs to no operator.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Form:
     kernels: tuple[Kernel, ...]
     work: Work
     floor_ns: float
+    number: int = -1
 
     @property
     def worth_ns(self) -> float:
@@ -124,6 +126,7 @@ class HotOperations:
         device_ns: time of all device work in them.
         operations: what can be called again before what cannot, each by falling worth, or device time where no floor is known.
         on_host: the trace has no device work, and the times are those of the operators on the host.
+        form_of: the form of each piece of device work, in the order of the tables `kernels` and `memory_ops`; -1 for none.
     """
 
     steps: int
@@ -131,6 +134,7 @@ class HotOperations:
     device_ns: int
     operations: tuple[Operation, ...]
     on_host: bool = False
+    form_of: Int64s = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)
 
     @property
     def time(self) -> str:
@@ -184,12 +188,13 @@ def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str
     inside = _inside(work.called, *steps)
     owner = calls.owners(work, choice)
     wanted = inside & (owner >= 0)
+    operations, form_of = _operations(calls, work, owner, wanted, ceilings, choice)
     found = [
-        *_operations(calls, work, owner, wanted, ceilings, choice),
+        *operations,
         *([] if any(choice) or on_host else _without_operator(calls, work, owner, inside)),
     ]
     total = int(work.duration[inside].sum())
-    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host)
+    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host, form_of)
 
 
 def _ranked(found: list[Operation]) -> list[Operation]:
@@ -516,8 +521,9 @@ class _Described(NamedTuple):
 
 def _operations(
     calls: _Calls, work: _DeviceWork, owner: Int64s, wanted: Bools, ceilings: Mapping[str, float], choice: Choice
-) -> list[Operation]:
-    """The operators that own the wanted work, or chains of them."""
+) -> tuple[list[Operation], Int64s]:
+    """The operators that own the wanted work, or chains of them, and the number of the form of each piece of work."""
+    form_of = np.full(len(owner), -1)
     if choice.together:
         head, form, described = _chains(calls, np.unique(owner[wanted]), choice.within)
         owner = np.where(owner >= 0, head[owner], -1)
@@ -526,7 +532,8 @@ def _operations(
         form, described = calls.form, [_described(calls, number) for number in range(len(calls.arguments))]
     rows = np.flatnonzero(wanted)
     if not len(rows):
-        return []
+        return [], form_of
+    form_of[rows] = form[owner[rows]]
     rows = rows[np.lexsort((work.called[rows], owner[rows]))]
     owners, first = np.unique(owner[rows], return_index=True)
     time = np.add.reduceat(work.duration[rows], first)
@@ -555,12 +562,14 @@ def _operations(
                 kernels,
                 least,
                 np.nan if reason else floor_ns(least, arguments, ceilings),
+                number,
             )
         )
-    return [
+    operations = [
         Operation(name, workload, reason, tuple(sorted(forms, key=lambda form: -form.device_ns)))
         for (name, workload, reason), forms in groups.items()
     ]
+    return operations, form_of
 
 
 def _described(calls: _Calls, number: int) -> _Described:

@@ -1,4 +1,5 @@
-"""`warpladder extract`: the operations of a trace that are worth work, as a file of benchmarks."""
+"""`warpladder extract` and `forecast`: the operations of a trace that are worth work as a file of benchmarks, and what a faster variant of
+them is worth."""
 
 import re
 import shlex
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from warpladder.commands.common import FILE, data_dir_option
+from warpladder.commands.common import FILE, data_dir_option, run_argument
 from warpladder.data.files import one_line
 from warpladder.errors import Error
 
@@ -88,6 +89,38 @@ def command(
     text = bench_file.render(hot, chosen, run.info, _command(trace, top, choice, rank))
     new.write({out: text})
     print(one_line(f"wrote {out}; next: warpladder record {out}"))
+
+
+@click.command("forecast")
+@click.argument("trace", metavar="TRACE")
+@run_argument
+@click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
+@data_dir_option
+def forecast_command(trace: str, run: str, rank: int | None, data_dir: Path) -> None:
+    """Print what a step of a program gains if each operation takes the time of its best verified variant.
+
+    TRACE: as for extract. RUN: the recording of the file that extract wrote.
+    """
+    from warpladder.collectors.jobs.rank import steps_of
+    from warpladder.dashboard.core import run_data
+    from warpladder.dashboard.core.forecast import forecast
+    from warpladder.dashboard.core.hot_operations import Choice, has_operators, hot_operations
+    from warpladder.dashboard.text import forecast as text
+    from warpladder.data import store
+
+    recording = store.find_run(run, [data_dir, store.LOCAL, store.RECORDED])
+    traced = _run(trace, rank, data_dir)
+    if not has_operators(traced):
+        raise Error(f"{traced.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
+    steps = steps_of(traced)
+    hot = hot_operations(traced, (steps.start, steps.end), _ceilings(traced, data_dir), Choice())
+    if hot.on_host:
+        raise Error(f"{traced.run_id}: has no device work, so that there is no timeline to forecast; profile on a GPU")
+    if not any(each.workload in recording.timed for each in hot.operations if not each.reason):
+        raise Error(
+            f"{recording.run_id}: has no benchmark of an operation of {traced.run_id}; record the file that extract --out writes"
+        )
+    print(text.render(forecast(hot, traced, run_data.load(recording))), end="")
 
 
 def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
