@@ -157,6 +157,8 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         if not given["check"]:
             given["out"].unlink()  # it would not be overwritten
             _done(CliRunner().invoke(APP, [*words, "--data-dir", "runs"]))
+    elif command == "forecast":
+        assert Path(APP.commands[command].make_context(command, rest).params["trace"]).is_file()
     elif command == "app":
         given = APP.commands[command].make_context(command, rest).params
         assert all(Path(folder).is_dir() for folder in given["data_dirs"])

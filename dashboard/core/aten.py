@@ -50,15 +50,18 @@ WHOLE: Final = ("int64", "int32", "int16", "int8", "uint8")
 # -- parameters ------------------------------------------------------------------------------------------------------------------
 
 _CONVOLUTION: Final = "stride padding dilation"
+_BY_DIMENSIONS: Final = tuple(f"conv{dimensions}d" for dimensions in (1, 2, 3))
+#: Operators with products that cuDNN computes.
+CONVOLUTIONS: Final = (*_BY_DIMENSIONS, "convolution", "convolution_backward")
+#: Operators that are products of matrices.
+PRODUCTS: Final = ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "addmv", "mv")
 _BATCH_NORM: Final = "x weight bias running_mean running_var training momentum eps"
 _PARAMETERS: Final = {
     "addmm": "bias a b beta alpha",
     "addmv": "bias a b beta alpha",
     "baddbmm": "bias a b beta alpha",
     "linear": "x weight bias",
-    "conv1d": f"x weight bias {_CONVOLUTION} groups",
-    "conv2d": f"x weight bias {_CONVOLUTION} groups",
-    "conv3d": f"x weight bias {_CONVOLUTION} groups",
+    **dict.fromkeys(_BY_DIMENSIONS, f"x weight bias {_CONVOLUTION} groups"),
     "convolution": f"x weight bias {_CONVOLUTION} transposed output_padding groups",
     "convolution_backward": f"gradient x weight bias_sizes {_CONVOLUTION} transposed output_padding groups wanted",
     "batch_norm": f"{_BATCH_NORM} cudnn_enabled",
@@ -271,7 +274,7 @@ def _arithmetic(short: str, arguments: tuple[Any, ...]) -> tuple[int, tuple[int,
         return _product(a, b[::-1] if short == "linear" else b)
     if short in ("addmm", "baddbmm") and len(shapes) == 3:
         return _product(*shapes[1:])
-    if short in ("conv1d", "conv2d", "conv3d", "convolution") and len(arguments) >= 7:
+    if short in (*_BY_DIMENSIONS, "convolution") and len(arguments) >= 7:
         return _convolution(short, arguments)
     if short == "convolution_backward" and len(arguments) == 11 and arguments[7] is False:
         gradient, _, weight = shapes

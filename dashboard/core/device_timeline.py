@@ -25,6 +25,7 @@ Bools = npt.NDArray[np.bool_]
 _NEAR_NS: Final = 5_000
 #: Work that starts so soon after its launch, and not after other work, was released by its launch, ns.
 _LAUNCH_NS: Final = 20_000
+_MOST_LATENCY_NS: Final = 10_000
 #: Passes over all work. Each one takes the effects past one more call in which the host waits.
 _MOST_PASSES: Final = 200
 NONE: Final = -1
@@ -63,7 +64,8 @@ class DeviceTimeline:
     def shifts(self, saved: Floats) -> Floats:
         """How much earlier each piece of work starts, ns."""
         before, release = self._before_on_stream(), self._release()
-        gap = np.where(before >= 0, self.start - self.end[before], 0)
+        # Work of one stream may overlap, as copies and programmatic launches do.
+        gap = np.where(before >= 0, np.maximum(self.start - self.end[before], 0), 0)
         slack = np.where(self.has_launch, self.start - self.launched - self._latency(), np.inf)
         awaited, of_launch = self._awaited()
         host = np.zeros(len(self.start))
@@ -98,9 +100,9 @@ class DeviceTimeline:
         return np.where(near, before, np.where(by_host, NONE, latest))
 
     def _latency(self) -> float:
-        """The least time from a launch to the start of its work, ns."""
+        """The least time from a launch to the start of its work, ns. Where all work waits in a queue, the trace does not show it."""
         known = (self.start - self.launched)[self.has_launch]
-        return float(max(known.min(), 0)) if len(known) else 0.0
+        return float(np.clip(known.min(), 0, _MOST_LATENCY_NS)) if len(known) else 0.0
 
     def _awaited(self) -> tuple[Int64s, Int64s]:
         """The work that each wait of the host waited for, -1 for none; and for each piece of work the last wait before its launch, as a

@@ -85,7 +85,7 @@ class Operation:
     """An operator with tensors of certain types, and its calls by form.
 
     Attributes:
-        name: of the operator, e.g. `aten::conv2d`.
+        name: of the operator, e.g. `aten::mm`.
         workload: name of its benchmark; empty where it cannot be called again.
         reason: why it cannot; empty otherwise.
         forms: by falling device time.

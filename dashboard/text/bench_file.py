@@ -16,8 +16,6 @@ _LEAST_SHARE: Final = 0.01
 _MOST_KERNELS: Final = 12
 #: Words in names of kernels that compute in TensorFloat-32.
 _TF32: Final = re.compile(r"tf32|s1688|s884")
-_PRODUCTS: Final = ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "addmv", "mv")
-_CONVOLUTIONS: Final = ("conv1d", "conv2d", "conv3d", "convolution", "convolution_backward")
 _OWN: Final = """\
 # Your own variant of {operator}. docs/own-kernel.md has examples in Triton, CuPy, Numba and CUDA C++.
 #
@@ -50,7 +48,7 @@ def render(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str
         run: row of table `run` of the trace.
         command: what wrote the file.
     """
-    products_tf32 = any(_tf32(each) for each in operations if _has(each, _PRODUCTS))
+    products_tf32 = any(_tf32(each) for each in operations if _has(each, aten.PRODUCTS))
     parts = ["".join(f"{line}\n" for line in _head(hot, operations, run, command))]
     for number, operation in enumerate(operations, 1):
         allowed = _allows_tf32(operation, products_tf32)
@@ -270,14 +268,14 @@ def _tf32(operation: Operation) -> bool:
     arguments = [each for _, given in _parts(operation, operation.forms[0]) for each in given]
     has_float32 = any(isinstance(each, Tensor) and each.dtype == "float32" for each in arguments)
     names = (kernel.full_name for form in operation.forms for kernel in form.kernels)
-    return has_float32 and _has(operation, (*_PRODUCTS, *_CONVOLUTIONS)) and any(map(_TF32.search, names))
+    return has_float32 and _has(operation, (*aten.PRODUCTS, *aten.CONVOLUTIONS)) and any(map(_TF32.search, names))
 
 
 def _allows_tf32(operation: Operation, products_tf32: bool) -> bool | None:
     """The setting that its kernels show; None for an operation that has none."""
-    if _has(operation, _PRODUCTS):
+    if _has(operation, aten.PRODUCTS):
         return products_tf32
-    return _tf32(operation) if _has(operation, _CONVOLUTIONS) else None
+    return _tf32(operation) if _has(operation, aten.CONVOLUTIONS) else None
 
 
 def _number(value: float) -> str:

@@ -62,6 +62,10 @@ def test_a_long_queue_is_solved_at_once() -> None:
     assert many.gain_ns(np.full(100_000, 100.0)) == pytest.approx(100.0 * 100_000)
 
 
+def test_overlapping_work_of_a_stream_stays_where_nothing_is_saved() -> None:
+    assert timeline([(10, 110, 7, 5), (100, 211, 7, 6), (211, 300, 7, 8)]).gain_ns(np.zeros(3)) == 0
+
+
 def test_a_slower_kernel_delays_what_follows() -> None:
     assert timeline([(10, 110, 7, 5), (111, 211, 7, 6)]).gain_ns(np.array([-20_000.0, 0.0])) == -20_000
 
