@@ -9,12 +9,10 @@ An operator stands for one within it only if it takes no tensors of other types,
 nested operators can be called again from what the trace has, an operator that cannot does not stand for it.
 """
 
-import builtins
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from keyword import iskeyword
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -772,9 +770,7 @@ class _Namer:
         parts = list(map(_short, name.split(", ")))
         if len(parts) > _MOST_NAMES:
             parts = [f"{parts[0]}_to_{parts[-1]}_{len(parts)}"]
-        base = "_".join(filter(None, (*parts, _SUFFIXES.get(real, real))))
-        if iskeyword(base) or hasattr(builtins, base):
-            base = f"aten_{base}"
+        base = "_".join(filter(None, ("aten", *parts, _SUFFIXES.get(real, real))))
         number = sum(
             each == base or re.fullmatch(rf"{re.escape(base)}_\d+", each) is not None for each in self._workloads.values()
         )

@@ -134,7 +134,12 @@ def test_an_operator_stands_for_the_one_within_it_that_launches(tmp_path: Path) 
     made.operator("aten::addmm", 20, 90, tensor(16), tensor(8, 4), tensor(4, 16, strides=(1, 4)), scalar("1"), scalar("1"))
     made.kernel("gemm", 30, 200, 50)
     operation = only(hot(made.write(tmp_path), tmp_path))
-    assert (operation.name, operation.workload, operation.calls, operation.device_ns) == ("aten::linear", "linear", 1, 50_000)
+    assert (operation.name, operation.workload, operation.calls, operation.device_ns) == (
+        "aten::linear",
+        "aten_linear",
+        1,
+        50_000,
+    )
     assert operation.forms[0].name == "8x4 16x4 16"
     # The bias is added in the product: 2 * 8 * 16 * 4 operations; read 32 + 64 + 16 numbers, write 128.
     assert operation.forms[0].work == (4 * 112, 4 * 128, 1024)
@@ -148,7 +153,7 @@ def test_an_operator_of_other_types_does_not_stand_for_the_one_within_it(tmp_pat
     made.operator("aten::mm", 20, 90, tensor(8, 4, of="c10::BFloat16"), tensor(4, 16, of="c10::BFloat16", strides=(1, 4)))
     made.kernel("gemm", 30, 200, 50)
     operation = only(hot(made.write(tmp_path), tmp_path))
-    assert (operation.name, operation.workload) == ("aten::mm", "mm_bf16")
+    assert (operation.name, operation.workload) == ("aten::mm", "aten_mm_bf16")
 
 
 def test_an_operator_with_several_parts_is_its_parts(tmp_path: Path) -> None:
@@ -222,7 +227,7 @@ def test_a_number_of_python_is_replaced_and_the_file_says_so(tmp_path: Path) -> 
     text = out.read_text()
     assert "a number of Python whose value the trace lacks" in text
     assert 'tensor([4, 4], "float32", [4, 1]),\n            1.5,\n' in text
-    assert "def mul_as_called(x, call):" in text
+    assert "def aten_mul_as_called(x, call):" in text
 
 
 def test_names_of_a_trace_cannot_break_the_file(tmp_path: Path) -> None:
@@ -254,13 +259,13 @@ def test_operators_that_follow_one_another_are_a_chain(tmp_path: Path) -> None:
     chain(made, 0)
     chain(made, 1000)
     pointwise = only(hot(made.write(tmp_path), tmp_path, Choice(together=True)))
-    assert (pointwise.name, pointwise.workload) == ("aten::relu, aten::add", "relu_add")
+    assert (pointwise.name, pointwise.workload) == ("aten::relu, aten::add", "aten_relu_add")
     (form,) = pointwise.forms
     # Two times; the relu reads 48 numbers, and the sum 48 others; 48 are written.
     assert (form.calls, form.device_ns, form.work) == (2, 60_000, (2 * 4 * 48, 4 * 48, 0))
     assert [part.takes for part in form.arguments] == [None, 0]
     block = only(hot(made.write(tmp_path), tmp_path, Choice(within="block", together=True)))
-    assert (block.workload, block.calls, block.device_ns) == ("mm_relu_add", 2, 140_000)
+    assert (block.workload, block.calls, block.device_ns) == ("aten_mm_relu_add", 2, 140_000)
     assert block.forms[0].work == (4 * (32 + 24 + 48), 4 * 48, 2 * 8 * 4 * 6)
 
 
@@ -273,13 +278,13 @@ def test_a_chain_is_written_with_what_is_not_known(tmp_path: Path) -> None:
     assert "The trace does not tell which tensor is which" in out.read_text()
     names: dict[str, Any] = {}
     exec(compile(out.read_text(), str(out), "exec"), names)
-    (case,) = names["mm_relu_add"].calls
-    assert [(each.shape, each.dtype) for each in names["mm_relu_add"].tensors(case)] == [
+    (case,) = names["aten_mm_relu_add"].calls
+    assert [(each.shape, each.dtype) for each in names["aten_mm_relu_add"].tensors(case)] == [
         ((8, 4), "float32"),
         ((4, 6), "float32"),
         ((8, 6), "float32"),
     ]
-    assert names["mm_relu_add"].flops(case) == 384
+    assert names["aten_mm_relu_add"].flops(case) == 384
 
 
 def test_ranges_of_emit_nvtx_are_ranked_and_refused_for_what_they_lack(tmp_path: Path) -> None:
@@ -311,7 +316,7 @@ def test_the_file_lists_every_operation_and_imports_without_pytorch(tmp_path: Pa
     benches = [each for name, each in names.items() if name.endswith("_bench")]
     assert len(benches) == 3
     assert all(bench.variants == ("as_called", "compiled") for bench in benches)
-    operation = names["convolution_backward"]
+    operation = names["aten_convolution_backward"]
     first = next(iter(operation.calls.values()))
     assert (first.calls, first.flops, first.tensors[0].shape) == (4, 29_595_009_024, (64, 64, 56, 56))
     assert first.kernels[0][1] == (120, 1, 1)

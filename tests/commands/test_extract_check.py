@@ -10,7 +10,7 @@ from tests.commands.test_extract import Made, tensor
 from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.__main__ import command
 
-CELL = {"workload": "relu", "variant": "as_called", "config": "", "case": "call=4x4"}
+CELL = {"workload": "aten_relu", "variant": "as_called", "config": "", "case": "call=4x4"}
 
 
 def recording(folder: Path, cold_ns: int, warm_ns: int, kernel: str = "relu", gpu: str = "GPU of the test") -> None:
@@ -23,9 +23,9 @@ def recording(folder: Path, cold_ns: int, warm_ns: int, kernel: str = "relu", gp
     ]
     about = {"process": 1, "start_ns": 0, "end_ns": 10}
     tables: dict[str, Any] = {
-        "variants": [row("variants", workload="relu", variant="as_called", kind="library", role="rung", precision="fp32")],
+        "variants": [row("variants", workload="aten_relu", variant="as_called", kind="library", role="rung", precision="fp32")],
         "cases": [
-            row("cases", workload="relu", case=CELL["case"], size_rank=0, params='{"call":"4x4"}', flops=0, min_bytes=128)
+            row("cases", workload="aten_relu", case=CELL["case"], size_rank=0, params='{"call":"4x4"}', flops=0, min_bytes=128)
         ],
         "results": [row("results", **CELL, status="ok")],
         "samples": samples,

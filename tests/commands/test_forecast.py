@@ -13,7 +13,7 @@ from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.forecast import Forecast, forecast
 from warpladder.data import store
 
-CELL = {"workload": "relu", "config": "", "case": "call=4x4"}
+CELL = {"workload": "aten_relu", "config": "", "case": "call=4x4"}
 
 
 def trace(folder: Path) -> Path:
@@ -46,11 +46,11 @@ def recording(folder: Path, mine_ns: int) -> store.Run:
     variants = ("as_called", "mine")
     tables: dict[str, Any] = {
         "variants": [
-            row("variants", workload="relu", variant=name, kind="library", role="rung", rung=place, precision="fp32")
+            row("variants", workload="aten_relu", variant=name, kind="library", role="rung", rung=place, precision="fp32")
             for place, name in enumerate(variants, 1)
         ],
         "cases": [
-            row("cases", workload="relu", case=CELL["case"], size_rank=0, params='{"call":"4x4"}', flops=0, min_bytes=128)
+            row("cases", workload="aten_relu", case=CELL["case"], size_rank=0, params='{"call":"4x4"}', flops=0, min_bytes=128)
         ],
         "results": [row("results", **CELL, variant=name, status="ok") for name in variants],
         "samples": samples,
@@ -73,7 +73,7 @@ def run(folder: Path, *arguments: str) -> Result:
 def test_a_step_gains_what_its_last_work_ends_earlier(tmp_path: Path) -> None:
     found = made_forecast(tmp_path, 5_000)
     (gain,) = found.gains
-    assert (gain.operation.workload, gain.forms[0][1]) == ("relu", "mine")
+    assert (gain.operation.workload, gain.forms[0][1]) == ("aten_relu", "mine")
     assert abs(gain.saved_ns.value - 5_000) < 20
     # The host launches the second step when it launched it before, so that only the second one ends earlier: 5 us in two steps.
     assert abs(gain.gained_ns.value - 2_500) < 10
@@ -91,7 +91,7 @@ def test_the_command_prints_the_step_with_all_variants(tmp_path: Path) -> None:
     done = run(tmp_path, str(trace(tmp_path)), "recorded")
     assert done.exit_code == 0, done.output
     line = next(line for line in done.stdout.splitlines() if line.startswith("aten::relu"))
-    assert line.split()[1:4] == ["relu", "mine", "2.00"]
+    assert line.split()[1:4] == ["aten_relu", "mine", "2.00"]
     assert "with all: " in done.stdout
 
 
