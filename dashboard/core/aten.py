@@ -272,15 +272,15 @@ def _arithmetic(short: str, arguments: tuple[Any, ...]) -> tuple[int, tuple[int,
     if short in ("mm", "bmm", "matmul", "linear") and len(shapes) >= 2 and min(map(len, shapes[:2])) >= 2:
         a, b = shapes[:2]
         return _product(a, b[::-1] if short == "linear" else b)
-    if short in ("addmm", "baddbmm") and len(shapes) == 3:
+    if short in ("addmm", "baddbmm") and len(shapes) == 3 and min(map(len, shapes[1:])) >= 2:
         return _product(*shapes[1:])
     if short in (*_BY_DIMENSIONS, "convolution") and len(arguments) >= 7:
         return _convolution(short, arguments)
-    if short == "convolution_backward" and len(arguments) == 11 and arguments[7] is False:
+    if short == "convolution_backward" and len(shapes) == 3 and arguments[7:8] == (False,) and isinstance(arguments[-1], list):
         gradient, _, weight = shapes
-        wanted = sum(map(bool, arguments[10][:2]))
+        wanted = sum(map(bool, arguments[-1][:2]))
         return 2 * wanted * prod(gradient) * prod(weight[1:]), None
-    if short in ("scaled_dot_product_attention",) and len(shapes) >= 3 and len(shapes[0]) >= 2:
+    if short == "scaled_dot_product_attention" and len(shapes) >= 3 and min(map(len, shapes[:3])) >= 2:
         query, key, value = shapes[:3]
         pairs = prod(query[:-1]) * key[-2]
         causal = arguments[5] if len(arguments) > 5 and isinstance(arguments[5], bool) else False
@@ -298,11 +298,13 @@ def _product(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, tuple[int, ..
 
 def _convolution(short: str, arguments: tuple[Any, ...]) -> tuple[int, tuple[int, ...] | None]:
     x, weight, _, stride, padding, dilation = arguments[:6]
-    lists = all(isinstance(each, list) for each in (stride, padding, dilation))
+    lists = all(isinstance(each, list) and all(type(n) is int and n >= 0 for n in each) for each in (stride, padding, dilation))
     if not (isinstance(x, Tensor) and isinstance(weight, Tensor) and lists) or (short == "convolution" and arguments[6]):
         return 0, None
     spatial = len(weight.shape) - 2
     if len(x.shape) != spatial + 2 or any(len(each) not in (1, spatial) for each in (stride, padding, dilation)):
+        return 0, None
+    if 0 in stride:
         return 0, None
     step, pad, spread = (each * spatial if len(each) == 1 else each for each in (stride, padding, dilation))
     extents = tuple(
@@ -310,6 +312,8 @@ def _convolution(short: str, arguments: tuple[Any, ...]) -> tuple[int, tuple[int
         for n, k, s, p, d in zip(x.shape[2:], weight.shape[2:], step, pad, spread, strict=True)
     )
     shape = (x.shape[0], weight.shape[0], *extents)
+    if min(extents, default=1) < 1:
+        return 0, None
     return 2 * prod(shape) * prod(weight.shape[1:]), shape
 
 

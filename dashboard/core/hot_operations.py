@@ -669,15 +669,22 @@ def _of_chain(calls: _Calls, parts: Sequence[tuple[int, int | None]]) -> _Descri
 def _without_operator(calls: _Calls, work: _DeviceWork, owner: Int64s, inside: Bools) -> list[Operation]:
     """Device work that belongs to no operator of PyTorch, by what launched it."""
     rows = np.flatnonzero(inside & (owner < 0))
+    if not len(rows):
+        return []
     talks = work.matching(_COMMUNICATION)
-    what = [_launched(calls, work, talks, row) for row in rows.tolist()]
-    times: dict[tuple[str, str], list[int]] = {}
-    for row, each in zip(rows.tolist(), what, strict=True):
-        times.setdefault(each, []).append(int(work.duration[row]))
-    return [
-        Operation(name, "", reason, (Form("", (), len(each), sum(each), float(np.median(each)), (), _NO_WORK, np.nan),))
-        for (name, reason), each in times.items()
-    ]
+    called = work.call[rows]
+    name = np.where(called >= 0, np.append(calls.name, 0)[called], len(calls.names))
+    marks = (talks, work.in_graph, work.between_host, work.has_launch, np.arange(len(talks)) < work.kernels)
+    kind, first = _combined([name, *(mark[rows].astype(np.int64) for mark in marks)])
+    times: dict[tuple[str, str], list[Int64s]] = {}
+    for number, row in enumerate(rows[first].tolist()):
+        times.setdefault(_launched(calls, work, talks, row), []).append(work.duration[rows[kind == number]])
+    found = []
+    for (text, reason), parts in times.items():
+        each = np.concatenate(parts)
+        form = Form("", (), len(each), int(each.sum()), float(np.median(each)), (), _NO_WORK, np.nan)
+        found.append(Operation(text, "", reason, (form,)))
+    return found
 
 
 def _launched(calls: _Calls, work: _DeviceWork, talks: Bools, row: int) -> tuple[str, str]:

@@ -1,11 +1,14 @@
 """The arguments of an operator's call, from what PyTorch's profiler records of them."""
 
 import json
+from math import prod
 from typing import Any, Final, NamedTuple
 
 from warpladder.dashboard.core import aten
 from warpladder.dashboard.core.aten import Tensor
 
+#: Elements of a tensor, or of the memory that its strides reach. More are damage.
+_MOST_ELEMENTS: Final = 1 << 44
 #: Namespaces of operators that every PyTorch has.
 _OWN: Final = ("aten",)
 #: Namespaces and names of collectives.
@@ -82,7 +85,7 @@ def arguments(name: str, recorded: Recorded) -> tuple[Any, ...]:
 def _list(text: str) -> list[Any]:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NotRebuilt("the trace's list of its arguments is cut off") from error
     if not isinstance(value, list):
         raise NotRebuilt("the trace has no list of its arguments")
@@ -99,11 +102,14 @@ def _argument(dims: Any, kind: Any, strides: Any, concrete: Any) -> Any:
         return _numbers(concrete)
     if kind in _LISTS:  # one type and, for most operators, no shape for the whole list
         raise NotRebuilt("the trace lacks the shapes and types of its list of tensors")
-    if kind not in aten.TYPES:
+    if not isinstance(kind, str) or kind not in aten.TYPES:
         raise NotRebuilt(f"an argument of type {str(kind)[:40]}, which has no numbers")
     if not (_whole(dims) and _whole(strides) and len(dims) == len(strides)):
         raise NotRebuilt("a shape or strides that are no whole numbers")
-    return Tensor(tuple(dims), aten.TYPES[kind], tuple(strides))
+    found = Tensor(tuple(dims), aten.TYPES[kind], tuple(strides))
+    if prod(found.shape) > _MOST_ELEMENTS or sum(n * step for n, step in zip(dims, strides, strict=True)) > _MOST_ELEMENTS:
+        raise NotRebuilt("a tensor of more elements than any memory holds")
+    return found
 
 
 def _whole(values: Any) -> bool:
