@@ -306,7 +306,7 @@ def _function_of(name: str, call: Call, on_gpu: bool, in_float64: bool) -> Calla
         order = [_place(call, each) for each in _flat(chosen) if isinstance(each, Strided)]
     overload = _overload(name, chosen)
     schema = overload._schema.arguments
-    if in_float64:
+    if in_float64 and name not in _CONVERSIONS:
         chosen = tuple(_in_double(value, each) for value, each in zip(chosen, schema, strict=True))
     positional = sum(not each.kwarg_only for each in schema)
     names = [each.name for each in schema[positional:]]
@@ -368,6 +368,8 @@ def _in_double(value: Any, argument: Any) -> Any:
     return torch.float64 if value in _REAL_CODES else value
 
 
+#: Operators that only convert: the right output is that of the type that they convert to.
+_CONVERSIONS: Final = ("aten::to", "aten::_to_copy")
 #: Codes of `c10::ScalarType`: half, float, double, bfloat16, and types of 8 bits.
 _REAL_CODES: Final = (5, 6, 7, 15, 23, 24, 25, 26)
 

@@ -121,6 +121,13 @@ def test_a_chain_hands_each_output_to_the_next_operator() -> None:
     assert chain.output_types("call") == {"out": "float32"}
 
 
+def test_a_conversion_has_the_type_that_it_converts_to_in_the_reference_too() -> None:
+    convert = Operation("aten::_to_copy", {"call": Call(tensor([99], "float32", [1]), 15, 0, None, None, False, None)})
+    (x,) = tensors(convert)
+    assert convert.reference("call", x.double()).dtype == torch.bfloat16
+    assert torch.equal(convert.reference("call", x.double()), convert("call", x))
+
+
 @pytest.mark.parametrize(
     ("operation", "message"),
     [
