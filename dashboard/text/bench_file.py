@@ -14,6 +14,7 @@ from warpladder.data.files import one_line
 #: Forms below this share of their operation's device time are left out.
 _LEAST_SHARE: Final = 0.01
 _MOST_KERNELS: Final = 12
+_LONGEST: Final = 120
 #: Words in names of kernels that compute in TensorFloat-32.
 _TF32: Final = re.compile(r"tf32|s1688|s884")
 _OWN: Final = """\
@@ -57,7 +58,8 @@ def render(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str
 
 
 def _head(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str, Any], command: str) -> Iterator[str]:
-    steps = f"{hot.steps} steps" if hot.has_steps else "no steps, so that the whole trace counts as one"
+    number = "1 step" if hot.steps == 1 else f"{hot.steps} steps"
+    steps = number if hot.has_steps else "no steps, so that the whole trace counts as one"
     gpu = "a processor" if hot.on_host else _plain(run["device_name"] or "an unknown GPU")
     yield f'"""Operations of {_plain(run["source"] or run["run_id"])} as benchmarks.'
     yield ""
@@ -134,10 +136,11 @@ def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32
     yield f"    return {name}.compiled(call, {tensors})"
     yield ""
     yield ""
+    options = f"{written}{precision}".removeprefix(", ")
     own = (_OWN_CHAIN if _is_chain(operation) else _OWN).format(
         operator=operation.name,
         bench=bench,
-        written="(writes_inputs=True)" if writes else "",
+        written=f"({options})" if options else "",
         name=name,
         parameters=signature,
         arguments=", ".join(aten.parameters(operation.name, len(operation.forms[0].arguments))),
@@ -189,8 +192,13 @@ def _facts(hot: HotOperations, form: Form, indent: str) -> Iterator[str]:
     kernels = [each for each in form.kernels if each.grid][:_MOST_KERNELS]
     if kernels:
         yield f"{indent}kernels=["
-        yield from (f"{indent}    ({_text(each.name)}, {each.grid!r})," for each in kernels)
+        yield from (f"{indent}    ({_text(_shortened(each.name))}, {each.grid!r})," for each in kernels)
         yield f"{indent}],"
+
+
+def _shortened(name: str) -> str:
+    """The beginning of a long name of a kernel."""
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
 
 
 def _chain(hot: HotOperations, form: Form) -> Iterator[str]:
@@ -243,7 +251,7 @@ def _literal(argument: Any) -> str:
 
 def _text(text: str) -> str:
     """A text as a literal of Python."""
-    return json.dumps(one_line(text))
+    return json.dumps(one_line(text), ensure_ascii=False)
 
 
 def _tensors(operation: Operation) -> list[str]:

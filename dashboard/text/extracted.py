@@ -67,7 +67,8 @@ def _time(ns: float) -> str:
 
 def _headline(hot: HotOperations) -> str:
     time, what = format_duration(hot.device_ns / hot.steps), hot.time
-    return f"{time} of {what} a step, {hot.steps} steps" if hot.has_steps else f"{time} of {what}; the trace has no steps"
+    steps = "1 step" if hot.steps == 1 else f"{hot.steps} steps"
+    return f"{time} of {what} a step, {steps}" if hot.has_steps else f"{time} of {what}; the trace has no steps"
 
 
 def _row(hot: HotOperations, operation: Operation) -> tuple[str, ...]:
