@@ -446,6 +446,8 @@ def _fits(value: Any, kind: str) -> bool:
             return kind in ("int", "number", "float")
         case float() | complex():
             return kind in ("float", "number")
+        case str():
+            return kind == "str"
     return False
 
 

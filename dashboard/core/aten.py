@@ -1,5 +1,7 @@
 """What is known of PyTorch's operators that a trace does not have: names of parameters, arithmetic, and what cannot be called again."""
 
+import re
+from collections.abc import Iterable
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -125,6 +127,12 @@ def parameters(name: str, count: int) -> list[str]:
     return names[:count] if len(names) >= count else ["x"] if count == 1 else [f"x{place}" for place in range(count)]
 
 
+def approximation(kernels: Iterable[str]) -> str:
+    """The argument `approximate` of `gelu`, from the whole names of its kernels; empty where they do not tell."""
+    found = {match[1] for name in kernels if (match := _APPROXIMATE.search(name))}
+    return {"1": "tanh", "2": "none"}[found.pop()] if len(found) == 1 else ""
+
+
 def most_arguments(name: str) -> int | None:
     """The arguments of an operator without an array for its output; None where they are not known."""
     short = plain(name)
@@ -169,9 +177,13 @@ VIEWS: Final = _names(
     "as_strided split split_with_sizes chunk unbind diagonal detach alias lift_fresh empty empty_like empty_strided new_empty resize_"
 )
 #: Operators with a text among their arguments, which a trace does not have -> its parameter.
-TEXTS: Final = {
-    "gelu": "approximate", "gelu_": "approximate", "gelu_backward": "approximate", "einsum": "equation", "scatter_reduce": "reduce",
-}  # fmt: skip
+TEXTS: Final = {"einsum": "equation", "scatter_reduce": "reduce"}
+#: Operators whose argument `approximate` is a text, which the names of their kernels tell.
+BY_KERNEL: Final = ("gelu", "gelu_", "gelu_backward")
+#: Of PyTorch's two kernels of each (ActivationGeluKernel.cu), the first one computes with tanh, the second one with erf.
+_APPROXIMATE: Final = re.compile(
+    r"Gelu(?:Backward)?CUDAKernelImpl\(at::TensorIteratorBase&, at::native::GeluType\)::\{lambda\(\)#([12])\}"
+)
 #: Operators that write to inputs which their schema does not mark.
 WRITES: Final = {"batch_norm": "running_mean", "native_batch_norm": "running_mean", "cudnn_batch_norm": "running_mean"}
 #: Operators that compute each element of the output from the elements at the same place, by the name without a final `_`.

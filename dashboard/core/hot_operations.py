@@ -33,6 +33,9 @@ _COMMUNICATION: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
 _BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
 _GRAPH: Final = "kernels of a CUDA graph: their operators ran when it was captured; profile a step without the graph"
 _NO_WORK: Final = Work(0, 0, 0)
+_NO_TEXT: Final = "the trace lacks its argument approximate, which is a text, and the names of its kernels do not tell it"
+#: Kernels of a form whose names are read.
+_MOST_LOOKED_AT: Final = 100
 _NO_OPERATOR: Final = "launched outside of any operator of PyTorch"
 _NO_LAUNCH: Final = "the trace lacks the launch, so that the operator is not known: profile from before the launch"
 _COPIES: Final = "a copy between host and device; the page Transfers shows it"
@@ -185,6 +188,7 @@ def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str
         work.launched_by(calls, run)
     inside = _inside(work.called, *steps)
     owner = calls.owners(work, choice)
+    _take_texts(calls, work, owner)
     wanted = inside & (owner >= 0)
     operations, form_of = _operations(calls, work, owner, wanted, ceilings, choice)
     found = [
@@ -568,6 +572,16 @@ def _operations(
         for (name, workload, reason), forms in groups.items()
     ]
     return operations, form_of
+
+
+def _take_texts(calls: _Calls, work: _DeviceWork, owner: Int64s) -> None:
+    """Complete the arguments of forms whose last one is a text that the names of their kernels tell."""
+    form = np.where(owner >= 0, np.append(calls.form, -1)[owner], -1)
+    for number, found in enumerate(calls.arguments):
+        if isinstance(found, tuple) and aten.plain(calls.name_of(number)) in aten.BY_KERNEL:
+            rows = np.flatnonzero(form == number)[:_MOST_LOOKED_AT]
+            text = aten.approximation(work.kernel(row).full_name for row in rows.tolist())
+            calls.arguments[number] = (*found[:-1], text) if text else _NO_TEXT
 
 
 def _described(calls: _Calls, number: int) -> _Described:

@@ -195,7 +195,13 @@ def test_calls_are_counted_a_step_and_forms_told_apart(tmp_path: Path) -> None:
         ("aten::native_dropout", (tensor(9, 4), scalar("0.5"), scalar("True")), "its output is random"),
         ("aten::add", (tensor(4), tensor(4), scalar("1"), tensor(4)), "out="),
         ("aten::cat", (([], "TensorList", [], ""), scalar("0")), "its list of tensors"),
-        ("aten::gelu", (tensor(4), NONE), "its argument approximate, which is a text"),
+        ("aten::gelu", (tensor(4), NONE), "its argument approximate, which is a text, and the names of its kernels do not"),
+        ("aten::einsum", (NONE, tensor(4), NONE), "its argument equation, which is a text"),
+        (
+            "aten::scaled_dot_product_attention",
+            (*[tensor(1, 2, 4, 4)] * 3, NONE, scalar("0.1"), scalar("False"), NONE, scalar("False")),
+            "its output is random",
+        ),
         ("aten::sum", (tensor(4), ([], "ScalarList", [], ""), scalar("True"), NONE), "a list of numbers"),
         ("mine::fused", (tensor(4),), "a custom operator of mine"),
         ("c10d::allreduce_", (tensor(4),), "a collective: import the ranks with --job"),
@@ -228,6 +234,21 @@ def test_a_number_of_python_is_replaced_and_the_file_says_so(tmp_path: Path) -> 
     assert "a number of Python whose value the trace lacks" in text
     assert 'tensor([4, 4], "float32", [4, 1]),\n            1.5,\n' in text
     assert "def aten_mul_as_called(x, call):" in text
+
+
+@pytest.mark.parametrize(("number", "approximate"), [(1, "tanh"), (2, "none")])
+def test_a_text_that_the_kernel_tells_is_taken_from_it(number: int, approximate: str, tmp_path: Path) -> None:
+    of = f"GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{{lambda()#{number}}}::operator()() const"
+    made = Made()
+    made.operator("aten::gelu", 0, 100, tensor(4, 4), NONE)
+    made.kernel(f"void at::native::vectorized_elementwise_kernel<4, at::native::{of}>(int)", 30, 200, 50)
+    out = tmp_path / "bench.py"
+    assert run(str(made.write(tmp_path)), "--data-dir", str(tmp_path), "--out", str(out)).exit_code == 0
+    assert f"'{approximate}'," in out.read_text()
+    made.operator("aten::mul", 110, 150, tensor(4, 4), tensor(4, 4))
+    made.kernel("mul", 120, 300, 50)
+    chained = only(hot(made.write(tmp_path), tmp_path, Choice(together=True)))
+    assert chained.forms[0].arguments[0].arguments[1] == approximate
 
 
 def test_names_of_a_trace_cannot_break_the_file(tmp_path: Path) -> None:

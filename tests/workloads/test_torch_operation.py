@@ -34,6 +34,7 @@ def test_inputs_have_the_strides_of_the_trace_also_where_elements_have_gaps() ->
         ("aten::sum", (tensor([2, 3], "float32", [3, 1]), None), "default"),
         ("aten::add", (tensor([2], "float32", [1]), tensor([2], "float32", [1]), 1), "Tensor"),
         ("aten::mul", (tensor([2], "float32", [1]), 1.5), "Scalar"),
+        ("aten::gelu", (tensor([2], "float32", [1]), "tanh"), "default"),
         ("aten::maximum", (tensor([2], "float32", [1]), tensor([], "float32", [])), "default"),
         ("aten::_to_copy", (tensor([2], "float32", [1]), 15, 0, None, None, False, None), "default"),
     ],
