@@ -148,6 +148,8 @@ def _check(name: str, found: tuple[Any, ...]) -> None:
     whole = [each for each in tensors if each.dtype in aten.WHOLE and 0 not in each.shape]
     if whole and not aten.takes_any_values(name):
         raise NotRebuilt(f"a tensor of {whole[0].dtype}, such as indices, whose values the trace lacks")
+    if aten.plain(name) in (*aten.PRODUCTS, *aten.CONVOLUTIONS) and len({each.dtype for each in tensors}) > 1:
+        raise NotRebuilt("its tensors have several types, which autocast converts inside it")
     if aten.plain(name) == "scaled_dot_product_attention" and len(found) > 4 and isinstance(found[4], float) and found[4] > 0:
         raise NotRebuilt("its output is random, so that no reference can verify it")
     short, most = aten.plain(name).rstrip("_"), aten.most_arguments(name)

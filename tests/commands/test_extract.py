@@ -196,6 +196,7 @@ def test_calls_are_counted_a_step_and_forms_told_apart(tmp_path: Path) -> None:
         ("aten::add", (tensor(4), tensor(4), scalar("1"), tensor(4)), "out="),
         ("aten::cat", (([], "TensorList", [], ""), scalar("0")), "its list of tensors"),
         ("aten::gelu", (tensor(4), NONE), "its argument approximate, which is a text, and the names of its kernels do not"),
+        ("aten::mm", (tensor(4, 4), tensor(4, 4, of="c10::BFloat16")), "several types, which autocast converts"),
         ("aten::einsum", (NONE, tensor(4), NONE), "its argument equation, which is a text"),
         (
             "aten::scaled_dot_product_attention",
