@@ -60,7 +60,8 @@ def command(
     """
     from warpladder.collectors.jobs.rank import steps_of
     from warpladder.commands import new
-    from warpladder.dashboard.core.hot_operations import Choice, has_operators, hot_operations
+    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
+    from warpladder.dashboard.core.operator_calls import has_operators
     from warpladder.dashboard.text import bench_file, extracted
     from warpladder.data import store
 
@@ -104,7 +105,8 @@ def forecast_command(trace: str, run: str, rank: int | None, data_dir: Path) -> 
     from warpladder.collectors.jobs.rank import steps_of
     from warpladder.dashboard.core import run_data
     from warpladder.dashboard.core.forecast import forecast
-    from warpladder.dashboard.core.hot_operations import Choice, has_operators, hot_operations
+    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
+    from warpladder.dashboard.core.operator_calls import has_operators
     from warpladder.dashboard.text import forecast as text
     from warpladder.data import store
 
