@@ -57,6 +57,12 @@ def arithmetic_ns(cells: pd.DataFrame, ceilings: Mapping[str, float]) -> tuple[_
     return flops.to_numpy(dtype=float) / (1000 * np.where(rates > 0, rates, np.nan)) / gpus, names
 
 
+def arithmetic_of_products_ns(flops: int, ceilings: Mapping[str, float]) -> float:
+    """The least time in ns of products in float32 that may use TensorFloat-32; NaN where its rate was not measured."""
+    rate = ceilings.get(compute_ceiling(ceilings, "tf32"), np.nan)
+    return flops / (1000 * rate) if rate > 0 else np.nan
+
+
 #: Ceilings of device memory -> the share of their bytes that are read, rising.
 DEVICE_MIXES: Final[Mapping[str, float]] = {
     Ceiling.DEVICE_WRITE: 0.0,

@@ -46,7 +46,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the project's docs and runs, and with the user's files that the docs name."""
     for name in ("docs", "data"):
         (tmp_path / name).symlink_to(ROOT / name)
-    for name in ("my_kernel.py", "bench.py"):
+    for name in ("my_kernel.py", "bench.py", "bench_step.py"):
         shutil.copy(ROOT / "docs" / "examples" / "row_sum.py", tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -152,6 +152,13 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     elif command in ("import", "profile"):
         given = APP.commands[command].make_context(command, rest).params
         assert given["variant_from"] == "" or Naming.parse(given["variant_from"])
+    elif command == "extract":
+        given = APP.commands[command].make_context(command, rest).params
+        if not given["check"]:
+            given["out"].unlink()  # it would not be overwritten
+            _done(CliRunner().invoke(APP, [*words, "--data-dir", "runs"]))
+    elif command == "forecast":
+        assert Path(APP.commands[command].make_context(command, rest).params["trace"]).is_file()
     elif command == "app":
         given = APP.commands[command].make_context(command, rest).params
         assert all(Path(folder).is_dir() for folder in given["data_dirs"])

@@ -39,7 +39,7 @@ from warpladder.workloads.functions.arguments import (
 )
 from warpladder.workloads.functions.calls import STREAM, place_of
 from warpladder.workloads.functions.extensions import c_function
-from warpladder.workloads.functions.problem import Problem
+from warpladder.workloads.functions.problem import Outputs, Problem
 from warpladder.workloads.functions.variants import Extent, Kernel, Maker, source_of_kernel
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -94,7 +94,7 @@ class Benchmark:
         self._gradients = gradients
         self._inputs: Callable[..., Any] | None = None
         self._reference: Callable[..., Any] | None = None
-        self._outputs: str | Mapping[str, str] = {}
+        self._outputs: Outputs = {}
         self._declared: list[Callable[[Maker], Variant]] = []
         self._names: list[str] = []
         self._baseline = ""
@@ -113,7 +113,7 @@ class Benchmark:
         self._forget()
         return function
 
-    def reference(self, function: Any = None, *, outputs: str | Mapping[str, str] = "") -> Any:
+    def reference(self, function: Any = None, *, outputs: Outputs = "") -> Any:
         """Declare the function that computes the right outputs.
 
         It takes the inputs, in float64 where they are real numbers, and the axes that it has parameters for. It returns an array, or a
@@ -122,9 +122,10 @@ class Benchmark:
         Args:
             function: the function; without it this is a decorator.
             outputs: type of the variants' outputs, or of each output by name. By default it is the type of the first input of
-                real numbers; outputs of whole numbers have the type of the reference's output.
+                real numbers; outputs of whole numbers have the type of the reference's output. A function of axes that gives these
+                types is called with those that it has parameters for.
         """
-        self._outputs = checked_outputs(outputs)
+        self._outputs = outputs if callable(outputs) else checked_outputs(outputs)
         return self._declare_reference if function is None else self._declare_reference(function)
 
     def _declare_reference(self, function: _F) -> _F:

@@ -16,11 +16,13 @@ from warpladder.workloads import locate
 from warpladder.workloads.api import Buffer, Case, WorkloadError
 from warpladder.workloads.cases import widened
 from warpladder.workloads.functions import arrays, calls
-from warpladder.workloads.functions.arguments import called_with_axes
+from warpladder.workloads.functions.arguments import called_with_axes, checked_outputs
 from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.calls import OUT, STREAM, Arguments, check_takes, place_of, raised_by
 
 NUMBERS: Final = (bool, int, float, complex, str, type(None))
+#: Types of outputs: of all, by name, or a function of axes that gives these.
+Outputs = str | Mapping[str, str] | Callable[..., str | Mapping[str, str]]
 
 
 class Problem:
@@ -29,7 +31,8 @@ class Problem:
 
     Args:
         inputs, reference: the user's functions.
-        outputs: type of each output, by name, or of all of them; empty for the types that `_wanted` chooses.
+        outputs: type of each output, by name, or of all of them; or a function of axes that gives these. Empty for the types that
+            `_output_type` chooses.
         special: names of axes and config values, which are no inputs.
         of_gradients: whether the gradients of real inputs are outputs too, or names of such inputs.
     """
@@ -38,7 +41,7 @@ class Problem:
         self,
         inputs: Callable[..., Any],
         reference: Callable[..., Any],
-        outputs: str | Mapping[str, str],
+        outputs: Outputs,
         special: tuple[str, ...],
         of_gradients: bool | Sequence[str] = False,
     ) -> None:
@@ -139,7 +142,7 @@ class Problem:
                 values[name].requires_grad_(True)
             returned = self._returned(case, arguments, values)
             outputs = {name: self._on_host(name, value, where) for name, value in outputs_by_name(returned, where).items()}
-        forms = self._forms_of(outputs, list(arguments.forms.values()))
+        forms = self._forms_of(outputs, list(arguments.forms.values()), self._types_at(case))
         if differentiated:
             leaves = [values[name] for name in differentiated]
             real = {name: form for name, form in forms.items() if form.is_real}
@@ -162,15 +165,28 @@ class Problem:
         except (Exception, SystemExit) as error:
             raise raised_by(self._reference, "reference", error) from error
 
-    def _forms_of(self, outputs: Mapping[str, np.ndarray], inputs: list[Form]) -> dict[str, Form]:
+    def _types_at(self, case: Case) -> str | Mapping[str, str]:
+        """The declared types of the outputs of a case. Raises WorkloadError."""
+        if not callable(self._types):
+            return self._types
+        try:
+            return checked_outputs(called_with_axes(self._types, case.params))
+        except Exception as error:
+            raise raised_by(self._types, "outputs", error) from error
+
+    def _forms_of(
+        self, outputs: Mapping[str, np.ndarray], inputs: list[Form], types: str | Mapping[str, str]
+    ) -> dict[str, Form]:
         """The forms of outputs, which a bench stores in the order of their axes. Raises WorkloadError."""
-        if not isinstance(self._types, str) and (unknown := [name for name in self._types if name not in outputs]):
+        if not isinstance(types, str) and (unknown := [name for name in types if name not in outputs]):
             raise WorkloadError(
                 f"{place_of(self._reference)} has no output {unknown[0]}, whose type `outputs` gives; "
                 f"it gives {', '.join(outputs)}"
             )
         return {
-            name: Form(inputs[0].library, self._output_type(name, array, inputs), tuple(array.shape), tuple(range(array.ndim)))
+            name: Form(
+                inputs[0].library, _output_type(name, array, inputs, types), tuple(array.shape), tuple(range(array.ndim))
+            )
             for name, array in outputs.items()
         }
 
@@ -190,18 +206,6 @@ class Problem:
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
         return np.ascontiguousarray(widened(array, arrays.dtype_of(value))).reshape(tuple(value.shape))
 
-    def _output_type(self, name: str, array: np.ndarray, inputs: list[Form]) -> str:
-        """The type of an output of variants: the declared type, or the type of the first input of real (or complex) numbers, or
-        the reference's own for whole numbers."""
-        if declared := self._types if isinstance(self._types, str) else self._types.get(name, ""):
-            return declared
-        if array.dtype.kind not in "fc":
-            return str(array.dtype)
-        alike = [
-            form.dtype for form in inputs if (form.is_real if array.dtype.kind == "f" else np.dtype(form.dtype).kind == "c")
-        ]
-        return next(iter(alike), "float32" if array.dtype.kind == "f" else "complex64")
-
     def outputs(self, case: Case) -> dict[str, Form]:
         """The forms of the outputs of a case whose reference was computed."""
         return self._gave[case.name]
@@ -213,6 +217,17 @@ class Problem:
         return tuple(  # type: ignore[return-value]
             {name: Buffer(form.stored_shape, form.dtype) for name, form in forms.items()} for forms in (inputs, gave)
         )
+
+
+def _output_type(name: str, array: np.ndarray, inputs: list[Form], types: str | Mapping[str, str]) -> str:
+    """The type of an output of variants: the declared type, or the type of the first input of real (or complex) numbers, or the
+    reference's own for whole numbers."""
+    if declared := types if isinstance(types, str) else types.get(name, ""):
+        return declared
+    if array.dtype.kind not in "fc":
+        return str(array.dtype)
+    alike = [form.dtype for form in inputs if (form.is_real if array.dtype.kind == "f" else np.dtype(form.dtype).kind == "c")]
+    return next(iter(alike), "float32" if array.dtype.kind == "f" else "complex64")
 
 
 def outputs_by_name(returned: Any, where: str) -> dict[str, Any]:

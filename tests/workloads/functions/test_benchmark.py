@@ -182,3 +182,40 @@ def test_a_benchmark_and_its_workload_show_what_they_hold() -> None:
     assert repr(bench) == "<Benchmark 'shown', n=[1, 2]: same (baseline), peer>"
     assert repr(bench.workload) == "<Workload 'shown': cases 2, variants same, peer>"
     assert [variant.role for variant in bench.workload.variants] == ["rung", "peer"]
+
+
+BY_AXIS = """
+import numpy as np
+import warpladder
+
+bench = warpladder.Benchmark("halves", kind=["float32", "float64"])
+
+@bench.inputs
+def inputs(rng):
+    return rng.integers(-50, 50, 100).astype(np.float64)
+
+@bench.reference(outputs=lambda kind: {"out": kind})
+def reference(x):
+    return x / 2
+
+@bench.variant
+def half(x, kind):
+    return (x / 2).astype(kind)
+"""
+
+
+def test_types_of_outputs_may_depend_on_the_axes(tmp_path: Path) -> None:
+    results = record(tmp_path, BY_AXIS).table("results")
+    assert dict(zip(results["case"], results["status"], strict=True)) == {"kind=float32": "ok", "kind=float64": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("lambda kind: 'floaty'", "outputs is 'floaty'; give the name of a type"),
+        ("lambda other: ''", "takes other, which is no axis"),
+    ],
+)
+def test_a_function_that_gives_no_types_is_named(function: str, said: str, tmp_path: Path) -> None:
+    results = record(tmp_path, BY_AXIS.replace('lambda kind: {"out": kind}', function)).table("results")
+    assert all(said in detail for detail in results["detail"]), results["detail"].tolist()

@@ -1,0 +1,109 @@
+"""Whether the baseline of an extracted benchmark does what the trace has: the same kernels, in the same time."""
+
+from collections.abc import Iterator, Mapping
+from math import isnan, nan
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.hot_operations import Form, HotOperations, Operation
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.store import Run
+
+#: The variant that calls the operator as the program did.
+BASELINE: Final = "as_called"
+#: The name of the axis whose values are the forms.
+AXIS: Final = "call"
+#: A time within this share of the trace's agrees with it.
+AGREES: Final = 0.10
+
+
+class Checked(NamedTuple):
+    """A form of an operation in a trace and in a recording.
+
+    Attributes:
+        trace_ns: the median of the trace.
+        cold_ns, warm_ns: medians of the recording with a cold and a warm L2; NaN where it has none.
+        missing: kernels of the trace that the baseline does not launch; None where the recording has no trace.
+        nearest: the time of the recording that is nearest to the trace's, over it.
+        cause: the likely cause of a difference; empty where the times agree.
+    """
+
+    operation: Operation
+    form: Form
+    trace_ns: float
+    cold_ns: float
+    warm_ns: float
+    missing: tuple[str, ...] | None
+    nearest: float
+    cause: str
+
+
+def check(hot: HotOperations, trace: Mapping[str, object], data: RunData, recording: Run) -> tuple[Checked, ...]:
+    """The forms that a recording has, in the order of the operations.
+
+    Args:
+        hot: the operations of the trace.
+        trace: row of table `run` of the trace.
+        data, recording: the recording of the file.
+    """
+    frame = cells(data)
+    frame = frame[(frame["variant"] == BASELINE) & frame["scope"].isin(["operation"] if hot.on_host else ["device"])]
+    keys = zip(*(frame[name].astype(str) for name in ("workload", "case", "cache")), strict=True)
+    times = dict(zip(keys, frame["median_ns"].astype(float), strict=True))
+    launched = _launched(recording)
+    other = ""
+    if hot.on_host:
+        other = "another load or number of threads of the processor"
+    elif trace["device_name"] != recording.info["device_name"]:
+        other = f"another GPU, {recording.info['device_name']}"
+    return tuple(
+        _checked(operation, form, times, launched, other)
+        for operation in hot.operations
+        for form in operation.forms
+        if any((operation.workload, f"{AXIS}={form.name}", cache) in times for cache in ("cold", "hot"))
+    )
+
+
+def _checked(
+    operation: Operation,
+    form: Form,
+    times: Mapping[tuple[str, str, str], float],
+    launched: Mapping[tuple[str, str], frozenset[str]] | None,
+    other: str,
+) -> Checked:
+    case = f"{AXIS}={form.name}"
+    cold, warm = (times.get((operation.workload, case, cache), nan) for cache in ("cold", "hot"))
+    ratios = [each / form.median_ns for each in (cold, warm) if not isnan(each) and form.median_ns]
+    nearest = min(ratios, key=lambda ratio: abs(ratio - 1), default=nan)
+    missing: tuple[str, ...] | None = None
+    if launched is not None and (operation.workload, case) in launched:
+        names = dict.fromkeys(kernel.name for kernel in form.kernels if kernel.grid)
+        missing = tuple(name for name in names if name not in launched[operation.workload, case])
+    causes = _causes(form.median_ns, cold, warm, missing, other)
+    agrees = abs(nearest - 1) <= AGREES and not missing
+    return Checked(operation, form, form.median_ns, cold, warm, missing, nearest, "" if agrees else ", ".join(causes))
+
+
+def _causes(trace: float, cold: float, warm: float, missing: tuple[str, ...] | None, other: str) -> Iterator[str]:
+    """The likely causes of a difference, the likeliest first."""
+    if other:
+        yield other
+    if missing:
+        yield "other kernels: another version of PyTorch, or cudnn.benchmark"
+    elif not other and min(warm, cold) <= trace <= max(warm, cold):
+        yield "an L2 that is neither cold nor warm"
+    elif not other:
+        yield "other clocks, or work at the same time on another stream" if trace > cold or isnan(cold) else "other clocks"
+
+
+def _launched(recording: Run) -> Mapping[tuple[str, str], frozenset[str]] | None:
+    """Names of the kernels that the baseline launched, by benchmark and case; None for a recording without a trace."""
+    if not recording.rows("kernels") or not recording.rows("ranges"):
+        return None
+    ranges = recording.table("ranges", ["range_id", "workload", "variant", "case"])
+    ranges = ranges[ranges["variant"] == BASELINE]
+    kernels = recording.table("kernels", ["range_id", "name"]).dropna()
+    joined: pd.DataFrame = kernels.merge(ranges, on="range_id")
+    return {(str(key[0]), str(key[1])): frozenset(names) for key, names in joined.groupby(["workload", "case"])["name"]}

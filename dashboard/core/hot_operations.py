@@ -1,0 +1,480 @@
+"""The operations of a trace by their device time, each with its forms, and chains of operations. `operator_calls` tells which operator a
+piece of device work belongs to."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from warpladder.dashboard.core import aten, recorded_calls
+from warpladder.dashboard.core.aten import Tensor, Work
+from warpladder.dashboard.core.operator_calls import Bools, Calls, DeviceWork, Int64s, Kernel, combined
+from warpladder.data.limits import arithmetic_of_products_ns, device_memory
+from warpladder.data.store import Run
+
+_COMMUNICATION: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
+_GRAPH: Final = "kernels of a CUDA graph: their operators ran when it was captured; profile a step without the graph"
+_NO_WORK: Final = Work(0, 0, 0)
+_NO_TEXT: Final = "the trace lacks its argument approximate, which is a text, and the names of its kernels do not tell it"
+#: Kernels of a form whose names are read.
+_MOST_LOOKED_AT: Final = 100
+_NO_OPERATOR: Final = "launched outside of any operator of PyTorch"
+_NO_LAUNCH: Final = "the trace lacks the launch, so that the operator is not known: profile from before the launch"
+_COPIES: Final = "a copy between host and device; the page Transfers shows it"
+
+
+@dataclass(frozen=True)
+class Form:
+    """Calls of an operator with equal shapes, types, strides and numbers.
+
+    Attributes:
+        name: of the case, which tells the form from the operator's others; empty for a form that cannot be called again.
+        arguments: see `recorded_calls.arguments`, or the `Part`s of a chain; empty likewise.
+        calls: in all steps.
+        device_ns: their device time in all steps.
+        median_ns: the median of a call.
+        kernels: of the first call, in their order.
+        work: the least that it must do.
+        floor_ns: the least time that memory and arithmetic of this device take for that; NaN where it was not measured.
+        number: of the form, in `HotOperations.form_of`; -1 for what belongs to no operator.
+    """
+
+    name: str
+    arguments: tuple[Any, ...]
+    calls: int
+    device_ns: int
+    median_ns: float
+    kernels: tuple[Kernel, ...]
+    work: Work
+    floor_ns: float
+    number: int = -1
+
+    @property
+    def worth_ns(self) -> float:
+        """Device time above the floor in all steps; NaN where the floor is not known."""
+        return self.device_ns - min(self.calls * self.floor_ns, self.device_ns) if self.floor_ns == self.floor_ns else np.nan
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operator with tensors of certain types, and its calls by form.
+
+    Attributes:
+        name: of the operator, e.g. `aten::mm`.
+        workload: name of its benchmark; empty where it cannot be called again.
+        reason: why it cannot; empty otherwise.
+        forms: by falling device time.
+    """
+
+    name: str
+    workload: str
+    reason: str
+    forms: tuple[Form, ...]
+
+    @property
+    def calls(self) -> int:
+        return sum(form.calls for form in self.forms)
+
+    @property
+    def device_ns(self) -> int:
+        """Device time in all steps."""
+        return sum(form.device_ns for form in self.forms)
+
+    @property
+    def floor_ns(self) -> float:
+        """The floors of all calls; NaN where one is not known."""
+        return float(sum(form.calls * form.floor_ns for form in self.forms))
+
+    @property
+    def worth_ns(self) -> float:
+        """Device time above the floor in all steps; NaN where the floor is not known."""
+        return float(sum(form.worth_ns for form in self.forms))
+
+
+@dataclass(frozen=True)
+class HotOperations:
+    """The operations of a trace.
+
+    Attributes:
+        steps: number of steps; 1 where the trace has none, so that it counts as one.
+        has_steps: whether the trace has steps.
+        device_ns: time of all device work in them.
+        operations: what can be called again before what cannot, each by falling worth, or device time where no floor is known.
+        on_host: the trace has no device work, and the times are those of the operators on the host.
+        form_of: the form of each piece of device work, in the order of the tables `kernels` and `memory_ops`; -1 for none.
+    """
+
+    steps: int
+    has_steps: bool
+    device_ns: int
+    operations: tuple[Operation, ...]
+    on_host: bool = False
+    form_of: Int64s = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)
+
+    @property
+    def time(self) -> str:
+        """What is counted, in words."""
+        return "time of operators on the host" if self.on_host else "device time"
+
+    def share(self, operation: Operation) -> float:
+        """Of the device time, from 0 to 1."""
+        return operation.device_ns / max(self.device_ns, 1)
+
+
+class Part(NamedTuple):
+    """An operator of a chain: its name and arguments, and which of its tensors is the output of the one before; None for the first."""
+
+    name: str
+    arguments: tuple[Any, ...]
+    takes: int | None
+
+
+class Choice(NamedTuple):
+    """Which operations are wanted. Empty texts choose all.
+
+    Attributes:
+        operator: name of an operator, which then stands for all of its work.
+        kernel: a regular expression that a kernel's whole name must contain.
+        within: text of a range: the calls inside.
+        together: operators that follow one another as chains: point-wise ones, or all inside a range.
+    """
+
+    operator: str = ""
+    kernel: str = ""
+    within: str = ""
+    together: bool = False
+
+
+def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str, float], choice: Choice) -> HotOperations:
+    """The operations of a run that was imported from a trace of PyTorch's profiler.
+
+    Args:
+        run: with table `operations`.
+        steps: starts and ends of the steps on the host, ns; empty for a trace without steps.
+        ceilings: of the same device, by name; empty where none are known.
+        choice: which operations are wanted.
+    """
+    calls, work = Calls(run), DeviceWork(run)
+    on_host = not len(work.start)
+    if on_host:
+        work.take_host_time(calls)
+    else:
+        work.launched_by(calls, run)
+    inside = _inside(work.called, *steps)
+    owner = calls.owners(work, choice.operator, choice.within)
+    _take_texts(calls, work, owner)
+    wanted = inside & (owner >= 0)
+    operations, form_of = _operations(calls, work, owner, wanted, ceilings, choice)
+    found = [
+        *operations,
+        *([] if any(choice) or on_host else _without_operator(calls, work, owner, inside)),
+    ]
+    total = int(work.duration[inside].sum())
+    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host, form_of)
+
+
+def _ranked(found: list[Operation]) -> list[Operation]:
+    def key(operation: Operation) -> tuple[bool, float, float]:
+        worth = operation.worth_ns if operation.worth_ns == operation.worth_ns else float(operation.device_ns)
+        return bool(operation.reason), -worth, -operation.device_ns
+
+    return sorted(found, key=key)
+
+
+def _inside(time: Int64s, begin: Int64s, end: Int64s) -> Bools:
+    """Whether each time is inside of one of the intervals, which follow one another; all are where there is none."""
+    if not len(begin):
+        return np.ones(len(time), bool)
+    place = np.searchsorted(begin, time, side="right") - 1
+    return np.asarray((place >= 0) & (time < end[np.maximum(place, 0)]))
+
+
+# -- operations ----------------------------------------------------------------------------------------------------------------------
+
+
+class _Described(NamedTuple):
+    """A form: the name of its operator, its arguments, why it cannot be called again or an empty text, and the least that it must do."""
+
+    name: str
+    arguments: tuple[Any, ...]
+    reason: str
+    least: Work
+
+
+def _operations(
+    calls: Calls, work: DeviceWork, owner: Int64s, wanted: Bools, ceilings: Mapping[str, float], choice: Choice
+) -> tuple[list[Operation], Int64s]:
+    """The operators that own the wanted work, or chains of them, and the number of the form of each piece of work."""
+    form_of = np.full(len(owner), -1)
+    if choice.together:
+        head, form, described = _chains(calls, np.unique(owner[wanted]), choice.within)
+        owner = np.where(owner >= 0, head[owner], -1)
+        wanted = wanted & (owner >= 0)
+    else:
+        form, described = calls.form, [_described(calls, number) for number in range(len(calls.arguments))]
+    rows = np.flatnonzero(wanted)
+    if not len(rows):
+        return [], form_of
+    form_of[rows] = form[owner[rows]]
+    rows = rows[np.lexsort((work.called[rows], owner[rows]))]
+    owners, first = np.unique(owner[rows], return_index=True)
+    time = np.add.reduceat(work.duration[rows], first)
+    host = np.logical_or.reduceat(work.between_host[rows], first)
+    matches = np.logical_or.reduceat(work.matching(re.compile(choice.kernel))[rows], first) if choice.kernel else None
+    last = np.append(first[1:], len(rows))
+    groups: dict[tuple[str, str, str], list[Form]] = {}
+    namer = _Namer()
+    order = np.argsort(form[owners], kind="stable")
+    numbers, begin = np.unique(form[owners][order], return_index=True)
+    for number, places in zip(numbers.tolist(), np.split(order, begin[1:]), strict=True):
+        name, arguments, reason, least = described[number]
+        if not reason and host[places].any():
+            arguments, reason, least = (), _COPIES, _NO_WORK
+        workload, case = ("", "") if reason else namer.names(name, arguments)
+        if matches is not None and not matches[places].any():
+            continue
+        kernels = tuple(map(work.kernel, rows[first[places[0]] : last[places[0]]].tolist())) if work.kernels else ()
+        groups.setdefault((name, workload, reason), []).append(
+            Form(
+                case,
+                arguments,
+                len(places),
+                int(time[places].sum()),
+                float(np.median(time[places])),
+                kernels,
+                least,
+                np.nan if reason else floor_ns(least, arguments, ceilings),
+                number,
+            )
+        )
+    operations = [
+        Operation(name, workload, reason, tuple(sorted(forms, key=lambda form: -form.device_ns)))
+        for (name, workload, reason), forms in groups.items()
+    ]
+    return operations, form_of
+
+
+def _take_texts(calls: Calls, work: DeviceWork, owner: Int64s) -> None:
+    """Complete the arguments of forms whose last one is a text that the names of their kernels tell."""
+    form = np.where(owner >= 0, np.append(calls.form, -1)[owner], -1)
+    for number, found in enumerate(calls.arguments):
+        if isinstance(found, tuple) and aten.plain(calls.name_of(number)) in aten.BY_KERNEL:
+            rows = np.flatnonzero(form == number)[:_MOST_LOOKED_AT]
+            text = aten.approximation(work.kernel(row).full_name for row in rows.tolist())
+            calls.arguments[number] = (*found[:-1], text) if text else _NO_TEXT
+
+
+def _described(calls: Calls, number: int) -> _Described:
+    name, found = calls.name_of(number), calls.arguments[number]
+    if isinstance(found, str):
+        return _Described(name, (), found, _NO_WORK)
+    return _Described(name, found, "", aten.work(name, found))
+
+
+# -- chains ---------------------------------------------------------------------------------------------------------------------------
+
+#: Operators of a chain. Longer ones are several chains.
+_LONGEST: Final = 16
+
+
+def _chains(calls: Calls, owners: Int64s, within: str) -> tuple[Int64s, Int64s, list[_Described]]:
+    """Operators that follow one another on a thread, each of which takes a tensor that is as the output of the one before.
+
+    A trace does not tell which tensor is which: a tensor of the same shape, type and strides is taken for the output of the operator
+    before. Of several, it is the first.
+
+    Args:
+        calls: all calls.
+        owners: places of the calls that own device work.
+        within: text of ranges. A chain ends with its range, and operators that are not point-wise can be in it. Empty for chains of
+            point-wise operators, wherever they are.
+
+    Returns:
+        For each call the first call of its chain, -1 outside of any; for each call the number of the chain that it begins; and what these
+        numbers mean.
+    """
+    sequence = owners[np.argsort(calls.place_in_thread[owners], kind="stable")]
+    forms = calls.form[sequence]
+    takes = np.full(len(sequence), -1)
+    if len(sequence) > 1:
+        pairs, of = np.unique(np.stack((forms[:-1], forms[1:])), axis=1, return_inverse=True)
+        linked = np.array([_takes(calls, before, after, bool(within)) for before, after in pairs.T.tolist()])
+        around = calls.within(within)[sequence]
+        joined = calls.same_thread(sequence[:-1], sequence[1:]) & (around[:-1] == around[1:])
+        takes[1:] = np.where(joined, linked[of.ravel()], -1)
+    begins = np.flatnonzero(takes < 0)
+    place = np.arange(len(sequence)) - begins[np.cumsum(takes < 0) - 1] if len(sequence) else takes
+    takes[place % _LONGEST == 0] = -1
+    begins = np.flatnonzero(takes < 0)
+    lengths = np.diff(np.append(begins, len(sequence)))
+    code = np.zeros(len(begins), np.int64)
+    for position in range(int(lengths.max(initial=0))):
+        at = np.where(lengths > position, np.append(forms, -1)[np.minimum(begins + position, len(forms))], -1)
+        code = np.unique(code * (int(forms.max()) + 2) + at + 1, return_inverse=True)[1]
+    head, form = np.full(len(calls), -1), np.zeros(len(calls), np.int64)
+    chains = np.flatnonzero(lengths > 1)
+    members = np.repeat(lengths > 1, lengths)
+    head[sequence[members]] = np.repeat(sequence[begins], lengths)[members]
+    numbers, first, inverse = np.unique(code[chains], return_index=True, return_inverse=True)
+    form[sequence[begins[chains]]] = inverse
+    described = []
+    for chain in chains[first].tolist()[: len(numbers)]:
+        span = range(begins[chain], begins[chain] + lengths[chain])
+        parts = [(int(forms[each]), None if takes[each] < 0 else int(takes[each])) for each in span]
+        described.append(_of_chain(calls, parts))
+    return head, form, described
+
+
+def _takes(calls: Calls, before: int, after: int, everything: bool) -> int:
+    """Which tensor of a call is as the output of the call before; -1 for none, and where one of them is in no chain.
+
+    Args:
+        before, after: forms.
+        everything: whether operators that are not point-wise can be in a chain.
+    """
+    first, second = calls.arguments[before], calls.arguments[after]
+    if isinstance(first, str) or isinstance(second, str):
+        return -1
+    names = calls.name_of(before), calls.name_of(after)
+    if not everything and not all(aten.plain(name).rstrip("_") in aten.POINTWISE for name in names):
+        return -1
+    if aten.plain(names[0]) in ("zero_", "fill_"):  # for memory that another operator writes to
+        return -1
+    output = aten.output(names[0], first)
+    tensors = [each for each in second if isinstance(each, Tensor) and 0 not in each.shape]
+    return tensors.index(output) if output in tensors else -1
+
+
+def _of_chain(calls: Calls, parts: Sequence[tuple[int, int | None]]) -> _Described:
+    found = []
+    read = flops = 0
+    for number, takes in parts:
+        name, arguments = calls.name_of(number), calls.arguments[number]
+        assert not isinstance(arguments, str)
+        found.append(Part(name, arguments, takes))
+        least = aten.work(name, arguments)
+        tensors = [each for each in arguments if isinstance(each, Tensor) and 0 not in each.shape]
+        read += sum(each.bytes for place, each in enumerate(tensors) if place != takes)
+        flops += least.flops
+    written = least.written
+    return _Described(", ".join(part.name for part in found), tuple(found), "", Work(read, written, flops))
+
+
+def _without_operator(calls: Calls, work: DeviceWork, owner: Int64s, inside: Bools) -> list[Operation]:
+    """Device work that belongs to no operator of PyTorch, by what launched it."""
+    rows = np.flatnonzero(inside & (owner < 0))
+    if not len(rows):
+        return []
+    talks = work.matching(_COMMUNICATION)
+    called = work.call[rows]
+    name = np.where(called >= 0, np.append(calls.name, 0)[called], len(calls.names))
+    marks = (talks, work.in_graph, work.between_host, work.has_launch, np.arange(len(talks)) < work.kernels)
+    kind, first = combined([name, *(mark[rows].astype(np.int64) for mark in marks)])
+    times: dict[tuple[str, str], list[Int64s]] = {}
+    for number, row in enumerate(rows[first].tolist()):
+        times.setdefault(_launched(calls, work, talks, row), []).append(work.duration[rows[kind == number]])
+    found = []
+    for (text, reason), parts in times.items():
+        each = np.concatenate(parts)
+        form = Form("", (), len(each), int(each.sum()), float(np.median(each)), (), _NO_WORK, np.nan)
+        found.append(Operation(text, "", reason, (form,)))
+    return found
+
+
+def _launched(calls: Calls, work: DeviceWork, talks: Bools, row: int) -> tuple[str, str]:
+    """What launched a piece of work, and why that cannot be called again."""
+    call = int(work.call[row])
+    if call >= 0:
+        name = calls.names[calls.name[call]]
+        reason = recorded_calls.refusal_of_name("nccl:" if talks[row] else name)
+        return name, reason or "several operators launch its work"
+    if talks[row]:
+        return "[collectives]", recorded_calls.refusal_of_name("nccl:")
+    if work.in_graph[row]:
+        return "[CUDA graph]", _GRAPH
+    if work.between_host[row]:
+        return "[copies]", _COPIES
+    what = "[kernels]" if row < work.kernels else "[copies and sets on the device]"
+    return what, _NO_OPERATOR if work.has_launch[row] else _NO_LAUNCH
+
+
+def floor_ns(least: Work, arguments: tuple[Any, ...], ceilings: Mapping[str, float]) -> float:
+    """The least time of a call by memory and, for products in float32, by tensor cores; NaN where it was not measured."""
+    memory = float(device_memory(ceilings).time_ns(least.read, least.written))
+    types = {each.dtype for each in _tensors(arguments)}
+    arithmetic = arithmetic_of_products_ns(least.flops, ceilings) if types == {"float32"} else np.nan
+    return float(np.fmax(memory, arithmetic))
+
+
+# -- names ---------------------------------------------------------------------------------------------------------------------------
+
+_SUFFIXES: Final = {
+    "float32": "",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "float64": "fp64",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+}
+_MOST_SHAPES: Final = 3
+_MOST_NAMES: Final = 4
+
+
+def _short(name: str) -> str:
+    """The name of an operator as a part of a name of Python."""
+    short = aten.plain(name)
+    return f"{short.strip('_')}_in_place" if short.endswith("_") and not short.endswith("__") else short.strip("_")
+
+
+def _tensors(arguments: tuple[Any, ...]) -> Iterator[Tensor]:
+    """The tensors of a call, or the inputs of a chain."""
+    for part in arguments:
+        if isinstance(part, Part):
+            tensors = [each for each in part.arguments if isinstance(each, Tensor) and 0 not in each.shape]
+            yield from (each for place, each in enumerate(tensors) if place != part.takes)
+        elif isinstance(part, Tensor):
+            yield part
+
+
+def _kinds(arguments: tuple[Any, ...]) -> Iterator[str]:
+    """What each argument is: the type of a tensor, or nothing; of a chain also what it takes."""
+    for part in arguments:
+        if isinstance(part, Part):
+            yield f"takes {part.takes}"
+            yield from _kinds(part.arguments)
+        else:
+            yield part.dtype if isinstance(part, Tensor) else ""
+
+
+class _Namer:
+    """Names benchmarks and cases. The same trace gives the same names, whatever is chosen of it."""
+
+    def __init__(self) -> None:
+        self._workloads: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._cases: dict[str, dict[str, int]] = {}
+
+    def names(self, name: str, arguments: tuple[Any, ...]) -> tuple[str, str]:
+        """The names of the benchmark and of the case."""
+        tensors = list(_tensors(arguments))
+        kinds = tuple(_kinds(arguments))
+        workload = self._workloads.get((name, kinds)) or self._new(name, kinds, tensors)
+        self._workloads[name, kinds] = workload
+        shapes = ["x".join(map(str, each.shape)) or "1" for each in tensors if 0 not in each.shape]
+        more = f" +{len(shapes) - _MOST_SHAPES}" if len(shapes) > _MOST_SHAPES else ""
+        case = " ".join(shapes[:_MOST_SHAPES]) + more
+        taken = self._cases.setdefault(workload, {})
+        taken[case] = number = taken.get(case, 0) + 1
+        return workload, case if number == 1 else f"{case} #{number}"
+
+    def _new(self, name: str, kinds: tuple[str, ...], tensors: Sequence[Tensor]) -> str:
+        real = next((each.dtype for each in tensors if each.dtype not in aten.WHOLE), tensors[0].dtype)
+        parts = list(map(_short, name.split(", ")))
+        if len(parts) > _MOST_NAMES:
+            parts = [f"{parts[0]}_to_{parts[-1]}_{len(parts)}"]
+        base = "_".join(filter(None, ("aten", *parts, _SUFFIXES.get(real, real))))
+        number = sum(
+            each == base or re.fullmatch(rf"{re.escape(base)}_\d+", each) is not None for each in self._workloads.values()
+        )
+        return f"{base}_{number + 1}" if number else base

@@ -1,0 +1,334 @@
+"""The calls of PyTorch's operators in a trace, the device work that they launched, and which operator that work belongs to.
+
+**The operator of a piece of device work.** The work was launched inside nested operators, such as `linear` > `addmm`. It belongs to the
+outermost of them that is one thing to replace: an operator that launches work itself, or one whose work is all launched inside a
+single operator within it that is such a thing. So `linear` stands for its `addmm`, and `convolution_backward` for all of its kernels.
+A `linear` that converts its weights before does not: its conversions and its product are several things.
+
+An operator stands for one within it only if it takes no tensors of other types, since autocast converts in between. Where one of the
+nested operators can be called again from what the trace has, an operator that cannot does not stand for it.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from warpladder.dashboard.core import aten, recorded_calls
+from warpladder.dashboard.core.recorded_calls import NotRebuilt, Recorded
+from warpladder.data.store import Run
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+_TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+_COLUMNS: Final = ("operation_id", "parent_id", "process", "thread", "start_ns", "end_ns", "name", "range_id", *_TEXTS)
+_BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
+
+
+class Kernel(NamedTuple):
+    """A kernel of a call: its short and its whole name, and its blocks along each axis. Copies and sets have no blocks."""
+
+    name: str
+    full_name: str
+    grid: tuple[int, ...]
+
+
+def integers(table: pa.Table, name: str, otherwise: int = 0) -> Int64s:
+    return np.asarray(table.column(name).fill_null(otherwise).to_numpy(), np.int64)
+
+
+def coded(table: pa.Table, name: str) -> tuple[Int64s, list[str]]:
+    """Codes of a text column, and its texts."""
+    column = table.column(name).combine_chunks()
+    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) and column.num_chunks else column
+    if isinstance(column, pa.ChunkedArray):
+        return np.empty(0, np.int64), []
+    column = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+    return np.asarray(column.indices.fill_null(0), np.int64), [each or "" for each in column.dictionary.to_pylist()]
+
+
+#: The range that `torch.autograd.profiler.emit_nvtx` opens around an operator.
+_OF_OPERATOR: Final = re.compile(
+    r"(?P<name>[^,]{1,200}?)(?:, op_id = \d+)?(?:, seq = \d+)?(?:, sizes = (?P<sizes>\[.*?\]))?(?:, input_op_ids = .*)?"
+)
+
+
+def has_operators(run: Run) -> bool:
+    """Whether a run has operators of PyTorch, as a table or as ranges of `emit_nvtx`."""
+    return bool(run.rows("operations")) or bool(len(_from_ranges(run)))
+
+
+def _from_ranges(run: Run) -> pa.Table:
+    """Operators in the form of the table `operations`, from ranges such as `aten::mm, seq = 5, sizes = [[64, 1000], [1000, 512]]`."""
+    ranges = run.arrow("ranges", ["range_id", "parent_id", "process", "thread", "start_ns", "end_ns", "text"])
+    ranges = ranges.filter(ranges["end_ns"].is_valid())
+    codes, texts = coded(ranges, "text")
+    matches = [_OF_OPERATOR.fullmatch(each) if each.startswith("aten::") else None for each in texts]
+    chosen = np.array([match is not None for match in matches] or [False])[codes] if len(codes) else np.empty(0, bool)
+    names, sizes = ([(match and match[group]) or "" for match in matches] for group in ("name", "sizes"))
+    dictionaries = {"name": names, "input_dims": sizes, **dict.fromkeys(_TEXTS[1:], [""] * len(texts))}
+    columns: dict[str, Any] = {
+        "operation_id": ranges["range_id"],
+        **{name: ranges[name] for name in ("parent_id", "process", "thread", "start_ns", "end_ns", "range_id")},
+        **{name: pa.array(values, pa.string()).take(pa.array(codes)) for name, values in dictionaries.items()},
+    }
+    return pa.table({name: columns[name] for name in _COLUMNS}).filter(pa.array(chosen))
+
+
+class Calls:
+    """Calls of operators, in the order of thread and start, so that a call comes before those inside it."""
+
+    def __init__(self, run: Run) -> None:
+        table = run.arrow("operations", _COLUMNS) if run.rows("operations") else _from_ranges(run)
+        self._run = run
+        self.start, self.end, self.range = (integers(table, each, -1) for each in ("start_ns", "end_ns", "range_id"))
+        self._process, self._thread = integers(table, "process"), integers(table, "thread")
+        self._order = np.lexsort((-self.end, self.start, self._thread, self._process))
+        self.parent = places(integers(table, "parent_id", -1), integers(table, "operation_id"))
+        self.name, self.names = coded(table, "name")
+        texts = {text: coded(table, text) for text in _TEXTS}
+        self._types, types = texts["input_types"]
+        self._masks = np.array([_real_types(text) for text in types] or [0], np.int64)
+        #: Equal numbers are calls of one form.
+        self.form, first = combined([self.name, *(codes for codes, _ in texts.values())])
+        self._first = first
+        self._texts = texts
+        self.depth = _depths(self.parent)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def arguments(self) -> list[tuple[Any, ...] | str]:
+        """The arguments of each form, or why it cannot be called again."""
+        found: list[tuple[Any, ...] | str] = []
+        for place in self._first.tolist():
+            recorded = Recorded(*(texts[codes[place]] for codes, texts in self._texts.values()))
+            try:
+                found.append(recorded_calls.arguments(self.names[self.name[place]], recorded))
+            except NotRebuilt as error:
+                found.append(str(error))
+        return found
+
+    def name_of(self, form: int) -> str:
+        return str(self.names[self.name[self._first[form]]])
+
+    @cached_property
+    def place_in_thread(self) -> Int64s:
+        """The place of each call in the order of threads and starts."""
+        place = np.empty(len(self), np.int64)
+        place[self._order] = np.arange(len(self))
+        return place
+
+    def same_thread(self, first: Int64s, second: Int64s) -> Bools:
+        """Whether calls are on the same thread, pair by pair."""
+        alike: Bools = (self._process[first] == self._process[second]) & (self._thread[first] == self._thread[second])
+        return alike
+
+    def innermost(self, process: Int64s, thread: Int64s, time: Int64s) -> Int64s:
+        """The call that is open on each thread at each time, the innermost; -1 for none."""
+        if not len(self):
+            return np.full(len(time), -1)
+        ids, inverse = threads(self._process, self._thread, process, thread)
+        of_call, wanted = inverse[: len(self)][self._order], inverse[len(self) :]
+        starts = self.start[self._order]
+        begin, finish = np.searchsorted(of_call, np.arange(ids)), np.searchsorted(of_call, np.arange(ids), side="right")
+        place = np.full(len(time), -1)
+        for number in range(ids):
+            rows = np.flatnonzero(wanted == number)
+            among = starts[begin[number] : finish[number]]
+            before = np.searchsorted(among, time[rows], side="right") - 1
+            place[rows] = np.where(before >= 0, self._order[np.maximum(begin[number] + before, 0)], -1) if len(among) else -1
+        while len(late := np.flatnonzero((place >= 0) & (self.end[np.maximum(place, 0)] <= time))):
+            place[late] = self.parent[place[late]]
+        return place
+
+    def owners(self, work: "DeviceWork", operator: str, within: str) -> Int64s:
+        """The call that each piece of device work belongs to; -1 where there is none.
+
+        Args:
+            work: all device work.
+            operator: the name of the operator that all work inside it belongs to; empty for the rule of this module.
+            within: text of the ranges whose calls are wanted; empty for all.
+        """
+        own = np.bincount(work.call[work.call >= 0], minlength=len(self))
+        of_pytorch = np.array([name.startswith("aten::") for name in self.names] or [False])
+        is_operator = of_pytorch[self.name] if len(self) else np.empty(0, bool)
+        if operator:
+            named = np.array([name == operator for name in self.names] or [False])
+            stands = named[self.name] if len(self) else np.empty(0, bool)
+            above = self._outermost(stands)
+        else:
+            stands = self._one_thing(own, is_operator)
+            again = np.array([not isinstance(each, str) for each in self.arguments] or [False])
+            callable_ = self._outermost(stands & again[self.form]) if len(self) else np.empty(0, np.int64)
+            above = np.where(callable_ >= 0, callable_, self._outermost(stands))
+        if within:
+            above = np.where(self.within(within) >= 0, above, -1)
+        return np.where(work.call >= 0, np.append(above, -1)[work.call], -1)
+
+    def own_time(self) -> Int64s:
+        """The duration of each call without those inside it, ns."""
+        own = self.end - self.start
+        inner = np.flatnonzero(self.parent >= 0)
+        np.subtract.at(own, self.parent[inner], (self.end - self.start)[inner])
+        return np.asarray(np.maximum(own, 0))
+
+    def _one_thing(self, own: Int64s, is_operator: Bools) -> Bools:
+        """Whether each call is one thing to replace."""
+        total, busy, single = own.copy(), np.zeros(len(self), np.int64), np.full(len(self), -1)
+        stands = is_operator & (own > 0)
+        for level in range(int(self.depth.max(initial=0)), -1, -1):
+            rows = np.flatnonzero((self.depth == level) & (total > 0))
+            within = single[rows]
+            masks = self._masks[self._types[rows]] & ~self._masks[self._types[np.maximum(within, 0)]]
+            alone = (own[rows] == 0) & (busy[rows] == 1) & stands[np.maximum(within, 0)] & (masks == 0)
+            stands[rows] |= is_operator[rows] & alone
+            up = rows[self.parent[rows] >= 0]
+            np.add.at(total, self.parent[up], total[up])
+            np.add.at(busy, self.parent[up], 1)
+            single[self.parent[up]] = up
+        return stands
+
+    def _outermost(self, stands: Bools) -> Int64s:
+        """For each call the outermost one, itself or around it, that stands for its work; -1 for none."""
+        above = np.full(len(self), -1)
+        for level in range(int(self.depth.max(initial=0)) + 1):
+            rows = np.flatnonzero(self.depth == level)
+            outer = np.where(self.parent[rows] >= 0, above[np.maximum(self.parent[rows], 0)], -1)
+            above[rows] = np.where(outer >= 0, outer, np.where(stands[rows], rows, -1))
+        return above
+
+    def within(self, text: str) -> Int64s:
+        """For each call the outermost range around it whose text contains this text; -1 for none. An empty text has no ranges."""
+        if not text:
+            return np.full(len(self), -1)
+        ranges = self._run.arrow("ranges", ["range_id", "parent_id", "text"])
+        codes, texts = coded(ranges, "text")
+        named = np.append(
+            np.array([text in each for each in texts] or [False])[codes] if len(codes) else np.empty(0, bool), False
+        )
+        ids = integers(ranges, "range_id")
+        parent = np.append(places(integers(ranges, "parent_id", -1), ids), -1)
+        at = places(self.range, ids)
+        found = np.full(len(self), -1)
+        while (at >= 0).any():
+            found = np.where(named[at], at, found)
+            at = parent[at]
+        return found
+
+
+def places(wanted: Int64s, ids: Int64s) -> Int64s:
+    """The place of each id; -1 for those that are not there."""
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    order = np.argsort(ids, kind="stable")
+    place = np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)
+    return np.where(ids[order][place] == wanted, order[place], -1)
+
+
+def _depths(parent: Int64s) -> Int64s:
+    depth, at = np.zeros(len(parent), np.int64), parent.copy()
+    while (at >= 0).any():
+        depth += at >= 0
+        at = np.where(at >= 0, np.append(parent, -1)[at], -1)
+    return depth
+
+
+def combined(codes: Sequence[Int64s]) -> tuple[Int64s, Int64s]:
+    """One number for each combination of codes, and the first place of each number. Numbers are in the order of first places."""
+    joined = codes[0]
+    for further in codes[1:]:
+        _, joined = np.unique(joined * (int(further.max(initial=0)) + 1) + further, return_inverse=True)
+    _, first, inverse = np.unique(joined, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[inverse], first[order]
+
+
+def threads(process: Int64s, thread: Int64s, *wanted: Int64s) -> tuple[int, Int64s]:
+    """Numbers for the threads of two tables, and how many there are."""
+    of_process = np.unique(np.concatenate((process, wanted[0])), return_inverse=True)[1]
+    of_thread = np.unique(np.concatenate((thread, wanted[1])), return_inverse=True)[1]
+    ids, inverse = np.unique(of_process * (int(of_thread.max(initial=0)) + 1) + of_thread, return_inverse=True)
+    return len(ids), inverse
+
+
+def _real_types(text: str) -> int:
+    """Which types of real numbers stand in a list of types, as bits."""
+    return sum(
+        1 << place for place, name in enumerate(aten.TYPES) if aten.TYPES[name] not in aten.WHOLE and f'"{name}"' in text
+    )
+
+
+class DeviceWork:
+    """Kernels, copies and sets.
+
+    Attributes:
+        called: when each was launched; its own start where the trace lacks the call, which is not `has_launch`.
+        call: the operator's call that launched it; -1 for none.
+    """
+
+    def __init__(self, run: Run) -> None:
+        kernels = run.arrow(
+            "kernels",
+            ["process", "correlation", "start_ns", "end_ns", "name", "full_name", "graph_id", "grid_x", "grid_y", "grid_z"],
+        )
+        copies = run.arrow("memory_ops", ["process", "correlation", "start_ns", "end_ns", "kind"])
+        self.kernels = len(kernels)
+        self._kernels = kernels
+        self.start, end, self.process, self.correlation = (
+            np.concatenate((integers(kernels, name), integers(copies, name)))
+            for name in ("start_ns", "end_ns", "process", "correlation")
+        )
+        self.duration = end - self.start
+        self.full, self.full_names = coded(kernels, "full_name")
+        self.short, self.short_names = coded(kernels, "name")
+        self.kind, self.kinds = coded(copies, "kind")
+        self.in_graph = np.append(kernels["graph_id"].is_valid().to_numpy(), np.zeros(len(copies), bool)).astype(bool)
+        self.called, self.call, self.has_launch = self.start, np.full(len(self.start), -1), np.zeros(len(self.start), bool)
+
+    def launched_by(self, calls: Calls, run: Run) -> None:
+        """Find the launches."""
+        api = run.arrow("api_calls", ["process", "correlation", "thread", "start_ns", "name"])
+        _, key = threads(integers(api, "process"), integers(api, "correlation"), self.process, self.correlation)
+        at = places(key[len(api) :], key[: len(api)])
+        known = np.flatnonzero((at >= 0) & (self.correlation > 0))
+        thread, start, process = (integers(api, name)[at[known]] for name in ("thread", "start_ns", "process"))
+        code, names = coded(api, "name")
+        self.in_graph[known] |= np.array(["GraphLaunch" in name for name in names] or [False])[code[at[known]]]
+        self.called, self.has_launch = self.start.copy(), np.zeros(len(at), bool)
+        self.called[known], self.has_launch[known] = start, True
+        self.call[known] = calls.innermost(process, thread, start)
+
+    def take_host_time(self, calls: Calls) -> None:
+        """Take the own time of each call on the host in place of device work, for a trace without any."""
+        self.duration = calls.own_time()
+        count = len(self.duration)
+        self.start = self.called = calls.start
+        self.call, self.has_launch = np.arange(count), np.ones(count, bool)
+        self.in_graph, self.kind, self.kinds = np.zeros(count, bool), np.zeros(count, np.int64), [""]
+
+    @cached_property
+    def between_host(self) -> Bools:
+        """Whether each is a copy from or to the host."""
+        host = np.array([kind in _BETWEEN_HOST for kind in self.kinds] or [False])
+        return np.append(np.zeros(self.kernels, bool), host[self.kind] if len(self.kind) else np.empty(0, bool)).astype(bool)
+
+    def kernel(self, place: int) -> Kernel:
+        """One of them as it is compared with a recording."""
+        if place >= self.kernels:
+            kind = self.kinds[self.kind[place - self.kernels]]
+            return Kernel(kind, kind, ())
+        grid = tuple(self._kernels.column(f"grid_{axis}")[place].as_py() or 0 for axis in "xyz")
+        return Kernel(self.short_names[self.short[place]], self.full_names[self.full[place]], grid)
+
+    def matching(self, pattern: re.Pattern[str]) -> Bools:
+        """Whether the name of each kernel contains a match; copies and sets do not."""
+        named = np.array([bool(pattern.search(name)) for name in self.full_names] or [False])
+        return np.append(named[self.full] if len(self.full) else np.empty(0, bool), np.zeros(len(self.kind), bool)).astype(bool)

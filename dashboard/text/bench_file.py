@@ -1,0 +1,299 @@
+"""Operations of a trace as a Python file of benchmarks, which runs as it is and is there to be edited."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from warpladder.dashboard.core import aten
+from warpladder.dashboard.core.aten import Tensor, UnknownNumber
+from warpladder.dashboard.core.hot_operations import Form, HotOperations, Operation, Part
+from warpladder.dashboard.core.numbers import format_duration, significant
+from warpladder.data.files import one_line
+
+#: Forms below this share of their operation's device time are left out.
+_LEAST_SHARE: Final = 0.01
+_MOST_KERNELS: Final = 12
+_LONGEST: Final = 120
+#: Words in names of kernels that compute in TensorFloat-32.
+_TF32: Final = re.compile(r"tf32|s1688|s884")
+_OWN: Final = """\
+# Your own variant of {operator}. docs/own-kernel.md has examples in Triton, CuPy, Numba and CUDA C++.
+#
+# @{bench}.variant{written}
+# def {name}_mine({parameters}):
+#     \"\"\"Idea: ...\"\"\"
+#     {arguments} = {name}.arguments(call, {tensors})
+#     return ...  # Triton: launch kernel[grid](...) on tensors; CuPy: give the variant arrays="cupy"
+#
+# {bench}.cuda("{name}.cu", kernel="{name}", grid=..., block=256)  # CUDA C++
+"""
+_OWN_CHAIN: Final = """\
+# Your own variant of {operator}. docs/own-kernel.md has examples in Triton, CuPy, Numba and CUDA C++.
+#
+# @{bench}.variant{written}
+# def {name}_mine({parameters}):
+#     \"\"\"Idea: All in one kernel, without the arrays between.\"\"\"
+#     return ...  # Triton: launch kernel[grid](...) on tensors; CuPy: give the variant arrays="cupy"
+#
+# {bench}.cuda("{name}.cu", kernel="{name}", grid=..., block=256)  # CUDA C++
+"""
+
+
+def render(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str, Any], command: str) -> str:
+    """The file.
+
+    Args:
+        hot: all operations of the trace.
+        operations: those to write, in order; each can be called again.
+        run: row of table `run` of the trace.
+        command: what wrote the file.
+    """
+    products_tf32 = any(_tf32(each) for each in operations if _has(each, aten.PRODUCTS))
+    parts = ["".join(f"{line}\n" for line in _head(hot, operations, run, command))]
+    for number, operation in enumerate(operations, 1):
+        allowed = _allows_tf32(operation, products_tf32)
+        parts.append("".join(f"{line}\n" for line in _operation(hot, operation, number, allowed)))
+    return "\n\n".join(parts)
+
+
+def _head(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str, Any], command: str) -> Iterator[str]:
+    number = "1 step" if hot.steps == 1 else f"{hot.steps} steps"
+    steps = number if hot.has_steps else "no steps, so that the whole trace counts as one"
+    gpu = "a processor" if hot.on_host else _plain(run["device_name"] or "an unknown GPU")
+    yield f'"""Operations of {_plain(run["source"] or run["run_id"])} as benchmarks.'
+    yield ""
+    yield f"Written from a trace on {gpu}: {steps}, {_time(hot.device_ns / hot.steps)} of {hot.time} a step."
+    yield f"{_plain(command)}"
+    yield ""
+    yield "Inputs are random numbers of the trace's shapes, types and strides. A tensor whose elements do not lie side by side comes as its"
+    yield "storage in one dimension; `arguments` gives it its shape and strides."
+    yield '"""'
+    yield ""
+    yield "import warpladder"
+    chains = any(map(_is_chain, operations))
+    yield f"from warpladder.workloads.torch_operation import {'Call, Chain, Step' if chains else 'Call, Operation'}, tensor"
+    refused = [each for each in hot.operations if each.reason and hot.share(each) >= _LEAST_SHARE]
+    if refused:
+        yield ""
+        yield "# Not here:"
+        for each in sorted(refused, key=lambda each: -each.device_ns):
+            yield f"#   {_plain(each.name)}, {100 * hot.share(each):.1f} % of the {hot.time}: {_plain(each.reason)}"
+
+
+def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32: bool | None) -> Iterator[str]:
+    name, kept = operation.workload, _kept(operation)
+    bench = f"{name}_bench"
+    signature = ", ".join((*_tensors(operation), "call"))
+    tensors = ", ".join(_tensors(operation))
+    writes = any(map(aten.writes_inputs, _names(operation)))
+    written = ", writes_inputs=True" if writes else ""
+    precision = ', precision="tf32"' if _tf32(operation) else ""
+    yield f"# -- {number}. {operation.name} ".ljust(128, "-")
+    yield "#"
+    yield from _summary(hot, operation, kept)
+    yield ""
+    if _is_chain(operation):
+        yield f"{name} = Chain("
+        yield "    {"
+        for form in kept:
+            yield from _chain(hot, form)
+    else:
+        yield f"{name} = Operation("
+        yield f'    "{operation.name}",'
+        yield "    {"
+        for form in kept:
+            yield f"        {_text(form.name)}: Call("
+            yield from _call(operation.name, form.arguments, " " * 12)
+            yield from _facts(hot, form, " " * 12)
+            yield "        ),"
+    yield "    },"
+    if allow_tf32 is not None:
+        yield f"    allow_tf32={allow_tf32},"
+    yield ")"
+    yield f'{bench} = warpladder.Benchmark("{name}", call=list({name}.calls), flops={name}.flops)'
+    yield ""
+    yield ""
+    yield f"@{bench}.inputs"
+    yield f"def {name}_inputs(call):"
+    yield f"    return {name}.inputs(call)"
+    yield ""
+    yield ""
+    yield f"@{bench}.reference(outputs={name}.output_types)"
+    yield f"def {name}_reference({signature}):"
+    yield f"    return {name}.reference(call, {tensors})"
+    yield ""
+    yield ""
+    yield f'@{bench}.variant(name="as_called", baseline=True{written}{precision})'
+    yield f"def {name}_as_called({signature}):"
+    yield '    """Idea: The operator as the program called it."""'
+    yield f"    return {name}(call, {tensors})"
+    yield ""
+    yield ""
+    yield f'@{bench}.variant(name="compiled", role="peer"{written}{precision})'
+    yield f"def {name}_compiled({signature}):"
+    yield '    """Idea: The operator compiled by torch.compile."""'
+    yield f"    return {name}.compiled(call, {tensors})"
+    yield ""
+    yield ""
+    options = f"{written}{precision}".removeprefix(", ")
+    own = (_OWN_CHAIN if _is_chain(operation) else _OWN).format(
+        operator=operation.name,
+        bench=bench,
+        written=f"({options})" if options else "",
+        name=name,
+        parameters=signature,
+        arguments=", ".join(aten.parameters(operation.name, len(operation.forms[0].arguments))),
+        tensors=tensors,
+    )
+    yield from own.splitlines()
+
+
+def _summary(hot: HotOperations, operation: Operation, kept: Sequence[Form]) -> Iterator[str]:
+    worth = (
+        ""
+        if operation.worth_ns != operation.worth_ns
+        else f", of which {_time(operation.worth_ns / hot.steps)} is above the floor"
+    )
+    yield (
+        f"# {100 * hot.share(operation):.1f} % of the {hot.time}: {significant(operation.calls / hot.steps)} calls a step take "
+        f"{_time(operation.device_ns / hot.steps)}{worth}."
+    )
+    if len(kept) < len(operation.forms):
+        share = sum(form.device_ns for form in kept) / max(operation.device_ns, 1)
+        yield f"# {len(operation.forms) - len(kept)} of its {len(operation.forms)} forms are left out; those here have {100 * share:.1f} % of its time."
+    if any(isinstance(each, UnknownNumber) for form in kept for _, arguments in _parts(operation, form) for each in arguments):
+        yield "# It takes a number of Python whose value the trace lacks; another number stands for it, which changes no work."
+    if _is_chain(operation):
+        yield "# The trace does not tell which tensor is which: the output of an operator is taken for the first tensor of the next one that has"
+        yield "# its shape, type and strides. Other operators, which are not here, may read it too."
+
+
+def _call(name: str, arguments: Sequence[Any], indent: str) -> Iterator[str]:
+    """The arguments of a call: a line for each tensor, and for the numbers between them."""
+    numbers: list[str] = []
+    for parameter, argument in zip(aten.parameters(name, len(arguments)), arguments, strict=True):
+        if isinstance(argument, Tensor):
+            if numbers:
+                yield f"{indent}{', '.join(numbers)},"
+                numbers = []
+            yield f"{indent}{_tensor(name, parameter, argument)},"
+        else:
+            numbers.append(_literal(argument))
+    if numbers:
+        yield f"{indent}{', '.join(numbers)},"
+
+
+def _facts(hot: HotOperations, form: Form, indent: str) -> Iterator[str]:
+    """What the trace has of a form."""
+    facts = [f"calls={_number(form.calls / hot.steps)}", f"time_us={_number(form.median_ns / 1000)}"]
+    facts += [f"flops={form.work.flops}"] if form.work.flops else []
+    yield f"{indent}{', '.join(facts)},"
+    kernels = [each for each in form.kernels if each.grid][:_MOST_KERNELS]
+    if kernels:
+        yield f"{indent}kernels=["
+        yield from (f"{indent}    ({_text(_shortened(each.name))}, {each.grid!r})," for each in kernels)
+        yield f"{indent}],"
+
+
+def _shortened(name: str) -> str:
+    """The beginning of a long name of a kernel."""
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+
+
+def _chain(hot: HotOperations, form: Form) -> Iterator[str]:
+    yield f"        # {_number(form.calls / hot.steps)} times a step, {_time(form.median_ns)} each."
+    yield f"        {_text(form.name)}: ["
+    for part in form.arguments:
+        yield f'            Step("{part.name}", Call('
+        yield from _call(part.name, part.arguments, " " * 16)
+        if flops := aten.work(part.name, part.arguments).flops:
+            yield f"                flops={flops},"
+        yield f"            ), takes={part.takes}),"
+    yield "        ],"
+
+
+def _is_chain(operation: Operation) -> bool:
+    return any(isinstance(each, Part) for each in operation.forms[0].arguments)
+
+
+def _parts(operation: Operation, form: Form) -> list[tuple[str, tuple[Any, ...]]]:
+    """The operators of a form with their arguments."""
+    if _is_chain(operation):
+        return [(part.name, part.arguments) for part in form.arguments]
+    return [(operation.name, form.arguments)]
+
+
+def _names(operation: Operation) -> list[str]:
+    return [name for name, _ in _parts(operation, operation.forms[0])]
+
+
+def _has(operation: Operation, among: Sequence[str]) -> bool:
+    """Whether it is one of some operators, or a chain with one."""
+    return any(aten.plain(name) in among for name in _names(operation))
+
+
+def _tensor(operator: str, parameter: str, argument: Tensor) -> str:
+    positive = parameter in aten.POSITIVE or aten.plain(operator).rstrip("_") in aten.OF_POSITIVE
+    more = ", positive=True" if positive and argument.dtype not in aten.WHOLE else ""
+    return f'tensor({list(argument.shape)}, "{argument.dtype}", {list(argument.strides)}{more})'
+
+
+def _literal(argument: Any) -> str:
+    if isinstance(argument, UnknownNumber):
+        return repr(argument.stand_in)
+    if isinstance(argument, list):
+        return f"[{', '.join(map(_literal, argument))}]"
+    if isinstance(argument, float) and argument - argument != 0:  # infinite or NaN
+        return f'float("{argument}")'
+    return repr(argument)
+
+
+def _text(text: str) -> str:
+    """A text as a literal of Python."""
+    return json.dumps(one_line(text), ensure_ascii=False)
+
+
+def _tensors(operation: Operation) -> list[str]:
+    """Names of the parameters that are inputs of the benchmark."""
+    form = operation.forms[0]
+    takes = [part.takes for part in form.arguments] if _is_chain(operation) else [None]
+    found: list[str] = []
+    for (name, arguments), taken in zip(_parts(operation, form), takes, strict=True):
+        named = zip(aten.parameters(name, len(arguments)), arguments, strict=True)
+        tensors = [each for each, argument in named if isinstance(argument, Tensor) and 0 not in argument.shape]
+        found += [each for place, each in enumerate(tensors) if place != taken]
+    return found if len(set(found)) == len(found) else [f"x{place}" for place in range(len(found))]
+
+
+def _kept(operation: Operation) -> list[Form]:
+    least = _LEAST_SHARE * operation.device_ns
+    return [form for form in operation.forms if form.device_ns >= least] or list(operation.forms[:1])
+
+
+def _tf32(operation: Operation) -> bool:
+    """Whether the operation computes in TensorFloat-32, by the names of its kernels."""
+    arguments = [each for _, given in _parts(operation, operation.forms[0]) for each in given]
+    has_float32 = any(isinstance(each, Tensor) and each.dtype == "float32" for each in arguments)
+    names = (kernel.full_name for form in operation.forms for kernel in form.kernels)
+    return has_float32 and _has(operation, (*aten.PRODUCTS, *aten.CONVOLUTIONS)) and any(map(_TF32.search, names))
+
+
+def _allows_tf32(operation: Operation, products_tf32: bool) -> bool | None:
+    """The setting that its kernels show; None for an operation that has none."""
+    if _has(operation, aten.PRODUCTS):
+        return products_tf32
+    return _tf32(operation) if _has(operation, aten.CONVOLUTIONS) else None
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if value < 10_000 else f"{value:.0f}"
+
+
+def _time(ns: float) -> str:
+    return format_duration(ns)
+
+
+def _plain(text: Any) -> str:
+    """Text from outside for a comment or a docstring: it ends neither."""
+    return one_line(str(text)).replace("\\", "/").replace('"', "'")

@@ -1,0 +1,94 @@
+"""The operations of a trace that are worth work, as a table."""
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+from typing import Final
+
+from warpladder.dashboard.core.baseline_check import AGREES, Checked
+from warpladder.dashboard.core.hot_operations import HotOperations, Operation
+from warpladder.dashboard.core.numbers import format_duration, significant
+from warpladder.dashboard.ui.tables import plain_lines, plain_table
+
+_HEADINGS: Final = ("operator", "benchmark", "of the time", "a step", "calls a step", "forms", "floor", "worth")
+#: Operations below this share of the device time are summed up.
+LEAST_SHARE: Final = 0.01
+
+
+def render(hot: HotOperations, written: Sequence[Operation]) -> str:
+    """The table, and what cannot be called again with the reasons, as text that ends with a line feed.
+
+    Args:
+        hot: all operations.
+        written: those that are written to a file; without any, all of at least 1 % of the device time are listed.
+    """
+    shown = [each for each in hot.operations if not each.reason and (each in written or hot.share(each) >= LEAST_SHARE)]
+    refused = [each for each in hot.operations if each.reason and hot.share(each) >= LEAST_SHARE]
+    lines = [_headline(hot), *plain_table(_HEADINGS, [_row(hot, each) for each in shown])]
+    if any(isnan(each.worth_ns) for each in shown) and not hot.on_host:
+        lines.append("no floor: no run of this GPU has ceilings; warpladder record on it measures them")
+    if refused:
+        rows = [
+            (each.name, _percent(hot.share(each)), each.reason) for each in sorted(refused, key=lambda each: -each.device_ns)
+        ]
+        lines += ["", "cannot be called again:", *plain_table(("operator", "of the time", "why"), rows)]
+    return plain_lines([*lines, *_rest(hot, [*shown, *refused])])
+
+
+_CHECKED: Final = ("benchmark", "case", "trace", "cold L2", "warm L2", "nearest", "kernels", "likely cause of the difference")
+
+
+def render_check(checked: Sequence[Checked], on_host: bool) -> str:
+    """The times and kernels of baselines beside those of the trace, as text that ends with a line feed."""
+    rows = [
+        (
+            each.operation.workload,
+            each.form.name,
+            *map(_time, (each.trace_ns, each.cold_ns, each.warm_ns)),
+            f"{100 * (each.nearest - 1):+.1f} %",
+            "not traced"
+            if each.missing is None
+            else f"{len(each.missing)} of the trace's are missing"
+            if each.missing
+            else "the same",
+            each.cause or "none: they agree",
+        )
+        for each in checked
+    ]
+    agree = sum(not each.cause for each in checked)
+    lines = [*plain_table(_CHECKED, rows), f"{agree} of {len(checked)} baselines agree with the trace within {AGREES:.0%}"]
+    if not on_host and all(each.missing is None for each in checked):
+        lines.append("no names of kernels: record with --trace to compare them")
+    return plain_lines(lines)
+
+
+def _time(ns: float) -> str:
+    return "–" if isnan(ns) else format_duration(ns)
+
+
+def _headline(hot: HotOperations) -> str:
+    time, what = format_duration(hot.device_ns / hot.steps), hot.time
+    steps = "1 step" if hot.steps == 1 else f"{hot.steps} steps"
+    return f"{time} of {what} a step, {steps}" if hot.has_steps else f"{time} of {what}; the trace has no steps"
+
+
+def _row(hot: HotOperations, operation: Operation) -> tuple[str, ...]:
+    return (
+        operation.name,
+        operation.workload,
+        _percent(hot.share(operation)),
+        format_duration(operation.device_ns / hot.steps),
+        significant(operation.calls / hot.steps),
+        str(len(operation.forms)),
+        *(_time(each / hot.steps) for each in (operation.floor_ns, operation.worth_ns)),
+    )
+
+
+def _rest(hot: HotOperations, shown: Sequence[Operation]) -> Iterator[str]:
+    rest = [each for each in hot.operations if each not in shown]
+    if rest:
+        share = sum(map(hot.share, rest))
+        yield f"{len(rest)} more below {LEAST_SHARE:.0%} each, together {_percent(share)} of the time"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"

@@ -1,0 +1,102 @@
+"""`warpladder forecast TRACE RUN`: what a step gains from the variants of a recording."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from click.testing import CliRunner, Result
+
+from tests.commands.test_extract import KINETO, Made, hot, tensor
+from tests.synthetic.made_runs import row, run_row, write_tables
+from warpladder.__main__ import command
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.forecast import Forecast, forecast
+from warpladder.data import store
+
+CELL = {"workload": "aten_relu", "config": "", "case": "call=4x4"}
+
+
+def trace(folder: Path) -> Path:
+    """Two steps of 1 ms, in each a relu of 10 us, and a product and a tanh that wait in the queue behind it."""
+    made = Made()
+    for number in range(2):
+        start = 1000 * number
+        made.step(number, start, start + 900)
+        made.operator("aten::relu", start, start + 3, tensor(4, 4))
+        made.kernel("relu", start + 1, start + 6, 10)
+        made.operator("aten::mm", start + 3, start + 6, tensor(4, 4), tensor(4, 4))
+        made.kernel("gemm", start + 4, start + 17, 20)
+        made.operator("aten::tanh", start + 6, start + 9, tensor(4, 4))
+        made.kernel("tanh", start + 7, start + 38, 10)
+    return made.write(folder)
+
+
+def recording(folder: Path, mine_ns: int) -> store.Run:
+    """The baseline takes 10 us, and another variant this time."""
+    random = np.random.default_rng(0)
+    samples = [
+        row("samples", **CELL, variant=variant, gpus=1, rank=0, cache="cold", scope="device", twin=twin, process=process)
+        | {"round": number, "position": place, "duration_ns": round(duration * random.normal(1, 1e-3))}
+        for place, (variant, twin, duration) in enumerate(
+            (("as_called", 0, 10_000), ("as_called", 1, 10_000), ("mine", 0, mine_ns))
+        )
+        for number in range(30)
+        for process in (number // 10,)
+    ]
+    variants = ("as_called", "mine")
+    tables: dict[str, Any] = {
+        "variants": [
+            row("variants", workload="aten_relu", variant=name, kind="library", role="rung", rung=place, precision="fp32")
+            for place, name in enumerate(variants, 1)
+        ],
+        "cases": [
+            row("cases", workload="aten_relu", case=CELL["case"], size_rank=0, params='{"call":"4x4"}', flops=0, min_bytes=128)
+        ],
+        "results": [row("results", **CELL, variant=name, status="ok") for name in variants],
+        "samples": samples,
+    }
+    info = {"kind": "recording", "collector": "cuda_events", "device_name": "GPU of the test", "source": ""}
+    return store.open_run(write_tables(folder, run_row("recorded", "recorded") | info, tables))
+
+
+def made_forecast(folder: Path, mine_ns: int) -> Forecast:
+    path = trace(folder)
+    found = hot(path, folder)
+    imported = next(each for each in store.list_runs([folder])[0] if each.info["kind"] == "import")
+    return forecast(found, store.open_run(imported.path), run_data.load(recording(folder, mine_ns)))
+
+
+def run(folder: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(command(), ["forecast", *arguments, "--data-dir", str(folder)])
+
+
+def test_a_step_gains_what_its_last_work_ends_earlier(tmp_path: Path) -> None:
+    found = made_forecast(tmp_path, 5_000)
+    (gain,) = found.gains
+    assert (gain.operation.workload, gain.forms[0][1]) == ("aten_relu", "mine")
+    assert abs(gain.saved_ns.value - 5_000) < 20
+    # The host launches the second step when it launched it before, so that only the second one ends earlier: 5 us in two steps.
+    assert abs(gain.gained_ns.value - 2_500) < 10
+    assert found.gained_ns == gain.gained_ns
+    assert gain.gained_ns.low <= gain.gained_ns.value <= gain.gained_ns.high
+    assert abs(gain.hidden_ns - 2_500) < 10
+
+
+def test_a_variant_that_is_not_faster_gains_nothing(tmp_path: Path) -> None:
+    assert made_forecast(tmp_path, 12_000).gains == ()
+
+
+def test_the_command_prints_the_step_with_all_variants(tmp_path: Path) -> None:
+    recording(tmp_path, 5_000)
+    done = run(tmp_path, str(trace(tmp_path)), "recorded")
+    assert done.exit_code == 0, done.output
+    line = next(line for line in done.stdout.splitlines() if line.startswith("aten::relu"))
+    assert line.split()[1:4] == ["aten_relu", "mine", "2.00"]
+    assert "with all: " in done.stdout
+
+
+def test_wrong_requests_are_one_line(tmp_path: Path) -> None:
+    recording(tmp_path, 5_000)
+    other = run(tmp_path, str(KINETO / "resnet18_train_h2d.json.gz"), "recorded")
+    assert (other.exit_code, other.stderr.count("\n")) == (2, 1)
+    assert "has no benchmark of an operation" in other.stderr

@@ -1,0 +1,214 @@
+"""`warpladder extract` and `forecast`: the operations of a trace that are worth work as a file of benchmarks, and what a faster variant of
+them is worth."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from warpladder.commands.common import FILE, data_dir_option, run_argument
+from warpladder.data.files import one_line
+from warpladder.errors import Error
+
+#: Reports of Nsight Systems.
+_REPORTS: Final = (".nsys-rep", ".qdrep", ".sqlite")
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.core.hot_operations import Choice, HotOperations
+    from warpladder.data.store import Run
+
+
+@click.command("extract")
+@click.argument("trace", metavar="TRACE")
+@click.option("--top", type=click.IntRange(1, 100), default=5, help="How many operations to write.")
+@click.option(
+    "--op", "operator", default="", show_default=False, metavar="NAME", help="Only this operator, such as aten::addmm."
+)
+@click.option(
+    "--kernel", default="", show_default=False, metavar="REGEX", help="Only operations with a kernel whose name has a match."
+)
+@click.option(
+    "--range", "within", default="", show_default=False, metavar="TEXT", help="Only calls inside ranges whose text has TEXT."
+)
+@click.option(
+    "--together",
+    is_flag=True,
+    help="Chains of point-wise operations as one benchmark each; with --range chains of all operations.",
+)
+@click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
+@click.option("--out", type=FILE, metavar="FILE.py", help="Write the benchmarks to this file. No file is overwritten.")
+@click.option("--check", default="", show_default=False, metavar="RUN", help="Compare a recording of that file with the trace.")
+@data_dir_option
+def command(
+    trace: str,
+    top: int,
+    operator: str,
+    kernel: str,
+    within: str,
+    together: bool,
+    rank: int | None,
+    out: Path | None,
+    check: str,
+    data_dir: Path,
+) -> None:
+    """Rank the operations of a trace by the device time that a better kernel could save, and write them as benchmarks.
+
+    TRACE: a trace of PyTorch's profiler or a report of Nsight Systems, which is imported, or the id, label or folder of an imported run
+    or job.
+    """
+    from warpladder.collectors.jobs.rank import steps_of
+    from warpladder.commands import new
+    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
+    from warpladder.dashboard.core.operator_calls import has_operators
+    from warpladder.dashboard.text import bench_file, extracted
+    from warpladder.data import store
+
+    if check and out is not None:
+        raise Error("--check compares a recording, and --out writes the file to record; leave one out")
+    if out is not None and out.suffix != ".py":
+        raise Error(f"--out {out}: no Python file; give it a name such as bench_job.py")
+    choice = Choice(operator, _regex(kernel), within, together)
+    recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
+    run = _run(trace, rank, data_dir)
+    if not has_operators(run):
+        raise Error(f"{run.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
+    steps = steps_of(run)
+    hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), choice)
+    if not hot.operations:
+        raise Error(f"{run.run_id}: no operation with device work {_wanted(choice)}; {_there(run)}")
+    if recording is not None:
+        print(_checked(recording, hot, run), end="")
+        return
+    chosen = [each for each in hot.operations if not each.reason][:top]
+    print(extracted.render(hot, chosen), end="")
+    if out is None:
+        return
+    if not chosen:
+        raise Error(f"{trace}: none of its operations can be called again; the table has the reasons")
+    text = bench_file.render(hot, chosen, run.info, _command(trace, top, choice, rank))
+    new.write({out: text})
+    print(one_line(f"wrote {out}; next: warpladder record {out}"))
+
+
+@click.command("forecast")
+@click.argument("trace", metavar="TRACE")
+@run_argument
+@click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
+@data_dir_option
+def forecast_command(trace: str, run: str, rank: int | None, data_dir: Path) -> None:
+    """Print what a step of a program gains if each operation takes the time of its best verified variant.
+
+    TRACE: as for extract. RUN: the recording of the file that extract wrote.
+    """
+    from warpladder.collectors.jobs.rank import steps_of
+    from warpladder.dashboard.core import run_data
+    from warpladder.dashboard.core.forecast import forecast
+    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
+    from warpladder.dashboard.core.operator_calls import has_operators
+    from warpladder.dashboard.text import forecast as text
+    from warpladder.data import store
+
+    recording = store.find_run(run, [data_dir, store.LOCAL, store.RECORDED])
+    traced = _run(trace, rank, data_dir)
+    if not has_operators(traced):
+        raise Error(f"{traced.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
+    steps = steps_of(traced)
+    hot = hot_operations(traced, (steps.start, steps.end), _ceilings(traced, data_dir), Choice())
+    if hot.on_host:
+        raise Error(f"{traced.run_id}: has no device work, so that there is no timeline to forecast; profile on a GPU")
+    if not any(each.workload in recording.timed for each in hot.operations if not each.reason):
+        raise Error(
+            f"{recording.run_id}: has no benchmark of an operation of {traced.run_id}; record the file that extract --out writes"
+        )
+    print(text.render(forecast(hot, traced, run_data.load(recording))), end="")
+
+
+def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
+    """The run of a trace, which is imported if it is a file. Raises Error."""
+    from warpladder.collectors.kineto import parse as kineto
+    from warpladder.collectors.nsight_systems.parse import import_report
+    from warpladder.data import store
+
+    path = Path(trace)
+    if path.is_file():
+        read = kineto.import_report if kineto.is_trace(path) else import_report if path.suffix in _REPORTS else None
+        if read is None:
+            raise Error(
+                f"{trace}: no trace of PyTorch's profiler, such as export_chrome_trace writes, and no report of Nsight Systems"
+            )
+        if rank is not None:
+            raise Error("--rank names a rank of an imported job; leave it out with a file")
+        run_id = read(path, data_dir, "", None, [])
+        print(one_line(f"imported as {run_id}"))
+        return store.open_run(data_dir / run_id)
+    run = store.find_run(trace, [data_dir, store.LOCAL, store.RECORDED])
+    if run.info["kind"] != "job":
+        if rank is not None:
+            raise Error(f"{run.run_id}: no job, so that it has no ranks; leave --rank out")
+        return run
+    if rank is None:
+        raise Error(f"{run.run_id}: a job of several ranks; choose one with --rank, such as --rank 0")
+    return store.open_rank(run, rank)
+
+
+def _checked(recording: "Run", hot: "HotOperations", trace: "Run") -> str:
+    """The comparison of a recording with the trace. Raises Error."""
+    from warpladder.dashboard.core import run_data
+    from warpladder.dashboard.core.baseline_check import check
+    from warpladder.dashboard.text import extracted
+
+    checked = check(hot, trace.info, run_data.load(recording), recording)
+    if not checked:
+        raise Error(
+            f"{recording.run_id}: has no baseline of an operation of {trace.run_id}; record the file that extract --out writes"
+        )
+    return extracted.render_check(checked, hot.on_host)
+
+
+def _ceilings(run: "Run", data_dir: Path) -> dict[str, float]:
+    """The ceilings of the newest run on the same GPU; none where no run has them."""
+    from warpladder.data import store
+
+    if not run.info["device_name"]:
+        return {}
+    for each in store.list_runs([data_dir, store.LOCAL, store.RECORDED])[0]:
+        if each.info["device_name"] == run.info["device_name"] and each.rows("ceilings"):
+            rows = sorted(each.records("ceilings"), key=lambda row: str(row["device"]), reverse=True)
+            return {str(row["name"]): float(row["value"]) for row in rows}
+    return {}
+
+
+def _regex(text: str) -> str:
+    """The text itself. Raises Error if it is no regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise Error(f"--kernel {text}: no regular expression ({error}); give one such as gemm|conv") from error
+    return text
+
+
+def _wanted(choice: "Choice") -> str:
+    """The options that choose operations, for a message."""
+    options = {
+        "--op": choice.operator,
+        "--kernel": choice.kernel,
+        "--range": choice.within,
+        "--together": "" if not choice.together else "(chains of operations)",
+    }
+    return "for " + " ".join(f"{name} {value}" for name, value in options.items() if value) if any(choice) else "in it"
+
+
+def _there(run: "Run") -> str:
+    """What the trace has in place of what was asked for, for a message."""
+    names = run.arrow("operations", ["name"]).column("name").unique().to_pylist()
+    own = sorted(name for name in names if name.startswith("aten::"))
+    return f"it has {len(own)} operators of PyTorch, such as {', '.join(own[:3])}" if own else "it has no operators of PyTorch"
+
+
+def _command(trace: str, top: int, choice: "Choice", rank: int | None) -> str:
+    """The command line, without the paths of the machine."""
+    options = {"--op": choice.operator, "--kernel": choice.kernel, "--range": choice.within, "--rank": rank, "--top": top}
+    given = [part for name, value in options.items() if value not in ("", None) for part in (name, str(value))]
+    return shlex.join(["warpladder", "extract", Path(trace).name, *given, *(["--together"] if choice.together else [])])
