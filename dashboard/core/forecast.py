@@ -98,7 +98,7 @@ def forecast(hot: HotOperations, trace: Run, data: RunData) -> Forecast:
     }
     at_floor = _saved(hot, durations, {number: 1 - part for number, part in floors.items()})
     return Forecast(
-        float(timeline.end.max(initial=0) - timeline.start.min(initial=0)) / hot.steps if len(timeline.start) else 0.0,
+        float(timeline.end.max() - timeline.start.min()) / hot.steps if len(timeline.start) else 0.0,
         tuple(sorted(gains, key=lambda gain: -gain.gained_ns.value)),
         estimate(every),
         timeline.gain_ns(at_floor) / hot.steps if floors else float("nan"),
