@@ -28,7 +28,7 @@ from torch.nn import functional
 from benchmarks.profiled_job import LENGTH, WIDTH, Block
 
 WORDS, LAYERS = 8192, 12
-WARM_UP, STEPS = 5, 4
+WARM_UP, STEPS = 5, 6
 DEVICE: Final = "cuda"
 
 
@@ -134,21 +134,16 @@ def inference(batch: int, *, graph: bool) -> Callable[[], object]:
     return captured.replay
 
 
-PROGRAMS: Final = {"gpt": (gpt, 32), "resnet": (resnet, 256), "inference": (inference, 32)}
+PROGRAMS: Final = {"gpt": (gpt, 96), "resnet": (resnet, 256), "inference": (inference, 32)}
 
 
-@contextmanager
-def replaced(operation: str) -> Iterator[None]:
-    """Replace an operation of PyTorch by one that `torch.compile` has made; an empty name replaces none."""
-    name = "layer_norm" if operation == "layer_norm_backward" else operation or "relu"
-    original = getattr(functional, name)
-    if operation:
-        setattr(functional, name, _layer_norm if operation == "layer_norm_backward" else torch.compile(original))
-    yield
-    setattr(functional, name, original)
+@torch.compile
+def _layer_norm(x: Tensor, shape: list[int], weight: Tensor, bias: Tensor, epsilon: float = 1e-5) -> Tensor:
+    return torch.layer_norm(x, shape, weight, bias, epsilon)
 
 
-_BACKWARD: Final = torch.compile(torch.ops.aten.native_layer_norm_backward)
+_LAYER_NORM_BACKWARD: Final = torch.compile(torch.ops.aten.native_layer_norm_backward)
+_BATCH_NORM: Final = torch.compile(torch.ops.aten.native_batch_norm)
 
 
 class _LayerNorm(torch.autograd.Function):
@@ -164,12 +159,55 @@ class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Any:
         x, mean, deviation, weight, bias = context.saved_tensors
-        of_x, of_weight, of_bias = _BACKWARD(gradient, x, context.shape, mean, deviation, weight, bias, [True, True, True])
-        return of_x, None, of_weight, of_bias, None
+        of = _LAYER_NORM_BACKWARD(gradient, x, context.shape, mean, deviation, weight, bias, [True, True, True])
+        return of[0], None, of[1], of[2], None
 
 
-def _layer_norm(x: Tensor, shape: Any, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
+class _BatchNorm(torch.autograd.Function):
+    """Batch normalisation with a compiled forward pass."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, *how: float) -> Tensor:
+        out, of_batch, deviation = _BATCH_NORM(x, weight, bias, mean, variance, True, *how)
+        context.save_for_backward(x, weight, mean, variance, of_batch, deviation)
+        context.epsilon = how[1]
+        return out
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Any:
+        of = torch.ops.aten.native_batch_norm_backward(
+            gradient, *context.saved_tensors, True, context.epsilon, [True, True, True]
+        )
+        return *of, None, None, None, None
+
+
+def _with_backward(x: Tensor, shape: Any, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
     return _LayerNorm.apply(x, list(shape), weight, bias, eps)
+
+
+def _batch_norm(x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor, bias: Tensor, _: bool, *how: float) -> Tensor:
+    return _BatchNorm.apply(x, weight, bias, mean, variance, *how)
+
+
+#: Operation -> the function of torch.nn.functional that has it, and the one that takes its place.
+REPLACEMENTS: Final[dict[str, tuple[str, Callable[..., Tensor]]]] = {
+    "layer_norm": ("layer_norm", _layer_norm),
+    "layer_norm_backward": ("layer_norm", _with_backward),
+    "batch_norm": ("batch_norm", _batch_norm),
+}
+
+
+@contextmanager
+def replaced(operation: str) -> Iterator[None]:
+    """Replace an operation of PyTorch by one that `torch.compile` has made; an empty name replaces none."""
+    if not operation:
+        yield
+        return
+    name, function = REPLACEMENTS[operation]
+    original = getattr(functional, name)
+    setattr(functional, name, function)
+    yield
+    setattr(functional, name, original)
 
 
 def profile(step: Callable[[], object], path: Path) -> None:
@@ -200,7 +238,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("trace", type=Path)
-    parser.add_argument("--replace", default="", help="layer_norm_backward, or a function of torch.nn.functional")
+    parser.add_argument("--replace", default="", choices=("", *REPLACEMENTS))
     parser.add_argument("--graph", action="store_true", help="replay a CUDA graph; inference alone")
     options = parser.parse_args()
     torch.manual_seed(0)

@@ -4,7 +4,7 @@ A form is sped up by the ratio of its baseline to its best variant in the record
 Each of its kernels takes that part of its time less. `device_timeline` tells what of this the step gains.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import isnan
 from typing import Any, Final
@@ -51,7 +51,7 @@ class Forecast:
     """A step as it is, and as it would be.
 
     Attributes:
-        step_ns: from the start of the first device work to the end of the last, over the number of steps.
+        step_ns: see `step_ns`.
         gains: by falling gain; operations without a faster variant are left out.
         gained_ns: what a step gains if all of them are replaced.
         bound_ns: what it would gain if every operation that can be called again were at its floor; NaN where no floor is known.
@@ -63,17 +63,18 @@ class Forecast:
     bound_ns: float
 
 
-def forecast(hot: HotOperations, trace: Run, data: RunData) -> Forecast:
+def forecast(hot: HotOperations, trace: Run, data: RunData, replaced: Collection[int] | None = None) -> Forecast:
     """The forecast of a trace.
 
     Args:
         hot: its operations.
         trace: its run.
         data: a recording of the file that `warpladder extract` wrote.
+        replaced: numbers of the forms that are replaced; None for all.
     """
-    timeline = _timeline(trace)
+    timeline = timeline_of(trace)
     durations = (timeline.end - timeline.start).astype(float)
-    faster = _faster(hot, data)
+    faster = {number: best for number, best in _faster(hot, data).items() if replaced is None or number in replaced}
 
     def gained(ratios: Mapping[int, float]) -> float:
         saved = _saved(hot, durations, {number: 1 - 1 / ratio for number, ratio in ratios.items()})
@@ -98,11 +99,17 @@ def forecast(hot: HotOperations, trace: Run, data: RunData) -> Forecast:
     }
     at_floor = _saved(hot, durations, {number: 1 - part for number, part in floors.items()})
     return Forecast(
-        float(timeline.end.max() - timeline.start.min()) / hot.steps if len(timeline.start) else 0.0,
+        step_ns(timeline, hot),
         tuple(sorted(gains, key=lambda gain: -gain.gained_ns.value)),
         estimate(every),
         timeline.gain_ns(at_floor) / hot.steps if floors else float("nan"),
     )
+
+
+def step_ns(timeline: DeviceTimeline, hot: HotOperations) -> float:
+    """Time of a step on the device: from the start of the first work that was launched in a step to the end of the last, over their number."""
+    start, end = timeline.start[hot.step_of >= 0], timeline.end[hot.step_of >= 0]
+    return float(end.max() - start.min()) / hot.steps if len(start) else 0.0
 
 
 def _saved(hot: HotOperations, durations: "np.ndarray[Any, np.dtype[np.float64]]", parts: Mapping[int, float]) -> Any:
@@ -125,7 +132,7 @@ def _saved_a_step(hot: HotOperations, forms: tuple[tuple[Form, str, Estimate], .
     )
 
 
-def _timeline(trace: Run) -> DeviceTimeline:
+def timeline_of(trace: Run) -> DeviceTimeline:
     """The device work of a trace, in the order of `HotOperations.form_of`."""
     names = ["start_ns", "end_ns", "device", "stream", "process", "correlation"]
     work = pd.concat([trace.table("kernels", names), trace.table("memory_ops", names)], ignore_index=True)

@@ -103,7 +103,8 @@ class HotOperations:
         device_ns: time of all device work in them.
         operations: what can be called again before what cannot, each by falling worth, or device time where no floor is known.
         on_host: the trace has no device work, and the times are those of the operators on the host.
-        form_of: the form of each piece of device work, in the order of the tables `kernels` and `memory_ops`; -1 for none.
+        step_of: the step that launched each piece of device work, in the order of the tables `kernels` and `memory_ops`; -1 for none.
+        form_of: its form, in the same order; -1 for none.
     """
 
     steps: int
@@ -111,6 +112,7 @@ class HotOperations:
     device_ns: int
     operations: tuple[Operation, ...]
     on_host: bool = False
+    step_of: Int64s = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)
     form_of: Int64s = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)
 
     @property
@@ -162,7 +164,8 @@ def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str
         work.take_host_time(calls)
     else:
         work.launched_by(calls, run)
-    inside = _inside(work.called, *steps)
+    step_of = _step_of(work, *steps)
+    inside = step_of >= 0
     owner = calls.owners(work, choice.operator, choice.within)
     _take_texts(calls, work, owner)
     wanted = inside & (owner >= 0)
@@ -172,7 +175,7 @@ def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str
         *([] if any(choice) or on_host else _without_operator(calls, work, owner, inside)),
     ]
     total = int(work.duration[inside].sum())
-    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host, form_of)
+    return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host, step_of, form_of)
 
 
 def _ranked(found: list[Operation]) -> list[Operation]:
@@ -183,12 +186,17 @@ def _ranked(found: list[Operation]) -> list[Operation]:
     return sorted(found, key=key)
 
 
-def _inside(time: Int64s, begin: Int64s, end: Int64s) -> Bools:
-    """Whether each time is inside of one of the intervals, which follow one another; all are where there is none."""
+def _step_of(work: DeviceWork, begin: Int64s, end: Int64s) -> Int64s:
+    """Which of the steps, which follow one another, launched each piece of work; -1 for none. Without steps all is one.
+
+    Work whose launch the trace lacks was launched before the trace began, unless it lacks all launches.
+    """
+    time = work.called
     if not len(begin):
-        return np.ones(len(time), bool)
+        return np.zeros(len(time), np.int64)
     place = np.searchsorted(begin, time, side="right") - 1
-    return np.asarray((place >= 0) & (time < end[np.maximum(place, 0)]))
+    within = (place >= 0) & (time < end[np.maximum(place, 0)])
+    return np.where(within & (work.has_launch | (not work.has_launch.any())), place, -1)
 
 
 # -- operations ----------------------------------------------------------------------------------------------------------------------

@@ -5,9 +5,11 @@ from typing import Final
 
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.forecast import Forecast, Gain
+from warpladder.dashboard.core.forecast_check import ForecastCheck
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, significant
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
 
+_CHANGED: Final = ("device time a step of", "before", "forecast", "after", "after less forecast")
 _HEADINGS: Final = ("operator", "benchmark", "variants", "times faster", "saves a step", "gains alone", "hidden")
 
 
@@ -28,6 +30,28 @@ def render(forecast: Forecast) -> str:
     if hidden:
         names = ", ".join(gain.operation.name for gain in hidden)
         lines.append(f"more than half is hidden of {names}: the step waits for another stream or for the host")
+    return plain_lines(lines)
+
+
+def render_check(found: ForecastCheck) -> str:
+    """Forecast and measured step, and the operators whose device time changed, as text that ends with a line feed."""
+    replaced = ", ".join(dict.fromkeys(gain.operation.name for gain in found.forecast.gains))
+    lines = [
+        f"before: {_time(found.before_ns)} a step",
+        f"forecast with {replaced or 'nothing'} replaced: {_time(found.forecast_ns)}",
+        f"after: {_time(found.after_ns)}, {found.missed_percent:+.2f} % from the forecast",
+    ]
+    rows = [
+        (
+            each.name,
+            *(format_duration(ns) for ns in (each.before_ns, each.forecast_ns, each.after_ns)),
+            format_duration(each.missed_ns),
+        )
+        for each in found.changes
+    ]
+    lines += plain_table(_CHANGED, rows) if rows else []
+    if not replaced:
+        lines.append("no form that has a faster variant is called less often in the later profile")
     return plain_lines(lines)
 
 

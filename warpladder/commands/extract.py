@@ -95,34 +95,47 @@ def command(
 @click.command("forecast")
 @click.argument("trace", metavar="TRACE")
 @run_argument
+@click.option("--after", metavar="TRACE2", help="A profile with some of them replaced: the forecast beside what became of it.")
 @click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
 @data_dir_option
-def forecast_command(trace: str, run: str, rank: int | None, data_dir: Path) -> None:
+def forecast_command(trace: str, run: str, after: str | None, rank: int | None, data_dir: Path) -> None:
     """Print what a step of a program gains if each operation takes the time of its best verified variant.
 
     TRACE: as for extract. RUN: the recording of the file that extract wrote.
     """
-    from warpladder.collectors.jobs.rank import steps_of
     from warpladder.dashboard.core import run_data
     from warpladder.dashboard.core.forecast import forecast
-    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
-    from warpladder.dashboard.core.operator_calls import has_operators
+    from warpladder.dashboard.core.forecast_check import check_forecast
     from warpladder.dashboard.text import forecast as text
     from warpladder.data import store
 
     recording = store.find_run(run, [data_dir, store.LOCAL, store.RECORDED])
-    traced = _run(trace, rank, data_dir)
-    if not has_operators(traced):
-        raise Error(f"{traced.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
-    steps = steps_of(traced)
-    hot = hot_operations(traced, (steps.start, steps.end), _ceilings(traced, data_dir), Choice())
-    if hot.on_host:
-        raise Error(f"{traced.run_id}: has no device work, so that there is no timeline to forecast; profile on a GPU")
+    hot, traced = _on_gpu(trace, rank, data_dir)
     if not any(each.workload in recording.timed for each in hot.operations if not each.reason):
         raise Error(
             f"{recording.run_id}: has no benchmark of an operation of {traced.run_id}; record the file that extract --out writes"
         )
-    print(text.render(forecast(hot, traced, run_data.load(recording))), end="")
+    data = run_data.load(recording)
+    if after is None:
+        print(text.render(forecast(hot, traced, data)), end="")
+    else:
+        print(text.render_check(check_forecast((hot, traced), _on_gpu(after, rank, data_dir), data)), end="")
+
+
+def _on_gpu(trace: str, rank: int | None, data_dir: Path) -> tuple["HotOperations", "Run"]:
+    """The operations of a trace of a GPU, and its run. Raises Error."""
+    from warpladder.collectors.jobs.rank import steps_of
+    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
+    from warpladder.dashboard.core.operator_calls import has_operators
+
+    run = _run(trace, rank, data_dir)
+    if not has_operators(run):
+        raise Error(f"{run.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
+    steps = steps_of(run)
+    hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), Choice())
+    if hot.on_host:
+        raise Error(f"{run.run_id}: has no device work, so that there is no timeline to forecast; profile on a GPU")
+    return hot, run
 
 
 def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":

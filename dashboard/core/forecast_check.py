@@ -1,0 +1,132 @@
+"""A forecast beside the profile of the program in which operations were replaced."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import nan
+from typing import Final
+
+import numpy as np
+
+from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.device_timeline import DeviceTimeline
+from warpladder.dashboard.core.forecast import Forecast, Gain, forecast, step_ns, timeline_of
+from warpladder.dashboard.core.hot_operations import HotOperations
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.store import Run
+
+#: An operation was replaced if it has at most this part of its calls left.
+_LEFT: Final = 0.5
+#: Operators whose device time changes by less than this part of the step are not listed.
+_LEAST_PART: Final = 0.002
+
+
+@dataclass(frozen=True)
+class Change:
+    """Device time of an operator in a step.
+
+    Attributes:
+        name: of the operator, or the reason why work belongs to none.
+        before_ns, after_ns: measured.
+        forecast_ns: before, less what its variants save; `before_ns` for an operator that was not replaced.
+    """
+
+    name: str
+    before_ns: float
+    forecast_ns: float
+    after_ns: float
+
+    @property
+    def missed_ns(self) -> float:
+        """Measured less forecast."""
+        return self.after_ns - self.forecast_ns
+
+
+@dataclass(frozen=True)
+class ForecastCheck:
+    """Forecast and measured step.
+
+    Attributes:
+        forecast: of the operations that were replaced.
+        before_ns, after_ns: the step in both profiles, with the least and the largest of its steps as ends.
+        forecast_ns: the step with the gain of the replaced operations; its ends are those of their speedups.
+        changes: operators by falling change of device time.
+    """
+
+    forecast: Forecast
+    before_ns: Estimate
+    after_ns: Estimate
+    forecast_ns: Estimate
+    changes: tuple[Change, ...]
+
+    @property
+    def missed_percent(self) -> float:
+        """Measured step over the forecast one, less 100 %."""
+        return 100 * (self.after_ns.value / self.forecast_ns.value - 1)
+
+
+def check_forecast(before: tuple[HotOperations, Run], after: tuple[HotOperations, Run], data: RunData) -> ForecastCheck:
+    """Compare the forecast of the operations that were replaced with the profile in which they are.
+
+    Args:
+        before, after: the operations of both profiles, and their runs.
+        data: the recording of the operations' variants.
+    """
+    (hot, trace), (hot_after, trace_after) = before, after
+    replaced = replaced_forms(hot, hot_after)
+    found = forecast(hot, trace, data, replaced)
+    step, later = timeline_of(trace), timeline_of(trace_after)
+    gain = found.gained_ns
+    value = found.step_ns
+    return ForecastCheck(
+        found,
+        _steps_ns(step, hot),
+        _steps_ns(later, hot_after),
+        Estimate(value - gain.value, value - gain.high, value - gain.low),
+        _changes(hot, hot_after, found.gains, value),
+    )
+
+
+def replaced_forms(hot: HotOperations, hot_after: HotOperations) -> Collection[int]:
+    """Numbers of the forms of which the later profile has at most half of the calls a step."""
+    left: dict[tuple[str, str], float] = {}
+    for operation in hot_after.operations:
+        for form in operation.forms:
+            key = operation.name, repr(form.arguments)
+            left[key] = left.get(key, 0.0) + form.calls / hot_after.steps
+    return {
+        form.number
+        for operation in hot.operations
+        for form in operation.forms
+        if form.number >= 0 and left.get((operation.name, repr(form.arguments)), 0.0) <= _LEFT * form.calls / hot.steps
+    }
+
+
+def _steps_ns(timeline: DeviceTimeline, hot: HotOperations) -> Estimate:
+    """The step, and the shortest and the longest time between the ends of two steps; NaN for these where there are fewer than three."""
+    value = step_ns(timeline, hot)
+    numbers = np.unique(hot.step_of[hot.step_of >= 0])
+    between = np.diff(np.sort([timeline.end[hot.step_of == number].max() for number in numbers]))
+    if len(between) < 2:
+        return Estimate(value, nan, nan)
+    return Estimate(value, float(min(between.min(), value)), float(max(between.max(), value)))
+
+
+def _changes(hot: HotOperations, hot_after: HotOperations, gains: tuple[Gain, ...], step: float) -> tuple[Change, ...]:
+    before, after = _by_name(hot), _by_name(hot_after)
+    saved: dict[str, float] = {}
+    for gain in gains:
+        saved[gain.operation.name] = saved.get(gain.operation.name, 0.0) + gain.saved_ns.value
+    changes = [
+        Change(name, before.get(name, 0.0), before.get(name, 0.0) - saved.get(name, 0.0), after.get(name, 0.0))
+        for name in dict.fromkeys((*before, *after))
+    ]
+    listed = [each for each in changes if abs(each.after_ns - each.before_ns) >= _LEAST_PART * step]
+    return tuple(sorted(listed, key=lambda each: -abs(each.after_ns - each.before_ns)))
+
+
+def _by_name(hot: HotOperations) -> dict[str, float]:
+    """Device time of each operator in a step, ns."""
+    found: dict[str, float] = {}
+    for operation in hot.operations:
+        found[operation.name] = found.get(operation.name, 0.0) + operation.device_ns / hot.steps
+    return found
