@@ -134,7 +134,7 @@ def inference(batch: int, *, graph: bool) -> Callable[[], object]:
     return captured.replay
 
 
-PROGRAMS: Final = {"gpt": (gpt, 96), "resnet": (resnet, 256), "inference": (inference, 32)}
+PROGRAMS: Final = {"gpt": (gpt, 96), "resnet": (resnet, 512), "inference": (inference, 128)}
 
 
 @torch.compile

@@ -48,7 +48,7 @@ class ForecastCheck:
     Attributes:
         forecast: of the operations that were replaced.
         before_ns, after_ns: the step in both profiles, with the least and the largest of its steps as ends.
-        forecast_ns: the step with the gain of the replaced operations; its ends are those of their speedups.
+        forecast_ns: the step less the gain of the replaced operations. Its ends have the ends of the step and those of the speedups.
         changes: operators by falling change of device time.
     """
 
@@ -75,14 +75,13 @@ def check_forecast(before: tuple[HotOperations, Run], after: tuple[HotOperations
     replaced = replaced_forms(hot, hot_after)
     found = forecast(hot, trace, data, replaced)
     step, later = timeline_of(trace), timeline_of(trace_after)
-    gain = found.gained_ns
-    value = found.step_ns
+    gain, measured = found.gained_ns, _steps_ns(step, hot)
     return ForecastCheck(
         found,
-        _steps_ns(step, hot),
+        measured,
         _steps_ns(later, hot_after),
-        Estimate(value - gain.value, value - gain.high, value - gain.low),
-        _changes(hot, hot_after, found.gains, value),
+        Estimate(measured.value - gain.value, measured.low - gain.high, measured.high - gain.low),
+        _changes(hot, hot_after, found.gains, measured.value),
     )
 
 

@@ -16,18 +16,19 @@ from warpladder.data import store
 CELL = {"workload": "aten_relu", "config": "", "case": "call=4x4"}
 
 
-def trace(folder: Path) -> Path:
+def trace(folder: Path, relu: str = "aten::relu", relu_us: int = 10) -> Path:
     """Two steps of 1 ms, in each a relu of 10 us, and a product and a tanh that wait in the queue behind it."""
+    folder.mkdir(exist_ok=True)
     made = Made()
     for number in range(2):
         start = 1000 * number
         made.step(number, start, start + 900)
-        made.operator("aten::relu", start, start + 3, tensor(4, 4))
-        made.kernel("relu", start + 1, start + 6, 10)
+        made.operator(relu, start, start + 3, tensor(4, 4))
+        made.kernel("relu", start + 1, start + 6, relu_us)
         made.operator("aten::mm", start + 3, start + 6, tensor(4, 4), tensor(4, 4))
-        made.kernel("gemm", start + 4, start + 17, 20)
+        made.kernel("gemm", start + 4, start + relu_us + 7, 20)
         made.operator("aten::tanh", start + 6, start + 9, tensor(4, 4))
-        made.kernel("tanh", start + 7, start + 38, 10)
+        made.kernel("tanh", start + 7, start + relu_us + 28, 10)
     return made.write(folder)
 
 
@@ -100,3 +101,30 @@ def test_wrong_requests_are_one_line(tmp_path: Path) -> None:
     other = run(tmp_path, str(KINETO / "resnet18_train_h2d.json.gz"), "recorded")
     assert (other.exit_code, other.stderr.count("\n")) == (2, 1)
     assert "has no benchmark of an operation" in other.stderr
+
+
+def test_the_later_profile_stands_beside_the_forecast_of_what_was_replaced(tmp_path: Path) -> None:
+    recording(tmp_path, 5_000)
+    before = trace(tmp_path)
+    after = trace(tmp_path / "after", relu="mine::relu", relu_us=5)
+    done = run(tmp_path, str(before), "recorded", "--after", str(after))
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("forecast with aten::relu replaced: ")]
+    (line,) = (line for line in lines if line.startswith("after: "))
+    assert abs(float(line.split(", ")[1].split(" %")[0])) < 1, line
+    changes = {line.split()[0]: line.split()[1:] for line in lines if "::" in line and not line.startswith("forecast")}
+    assert changes == {
+        "aten::relu": ["10.0", "µs", "5.00", "µs", "0", "ns", "-5.00", "µs"],
+        "mine::relu": ["0", "ns", "0", "ns", "5.00", "µs", "5.00", "µs"],
+    }
+
+
+def test_a_later_profile_in_which_nothing_was_replaced_is_told(tmp_path: Path) -> None:
+    recording(tmp_path, 5_000)
+    path = trace(tmp_path)
+    done = run(tmp_path, str(path), "recorded", "--after", str(path))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == "no form that has a faster variant is called less often in the later profile"
+    missing = run(tmp_path, str(path), "recorded", "--after", "nowhere")
+    assert (missing.exit_code, "nowhere" in missing.stderr.splitlines()[0]) == (2, True)
