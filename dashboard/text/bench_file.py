@@ -105,13 +105,13 @@ def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32
         for form in kept:
             yield f"        {_text(form.name)}: Call("
             yield from _call(operation.name, form.arguments, " " * 12)
-            yield from _facts(hot, form, " " * 12)
+            yield from _facts(hot, operation.name, form, " " * 12)
             yield "        ),"
     yield "    },"
     if allow_tf32 is not None:
         yield f"    allow_tf32={allow_tf32},"
     yield ")"
-    yield f'{bench} = warpladder.Benchmark("{name}", call=list({name}.calls), flops={name}.flops)'
+    yield f'{bench} = warpladder.Benchmark("{name}", call=list({name}.calls), flops={name}.flops, bytes={name}.bytes)'
     yield ""
     yield ""
     yield f"@{bench}.inputs"
@@ -184,10 +184,11 @@ def _call(name: str, arguments: Sequence[Any], indent: str) -> Iterator[str]:
         yield f"{indent}{', '.join(numbers)},"
 
 
-def _facts(hot: HotOperations, form: Form, indent: str) -> Iterator[str]:
+def _facts(hot: HotOperations, operator: str, form: Form, indent: str) -> Iterator[str]:
     """What the trace has of a form."""
     facts = [f"calls={_number(form.calls / hot.steps)}", f"time_us={_number(form.median_ns / 1000)}"]
     facts += [f"flops={form.work.flops}"] if form.work.flops else []
+    facts += [f"bytes={form.work.read + form.work.written}"] if aten.reads_less(operator, form.arguments) else []
     yield f"{indent}{', '.join(facts)},"
     kernels = [each for each in form.kernels if each.grid][:_MOST_KERNELS]
     if kernels:
@@ -204,13 +205,23 @@ def _shortened(name: str) -> str:
 def _chain(hot: HotOperations, form: Form) -> Iterator[str]:
     yield f"        # {_number(form.calls / hot.steps)} times a step, {_time(form.median_ns)} each."
     yield f"        {_text(form.name)}: ["
+    less = any(aten.reads_less(part.name, part.arguments) for part in form.arguments)
     for part in form.arguments:
         yield f'            Step("{part.name}", Call('
         yield from _call(part.name, part.arguments, " " * 16)
-        if flops := aten.work(part.name, part.arguments).flops:
-            yield f"                flops={flops},"
+        facts = [f"flops={flops}"] if (flops := aten.work(part.name, part.arguments).flops) else []
+        facts += [f"bytes={_bytes_of_step(part, part is form.arguments[-1])}"] if less else []
+        if facts:
+            yield f"                {', '.join(facts)},"
         yield f"            ), takes={part.takes}),"
     yield "        ],"
+
+
+def _bytes_of_step(part: Part, is_last: bool) -> int:
+    """What an operator of a chain must read and write, without the tensors between."""
+    tensors = [each for each in part.arguments if isinstance(each, Tensor) and 0 not in each.shape]
+    read = sum(each.bytes for place, each in enumerate(tensors) if place != part.takes)
+    return read + (aten.work(part.name, part.arguments).written if is_last else 0)
 
 
 def _is_chain(operation: Operation) -> bool:
