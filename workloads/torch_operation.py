@@ -131,7 +131,9 @@ class Call:
 class _Callable:
     """What a benchmark asks of an operator, or of a chain of them: its inputs, its outputs and their types, by the name of the call."""
 
+    calls: Mapping[str, Any]
     allow_tf32: bool | None
+    hot: int | None
     _bound: dict[tuple[str, str], Callable[..., Outputs]]
 
     def tensors(self, call: str) -> tuple[Strided, ...]:
@@ -145,6 +147,10 @@ class _Callable:
     def bytes(self, call: str) -> int:
         """Bytes that a call must read and write; 0 where its tensors tell them."""
         raise NotImplementedError
+
+    def is_hot(self, call: str) -> bool:
+        """Whether it is one of the first `hot` calls."""
+        return self.hot is None or call in [*self.calls][: self.hot]
 
     def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
         """A function of the tensors."""
@@ -222,11 +228,13 @@ class Operation(_Callable):
         calls: name -> call; the names are the values of the axis `call`.
         allow_tf32: whether its products in float32 may use TensorFloat-32; None to leave PyTorch's setting. Products of matrices have one
             setting in a process, so it must be the same for all of them.
+        hot: number of the first calls that are measured by default; None for all.
     """
 
     name: str
     calls: Mapping[str, Call]
     allow_tf32: bool | None = None
+    hot: int | None = None
     _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
     def tensors(self, call: str) -> tuple[Strided, ...]:
@@ -270,11 +278,12 @@ class Chain(_Callable):
 
     Attributes:
         calls: name -> operators in order; the names are the values of the axis `call`.
-        allow_tf32: see `Operation`.
+        allow_tf32, hot: see `Operation`.
     """
 
     calls: Mapping[str, Sequence[Step]]
     allow_tf32: bool | None = None
+    hot: int | None = None
     _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
     def tensors(self, call: str) -> tuple[Strided, ...]:

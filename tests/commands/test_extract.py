@@ -206,6 +206,30 @@ def written(made: Made, folder: Path, *options: str) -> list[Any]:
     return [each for each in names.values() if isinstance(each, Operation | Chain)]
 
 
+@pytest.mark.parametrize(
+    ("times", "quick"),
+    [([800, 100, 100], 1), ([799, 101, 100], 2), ([100, 100, 100, 100, 100], 4), ([50], 1), ([60, 30], 2)],
+)
+def test_the_hottest_forms_are_measured_by_default_and_all_with_the_set_full(
+    times: list[int], quick: int, tmp_path: Path
+) -> None:
+    made = Made()
+    for place, duration in enumerate(times):
+        made.operator("aten::relu", 100 * place, 100 * place + 50, tensor(4, 4 + place))
+        made.kernel("relu", 100 * place + 10, 10_000 * (1 + place), duration)
+    out = tmp_path / "bench.py"
+    done = run(str(made.write(tmp_path)), "--data-dir", str(tmp_path), "--out", str(out))
+    left_out = f" ({quick} of {len(times)} forms, with most of the time; all with --set full)" if quick < len(times) else ""
+    assert done.stdout.endswith(f"next: warpladder record {out}{left_out}\n")
+    assert ("`record --set full` measures all" in out.read_text()) == bool(left_out)
+    names: dict[str, Any] = {}
+    exec(compile(out.read_text(), str(out), "exec"), names)
+    hottest = [f"call=4x{4 + place}" for place in sorted(range(len(times)), key=lambda place: -times[place])]
+    cases = names["aten_relu_bench"]._axes.cases
+    assert [case.name for case in cases] == hottest and all("full" in case.sets for case in cases)
+    assert [case.name for case in cases if "quick" in case.sets] == hottest[:quick]
+
+
 def test_bytes_of_a_chain_are_without_the_tensors_between(tmp_path: Path) -> None:
     made = Made()
     made.operator("aten::relu", 0, 50, tensor(8, 6))

@@ -17,7 +17,7 @@ from typing import Any, Final, get_args
 import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, Role, WorkloadError, format_params
-from warpladder.workloads.cases import Axis
+from warpladder.workloads.cases import Axis, CaseSet
 from warpladder.workloads.functions.arrays import Form, is_measurable
 from warpladder.workloads.functions.calls import OUT, STREAM, parameters_of, place_of, raised_by
 
@@ -26,7 +26,7 @@ from warpladder.workloads.functions.calls import OUT, STREAM, parameters_of, pla
 _MOST: Final = 2**62
 #: More cases than can be measured in a day.
 _MOST_CASES: Final = 10_000
-_OPTIONS: Final = ("title", "arrays", "device", "flops", "bytes", "tolerance", "gradients")
+_OPTIONS: Final = ("title", "arrays", "device", "flops", "bytes", "quick", "tolerance", "gradients")
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,13 @@ class Axes:
         values: name -> values.
         flops: gives a case's operations from its axes.
         bytes: gives the bytes that a case must read and write; None or 0 where its arrays tell them.
+        quick: tells whether the set `quick` has a case; None for all cases.
     """
 
     values: Mapping[str, Sequence[Any]]
     flops: Callable[..., float] | int | None = None
     bytes: Callable[..., float] | int | None = None
+    quick: Callable[..., bool] | None = None
     _by_text: Mapping[str, Mapping[str, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,6 +55,8 @@ class Axes:
         for name, given in (("flops", self.flops), ("bytes", self.bytes)):
             if given is not None and not callable(given) and not isinstance(given, int | float):
                 raise WorkloadError(f"{name} is {shortened(given)}; give a number, or a function of axes")
+        if self.quick is not None and not callable(self.quick):
+            raise WorkloadError(f"quick is {shortened(self.quick)}; give a function of axes that tells whether a case is quick")
         texts = {name: {str(value): value for value in values} for name, values in plain.items()}
         object.__setattr__(self, "values", plain)
         object.__setattr__(self, "_by_text", texts)
@@ -77,7 +81,15 @@ class Axes:
         """The case of these values, or of their texts."""
         values = {name: self._by_text[name].get(str(value), value) for name, value in params.items()}
         flops, least = _count("flops", self.flops, values), _count("bytes", self.bytes, values)
-        return Case(values, flops, least or None, ("quick", "report", "full"), self._rank(values))
+        return Case(values, flops, least or None, self._sets_of(values), self._rank(values))
+
+    def _sets_of(self, values: Params) -> tuple[CaseSet, ...]:
+        try:
+            is_quick = self.quick is None or bool(called_with_axes(self.quick, values))
+        except Exception as error:
+            assert self.quick
+            raise raised_by(self.quick, "quick", error) from error
+        return ("quick", "report", "full") if is_quick else ("report", "full")
 
     def _rank(self, values: Params) -> int:
         """The place on the size axis: the first axis of numbers with several values."""

@@ -162,6 +162,11 @@ bench.variant(lambda x: x[:1] + x[-1:], name="sum", arrays="numpy")
     assert set(cases["d2h_bytes"]) == {8} and set(run.table("results")["status"]) == {"ok"}
 
 
+def test_the_set_quick_has_the_cases_that_a_benchmark_says() -> None:
+    cases = declared(Benchmark("some", n=[5, 500], quick=lambda n: n < 100)).workload.cases
+    assert {case.name: case.sets for case in cases} == {"n=5": ("quick", "report", "full"), "n=500": ("report", "full")}
+
+
 def test_axes_may_have_the_names_of_options() -> None:
     bench = Benchmark("named", axes={"device": ["one", "two"], "title": [3], "name": [1]}, n=[5])
     assert [case.name for case in declared(bench).workload.cases] == [
