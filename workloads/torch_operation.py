@@ -96,6 +96,7 @@ class Call:
         calls: how often it was made in a step.
         time_us: the median of the time of its kernels, or of the operator on a processor.
         flops: floating-point operations; 0 where they are not known.
+        bytes: that it must read and write, in a chain without the tensors between operators; 0 where the tensors tell them.
         kernels: its kernels in order, each with its grid.
     """
 
@@ -103,6 +104,7 @@ class Call:
     calls: float
     time_us: float
     flops: int
+    bytes: int
     kernels: tuple[tuple[str, tuple[int, ...]], ...]
 
     def __init__(
@@ -111,10 +113,12 @@ class Call:
         calls: float = 1,
         time_us: float = 0.0,
         flops: int = 0,
+        bytes: int = 0,
         kernels: Sequence[tuple[str, tuple[int, ...]]] = (),
     ) -> None:
         for name, value in (
-            ("arguments", arguments), ("calls", calls), ("time_us", time_us), ("flops", flops), ("kernels", tuple(kernels)),
+            ("arguments", arguments), ("calls", calls), ("time_us", time_us), ("flops", flops), ("bytes", bytes),
+            ("kernels", tuple(kernels)),
         ):  # fmt: skip
             object.__setattr__(self, name, value)
 
@@ -127,7 +131,9 @@ class Call:
 class _Callable:
     """What a benchmark asks of an operator, or of a chain of them: its inputs, its outputs and their types, by the name of the call."""
 
+    calls: Mapping[str, Any]
     allow_tf32: bool | None
+    hot: int | None
     _bound: dict[tuple[str, str], Callable[..., Outputs]]
 
     def tensors(self, call: str) -> tuple[Strided, ...]:
@@ -137,6 +143,14 @@ class _Callable:
     def flops(self, call: str) -> int:
         """Floating-point operations of a call; 0 where they are not known."""
         raise NotImplementedError
+
+    def bytes(self, call: str) -> int:
+        """Bytes that a call must read and write; 0 where its tensors tell them."""
+        raise NotImplementedError
+
+    def is_hot(self, call: str) -> bool:
+        """Whether it is one of the first `hot` calls."""
+        return self.hot is None or call in [*self.calls][: self.hot]
 
     def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
         """A function of the tensors."""
@@ -214,11 +228,13 @@ class Operation(_Callable):
         calls: name -> call; the names are the values of the axis `call`.
         allow_tf32: whether its products in float32 may use TensorFloat-32; None to leave PyTorch's setting. Products of matrices have one
             setting in a process, so it must be the same for all of them.
+        hot: number of the first calls that are measured by default; None for all.
     """
 
     name: str
     calls: Mapping[str, Call]
     allow_tf32: bool | None = None
+    hot: int | None = None
     _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
     def tensors(self, call: str) -> tuple[Strided, ...]:
@@ -226,6 +242,9 @@ class Operation(_Callable):
 
     def flops(self, call: str) -> int:
         return self.calls[call].flops
+
+    def bytes(self, call: str) -> int:
+        return self.calls[call].bytes
 
     def arguments(self, call: str, *tensors: Any) -> list[Any]:
         """All arguments of a call, in order, with tensors of the trace's shapes and strides."""
@@ -259,11 +278,12 @@ class Chain(_Callable):
 
     Attributes:
         calls: name -> operators in order; the names are the values of the axis `call`.
-        allow_tf32: see `Operation`.
+        allow_tf32, hot: see `Operation`.
     """
 
     calls: Mapping[str, Sequence[Step]]
     allow_tf32: bool | None = None
+    hot: int | None = None
     _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
     def tensors(self, call: str) -> tuple[Strided, ...]:
@@ -271,6 +291,9 @@ class Chain(_Callable):
 
     def flops(self, call: str) -> int:
         return sum(step.call.flops for step in self.calls[call])
+
+    def bytes(self, call: str) -> int:
+        return sum(step.call.bytes for step in self.calls[call])
 
     def _set_precision(self) -> None:
         for name in {step.name for steps in self.calls.values() for step in steps}:

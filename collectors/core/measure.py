@@ -76,8 +76,7 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
     problems.compute(variants)
     if turn.process == 0:
         _tell_doubts(workload, case, problems, variants, report)
-    if case.min_bytes is None:
-        report.rows("cases", [problems.sets[0].case_bytes()])
+    report.rows("cases", [problems.sets[0].case_bytes()])
     for make, kinds in _by_bench(benches).items():
         cells = [cell for cell in job.cells if workload.variant(cell.variant).kind in kinds]
         if not cells:

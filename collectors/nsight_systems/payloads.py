@@ -1,10 +1,19 @@
 """Reads what NCCL adds to its NVTX ranges: communicator, message size, and rank. A SQLite export has it with `--include-blobs=true`.
 
-`NVTX_EVENTS.binaryData` holds four unsigned integers of 8 bytes each, and then the payload: domain, schema, size of the payload, and a
-fourth that sources describe as the offset of the payload or the size of the whole. The tables `NVTX_PAYLOAD_SCHEMAS` and
-`NVTX_PAYLOAD_SCHEMA_ENTRIES` give the fields of a schema, with the types and offsets of `nvToolsExtPayload.h` of NVTX. NCCL names its
-fields in `nvtx_payload_schemas.h`. Nsight Systems does not document the four integers, so that a payload counts only if its domain,
-schema and sizes all agree with the tables.
+`NVTX_EVENTS.binaryData` is a blob: four integers of 8 bytes each, little-endian, and then the payload.
+
+| bytes | integer | in a report of DDP on one GPU (Nsight Systems 2025.3) |
+|---|---|---|
+| 0 to 7 | domain | 1, as `domainId` of the row |
+| 8 to 15 | schema | 0x1000005 of `ncclAllReduce`, and five others: all that the tables have of the domain |
+| 16 to 23 | size of the payload | 24, 16 and 8, the `payloadSize` of the schema |
+| 24 to 31 | offset of the payload | 32, also where the whole has 56, 48 or 40 bytes |
+
+Nsight Systems does not document these four. The table is of all 73 payloads of this report, in each of whose steps the messages of
+`ncclAllReduce` sum up to the bytes of the model's gradients. A payload counts only if all four are as in the table.
+
+The tables `NVTX_PAYLOAD_SCHEMAS` and `NVTX_PAYLOAD_SCHEMA_ENTRIES` give the fields of a schema, with the types and offsets of
+`nvToolsExtPayload.h` of NVTX; the offset of the first field is null. NCCL names its fields in `nvtx_payload_schemas.h`.
 """
 
 from collections.abc import Iterator
@@ -129,7 +138,7 @@ def _decoded(batch: pa.RecordBatch, layouts: dict[tuple[int, int], _Layout], not
             continue
         head = blobs[:, :_HEAD_BYTES].copy().view("<i8")
         sound = (head[:, 0] == columns["domainId"][at]) & (head[:, 2] == size - _HEAD_BYTES)
-        sound &= (head[:, 3] == _HEAD_BYTES) | (head[:, 3] == size)
+        sound &= head[:, 3] == _HEAD_BYTES
         unreadable += int((~sound).sum())
         for domain, schema in np.unique(head[sound, :2], axis=0).tolist():
             layout = layouts.get((domain, schema))

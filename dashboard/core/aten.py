@@ -18,6 +18,12 @@ class Tensor(NamedTuple):
         """Bytes of its distinct elements: a dimension of stride 0 repeats them."""
         return ELEMENT_BYTES[self.dtype] * prod(n for n, step in zip(self.shape, self.strides, strict=True) if step or not n)
 
+    @property
+    def reach_bytes(self) -> int:
+        """Bytes from its first element to its last in memory."""
+        steps = sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
+        return ELEMENT_BYTES[self.dtype] * (1 + steps) if 0 not in self.shape else 0
+
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -213,6 +219,10 @@ def writes_inputs(name: str) -> bool:
 # -- bytes and arithmetic ----------------------------------------------------------------------------------------------------------
 
 
+#: Operators that do not read their first input.
+_ONLY_WRITE: Final = ("copy_", "fill_", "zero_")
+
+
 class Work(NamedTuple):
     """The least that any implementation of a call must do: bytes read and written, and operations (0 where they are not known)."""
 
@@ -231,17 +241,26 @@ def work(name: str, arguments: tuple[Any, ...]) -> Work:
     tensors = [each for each in _flat(arguments) if isinstance(each, Tensor)]
     read = sum(each.bytes for each in tensors)
     flops, shape = _arithmetic(short, arguments)
-    if short in ("copy_", "fill_", "zero_") and tensors:
+    if short in _ONLY_WRITE and tensors:
         return Work(read - tensors[0].bytes, tensors[0].bytes, 0)
     if writes_inputs(name) and short not in WRITES:
         written = sum(each.bytes for each in _flat(arguments[:1]) if isinstance(each, Tensor))
     elif shape is not None and tensors:
         written = prod(shape) * ELEMENT_BYTES[tensors[0].dtype]
+    elif short in _LIKE_FIRST and tensors:
+        written = prod(tensors[0].shape) * ELEMENT_BYTES[tensors[0].dtype]
     elif short.endswith("_backward") and tensors:
         written = min(each.bytes for each in tensors[:2])
     else:
         written = 0
     return Work(read, written, flops)
+
+
+def reads_less(name: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether a call reads less than the memory of its tensors: it reads one of them not at all, or one has gaps."""
+    return plain(name) in _ONLY_WRITE or any(
+        isinstance(each, Tensor) and each.reach_bytes > each.bytes for each in _flat(arguments)
+    )
 
 
 #: Operators whose output has the shape, the type and the strides of their first input, beside those in place and most point-wise ones.

@@ -13,6 +13,8 @@ from warpladder.data.files import one_line
 
 #: Forms below this share of their operation's device time are left out.
 _LEAST_SHARE: Final = 0.01
+#: The hottest forms, which are measured by default, have at least this share of it.
+_HOT_SHARE: Final = 0.8
 _MOST_KERNELS: Final = 12
 _LONGEST: Final = 120
 #: Words in names of kernels that compute in TensorFloat-32.
@@ -105,13 +107,17 @@ def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32
         for form in kept:
             yield f"        {_text(form.name)}: Call("
             yield from _call(operation.name, form.arguments, " " * 12)
-            yield from _facts(hot, form, " " * 12)
+            yield from _facts(hot, operation.name, form, " " * 12)
             yield "        ),"
     yield "    },"
     if allow_tf32 is not None:
         yield f"    allow_tf32={allow_tf32},"
+    if (hot_forms := _hot(operation)) < len(kept):
+        yield f"    hot={hot_forms},"
     yield ")"
-    yield f'{bench} = warpladder.Benchmark("{name}", call=list({name}.calls), flops={name}.flops)'
+    yield f"{bench} = warpladder.Benchmark("
+    yield f'    "{name}", call=list({name}.calls), flops={name}.flops, bytes={name}.bytes, quick={name}.is_hot'
+    yield ")"
     yield ""
     yield ""
     yield f"@{bench}.inputs"
@@ -162,6 +168,12 @@ def _summary(hot: HotOperations, operation: Operation, kept: Sequence[Form]) -> 
     if len(kept) < len(operation.forms):
         share = sum(form.device_ns for form in kept) / max(operation.device_ns, 1)
         yield f"# {len(operation.forms) - len(kept)} of its {len(operation.forms)} forms are left out; those here have {100 * share:.1f} % of its time."
+    if (hot_forms := _hot(operation)) < len(kept):
+        share = sum(form.device_ns for form in kept[:hot_forms]) / operation.device_ns
+        yield (
+            f"# `record` measures the first {f'{hot_forms} forms' if hot_forms > 1 else 'form'}, with {100 * share:.0f} % of its time; "
+            "`record --set full` measures all."
+        )
     if any(isinstance(each, UnknownNumber) for form in kept for _, arguments in _parts(operation, form) for each in arguments):
         yield "# It takes a number of Python whose value the trace lacks; another number stands for it, which changes no work."
     if _is_chain(operation):
@@ -184,10 +196,11 @@ def _call(name: str, arguments: Sequence[Any], indent: str) -> Iterator[str]:
         yield f"{indent}{', '.join(numbers)},"
 
 
-def _facts(hot: HotOperations, form: Form, indent: str) -> Iterator[str]:
+def _facts(hot: HotOperations, operator: str, form: Form, indent: str) -> Iterator[str]:
     """What the trace has of a form."""
     facts = [f"calls={_number(form.calls / hot.steps)}", f"time_us={_number(form.median_ns / 1000)}"]
     facts += [f"flops={form.work.flops}"] if form.work.flops else []
+    facts += [f"bytes={form.work.read + form.work.written}"] if aten.reads_less(operator, form.arguments) else []
     yield f"{indent}{', '.join(facts)},"
     kernels = [each for each in form.kernels if each.grid][:_MOST_KERNELS]
     if kernels:
@@ -204,13 +217,23 @@ def _shortened(name: str) -> str:
 def _chain(hot: HotOperations, form: Form) -> Iterator[str]:
     yield f"        # {_number(form.calls / hot.steps)} times a step, {_time(form.median_ns)} each."
     yield f"        {_text(form.name)}: ["
+    less = any(aten.reads_less(part.name, part.arguments) for part in form.arguments)
     for part in form.arguments:
         yield f'            Step("{part.name}", Call('
         yield from _call(part.name, part.arguments, " " * 16)
-        if flops := aten.work(part.name, part.arguments).flops:
-            yield f"                flops={flops},"
+        facts = [f"flops={flops}"] if (flops := aten.work(part.name, part.arguments).flops) else []
+        facts += [f"bytes={_bytes_of_step(part, part is form.arguments[-1])}"] if less else []
+        if facts:
+            yield f"                {', '.join(facts)},"
         yield f"            ), takes={part.takes}),"
     yield "        ],"
+
+
+def _bytes_of_step(part: Part, is_last: bool) -> int:
+    """What an operator of a chain must read and write, without the tensors between."""
+    tensors = [each for each in part.arguments if isinstance(each, Tensor) and 0 not in each.shape]
+    read = sum(each.bytes for place, each in enumerate(tensors) if place != part.takes)
+    return read + (aten.work(part.name, part.arguments).written if is_last else 0)
 
 
 def _is_chain(operation: Operation) -> bool:
@@ -269,6 +292,18 @@ def _tensors(operation: Operation) -> list[str]:
 def _kept(operation: Operation) -> list[Form]:
     least = _LEAST_SHARE * operation.device_ns
     return [form for form in operation.forms if form.device_ns >= least] or list(operation.forms[:1])
+
+
+def _hot(operation: Operation) -> int:
+    """The fewest forms, the hottest first, that have most of the operation's time."""
+    times = [form.device_ns for form in _kept(operation)]
+    enough = [sum(times[:count]) >= _HOT_SHARE * operation.device_ns for count in range(1, len(times))]
+    return 1 + enough.index(True) if any(enough) else len(times)
+
+
+def counts(operations: Sequence[Operation]) -> tuple[int, int]:
+    """Number of forms that are measured by default, and of all forms in the file."""
+    return sum(map(_hot, operations)), sum(len(_kept(each)) for each in operations)
 
 
 def _tf32(operation: Operation) -> bool:

@@ -13,8 +13,10 @@ from tests.doc_pages import ROOT
 from warpladder.__main__ import command
 from warpladder.collectors.jobs.rank import steps_of
 from warpladder.collectors.kineto.parse import import_report
-from warpladder.dashboard.core.hot_operations import Choice, HotOperations, Operation, hot_operations
+from warpladder.dashboard.core.hot_operations import Choice, HotOperations, hot_operations
+from warpladder.dashboard.core.hot_operations import Operation as HotOperation
 from warpladder.data import store
+from warpladder.workloads.torch_operation import Chain, Operation
 
 KINETO = ROOT / "tests" / "fixtures" / "kineto"
 #: Operations of at least 1 % of the device time of the fixtures -> the beginning of the reason why they are refused, or nothing.
@@ -122,7 +124,7 @@ def scalar(value: str) -> tuple[Any, ...]:
 NONE = ([], "", [], "")
 
 
-def only(found: HotOperations) -> Operation:
+def only(found: HotOperations) -> HotOperation:
     (operation,) = found.operations
     return operation
 
@@ -166,6 +168,76 @@ def test_an_operator_with_several_parts_is_its_parts(tmp_path: Path) -> None:
     assert [each.name for each in hot(made.write(tmp_path), tmp_path).operations] == ["aten::bmm", "aten::clone"]
     whole = only(hot(made.write(tmp_path), tmp_path, Choice(operator="aten::matmul")))
     assert (whole.device_ns, len(whole.forms[0].kernels)) == (55_000, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "least"),
+    [
+        # A row of 2 x 3 of a tensor of rows of 10: 6 numbers are read and 6 written, 13 are stored.
+        ("aten::relu", (tensor(2, 3, strides=(10, 1)),), 4 * (6 + 6)),
+        ("aten::_softmax", (tensor(2, 3, strides=(10, 1)), scalar("1"), scalar("False")), 4 * (6 + 6)),
+        # Of 4 numbers that are stored, each twice, and of 8 in rows of 10; 8 are written.
+        ("aten::add", (tensor(2, 4, strides=(0, 1)), tensor(2, 4, strides=(10, 1)), scalar("1")), 4 * (4 + 8 + 8)),
+        # The first tensor is only written.
+        ("aten::copy_", (tensor(2, 4), tensor(2, 4), scalar("False")), 4 * (8 + 8)),
+        # The tensors tell the bytes: side by side in another order, and each twice.
+        ("aten::relu", (tensor(2, 3, strides=(1, 2)),), 0),
+        ("aten::relu", (tensor(2, 3, strides=(0, 1)),), 0),
+    ],
+)
+def test_bytes_are_written_where_a_call_reads_less_than_it_is_given(
+    name: str, arguments: tuple[Any, ...], least: int, tmp_path: Path
+) -> None:
+    made = Made()
+    made.operator(name, 0, 100, *arguments)
+    made.kernel("kernel", 10, 200, 50)
+    (operation,) = written(made, tmp_path)
+    (call,) = operation.calls
+    assert operation.bytes(call) == least
+
+
+def written(made: Made, folder: Path, *options: str) -> list[Any]:
+    """The operations in the file that is written for a made trace, which can be loaded without PyTorch."""
+    out = folder / "bench.py"
+    done = run(str(made.write(folder)), "--data-dir", str(folder), *options, "--out", str(out))
+    assert done.exit_code == 0, done.output
+    names: dict[str, Any] = {}
+    exec(compile(out.read_text(), str(out), "exec"), names)
+    return [each for each in names.values() if isinstance(each, Operation | Chain)]
+
+
+@pytest.mark.parametrize(
+    ("times", "quick"),
+    [([800, 100, 100], 1), ([799, 101, 100], 2), ([100, 100, 100, 100, 100], 4), ([50], 1), ([60, 30], 2)],
+)
+def test_the_hottest_forms_are_measured_by_default_and_all_with_the_set_full(
+    times: list[int], quick: int, tmp_path: Path
+) -> None:
+    made = Made()
+    for place, duration in enumerate(times):
+        made.operator("aten::relu", 100 * place, 100 * place + 50, tensor(4, 4 + place))
+        made.kernel("relu", 100 * place + 10, 10_000 * (1 + place), duration)
+    out = tmp_path / "bench.py"
+    done = run(str(made.write(tmp_path)), "--data-dir", str(tmp_path), "--out", str(out))
+    left_out = f" ({quick} of {len(times)} forms, with most of the time; all with --set full)" if quick < len(times) else ""
+    assert done.stdout.endswith(f"next: warpladder record {out}{left_out}\n")
+    assert ("`record --set full` measures all" in out.read_text()) == bool(left_out)
+    names: dict[str, Any] = {}
+    exec(compile(out.read_text(), str(out), "exec"), names)
+    hottest = [f"call=4x{4 + place}" for place in sorted(range(len(times)), key=lambda place: -times[place])]
+    cases = names["aten_relu_bench"]._axes.cases
+    assert [case.name for case in cases] == hottest and all("full" in case.sets for case in cases)
+    assert [case.name for case in cases if "quick" in case.sets] == hottest[:quick]
+
+
+def test_bytes_of_a_chain_are_without_the_tensors_between(tmp_path: Path) -> None:
+    made = Made()
+    made.operator("aten::relu", 0, 50, tensor(8, 6))
+    made.kernel("relu", 10, 200, 10)
+    made.operator("aten::add", 100, 150, tensor(8, 6), tensor(8, 6, strides=(12, 2)), scalar("1"))
+    made.kernel("add", 110, 300, 20)
+    (chain,) = written(made, tmp_path, "--together")
+    assert chain.bytes(*chain.calls) == 4 * (48 + 48 + 48)
 
 
 def test_calls_are_counted_a_step_and_forms_told_apart(tmp_path: Path) -> None:

@@ -89,7 +89,12 @@ def command(
         raise Error(f"{trace}: none of its operations can be called again; the table has the reasons")
     text = bench_file.render(hot, chosen, run.info, _command(trace, top, choice, rank))
     new.write({out: text})
-    print(one_line(f"wrote {out}; next: warpladder record {out}"))
+    print(one_line(f"wrote {out}; next: warpladder record {out}{_forms(*bench_file.counts(chosen))}"))
+
+
+def _forms(by_default: int, number: int) -> str:
+    """What the next command leaves out."""
+    return f" ({by_default} of {number} forms, with most of the time; all with --set full)" if by_default < number else ""
 
 
 @click.command("forecast")

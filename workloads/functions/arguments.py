@@ -17,7 +17,7 @@ from typing import Any, Final, get_args
 import numpy as np
 
 from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, Role, WorkloadError, format_params
-from warpladder.workloads.cases import Axis
+from warpladder.workloads.cases import Axis, CaseSet
 from warpladder.workloads.functions.arrays import Form, is_measurable
 from warpladder.workloads.functions.calls import OUT, STREAM, parameters_of, place_of, raised_by
 
@@ -26,7 +26,7 @@ from warpladder.workloads.functions.calls import OUT, STREAM, parameters_of, pla
 _MOST: Final = 2**62
 #: More cases than can be measured in a day.
 _MOST_CASES: Final = 10_000
-_OPTIONS: Final = ("title", "arrays", "device", "flops", "tolerance", "gradients")
+_OPTIONS: Final = ("title", "arrays", "device", "flops", "bytes", "quick", "tolerance", "gradients")
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,14 @@ class Axes:
     Attributes:
         values: name -> values.
         flops: gives a case's operations from its axes.
+        bytes: gives the bytes that a case must read and write; None or 0 where its arrays tell them.
+        quick: tells whether the set `quick` has a case; None for all cases.
     """
 
     values: Mapping[str, Sequence[Any]]
     flops: Callable[..., float] | int | None = None
+    bytes: Callable[..., float] | int | None = None
+    quick: Callable[..., bool] | None = None
     _by_text: Mapping[str, Mapping[str, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -48,8 +52,11 @@ class Axes:
             raise WorkloadError(
                 f"axes {', '.join(plain)} make {count:,} cases; give fewer values, at most {_MOST_CASES:,} cases"
             )
-        if self.flops is not None and not callable(self.flops) and not isinstance(self.flops, int | float):
-            raise WorkloadError(f"flops is {shortened(self.flops)}; give a number, or a function of axes")
+        for name, given in (("flops", self.flops), ("bytes", self.bytes)):
+            if given is not None and not callable(given) and not isinstance(given, int | float):
+                raise WorkloadError(f"{name} is {shortened(given)}; give a number, or a function of axes")
+        if self.quick is not None and not callable(self.quick):
+            raise WorkloadError(f"quick is {shortened(self.quick)}; give a function of axes that tells whether a case is quick")
         texts = {name: {str(value): value for value in values} for name, values in plain.items()}
         object.__setattr__(self, "values", plain)
         object.__setattr__(self, "_by_text", texts)
@@ -73,20 +80,16 @@ class Axes:
     def case(self, params: Params) -> Case:
         """The case of these values, or of their texts."""
         values = {name: self._by_text[name].get(str(value), value) for name, value in params.items()}
-        flops = self._flops_of(values)
-        return Case(values, int(flops), None, ("quick", "report", "full"), self._rank(values))
+        flops, least = _count("flops", self.flops, values), _count("bytes", self.bytes, values)
+        return Case(values, flops, least or None, self._sets_of(values), self._rank(values))
 
-    def _flops_of(self, values: Params) -> int | float:
-        if not callable(self.flops):
-            count: Any = self.flops or 0
-        else:
-            try:
-                count = called_with_axes(self.flops, values)
-            except Exception as error:
-                raise raised_by(self.flops, "flops", error) from error
-        if not (isinstance(count, int | float | np.number) and 0 <= count < math.inf and int(count) == count):
-            raise WorkloadError(f"flops gives {shortened(count)} for {values}; give a whole number")
-        return count  # type: ignore[return-value]
+    def _sets_of(self, values: Params) -> tuple[CaseSet, ...]:
+        try:
+            is_quick = self.quick is None or bool(called_with_axes(self.quick, values))
+        except Exception as error:
+            assert self.quick
+            raise raised_by(self.quick, "quick", error) from error
+        return ("quick", "report", "full") if is_quick else ("report", "full")
 
     def _rank(self, values: Params) -> int:
         """The place on the size axis: the first axis of numbers with several values."""
@@ -95,6 +98,19 @@ class Axes:
             if len(numbers) > 1 and len(numbers) == len(declared):
                 return sum(number < values[name] for number in numbers)
         return 0
+
+
+def _count(option: str, given: Callable[..., float] | int | None, values: Params) -> int:
+    """The whole number that an option of a benchmark gives for a case; 0 for None. Raises WorkloadError."""
+    count: Any = given or 0
+    if callable(given):
+        try:
+            count = called_with_axes(given, values)
+        except Exception as error:
+            raise raised_by(given, option, error) from error
+    if not (isinstance(count, int | float | np.number) and 0 <= count < math.inf and int(count) == count):
+        raise WorkloadError(f"{option} gives {shortened(count)} for {values}; give a whole number")
+    return int(count)
 
 
 def joined_axes(axes: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:

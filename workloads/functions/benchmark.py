@@ -57,6 +57,10 @@ class Benchmark:
             of the arrays that `inputs` gives.
         device: `gpu` or `cpu`; by default the GPU where there is one. NumPy's arrays are always on the host.
         flops: floating-point operations of a case, a multiply-add counted as two: a number, or a function of axes.
+        bytes: that a case must read and write: a number, or a function of axes. By default, and where it is 0, the inputs and outputs are
+            counted, each once.
+        quick: a function of axes that tells whether a case is in the set `quick`, which `record` takes by default. The sets `report` and
+            `full` have all cases. By default `quick` has too.
         tolerance: largest relative L2 error that passes: one for all, or by precision. The default is `TOLERANCE` of
             `warpladder.workloads.api`. Outputs of whole numbers must be equal.
         gradients: whether the gradients with respect to the inputs of real numbers are outputs too, or the names of such inputs. The
@@ -76,20 +80,22 @@ class Benchmark:
         arrays: str = "",
         device: str = "",
         flops: Callable[..., float] | int | None = None,
+        bytes: Callable[..., float] | int | None = None,
+        quick: Callable[..., bool] | None = None,
         tolerance: float | Mapping[str, float] | None = None,
         gradients: bool | Sequence[str] = False,
         **more: Any,
     ) -> None:
         if isinstance(more.get("name"), str) and not name:
             name = more.pop("name")
-        options = {"name": more.pop("name", None), "title": title, "arrays": arrays, "device": device, "flops": flops}
-        refuse_axes({**options, "tolerance": tolerance})
+        options = {"name": more.pop("name", None), "title": title, "arrays": arrays, "device": device}
+        refuse_axes({**options, "flops": flops, "bytes": bytes, "quick": quick, "tolerance": tolerance})
         self.name, self.title = checked_name("the benchmark's name", name), checked_title(name, title) or name
         self.file = caller()
         choose("arrays", arrays, ("", *LIBRARIES))
         choose("device", device, ("", "gpu", "cpu"))
         self._library, self._device = arrays, device
-        self._axes = Axes(joined_axes(axes, more), flops)
+        self._axes = Axes(joined_axes(axes, more), flops, bytes, quick)
         self._tolerance = tolerances(tolerance)
         self._gradients = gradients
         self._inputs: Callable[..., Any] | None = None

@@ -211,8 +211,9 @@ class Problem:
         return self._gave[case.name]
 
     def buffers(self, case: Case) -> tuple[dict[str, Buffer], dict[str, Buffer]]:
-        """Inputs and outputs as stored. The outputs are empty until the reference has been computed."""
-        inputs = self._arguments[case.name].forms
+        """Inputs and outputs as stored. Both are empty until the inputs have been made, the outputs until the reference has been computed."""
+        made = self._arguments.get(case.name)
+        inputs = made.forms if made else {}
         gave = self._gave.get(case.name, {})
         return tuple(  # type: ignore[return-value]
             {name: Buffer(form.stored_shape, form.dtype) for name, form in forms.items()} for forms in (inputs, gave)

@@ -201,6 +201,7 @@ def test_bytes_are_the_larger_of_input_and_output(tmp_path: Path, calls: list[tu
         blob(GATHERS, b"\0" * 24),
         blob(GATHERS, b"\0" * 16)[:-1],
         message(GATHERS, 8)[:24] + b"\7" * 8 + message(GATHERS, 8)[32:],
+        message(GATHERS, 8)[:24] + b"\x30" + b"\0" * 7 + message(GATHERS, 8)[32:],
     ],
 )
 def test_a_payload_in_another_layout_is_left_out_and_counted(tmp_path: Path, wrong: bytes) -> None:
@@ -216,6 +217,36 @@ def test_a_payload_in_another_layout_is_left_out_and_counted(tmp_path: Path, wro
     assert found.communicator.astype(np.uint64).tolist() == [0xF123_4567_89AB_CDEF]
     notes.finish()
     assert "1 payloads of NVTX ranges are in no known layout" in texts(notes)
+
+
+#: Two steps of benchmarks/profiled_job.py on one H100, with its parameters in bfloat16.
+REAL = Path(__file__).parents[2] / "fixtures" / "nsight-systems-2025.3" / "ddp_payloads.sqlite.xz"
+PARAMETERS = 135_387_648
+
+
+def test_payloads_of_a_real_report_are_the_buckets_of_its_gradients(tmp_path: Path) -> None:
+    path = tmp_path / "report.sqlite"
+    path.write_bytes(lzma.decompress(REAL.read_bytes()))
+    notes = Notes()
+    with open_report(path) as report:
+        found = read_payloads(report, notes)
+    notes.finish()
+    assert not texts(notes)
+    made, sizes = found.ranks > 0, found.bytes[found.bytes > 0]
+    assert (found.ranks[made].tolist(), found.rank[made].tolist(), found.device[made].tolist()) == ([1], [0], [0])
+    assert set(found.communicator.astype(np.uint64).tolist()) == {0xD1EA_1CF3_D8C2_E102}
+    assert sizes.tolist() == 2 * [50_331_648, *6 * [28_351_488], 50_334_720] and sizes[:8].sum() == 2 * PARAMETERS
+
+
+def test_payloads_of_a_real_report_are_of_its_calls(tmp_path: Path) -> None:
+    path = tmp_path / "report.sqlite"
+    path.write_bytes(lzma.decompress(REAL.read_bytes()))
+    with open_report(path) as report:
+        found = read_payloads(report, Notes())
+    run = imported(tmp_path, path)
+    ranges = store.open_rank(run, 0).table("ranges").query("text == 'ncclAllReduce'")
+    assert sorted(ranges["start_ns"]) == found.start[found.bytes > 0].tolist() and set(ranges["domain"]) == {"NCCL"}
+    assert run.table("ranks")["collectives"].tolist() == [0], "a single rank launches no kernel for them"
 
 
 def test_a_schema_that_two_processes_describe_differently_is_left_out(tmp_path: Path) -> None:

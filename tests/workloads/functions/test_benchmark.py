@@ -145,6 +145,28 @@ def test_numpy_stands_beside_the_ladder_of_kernels() -> None:
     assert [(variant.role, variant.rung) for variant in bench.workload.variants] == [("host", None), ("rung", 1)]
 
 
+def test_bytes_that_a_benchmark_declares_stand_and_others_are_those_of_the_arrays(tmp_path: Path) -> None:
+    run = record(
+        tmp_path,
+        """
+import numpy as np, warpladder
+bench = warpladder.Benchmark("ends", n=[5, 6, 7], bytes=lambda n: {5: 16, 6: 0}.get(n, 24.0))
+bench.inputs(lambda n, rng: {"x": rng.standard_normal(n)})
+bench.reference(lambda x: x[:1] + x[-1:])
+bench.variant(lambda x: x[:1] + x[-1:], name="sum", arrays="numpy")
+""",
+    )
+    cases = run.table("cases").set_index("case")
+    assert cases["min_bytes"].to_dict() == {"n=5": 16, "n=6": 56, "n=7": 24}
+    assert cases["h2d_bytes"].to_dict() == {"n=5": 40, "n=6": 48, "n=7": 56}, "copies are of whole arrays"
+    assert set(cases["d2h_bytes"]) == {8} and set(run.table("results")["status"]) == {"ok"}
+
+
+def test_the_set_quick_has_the_cases_that_a_benchmark_says() -> None:
+    cases = declared(Benchmark("some", n=[5, 500], quick=lambda n: n < 100)).workload.cases
+    assert {case.name: case.sets for case in cases} == {"n=5": ("quick", "report", "full"), "n=500": ("report", "full")}
+
+
 def test_axes_may_have_the_names_of_options() -> None:
     bench = Benchmark("named", axes={"device": ["one", "two"], "title": [3], "name": [1]}, n=[5])
     assert [case.name for case in declared(bench).workload.cases] == [

@@ -134,6 +134,16 @@ FILES: Final[dict[str, tuple[str, str]]] = {
         _benchmark("'a', n=[8], flops=lambda m: m"),
         "<lambda> takes m, which is no axis; the axes are n",
     ),
+    "bytes_text": (_benchmark("'a', n=[8], bytes='many'"), "file.py:3: bytes is 'many'; give a number, or a function of axes"),
+    "bytes_negative": (_benchmark("'a', n=[8], bytes=-8"), "bytes gives -8 for {'n': 8}; give a whole number"),
+    "quick_text": (
+        _benchmark("'a', n=[8], quick='n=8'"),
+        "file.py:3: quick is 'n=8'; give a function of axes that tells whether a case is quick",
+    ),
+    "quick_raises": (
+        _benchmark("'a', n=[8], quick=lambda n: n / 0"),
+        "<lambda>, quick, raises ZeroDivisionError: division by zero",
+    ),
     # axes
     "axis_empty": (_axis("[]"), "file.py:3: axis n is []; give a list of values, such as n=[1024, 4096]"),
     "axis_number": (_axis("8"), "file.py:3: axis n is 8; give a list of values"),
