@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from warpladder.dashboard.core import aten
-from warpladder.dashboard.core.aten import Tensor, UnknownNumber
-from warpladder.dashboard.core.hot_operations import Form, HotOperations, Operation, Part
 from warpladder.dashboard.core.numbers import format_duration, significant
+from warpladder.dashboard.core.operations import aten
+from warpladder.dashboard.core.operations.aten import Tensor, UnknownNumber
+from warpladder.dashboard.core.operations.hot_operations import Form, HotOperations, Operation, Part
 from warpladder.data.files import one_line
 
 #: Forms below this share of their operation's device time are left out.

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from math import isnan
 from typing import Final
 
-from warpladder.dashboard.core.baseline_check import AGREES, Checked
-from warpladder.dashboard.core.hot_operations import HotOperations, Operation
 from warpladder.dashboard.core.numbers import format_duration, significant
+from warpladder.dashboard.core.operations.baseline_check import AGREES, Checked
+from warpladder.dashboard.core.operations.hot_operations import HotOperations, Operation
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
 
 _HEADINGS: Final = ("operator", "benchmark", "of the time", "a step", "calls a step", "forms", "floor", "worth")

@@ -4,9 +4,9 @@ from math import isnan
 from typing import Final
 
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.forecast import Forecast, Gain
-from warpladder.dashboard.core.forecast_check import ForecastCheck
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, significant
+from warpladder.dashboard.core.operations.forecast import Forecast, Gain
+from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
 
 _CHANGED: Final = ("device time a step of", "before", "forecast", "after", "after less forecast")

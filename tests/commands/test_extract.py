@@ -13,8 +13,8 @@ from tests.doc_pages import ROOT
 from warpladder.__main__ import command
 from warpladder.collectors.jobs.rank import steps_of
 from warpladder.collectors.kineto.parse import import_report
-from warpladder.dashboard.core.hot_operations import Choice, HotOperations, hot_operations
-from warpladder.dashboard.core.hot_operations import Operation as HotOperation
+from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
+from warpladder.dashboard.core.operations.hot_operations import Operation as HotOperation
 from warpladder.data import store
 from warpladder.workloads.torch_operation import Chain, Operation
 

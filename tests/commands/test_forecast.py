@@ -10,7 +10,7 @@ from tests.commands.test_extract import KINETO, Made, hot, tensor
 from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.__main__ import command
 from warpladder.dashboard.core import run_data
-from warpladder.dashboard.core.forecast import Forecast, forecast
+from warpladder.dashboard.core.operations.forecast import Forecast, forecast
 from warpladder.data import store
 
 CELL = {"workload": "aten_relu", "config": "", "case": "call=4x4"}

@@ -16,7 +16,7 @@ from warpladder.errors import Error
 _REPORTS: Final = (".nsys-rep", ".qdrep", ".sqlite")
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.core.hot_operations import Choice, HotOperations
+    from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations
     from warpladder.data.store import Run
 
 
@@ -60,8 +60,8 @@ def command(
     """
     from warpladder.collectors.jobs.rank import steps_of
     from warpladder.commands import new
-    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
-    from warpladder.dashboard.core.operator_calls import has_operators
+    from warpladder.dashboard.core.operations.hot_operations import Choice, hot_operations
+    from warpladder.dashboard.core.operations.operator_calls import has_operators
     from warpladder.dashboard.text import bench_file, extracted
     from warpladder.data import store
 
@@ -109,8 +109,8 @@ def forecast_command(trace: str, run: str, after: str | None, rank: int | None, 
     TRACE: as for extract. RUN: the recording of the file that extract wrote.
     """
     from warpladder.dashboard.core import run_data
-    from warpladder.dashboard.core.forecast import forecast
-    from warpladder.dashboard.core.forecast_check import check_forecast
+    from warpladder.dashboard.core.operations.forecast import forecast
+    from warpladder.dashboard.core.operations.forecast_check import check_forecast
     from warpladder.dashboard.text import forecast as text
     from warpladder.data import store
 
@@ -130,8 +130,8 @@ def forecast_command(trace: str, run: str, after: str | None, rank: int | None, 
 def _on_gpu(trace: str, rank: int | None, data_dir: Path) -> tuple["HotOperations", "Run"]:
     """The operations of a trace of a GPU, and its run. Raises Error."""
     from warpladder.collectors.jobs.rank import steps_of
-    from warpladder.dashboard.core.hot_operations import Choice, hot_operations
-    from warpladder.dashboard.core.operator_calls import has_operators
+    from warpladder.dashboard.core.operations.hot_operations import Choice, hot_operations
+    from warpladder.dashboard.core.operations.operator_calls import has_operators
 
     run = _run(trace, rank, data_dir)
     if not has_operators(run):
@@ -174,7 +174,7 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
 def _checked(recording: "Run", hot: "HotOperations", trace: "Run") -> str:
     """The comparison of a recording with the trace. Raises Error."""
     from warpladder.dashboard.core import run_data
-    from warpladder.dashboard.core.baseline_check import check
+    from warpladder.dashboard.core.operations.baseline_check import check
     from warpladder.dashboard.text import extracted
 
     checked = check(hot, trace.info, run_data.load(recording), recording)

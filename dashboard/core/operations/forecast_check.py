@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.device_timeline import DeviceTimeline
-from warpladder.dashboard.core.forecast import Forecast, Gain, forecast, step_ns, timeline_of
-from warpladder.dashboard.core.hot_operations import HotOperations
+from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline
+from warpladder.dashboard.core.operations.forecast import Forecast, Gain, forecast, step_ns, timeline_of
+from warpladder.dashboard.core.operations.hot_operations import HotOperations
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.store import Run
 

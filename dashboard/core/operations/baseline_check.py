@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.hot_operations import Form, HotOperations, Operation
+from warpladder.dashboard.core.operations.hot_operations import Form, HotOperations, Operation
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.store import Run
 

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from warpladder.dashboard.core import aten, recorded_calls
-from warpladder.dashboard.core.aten import Tensor, Work
-from warpladder.dashboard.core.operator_calls import Bools, Calls, DeviceWork, Int64s, Kernel, combined
+from warpladder.dashboard.core.operations import aten, recorded_calls
+from warpladder.dashboard.core.operations.aten import Tensor, Work
+from warpladder.dashboard.core.operations.operator_calls import Bools, Calls, DeviceWork, Int64s, Kernel, combined
 from warpladder.data.limits import arithmetic_of_products_ns, device_memory
 from warpladder.data.store import Run
 

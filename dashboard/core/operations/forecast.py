@@ -12,12 +12,12 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.baseline_check import AXIS, BASELINE
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import with_speedups
-from warpladder.dashboard.core.device_timeline import DeviceTimeline
-from warpladder.dashboard.core.hot_operations import Form, HotOperations, Operation
+from warpladder.dashboard.core.operations.baseline_check import AXIS, BASELINE
+from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline
+from warpladder.dashboard.core.operations.hot_operations import Form, HotOperations, Operation
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.store import Run
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpladder.dashboard.core import aten
-from warpladder.dashboard.core.aten import Tensor, UnknownNumber, Work
-from warpladder.dashboard.core.recorded_calls import NotRebuilt, Recorded, arguments
+from warpladder.dashboard.core.operations import aten
+from warpladder.dashboard.core.operations.aten import Tensor, UnknownNumber, Work
+from warpladder.dashboard.core.operations.recorded_calls import NotRebuilt, Recorded, arguments
 
 NAMES = (
     *("mm", "bmm", "addmm", "linear", "matmul", "convolution", "convolution_backward", "scaled_dot_product_attention"),

@@ -4,8 +4,8 @@ import json
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from warpladder.dashboard.core import aten
-from warpladder.dashboard.core.aten import Tensor
+from warpladder.dashboard.core.operations import aten
+from warpladder.dashboard.core.operations.aten import Tensor
 
 #: Elements of a tensor, or of the memory that its strides reach. More are damage.
 _MOST_ELEMENTS: Final = 1 << 44

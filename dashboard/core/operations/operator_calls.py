@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.dashboard.core import aten, recorded_calls
-from warpladder.dashboard.core.recorded_calls import NotRebuilt, Recorded
+from warpladder.dashboard.core.operations import aten, recorded_calls
+from warpladder.dashboard.core.operations.recorded_calls import NotRebuilt, Recorded
 from warpladder.data.store import Run
 
 Int64s = npt.NDArray[np.int64]
