@@ -40,10 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _sample(items: list[pytest.Item]) -> None:
-    """Mark as thorough what a test with the mark `sampled` leaves out: it keeps so many of its parameters, spread evenly."""
+    """Mark as thorough what a test with the mark `sampled` leaves out: it keeps so many of its parameters, spread evenly over those that
+    are not thorough already."""
     tests: dict[tuple[object, ...], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("sampled"):
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("thorough"):
             tests.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
     for params in tests.values():
         (most,) = params[0].get_closest_marker("sampled").args  # type: ignore[union-attr]

@@ -83,7 +83,7 @@ def is_cell(file: str) -> bool:
     """Whether the name belongs to a notebook's cell, or to code that was typed at Python's prompt."""
     if file == "<stdin>" or file.startswith(("<ipython-input-", "<python-input-")):
         return True
-    return Path(file).parent.name.startswith("ipykernel_") and not Path(file).exists()
+    return "ipykernel_" in file and Path(file).parent.name.startswith("ipykernel_") and not Path(file).exists()
 
 
 def _in_traceback(error: BaseException) -> tuple[Place | None, bool]:

@@ -127,15 +127,20 @@ def _joined(rows: pd.DataFrame) -> pd.DataFrame:
     groups = wide.groupby(["variant", "config"], sort=False)
     joined = pd.DataFrame({"launches": groups.size()})
     joined["kernels"] = [tuple(dict.fromkeys(kernels)) for _, kernels in groups["kernel"]]
-    for name, metric in metrics.BY_NAME.items():
-        values = wide[name].astype(float)
-        if metric.combine == "mean":
-            of_metric = weight.where(values.notna()).groupby(cell, sort=False).sum()
-            joined[name] = (values * weight).groupby(cell, sort=False).sum(min_count=1) / of_metric.where(of_metric > 0)
-        elif metric.combine == "sum":
-            joined[name] = values.groupby(cell, sort=False).sum(min_count=1)
-        else:
-            joined[name] = values.groupby(cell, sort=False).max()
+    values = wide[list(metrics.BY_NAME)].astype(float)
+
+    def of(combine: str) -> pd.DataFrame:
+        return values[[name for name, metric in metrics.BY_NAME.items() if metric.combine == combine]]
+
+    means = of("mean")
+    weights = means.notna().mul(weight, axis=0).groupby(cell, sort=False).sum()
+    joined = joined.join(
+        [
+            means.mul(weight, axis=0).groupby(cell, sort=False).sum(min_count=1) / weights.where(weights > 0),
+            of("sum").groupby(cell, sort=False).sum(min_count=1),
+            of("max").groupby(cell, sort=False).max(),
+        ]
+    )
     return joined.rename_axis(["variant", "config"]).reset_index()
 
 

@@ -312,7 +312,7 @@ def test_each_table_of_the_details_opens_or_says_why_not(open_app: Open, synthet
     assert app.button_group(key="choose topic").value == topic
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("report", figures.reports())
 def test_every_published_table_opens(open_app: Open, synthetic: Path, report: str) -> None:
     app = open_app(synthetic, "published", run="gpu", workload=report)

@@ -86,6 +86,7 @@ def test_a_run_and_a_pattern_that_cannot_be_used_are_no_traceback(open_app: Open
     assert VALUES[value] == "" or "The link picks variants by a pattern that cannot be used" in words(app)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_pattern_that_the_ranges_do_not_fit_ends_no_page(open_app: Open, made: Path, page: str) -> None:
     open_app(made, page, run="annotated", pick="nvtx:(?P<variant>none has it)")

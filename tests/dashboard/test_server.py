@@ -105,7 +105,7 @@ def configure(folder: Path) -> None:
     file.write_text(ELSEWHERE)
 
 
-@pytest.fixture(scope="module", params=["project", "configured", "root"])
+@pytest.fixture(scope="module", params=[pytest.param("project", marks=pytest.mark.thorough), "configured", "root"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where it is started: in the project, in a folder that has a configuration of its own, and in one that has nothing of ours."""
     if request.param == "configured":

@@ -191,7 +191,12 @@ def test_a_network_of_fewer_channels_is_small_enough_for_one_core():
 
 @pytest.mark.xdist_group("numba")
 @pytest.mark.parametrize("case", emulation_cases(), ids=lambda case: case.name)
-@pytest.mark.parametrize("variant", HOSTS, ids=lambda variant: variant.name)
+@pytest.mark.parametrize(
+    "variant",
+    # Compiling the loops of `numba_serial` for all cores takes longer than all the rest of this file.
+    [pytest.param(each, marks=pytest.mark.thorough) if each.name == "numba_parallel" else each for each in HOSTS],
+    ids=lambda variant: variant.name,
+)
 def test_host_variant_writes_every_image(variant, case):
     inputs = inputs_of(case, seed=7)
     expected = WORKLOAD.reference(case, inputs)["images"]

@@ -19,6 +19,7 @@ def test_the_network_learns_the_digits():
     assert reached[0] < 0.9 < 0.94 < reached[-1]
 
 
+@pytest.mark.thorough
 @pytest.mark.xdist_group("numba")
 def test_precision_does_not_depend_on_the_variant_by_more_than_the_report_s_on_processes():
     reached = {}

@@ -99,10 +99,10 @@ class _Home:
 def _homes(thing: object) -> Iterator[_Home]:
     """The names that modules of the user's give an object."""
     for module in list(sys.modules.values()):
-        file = wrapped.attribute(module, "__file__") if isinstance(module, ModuleType) else None
-        if isinstance(file, str) and file.endswith(".py") and locate.is_own(file):
+        file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+        if isinstance(file, str) and file.endswith(".py"):
             names = [name for name, value in list(vars(module).items()) if value is thing]
-            if names and (text := parsed(file)):
+            if names and locate.is_own(file) and (text := parsed(file)):
                 yield from (_Home(text, vars(module), name) for name in names if text.assigns(name))
 
 

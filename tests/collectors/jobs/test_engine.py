@@ -1,7 +1,6 @@
 """The engine: processes of this machine and workers of Dask, and what becomes of the tasks of a process that dies."""
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from tests.collectors.jobs.made_traces import Job
+from tests.collectors.jobs.tasks import dies_if_named, dies_once, squared
 from tests.collectors.jobs.test_job import same, tables_of
 from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.engine import EngineError, run_all
@@ -28,24 +28,6 @@ pytestmark = pytest.mark.slow
 def _plain_main(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streamlit's tests leave a page as `__main__`, which spawned processes would run."""
     monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
-
-
-def squared(number: int) -> int:
-    return number * number
-
-
-def dies_once(path: Path) -> str:
-    """Kills its own process the first time that it sees a path."""
-    if not path.exists():
-        path.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return path.name
-
-
-def dies_if_named(path: Path) -> str:
-    if path.name == "killer":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return path.name
 
 
 def lost(task: object) -> str:
@@ -95,8 +77,10 @@ class Cluster:
     workers: list[subprocess.Popen[bytes]]
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One for both tests: the first loses a worker, the last its scheduler."""
+    folder = tmp_path_factory.mktemp("dask")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -104,7 +88,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "cwd": Path(__file__).parents[3]}
     port = address.rsplit(":", 1)[1]
     scheduler = subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"], **quiet)
-    worker = [*dask, "worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(tmp_path)]
+    worker = [*dask, "worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(folder)]
     workers = [subprocess.Popen(worker, **quiet) for _ in range(2)]
     try:
         yield Cluster(address, scheduler, workers)
@@ -119,6 +103,7 @@ def imported(tmp_path: Path, scheduler: str, ended: Callable[[int, int, Done], o
     return store.open_run(tmp_path / "runs" / import_job(request, tmp_path / "runs", Notes(), ended))
 
 
+@pytest.mark.xdist_group("dask")
 def test_a_cluster_gives_the_same_tables_though_a_worker_is_killed(tmp_path: Path, cluster: Cluster) -> None:
     Job(ranks=6, slow={1: 1.2}).write(tmp_path / "job")
 
@@ -131,6 +116,7 @@ def test_a_cluster_gives_the_same_tables_though_a_worker_is_killed(tmp_path: Pat
     assert same(tables_of(imported(tmp_path, "")), tables_of(found))
 
 
+@pytest.mark.xdist_group("dask")
 def test_ranks_stay_when_the_scheduler_is_lost(tmp_path: Path, cluster: Cluster) -> None:
     Job(ranks=6).write(tmp_path / "job")
 

@@ -256,6 +256,7 @@ def test_a_job_without_the_profiles_of_its_ranks_is_refused(tmp_path: Path) -> N
         critical_path(Job(store.open_run(folder)), 2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_are_covered_and_replayed(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
