@@ -104,8 +104,12 @@ def without_folders(argument: str) -> str:
     return f"{option}={name}" if equals else name
 
 
+@cache
 def _git(*arguments: str) -> str | None:
-    """Return git's output for this checkout; None for an installed package, which may lie in another checkout."""
+    """Return git's output for this checkout, as at the first call of the process, whose code it describes.
+
+    It is None for an installed package, which may lie in another checkout.
+    """
     if not IS_CHECKOUT:
         return None
     try:
