@@ -3,6 +3,7 @@
 PyTorch is imported at the first use, so that a benchmark can be listed without it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -128,7 +129,7 @@ class Call:
         return tuple(each for each in _flat(self.arguments) if isinstance(each, Strided) and each.elements)
 
 
-class _Callable:
+class _Callable(ABC):
     """What a benchmark asks of an operator, or of a chain of them: its inputs, its outputs and their types, by the name of the call."""
 
     calls: Mapping[str, Any]
@@ -136,28 +137,29 @@ class _Callable:
     hot: int | None
     _bound: dict[tuple[str, str], Callable[..., Outputs]]
 
+    @abstractmethod
     def tensors(self, call: str) -> tuple[Strided, ...]:
         """The tensors that are inputs, in order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def flops(self, call: str) -> int:
         """Floating-point operations of a call; 0 where they are not known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bytes(self, call: str) -> int:
         """Bytes that a call must read and write; 0 where its tensors tell them."""
-        raise NotImplementedError
 
     def is_hot(self, call: str) -> bool:
         """Whether it is one of the first `hot` calls."""
         return self.hot is None or call in [*self.calls][: self.hot]
 
+    @abstractmethod
     def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
         """A function of the tensors."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _set_precision(self) -> None:
-        raise NotImplementedError
+        """Set whether products in float32 use TensorFloat-32."""
 
     def inputs(self, call: str) -> tuple[Any, ...]:
         """Random tensors for a call. A tensor whose elements do not lie side by side comes as its storage, in one dimension."""

@@ -5,6 +5,7 @@ that it runs kernels on. Work on a further GPU, such as a set before the program
 """
 
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -102,12 +103,6 @@ class PartOfReport(Report):
         self._whole, self._part = whole, part
         self._launches_elsewhere: Int64s | None = None
 
-    def batches(self, table: str, integers: Sequence[str], texts: Sequence[str] = ()) -> Generator[pa.RecordBatch, None, None]:
-        wanted = [name for name in self._needed(table) if name not in integers]
-        for batch in self._whole.batches(table, [*integers, *wanted], texts):
-            chosen = batch.filter(pa.array(self._chosen(table, batch)))
-            yield chosen.select([*integers, *texts])
-
     def _needed(self, table: str) -> list[str]:
         """Columns that tell whose row it is, of those that the report has."""
         if table not in _OWNER:
@@ -145,7 +140,11 @@ class PartOfReport(Report):
         return self._whole.has_rows(table)
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
-        raise NotImplementedError("rows come through the whole report")
+        wanted = [name for name in self._needed(table) if name not in integers]
+        with closing(self._whole.batches(table, [*integers, *wanted], texts)) as batches:
+            for batch in batches:
+                chosen = batch.filter(pa.array(self._chosen(table, batch)))
+                yield chosen.select([*integers, *texts])
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> Int64s:

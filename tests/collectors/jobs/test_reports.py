@@ -331,7 +331,7 @@ def test_a_report_that_needs_an_export_is_exported_once(tmp_path: Path, monkeypa
 SAMPLE = Path(__file__).resolve().parents[4] / "shared" / "kineto-samples" / "mfu_2gpu_before.sqlite.xz"
 
 
-@pytest.mark.skipif(not SAMPLE.exists(), reason="the reports of other people are not beside this checkout")
+@pytest.mark.skipif(not SAMPLE.exists(), reason="mfu_2gpu_before of GindaChen/nsys-ai is not beside this checkout")
 def test_a_real_report_of_two_processes(tmp_path: Path) -> None:
     """The ends of its collectives differ by 2 to 27 us, with the rank that came last: no offset between the clocks of the GPUs."""
     (tmp_path / "report.sqlite").write_bytes(lzma.decompress(SAMPLE.read_bytes()))
