@@ -54,7 +54,8 @@ def test_a_run_of_programs_has_one_workload_one_case_and_the_programs_as_rungs(t
     assert str(tmp_path) not in run.info["command"].replace(str(tmp_path / "x"), "")
     assert (run.info["collector"], run.info["kind"]) == ("host_clock", "recording")
     assert all(
-        status == "ok" and re.match(r"outputs were not compared; operation hot: (at the limit of 3 rounds|converged), n=3\b", detail)
+        status == "ok"
+        and re.match(r"outputs were not compared; operation hot: (at the limit of 3 rounds|converged), n=3\b", detail)
         for status, detail in statuses(run).values()
     )
     assert "processor time of user and system" in statuses(run)["solver_v1"][1]
