@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.trace.iterations import Steps
 from warpladder.data import schema
+from warpladder.data.iterations import Steps
 from warpladder.data.naming import Int64s
 
 Bools = npt.NDArray[np.bool_]

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.jobs.texts import coded
 from warpladder.collectors.nsight_systems.payloads import UNKNOWN, Payloads
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, is_communication
-from warpladder.collectors.trace.iterations import Steps
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.data import schema, store
+from warpladder.data.iterations import Steps
+from warpladder.data.texts import coded
 
 _CALL: Final = re.compile(
     r"nccl(AllGather|AllReduce|AlltoAll|AllToAll|Bcast|Broadcast|Gather|GroupStart|GroupEnd|Recv|Reduce|ReduceScatter|Scatter|Send)\Z"

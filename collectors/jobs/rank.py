@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.jobs import figures, kernel_collectives
-from warpladder.collectors.jobs.texts import coded
 from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.nsight_systems.parse import import_opened
 from warpladder.collectors.nsight_systems.parts import Part, PartOfReport
@@ -18,10 +17,11 @@ from warpladder.collectors.nsight_systems.payloads import Payloads, read_payload
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import is_communication
-from warpladder.collectors.trace.iterations import Steps, find_steps
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import schema, store
+from warpladder.data.iterations import Steps, steps_of
 from warpladder.data.store import ranks
+from warpladder.data.texts import coded
 from warpladder.errors import Error
 
 #: Tables of a rank from which those of the job are put together.
@@ -183,14 +183,6 @@ def device_work(run: store.Run) -> figures.DeviceWork:
         np.concatenate((_integers(kernels["launch_end_ns"]), launch_end)),
         np.concatenate((launched, called)),
     )
-
-
-def steps_of(run: store.Run) -> Steps:
-    """The iterations of a trace."""
-    ranges = run.arrow("ranges", ["text", "start_ns", "end_ns"])
-    closed = ranges.filter(ranges["end_ns"].is_valid())
-    text, texts = coded(closed["text"])
-    return find_steps(texts, text, _integers(closed["start_ns"]), _integers(closed["end_ns"]))
 
 
 def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[npt.NDArray[np.bool_], Int64s, Int64s]:

@@ -40,7 +40,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.jobs.clocks import Clocks
-from warpladder.collectors.jobs.texts import coded
+from warpladder.data.texts import coded
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -58,12 +58,12 @@ def command(
     TRACE: a trace of PyTorch's profiler or a report of Nsight Systems, which is imported, or the id, label or folder of an imported run
     or job.
     """
-    from warpladder.collectors.jobs.rank import steps_of
     from warpladder.commands import new
     from warpladder.dashboard.core.operations.hot_operations import Choice, hot_operations
     from warpladder.dashboard.core.operations.operator_calls import has_operators
     from warpladder.dashboard.text import bench_file, extracted
     from warpladder.data import store
+    from warpladder.data.iterations import steps_of
 
     if check and out is not None:
         raise Error("--check compares a recording, and --out writes the file to record; leave one out")
@@ -129,9 +129,9 @@ def forecast_command(trace: str, run: str, after: str | None, rank: int | None, 
 
 def _on_gpu(trace: str, rank: int | None, data_dir: Path) -> tuple["HotOperations", "Run"]:
     """The operations of a trace of a GPU, and its run. Raises Error."""
-    from warpladder.collectors.jobs.rank import steps_of
     from warpladder.dashboard.core.operations.hot_operations import Choice, hot_operations
     from warpladder.dashboard.core.operations.operator_calls import has_operators
+    from warpladder.data.iterations import steps_of
 
     run = _run(trace, rank, data_dir)
     if not has_operators(run):

@@ -10,8 +10,8 @@ from tests.limits import cpu_seconds
 from warpladder.collectors.jobs import figures
 from warpladder.collectors.jobs.figures import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
 from warpladder.collectors.trace.communication import is_communication
-from warpladder.collectors.trace.iterations import Steps
 from warpladder.data import schema
+from warpladder.data.iterations import Steps
 
 NO_STEPS = Steps(*(np.empty(0, np.int64) for _ in range(3)))
 Row = tuple[int, int, int, int, str, tuple[int, int] | None]

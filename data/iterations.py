@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from warpladder.collectors.trace.attribution import Int64s
+from warpladder.data import store
+from warpladder.data.texts import coded
+
+Int64s = npt.NDArray[np.int64]
 
 #: `ProfilerStep#12` of PyTorch's profiler, and ranges of a user's own, such as `step 12` or `iteration_12`.
 _NUMBERED: Final = re.compile(r"(?i)\W*(profilerstep|step|iteration|iter)\s*[#_:=\s]?\s*(\d{1,12})\W*\Z")
@@ -72,3 +76,11 @@ def find_steps(texts: list[str], text: Int64s, start: Int64s, end: Int64s) -> St
     begin, finish = start[rows], end[rows]
     finish[:-1] = np.minimum(finish[:-1], begin[1:])
     return Steps(number, begin, finish)
+
+
+def steps_of(run: store.Run) -> Steps:
+    """The iterations of a run with a trace."""
+    ranges = run.arrow("ranges", ["text", "start_ns", "end_ns"])
+    closed = ranges.filter(ranges["end_ns"].is_valid())
+    text, texts = coded(closed["text"])
+    return find_steps(texts, text, *(closed[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))

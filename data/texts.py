@@ -1,12 +1,11 @@
 """Text columns as codes and the texts that they stand for."""
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.trace.attribution import Int64s
 
-
-def coded(column: pa.ChunkedArray) -> tuple[Int64s, list[str]]:
+def coded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
     """The code of each row of a text column without nulls, which may be a dictionary, and its different texts."""
     if not len(column):
         return np.empty(0, np.int64), []
