@@ -19,7 +19,7 @@ def render(forecast: Forecast) -> str:
     if not forecast.gains:
         lines.append("no operation has a variant that is faster than its baseline")
     else:
-        after = forecast.step_ns - forecast.gained_ns.value
+        after = forecast.after_ns.value
         lines.append(
             f"with all: {format_duration(after)}, {_time(forecast.gained_ns)} less, "
             f"{significant(forecast.step_ns / after)} times as fast"
@@ -56,11 +56,11 @@ def render_check(found: ForecastCheck) -> str:
 
 
 def _row(gain: Gain) -> tuple[str, ...]:
-    ratios = [ratio.value for _, _, ratio in gain.forms]
+    ratios = [each.ratio.value for each in gain.forms]
     return (
         gain.operation.name,
         gain.operation.workload,
-        ", ".join(dict.fromkeys(variant for _, variant, _ in gain.forms)),
+        ", ".join(dict.fromkeys(each.variant for each in gain.forms)),
         significant(ratios[0]) if len(ratios) == 1 else f"{significant(min(ratios))} to {significant(max(ratios))}",
         _time(gain.saved_ns),
         _time(gain.gained_ns),

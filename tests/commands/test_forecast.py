@@ -11,6 +11,7 @@ from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.__main__ import command
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.operations.forecast import Forecast, forecast
+from warpladder.dashboard.core.operations.program import Program
 from warpladder.data import store
 
 CELL = {"workload": "aten_relu", "config": "", "case": "call=4x4"}
@@ -64,7 +65,7 @@ def made_forecast(folder: Path, mine_ns: int) -> Forecast:
     path = trace(folder)
     found = hot(path, folder)
     imported = next(each for each in store.list_runs([folder])[0] if each.info["kind"] == "import")
-    return forecast(found, store.open_run(imported.path), run_data.load(recording(folder, mine_ns)))
+    return forecast(Program.of(found, store.open_run(imported.path)), run_data.load(recording(folder, mine_ns)))
 
 
 def run(folder: Path, *arguments: str) -> Result:
@@ -74,7 +75,7 @@ def run(folder: Path, *arguments: str) -> Result:
 def test_a_step_gains_what_its_last_work_ends_earlier(tmp_path: Path) -> None:
     found = made_forecast(tmp_path, 5_000)
     (gain,) = found.gains
-    assert (gain.operation.workload, gain.forms[0][1]) == ("aten_relu", "mine")
+    assert (gain.operation.workload, gain.forms[0].variant) == ("aten_relu", "mine")
     assert abs(gain.saved_ns.value - 5_000) < 20
     # The host launches the second step when it launched it before, so that only the second one ends earlier: 5 us in two steps.
     assert abs(gain.gained_ns.value - 2_500) < 10

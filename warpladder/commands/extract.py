@@ -111,20 +111,22 @@ def forecast_command(trace: str, run: str, after: str | None, rank: int | None, 
     from warpladder.dashboard.core import run_data
     from warpladder.dashboard.core.operations.forecast import forecast
     from warpladder.dashboard.core.operations.forecast_check import check_forecast
+    from warpladder.dashboard.core.operations.program import Program
     from warpladder.dashboard.text import forecast as text
     from warpladder.data import store
 
     recording = store.find_run(run, [data_dir, store.LOCAL, store.RECORDED])
     hot, traced = _on_gpu(trace, rank, data_dir)
+    program = Program.of(hot, traced)
     if not any(each.workload in recording.timed for each in hot.operations if not each.reason):
         raise Error(
             f"{recording.run_id}: has no benchmark of an operation of {traced.run_id}; record the file that extract --out writes"
         )
     data = run_data.load(recording)
     if after is None:
-        print(text.render(forecast(hot, traced, data)), end="")
+        print(text.render(forecast(program, data)), end="")
     else:
-        print(text.render_check(check_forecast((hot, traced), _on_gpu(after, rank, data_dir), data)), end="")
+        print(text.render_check(check_forecast(program, Program.of(*_on_gpu(after, rank, data_dir)), data)), end="")
 
 
 def _on_gpu(trace: str, rank: int | None, data_dir: Path) -> tuple["HotOperations", "Run"]:

@@ -6,23 +6,38 @@ Each of its kernels takes that part of its time less. `device_timeline` tells wh
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from math import isnan
-from typing import Any, Final
+from math import isnan, nan
 
-import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.compare import with_speedups
 from warpladder.dashboard.core.operations.baseline_check import AXIS, BASELINE
-from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline
-from warpladder.dashboard.core.operations.hot_operations import Form, HotOperations, Operation
+from warpladder.dashboard.core.operations.hot_operations import Form, Operation
+from warpladder.dashboard.core.operations.program import Program
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.data.store import Run
 
-#: Names of calls in which the host waits for the device.
-_WAITS: Final = ("Synchronize", "cudaMemcpy_", "hipMemcpyWithStream")
+
+@dataclass(frozen=True)
+class Faster:
+    """A form with a faster variant.
+
+    Attributes:
+        variant: the best verified one.
+        ratio: the time of the baseline over its own.
+    """
+
+    form: Form
+    variant: str
+    ratio: Estimate
+
+    @property
+    def saved_ns(self) -> Estimate:
+        """Device time that all calls in all steps take less."""
+        return Estimate(
+            *(self.form.device_ns * _saved_part(ratio) for ratio in (self.ratio.value, self.ratio.low, self.ratio.high))
+        )
 
 
 @dataclass(frozen=True)
@@ -30,13 +45,13 @@ class Gain:
     """An operation with a faster variant.
 
     Attributes:
-        forms: forms that have a faster variant, with its name and the ratio of the baseline's time to its own.
+        forms: those that have a faster variant.
         saved_ns: device time that all its calls in a step take less.
         gained_ns: what a step gains if only this operation is replaced.
     """
 
     operation: Operation
-    forms: tuple[tuple[Form, str, Estimate], ...]
+    forms: tuple[Faster, ...]
     saved_ns: Estimate
     gained_ns: Estimate
 
@@ -51,10 +66,11 @@ class Forecast:
     """A step as it is, and as it would be.
 
     Attributes:
-        step_ns: see `step_ns`.
+        step_ns: see `Program`.
         gains: by falling gain; operations without a faster variant are left out.
         gained_ns: what a step gains if all of them are replaced.
-        bound_ns: what it would gain if every operation that can be called again were at its floor; NaN where no floor is known.
+        bound_ns: what it would gain if every operation that can be called again took the time of its floor, or of its best variant where
+            that is less; NaN where no floor is known.
     """
 
     step_ns: float
@@ -62,102 +78,70 @@ class Forecast:
     gained_ns: Estimate
     bound_ns: float
 
+    @property
+    def after_ns(self) -> Estimate:
+        """The step if all of them are replaced. Its interval has the uncertainty of the ratios alone."""
+        gained = self.gained_ns
+        return Estimate(self.step_ns - gained.value, self.step_ns - gained.high, self.step_ns - gained.low)
 
-def forecast(hot: HotOperations, trace: Run, data: RunData, replaced: Collection[int] | None = None) -> Forecast:
-    """The forecast of a trace.
+
+def forecast(program: Program, data: RunData | None, replaced: Collection[int] | None = None) -> Forecast:
+    """The forecast of a program.
 
     Args:
-        hot: its operations.
-        trace: its run.
-        data: a recording of the file that `warpladder extract` wrote.
+        data: a recording of the file that `warpladder extract` wrote; None without one, for the bound alone.
         replaced: numbers of the forms that are replaced; None for all.
     """
-    timeline = timeline_of(trace)
-    durations = (timeline.end - timeline.start).astype(float)
-    faster = {number: best for number, best in _faster(hot, data).items() if replaced is None or number in replaced}
-
-    def gained(ratios: Mapping[int, float]) -> float:
-        saved = _saved(hot, durations, {number: 1 - 1 / ratio for number, ratio in ratios.items()})
-        return timeline.gain_ns(saved) / hot.steps
-
-    def estimate(chosen: Mapping[int, Estimate]) -> Estimate:
-        ends = ({number: getattr(ratio, end) for number, ratio in chosen.items()} for end in ("value", "low", "high"))
-        return Estimate(*map(gained, ends))
-
+    faster = _faster(program, data) if data else {}
+    chosen = {number: best for number, best in faster.items() if replaced is None or number in replaced}
     gains = []
-    for operation in hot.operations:
-        forms = tuple((form, *faster[form.number]) for form in operation.forms if form.number in faster)
+    for operation in program.hot.operations:
+        forms = tuple(chosen[form.number] for form in operation.forms if form.number in chosen)
         if forms:
-            ratios = {form.number: ratio for form, _, ratio in forms}
-            gains.append(Gain(operation, forms, _saved_a_step(hot, forms), estimate(ratios)))
-    every = {number: ratio for number, (_, ratio) in faster.items()}
-    floors = {
-        form.number: min(form.floor_ns / form.median_ns, 1.0)
-        for operation in hot.operations
+            saved = zip(*((each.saved_ns.value, each.saved_ns.low, each.saved_ns.high) for each in forms), strict=True)
+            saved_a_step = Estimate(*(sum(end) / program.hot.steps for end in saved))
+            gains.append(Gain(operation, forms, saved_a_step, _gained(program, forms)))
+    at_floor = floors(program, chosen.values())
+    return Forecast(
+        program.step_ns,
+        tuple(sorted(gains, key=lambda gain: -gain.gained_ns.value)),
+        _gained(program, chosen.values()),
+        program.gain_ns(at_floor) if at_floor else nan,
+    )
+
+
+def floors(program: Program, faster: Collection[Faster]) -> dict[int, float]:
+    """Number of each form that can be called again -> the part of its time above its floor, or above its best variant where that is faster.
+
+    Empty where no floor is known.
+    """
+    above = {
+        form.number: 1 - min(form.floor_ns / form.median_ns, 1.0)
+        for operation in program.hot.operations
         for form in operation.forms
         if not operation.reason and form.median_ns and not isnan(form.floor_ns)
     }
-    at_floor = _saved(hot, durations, {number: 1 - part for number, part in floors.items()})
-    return Forecast(
-        step_ns(timeline, hot),
-        tuple(sorted(gains, key=lambda gain: -gain.gained_ns.value)),
-        estimate(every),
-        timeline.gain_ns(at_floor) / hot.steps if floors else float("nan"),
-    )
+    best = {each.form.number: _saved_part(each.ratio.value) for each in faster} if above else {}
+    return {number: max(above.get(number, 0.0), best.get(number, 0.0)) for number in {**above, **best}}
 
 
-def step_ns(timeline: DeviceTimeline, hot: HotOperations) -> float:
-    """Time of a step on the device: from the start of the first work that was launched in a step to the end of the last, over their number."""
-    start, end = timeline.start[hot.step_of >= 0], timeline.end[hot.step_of >= 0]
-    return float(end.max() - start.min()) / hot.steps if len(start) else 0.0
+def _saved_part(ratio: float) -> float:
+    """The part of a time that is saved by a variant that is so many times as fast."""
+    return 1 - 1 / ratio
 
 
-def _saved(hot: HotOperations, durations: "np.ndarray[Any, np.dtype[np.float64]]", parts: Mapping[int, float]) -> Any:
-    """What each piece of device work takes less, ns.
-
-    Args:
-        parts: number of a form -> the part of its time that is saved.
-    """
-    saved = np.zeros(int(hot.form_of.max(initial=-1)) + 2)
-    for number, part in parts.items():
-        saved[number] = part
-    saved[-1] = 0.0
-    return durations * saved[hot.form_of]
+def _gained(program: Program, forms: Collection[Faster]) -> Estimate:
+    """What a step gains if these forms are replaced."""
+    ends = ({each.form.number: _saved_part(getattr(each.ratio, end)) for each in forms} for end in ("value", "low", "high"))
+    return Estimate(*map(program.gain_ns, ends))
 
 
-def _saved_a_step(hot: HotOperations, forms: tuple[tuple[Form, str, Estimate], ...]) -> Estimate:
-    ends = ("value", "low", "high")
-    return Estimate(
-        *(sum(form.device_ns * (1 - 1 / getattr(ratio, end)) for form, _, ratio in forms) / hot.steps for end in ends)
-    )
-
-
-def timeline_of(trace: Run) -> DeviceTimeline:
-    """The device work of a trace, in the order of `HotOperations.form_of`."""
-    names = ["start_ns", "end_ns", "device", "stream", "process", "correlation"]
-    work = pd.concat([trace.table("kernels", names), trace.table("memory_ops", names)], ignore_index=True)
-    calls = trace.table("api_calls", ["process", "correlation", "start_ns", "end_ns", "name"])
-    launches = calls.drop_duplicates(["process", "correlation"]).set_index(["process", "correlation"])["start_ns"]
-    launched = launches.reindex(pd.MultiIndex.from_frame(work[["process", "correlation"]]))
-    has_launch = launched.notna().to_numpy() & (work["correlation"] > 0).to_numpy(dtype=bool)
-    start = work["start_ns"].to_numpy(dtype=np.int64)
-    waits = calls[calls["name"].str.contains("|".join(_WAITS))].sort_values("end_ns")
-    return DeviceTimeline(
-        start,
-        work["end_ns"].to_numpy(dtype=np.int64),
-        np.asarray(work.groupby(["device", "stream"], dropna=False).ngroup(), np.int64),
-        np.where(has_launch, launched.fillna(0).to_numpy(dtype=np.int64), start),
-        has_launch,
-        (waits["start_ns"].to_numpy(dtype=np.int64), waits["end_ns"].to_numpy(dtype=np.int64)),
-    )
-
-
-def _faster(hot: HotOperations, data: RunData) -> dict[int, tuple[str, Estimate]]:
-    """For each form the best verified variant that is faster than the baseline, and how many times."""
+def _faster(program: Program, data: RunData) -> dict[int, Faster]:
+    """For each form the best verified variant that is faster than the baseline."""
     frame = cells(data)
     frame = frame[frame["scope"] == "device"]
-    found: dict[int, tuple[str, Estimate]] = {}
-    for operation in hot.operations:
+    found: dict[int, Faster] = {}
+    for operation in program.hot.operations:
         of_operation = frame[frame["workload"] == operation.workload]
         by_cache = {
             str(cache): with_speedups(data, operation.workload, Timing("device", str(cache)), rows)
@@ -170,7 +154,7 @@ def _faster(hot: HotOperations, data: RunData) -> dict[int, tuple[str, Estimate]
     return found
 
 
-def _best(form: Form, cases: Mapping[str, pd.DataFrame]) -> tuple[str, Estimate] | None:
+def _best(form: Form, cases: Mapping[str, pd.DataFrame]) -> Faster | None:
     """The best variant of a case with the cache whose baseline is nearest to the trace."""
     baselines = {
         cache: float(rows[rows["variant"] == BASELINE]["median_ns"].iloc[0])
@@ -184,4 +168,4 @@ def _best(form: Form, cases: Mapping[str, pd.DataFrame]) -> tuple[str, Estimate]
     if rows.empty:
         return None
     row = rows.sort_values("speedup").iloc[-1]
-    return str(row["variant"]), Estimate.of(row, "speedup")
+    return Faster(form, str(row["variant"]), Estimate.of(row, "speedup"))

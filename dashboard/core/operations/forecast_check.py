@@ -2,17 +2,13 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from math import nan
 from typing import Final
 
-import numpy as np
-
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline
-from warpladder.dashboard.core.operations.forecast import Forecast, Gain, forecast, step_ns, timeline_of
+from warpladder.dashboard.core.operations.forecast import Forecast, Gain, forecast
 from warpladder.dashboard.core.operations.hot_operations import HotOperations
+from warpladder.dashboard.core.operations.program import Program
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.data.store import Run
 
 #: An operation was replaced if it has at most this part of its calls left.
 _LEFT: Final = 0.5
@@ -64,24 +60,21 @@ class ForecastCheck:
         return 100 * (self.after_ns.value / self.forecast_ns.value - 1)
 
 
-def check_forecast(before: tuple[HotOperations, Run], after: tuple[HotOperations, Run], data: RunData) -> ForecastCheck:
+def check_forecast(before: Program, after: Program, data: RunData) -> ForecastCheck:
     """Compare the forecast of the operations that were replaced with the profile in which they are.
 
     Args:
-        before, after: the operations of both profiles, and their runs.
+        before, after: the programs of both profiles.
         data: the recording of the operations' variants.
     """
-    (hot, trace), (hot_after, trace_after) = before, after
-    replaced = replaced_forms(hot, hot_after)
-    found = forecast(hot, trace, data, replaced)
-    step, later = timeline_of(trace), timeline_of(trace_after)
-    gain, measured = found.gained_ns, _steps_ns(step, hot)
+    found = forecast(before, data, replaced_forms(before.hot, after.hot))
+    gain, measured = found.gained_ns, before.steps_ns
     return ForecastCheck(
         found,
         measured,
-        _steps_ns(later, hot_after),
+        after.steps_ns,
         Estimate(measured.value - gain.value, measured.low - gain.high, measured.high - gain.low),
-        _changes(hot, hot_after, found.gains, measured.value),
+        _changes(before.hot, after.hot, found.gains, measured.value),
     )
 
 
@@ -98,16 +91,6 @@ def replaced_forms(hot: HotOperations, hot_after: HotOperations) -> Collection[i
         for form in operation.forms
         if form.number >= 0 and left.get((operation.name, repr(form.arguments)), 0.0) <= _LEFT * form.calls / hot.steps
     }
-
-
-def _steps_ns(timeline: DeviceTimeline, hot: HotOperations) -> Estimate:
-    """The step, and the shortest and the longest time between the ends of two steps; NaN for these where there are fewer than three."""
-    value = step_ns(timeline, hot)
-    numbers = np.unique(hot.step_of[hot.step_of >= 0])
-    between = np.diff(np.sort([timeline.end[hot.step_of == number].max() for number in numbers]))
-    if len(between) < 2:
-        return Estimate(value, nan, nan)
-    return Estimate(value, float(min(between.min(), value)), float(max(between.max(), value)))
 
 
 def _changes(hot: HotOperations, hot_after: HotOperations, gains: tuple[Gain, ...], step: float) -> tuple[Change, ...]:
