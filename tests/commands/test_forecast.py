@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from click.testing import CliRunner, Result
 
-from tests.commands.test_extract import KINETO, Made, hot, tensor
+from tests.commands.test_extract import KINETO, Made, tensor
 from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.__main__ import command
+from warpladder.collectors.kineto.parse import import_report
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.operations.forecast import Forecast, forecast
 from warpladder.dashboard.core.operations.program import Program
@@ -62,10 +63,8 @@ def recording(folder: Path, mine_ns: int) -> store.Run:
 
 
 def made_forecast(folder: Path, mine_ns: int) -> Forecast:
-    path = trace(folder)
-    found = hot(path, folder)
-    imported = next(each for each in store.list_runs([folder])[0] if each.info["kind"] == "import")
-    return forecast(Program.of(found, store.open_run(imported.path)), run_data.load(recording(folder, mine_ns)))
+    imported = store.open_run(folder / import_report(trace(folder), folder, "", None, []))
+    return forecast(Program.of(imported, {}), run_data.load(recording(folder, mine_ns)))
 
 
 def run(folder: Path, *arguments: str) -> Result:

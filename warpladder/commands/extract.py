@@ -17,6 +17,7 @@ _REPORTS: Final = (".nsys-rep", ".qdrep", ".sqlite")
 
 if TYPE_CHECKING:
     from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations
+    from warpladder.dashboard.core.operations.program import Program
     from warpladder.data.store import Run
 
 
@@ -60,7 +61,6 @@ def command(
     """
     from warpladder.commands import new
     from warpladder.dashboard.core.operations.hot_operations import Choice, hot_operations
-    from warpladder.dashboard.core.operations.operator_calls import has_operators
     from warpladder.dashboard.text import bench_file, extracted
     from warpladder.data import store
     from warpladder.data.iterations import steps_of
@@ -71,9 +71,7 @@ def command(
         raise Error(f"--out {out}: no Python file; give it a name such as bench_job.py")
     choice = Choice(operator, _regex(kernel), within, together)
     recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
-    run = _run(trace, rank, data_dir)
-    if not has_operators(run):
-        raise Error(f"{run.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
+    run = _with_operators(_run(trace, rank, data_dir))
     steps = steps_of(run)
     hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), choice)
     if not hot.operations:
@@ -111,38 +109,40 @@ def forecast_command(trace: str, run: str, after: str | None, rank: int | None, 
     from warpladder.dashboard.core import run_data
     from warpladder.dashboard.core.operations.forecast import forecast
     from warpladder.dashboard.core.operations.forecast_check import check_forecast
-    from warpladder.dashboard.core.operations.program import Program
     from warpladder.dashboard.text import forecast as text
     from warpladder.data import store
 
     recording = store.find_run(run, [data_dir, store.LOCAL, store.RECORDED])
-    hot, traced = _on_gpu(trace, rank, data_dir)
-    program = Program.of(hot, traced)
-    if not any(each.workload in recording.timed for each in hot.operations if not each.reason):
+    program, run_id = _program(trace, rank, data_dir)
+    if not any(each.workload in recording.timed for each in program.hot.operations if not each.reason):
         raise Error(
-            f"{recording.run_id}: has no benchmark of an operation of {traced.run_id}; record the file that extract --out writes"
+            f"{recording.run_id}: has no benchmark of an operation of {run_id}; record the file that extract --out writes"
         )
     data = run_data.load(recording)
     if after is None:
         print(text.render(forecast(program, data)), end="")
     else:
-        print(text.render_check(check_forecast(program, Program.of(*_on_gpu(after, rank, data_dir)), data)), end="")
+        print(text.render_check(check_forecast(program, _program(after, rank, data_dir)[0], data)), end="")
 
 
-def _on_gpu(trace: str, rank: int | None, data_dir: Path) -> tuple["HotOperations", "Run"]:
-    """The operations of a trace of a GPU, and its run. Raises Error."""
-    from warpladder.dashboard.core.operations.hot_operations import Choice, hot_operations
+def _program(trace: str, rank: int | None, data_dir: Path) -> tuple["Program", str]:
+    """The program of a trace of a GPU, and the id of its run. Raises Error."""
+    from warpladder.dashboard.core.operations.program import Program
+
+    run = _with_operators(_run(trace, rank, data_dir))
+    program = Program.of(run, _ceilings(run, data_dir))
+    if program.hot.on_host:
+        raise Error(f"{run.run_id}: has no device work, so that there is no timeline to forecast; profile on a GPU")
+    return program, run.run_id
+
+
+def _with_operators(run: "Run") -> "Run":
+    """The run. Raises Error if it has no operators."""
     from warpladder.dashboard.core.operations.operator_calls import has_operators
-    from warpladder.data.iterations import steps_of
 
-    run = _run(trace, rank, data_dir)
     if not has_operators(run):
         raise Error(f"{run.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
-    steps = steps_of(run)
-    hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), Choice())
-    if hot.on_host:
-        raise Error(f"{run.run_id}: has no device work, so that there is no timeline to forecast; profile on a GPU")
-    return hot, run
+    return run
 
 
 def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
@@ -188,16 +188,11 @@ def _checked(recording: "Run", hot: "HotOperations", trace: "Run") -> str:
 
 
 def _ceilings(run: "Run", data_dir: Path) -> dict[str, float]:
-    """The ceilings of the newest run on the same GPU; none where no run has them."""
+    """The ceilings of the newest run on the same GPU."""
+    from warpladder.dashboard.core.operations.hot_operations import ceilings_of
     from warpladder.data import store
 
-    if not run.info["device_name"]:
-        return {}
-    for each in store.list_runs([data_dir, store.LOCAL, store.RECORDED])[0]:
-        if each.info["device_name"] == run.info["device_name"] and each.rows("ceilings"):
-            rows = sorted(each.records("ceilings"), key=lambda row: str(row["device"]), reverse=True)
-            return {str(row["name"]): float(row["value"]) for row in rows}
-    return {}
+    return ceilings_of(run.info["device_name"], store.list_runs([data_dir, store.LOCAL, store.RECORDED])[0])
 
 
 def _regex(text: str) -> str:

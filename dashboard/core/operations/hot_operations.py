@@ -2,7 +2,7 @@
 piece of device work belongs to."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -176,6 +176,15 @@ def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str
     ]
     total = int(work.duration[inside].sum())
     return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host, step_of, form_of)
+
+
+def ceilings_of(device: str, every: Iterable[Run]) -> dict[str, float]:
+    """The ceilings of a GPU by name, from the first run that has some; empty where none has, and without a name of a GPU."""
+    for run in every:
+        if device and run.info["device_name"] == device and run.rows("ceilings"):
+            rows = sorted(run.records("ceilings"), key=lambda row: str(row["device"]), reverse=True)
+            return {str(row["name"]): float(row["value"]) for row in rows}
+    return {}
 
 
 def _ranked(found: list[Operation]) -> list[Operation]:

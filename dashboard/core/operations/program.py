@@ -11,7 +11,8 @@ import pandas as pd
 
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline
-from warpladder.dashboard.core.operations.hot_operations import HotOperations
+from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
+from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 
 #: Names of calls in which the host waits for the device.
@@ -31,9 +32,10 @@ class Program:
     timeline: DeviceTimeline
 
     @classmethod
-    def of(cls, hot: HotOperations, trace: Run) -> "Program":
-        """The program of a trace and its operations."""
-        return cls(hot, _timeline(trace))
+    def of(cls, trace: Run, ceilings: Mapping[str, float]) -> "Program":
+        """The program of a trace with operators of PyTorch. The arguments are those of `hot_operations`."""
+        steps = steps_of(trace)
+        return cls(hot_operations(trace, (steps.start, steps.end), ceilings, Choice()), _timeline(trace))
 
     @cached_property
     def step_ns(self) -> float:
