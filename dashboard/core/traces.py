@@ -30,6 +30,13 @@ class Traces:
         self.tables: tuple[str, ...] = tuple(name for name in (run.tables if run else ()) if name in TABLES)
 
     @property
+    def run(self) -> store.Run:
+        """The run of the tables. Raises StoreError without one."""
+        if self._run is None:
+            raise store.StoreError("there is no run, so no trace")
+        return self._run
+
+    @property
     def of_ranks(self) -> bool:
         """Whether the processes are ranks of a job."""
         return isinstance(self._run, store.RanksOfJob)

@@ -8,6 +8,7 @@ from warpladder.dashboard.core.numbers import format_duration, format_estimate, 
 from warpladder.dashboard.core.operations.forecast import Forecast, Gain
 from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
+from warpladder.dashboard.views.forecast.query import hidden, times_faster
 
 _CHANGED: Final = ("device time a step of", "before", "forecast", "after", "after less forecast")
 _HEADINGS: Final = ("operator", "benchmark", "variants", "times faster", "saves a step", "gains alone", "hidden")
@@ -26,10 +27,8 @@ def render(forecast: Forecast) -> str:
         )
     if not isnan(forecast.bound_ns):
         lines.append(f"with every operation at its floor: {format_duration(forecast.step_ns - forecast.bound_ns)}")
-    hidden = [gain for gain in forecast.gains if gain.hidden_ns > gain.saved_ns.value / 2]
-    if hidden:
-        names = ", ".join(gain.operation.name for gain in hidden)
-        lines.append(f"more than half is hidden of {names}: the step waits for another stream or for the host")
+    if sentence := hidden(forecast):
+        lines.append(sentence)
     return plain_lines(lines)
 
 
@@ -56,12 +55,11 @@ def render_check(found: ForecastCheck) -> str:
 
 
 def _row(gain: Gain) -> tuple[str, ...]:
-    ratios = [each.ratio.value for each in gain.forms]
     return (
         gain.operation.name,
         gain.operation.workload,
         ", ".join(dict.fromkeys(each.variant for each in gain.forms)),
-        significant(ratios[0]) if len(ratios) == 1 else f"{significant(min(ratios))} to {significant(max(ratios))}",
+        times_faster([each.ratio.value for each in gain.forms]),
         _time(gain.saved_ns),
         _time(gain.gained_ns),
         format_duration(gain.hidden_ns),

@@ -40,6 +40,9 @@ _PATTERN_CHARACTERS: Final = 44
 _PAGE: Final = "title of the page"
 _VIEW: Final = "view of the page"
 _LINKED: Final = 5  # of runs that a page leads to
+#: A longer table is scrolled.
+_MOST_ROWS: Final = 12
+_TABLE_PX: Final = 450
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
 
 
@@ -353,6 +356,19 @@ def table(frame: pd.DataFrame, **options: Any) -> None:
     st.dataframe(
         shown, hide_index=True, placeholder="–", **{**options, "column_config": formats | options.get("column_config", {})}
     )
+
+
+def table_of_times(frame: pd.DataFrame, columns: Mapping[str, Any]) -> None:
+    """A table with the columns that have values. Its times, in columns `NAME_ns`, are shown in ms.
+
+    Args:
+        columns: the configuration of each column, in their order.
+    """
+    times = [name for name in frame.columns if name.endswith("_ns")]
+    shown = frame.assign(**{name: frame[name].astype(float) / 1e6 for name in times})
+    order = [name for name in columns if name in shown and (shown[name].notna() & (shown[name].astype(str) != "")).any()]
+    height = "content" if len(frame) <= _MOST_ROWS else _TABLE_PX
+    table(shown, column_order=order, column_config=columns, height=height)
 
 
 def downloads(name: str, chart: Callable[[], Chart], key: str) -> None:

@@ -16,6 +16,7 @@ RUNS = {
     "calls": "trace",
     "transfers": "trace",
     "operators": "operators",
+    "forecast": "operators",
     "gpus": "scaling",
     "picker": "annotated",
     "machine_code": "code",
@@ -29,7 +30,7 @@ KEYS = (
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "with.cupti", "search", "regex", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "registers", "shared", "threads", "why_a", "why_b", "rules_of", "figure", "as", "history",
-    "iteration", "kernel", "groups", "ranks", "by", "operator",
+    "iteration", "kernel", "groups", "ranks", "by", "operator", "recording", "after", "rank",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
 )  # fmt: skip
 VALUES = {

@@ -44,6 +44,8 @@ OF_PAGE: Final = frozenset(
         "kernel",
         "groups",
         "by",
+        "recording",
+        "after",
     ]
 )
 #: Pages of text, which draw no chart.

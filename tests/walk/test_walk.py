@@ -59,7 +59,18 @@ def test_a_fresh_machine_shows_something_on_each_page_or_the_menu_marks_it(walk:
     every = listed(folder)
     device = next(each.facts.device for each in every if not each.shipped)
     marked = {view.name for view in VIEWS if run_index.lacks(every, device, view.needs)}
-    on_gpu = {"details", "timeline", "calls", "operators", "transfers", "gpus", "counters", "machine_code", "occupancy"}
+    on_gpu = {
+        "details",
+        "timeline",
+        "calls",
+        "operators",
+        "forecast",
+        "transfers",
+        "gpus",
+        "counters",
+        "machine_code",
+        "occupancy",
+    }
     of_job = {"ranks", "stragglers", "collectives", "job_kernels", "critical_path"}
     assert marked == {"trends", "picker", *on_gpu, *of_job}
     walk.problems.clear()

@@ -56,6 +56,11 @@ class Gain:
     gained_ns: Estimate
 
     @property
+    def parts(self) -> dict[int, float]:
+        """Number of each form -> the part of its time that is saved."""
+        return {each.form.number: _saved_part(each.ratio.value) for each in self.forms}
+
+    @property
     def hidden_ns(self) -> float:
         """What is saved and not gained: other streams or the host are waited for."""
         return self.saved_ns.value - self.gained_ns.value

@@ -12,10 +12,6 @@ from warpladder.dashboard.views.critical_path import VIEW
 from warpladder.dashboard.views.critical_path import chart as charts
 from warpladder.dashboard.views.critical_path import query as queries
 
-#: A longer table is scrolled.
-_MOST_ROWS: Final = 12
-_TABLE_PX: Final = 450
-
 
 def page() -> None:
     """Draw the page."""
@@ -40,13 +36,13 @@ def page() -> None:
     if len(path.kernels):
         widgets.show_chart(charts.gains(path, look))
         st.markdown("## Kernels, copies and sets on the path")
-        _table(path.kernels, _KERNELS)
+        widgets.table_of_times(path.kernels, _KERNELS)
     st.markdown("## Kinds")
-    _table(queries.by_kind(path), _KINDS)
+    widgets.table_of_times(queries.by_kind(path), _KINDS)
     host = queries.host_parts(path)
     if len(host):
         st.markdown("## The host on the path")
-        _table(host, _HOST)
+        widgets.table_of_times(host, _HOST)
     widgets.end_page()
 
 
@@ -65,15 +61,6 @@ def _chosen(iterations: pd.DataFrame) -> int | None:
             "iteration", "Iteration", list(lasts), default=str(typical), help="At first the one with the median duration."
         )
     return int(chosen)
-
-
-def _table(frame: pd.DataFrame, columns: dict[str, Any]) -> None:
-    """A table with times in ms, without columns that have no value."""
-    times = [name for name in frame.columns if name.endswith("_ns")]
-    shown = frame.assign(**{name: frame[name].astype(float) / 1e6 for name in times})
-    order = [name for name in columns if shown[name].notna().any()]
-    height = "content" if len(frame) <= _MOST_ROWS else _TABLE_PX
-    widgets.table(shown, column_order=order, column_config=columns, height=height)
 
 
 def _number(label: str, help: str | None = None, style: str = "%.4g") -> Any:

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.ui import runs, state, widgets
@@ -13,9 +12,6 @@ from warpladder.dashboard.views.ranks import chart as charts
 from warpladder.dashboard.views.ranks import query as queries
 from warpladder.data import store
 
-#: A longer table is scrolled.
-_MOST_ROWS: Final = 12
-_TABLE_PX: Final = 450
 _NAMED: Final = 5  # of the ranks without a profile
 _AS: Final = {"share": "% of span", "time": "time"}
 
@@ -41,10 +37,10 @@ def page() -> None:
     ranks = runs.ask(run, queries.breakdown)
     widgets.show_chart(charts.breakdown(ranks, look))
     st.markdown("## Ranks, outliers first")
-    _table(ranks, _COLUMNS)
+    widgets.table_of_times(ranks, _COLUMNS)
     st.markdown("## Idle time of each stream by cause")
     st.caption("Gaps between the work of a stream, in sum over the ranks. Other streams may be busy meanwhile.")
-    _table(runs.ask(run, queries.idle_by_stream), _IDLE)
+    widgets.table_of_times(runs.ask(run, queries.idle_by_stream), _IDLE)
     widgets.end_page()
 
 
@@ -60,15 +56,6 @@ def _without_profile(run: store.Run) -> None:
         st.warning(
             plain(f"{'Rank' if len(group) == 1 else 'Ranks'} {names}: {status}; {detail}. The figures are those of the others.")
         )
-
-
-def _table(frame: pd.DataFrame, columns: dict[str, object]) -> None:
-    """A table with times in ms, without columns that have no value."""
-    times = [name for name in frame.columns if name.endswith("_ns")]
-    shown = frame.assign(**{name: frame[name].astype(float) / 1e6 for name in times})
-    order = [name for name in columns if name in shown and shown[name].notna().any() and (shown[name].astype(str) != "").any()]
-    height = "content" if len(frame) <= _MOST_ROWS else _TABLE_PX
-    widgets.table(shown, column_order=order, column_config=columns, height=height)
 
 
 def _ms(label: str, help: str | None = None) -> object:
