@@ -45,7 +45,7 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
     """
     kernels = run.arrow("kernels", ["start_ns", "end_ns", "stream", "full_name", "launch_start_ns", "range_id"])
     name, names = coded(kernels["full_name"])
-    kernels = kernels.filter(pa.array(np.array([is_communication(each) for each in names], bool)[name] if len(name) else []))
+    kernels = kernels.filter(pa.array(np.array([is_communication(each) for each in names], bool)[name]))
     kernels = kernels.sort_by([("stream", "ascending"), ("start_ns", "ascending")])
     stream, start, end = (_integers(kernels[column]) for column in ("stream", "start_ns", "end_ns"))
     iteration = steps.numbers_at(_integers(kernels["launch_start_ns"], -schema.FAR))

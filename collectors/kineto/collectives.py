@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.kineto.columns import integers
-from warpladder.collectors.kineto.events import NO_ARGUMENTS, Event
+from warpladder.collectors.kineto.events import CollectiveArguments, Event, arguments_of
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, element_bytes
 from warpladder.data import schema
@@ -27,7 +27,7 @@ class Collectives:
         """Add kernels with their times in ns."""
         if not events:
             return
-        arguments = [event.args or NO_ARGUMENTS for event in events]
+        arguments = arguments_of(events, CollectiveArguments)
         stream = integers([each.stream for each in arguments])
         kinds = [_word(each.dtype) for each in arguments]
         inner, outer = (integers([getattr(each, name) for each in arguments]) for name in ("in_elements", "out_elements"))

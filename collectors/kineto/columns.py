@@ -1,6 +1,7 @@
 """Columns of arrays from values of any type, as a trace has them."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -46,9 +47,9 @@ def narrow(column: pa.Array) -> pa.Array:
 def triples(values: Sequence[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Three columns from lists of three integers; null where a value is no such list."""
     try:
-        array = np.array(values, np.int64)
-        if array.ndim == 2 and array.shape[1] == 3:
-            return pa.array(array[:, 0]), pa.array(array[:, 1]), pa.array(array[:, 2])
+        if set(map(len, values)) == {3}:
+            flat = np.array(list(chain.from_iterable(values)), np.int64)
+            return pa.array(flat[::3]), pa.array(flat[1::3]), pa.array(flat[2::3])
     except (TypeError, ValueError, OverflowError):
         pass
     whole = [value if isinstance(value, list) and len(value) == 3 else (None,) * 3 for value in values]

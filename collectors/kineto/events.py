@@ -10,11 +10,12 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.report import ReportError
@@ -37,32 +38,41 @@ _EXACT_US: Final = 1 << 43
 _MOST_US: Final = 1 << 51
 _NS_PER_US: Final = 1000
 NO_TEXT: Final = msgspec.Raw()
+NO_ARGUMENTS: Final = msgspec.Raw(b"{}")
 #: What msgspec raises about a text that is no trace.
 _DAMAGE: Final = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-class Arguments(msgspec.Struct, gc=False):
-    """The arguments of an event that are used. Values that are only stored stay text."""
+class DeviceArguments(msgspec.Struct, gc=False):
+    """The arguments of a kernel, copy or set."""
 
     correlation: Any = None
     stream: Any = None
     device: Any = None
     context: Any = None
-    bytes: Any = None
+
+
+class KernelArguments(DeviceArguments, gc=False):
+    """The arguments of a kernel."""
+
     grid: Any = None
     block: Any = None
-    dtype: Any = None
     graph: Any = msgspec.field(default=None, name="graph id")
     registers: Any = msgspec.field(default=None, name="registers per thread")
     shared_memory: Any = msgspec.field(default=None, name="shared memory")
-    input_dims: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input Dims")
-    input_types: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input type")
-    input_strides: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input Strides")
-    concrete_inputs: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Concrete Inputs")
-    sequence: Any = msgspec.field(default=None, name="Sequence number")
-    forward_thread: Any = msgspec.field(default=None, name="Fwd thread id")
-    python_id: Any = msgspec.field(default=None, name="Python id")
-    python_parent: Any = msgspec.field(default=None, name="Python parent id")
+
+
+class CopyArguments(DeviceArguments, gc=False):
+    """The arguments of a copy or set."""
+
+    bytes: Any = None
+
+
+class CollectiveArguments(msgspec.Struct, gc=False):
+    """The further arguments of a communication kernel."""
+
+    stream: Any = None
+    dtype: Any = None
     collective: Any = msgspec.field(default=None, name="Collective name")
     in_elements: Any = msgspec.field(default=None, name="In msg nelems")
     out_elements: Any = msgspec.field(default=None, name="Out msg nelems")
@@ -72,11 +82,32 @@ class Arguments(msgspec.Struct, gc=False):
     number: Any = msgspec.field(default=None, name="Seq")
 
 
-NO_ARGUMENTS: Final = Arguments()
+class CallArguments(msgspec.Struct, gc=False):
+    """The arguments of an API call."""
+
+    correlation: Any = None
+
+
+class OperatorArguments(msgspec.Struct, gc=False):
+    """The arguments of an operator. Those of its inputs are only stored, and stay text."""
+
+    input_dims: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input Dims")
+    input_types: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input type")
+    input_strides: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input Strides")
+    concrete_inputs: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Concrete Inputs")
+    sequence: Any = msgspec.field(default=None, name="Sequence number")
+    forward_thread: Any = msgspec.field(default=None, name="Fwd thread id")
+
+
+class FunctionArguments(msgspec.Struct, gc=False):
+    """The arguments of a function of Python."""
+
+    number: Any = msgspec.field(default=None, name="Python id")
+    parent: Any = msgspec.field(default=None, name="Python parent id")
 
 
 class Event(msgspec.Struct, gc=False):
-    """An event of a trace. `ts` and `dur` are microseconds."""
+    """An event of a trace. `ts` and `dur` are microseconds. The arguments stay text, of which `arguments_of` makes objects."""
 
     ph: Any = None
     cat: Any = None
@@ -86,7 +117,7 @@ class Event(msgspec.Struct, gc=False):
     id: Any = None
     ts: Any = None
     dur: Any = None
-    args: Arguments | None = None
+    args: msgspec.Raw = NO_ARGUMENTS
 
 
 class Head(msgspec.Struct):
@@ -232,11 +263,49 @@ def _split(text: bytes) -> tuple[list[Event], bytes]:
 
 def _exact(events: list[Event], again: Callable[[], list[Event]]) -> list[Event]:
     """The events, decoded again with every digit where a float64 does not hold them."""
-    stamps = np.array([event.ts for event in events])
-    if stamps.dtype == object:
-        stamps = np.array([stamp for stamp in stamps.tolist() if isinstance(stamp, float)])
-    is_rounded = stamps.dtype == np.float64 and np.any((stamps >= _EXACT_US) & (stamps % 1 != 0))
+    stamps = [event.ts for event in events]
+    times = _floats(stamps)
+    if times is None:
+        times = np.array([stamp for stamp in stamps if isinstance(stamp, float)])
+    is_rounded = np.any((times >= _EXACT_US) & (times % 1 != 0))
     return again() if is_rounded else events
+
+
+def _floats(values: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+    """Numbers, NaN for None; None where something else is among them, or an integer that a float64 does not hold."""
+    try:
+        return np.asarray(pa.array(values, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    except (pa.ArrowException, OverflowError):
+        return None
+
+
+_DECODERS: Final[dict[Any, msgspec.json.Decoder[Any]]] = {}
+_Arguments = TypeVar("_Arguments")
+
+
+def arguments_of(events: Sequence[Event], kind: type[_Arguments]) -> list[_Arguments]:
+    """The arguments of events; the defaults where an event has none, or something else in their place."""
+    none = kind()
+    decoder = _decoder_of(kind)
+    try:
+        found = decoder.decode(b"[" + b",".join([event.args for event in events]) + b"]")
+    except _DAMAGE:
+        found = [_arguments(decoder, event) for event in events]
+    return [none if each is None else each for each in found] if None in found else found
+
+
+def _decoder_of(kind: Any) -> msgspec.json.Decoder[Any]:
+    """A decoder of a list of arguments."""
+    if kind not in _DECODERS:
+        _DECODERS[kind] = msgspec.json.Decoder(list[kind | None])
+    return _DECODERS[kind]
+
+
+def _arguments(decoder: msgspec.json.Decoder[Any], event: Event) -> Any:
+    try:
+        return decoder.decode(b"[" + event.args + b"]")[0]
+    except _DAMAGE:
+        return None
 
 
 def times_ns(microseconds: Sequence[Any]) -> tuple[Int64s, npt.NDArray[np.bool_]]:
@@ -245,11 +314,8 @@ def times_ns(microseconds: Sequence[Any]) -> tuple[Int64s, npt.NDArray[np.bool_]
     A float64 below `_EXACT_US` is less than half a nanosecond from its text. Its whole part and its fraction are exact, so the fraction,
     rounded to nanoseconds, has the digits of the text. A product with 1000 would not.
     """
-    values = np.array(microseconds)
-    if values.dtype == np.int64:
-        fine = np.abs(values) < _MOST_US
-        return np.where(fine, values, 0) * _NS_PER_US, fine
-    if values.dtype != np.float64:
+    values = _floats(microseconds)
+    if values is None:
         pairs = [_nanoseconds(each) for each in microseconds]
         return np.array([ns for ns, _ in pairs], np.int64), np.array([fine for _, fine in pairs], bool)
     fine = np.abs(values) < _MOST_US

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.kineto.columns import Codes, Texts, integers, numbers
-from warpladder.collectors.kineto.events import NO_ARGUMENTS, NO_TEXT, Event, times_ns
+from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
 from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import NONE, Innermost, Int64s
 from warpladder.data.schema import FAR
@@ -67,7 +67,7 @@ class Operations:
         """Add operators, with their global thread ids and times in ns."""
         self._spans.gather(thread, start, end)
         self._codes["name"].append(self._names.codes([event.name for event in events]))
-        arguments = [event.args or NO_ARGUMENTS for event in events]
+        arguments = arguments_of(events, OperatorArguments)
         for name, texts in self._texts.items():
             values = list(map(attrgetter(name), arguments))
             self._codes[name].append(
@@ -80,8 +80,9 @@ class Operations:
         """Add functions of Python, from which the stacks of operators are made."""
         self._functions.gather(thread, start, end)
         self._codes["function"].append(self._function_names.codes([event.name for event in events]))
-        self._frames["function_id"].append(numbers([event.args and event.args.python_id for event in events]))
-        self._frames["parent_id"].append(numbers([event.args and event.args.python_parent for event in events]))
+        arguments = arguments_of(events, FunctionArguments)
+        self._frames["function_id"].append(numbers([each.number for each in arguments]))
+        self._frames["parent_id"].append(numbers([each.parent for each in arguments]))
 
     def add_links(self, phase: str, events: Sequence[Event], thread: Int64s) -> None:
         """Add ends of arrows from the forward pass, `s`, to the backward pass, `f`."""

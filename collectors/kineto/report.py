@@ -13,7 +13,16 @@ import pyarrow.compute as pc
 from warpladder.collectors.core.demangle import short_name
 from warpladder.collectors.kineto.collectives import Collectives
 from warpladder.collectors.kineto.columns import Codes, Texts, integers, narrow, numbers, triples
-from warpladder.collectors.kineto.events import NO_ARGUMENTS, Event, TraceFile, times_ns
+from warpladder.collectors.kineto.events import (
+    CallArguments,
+    CopyArguments,
+    DeviceArguments,
+    Event,
+    KernelArguments,
+    TraceFile,
+    arguments_of,
+    times_ns,
+)
 from warpladder.collectors.kineto.operations import Operations
 from warpladder.collectors.trace import device_tables as tables
 from warpladder.collectors.trace.attribution import Int64s
@@ -33,6 +42,8 @@ _KINDS: Final = {
     **dict.fromkeys(("cpu_op", "operator"), "operations"),
     "python_function": "functions",
 }
+#: Category of the arrows from the forward to the backward pass.
+_LINK: Final = "fwdbwd"
 _TIMES: Final = frozenset(("start", "end"))
 _NVTX: Final = "NVTX_EVENTS"
 _TEXTS: Final = "StringIds"
@@ -92,16 +103,18 @@ class KinetoReport(Report):
     def _by_kind(self, events: Sequence[Event]) -> dict[str, list[Event]]:
         """The events that are used, by what they are. Adds the links of the backward pass."""
         found: dict[str, list[Event]] = {}
-        by_category: dict[Any, list[Event]] = defaultdict(list)
-        for event in events:
-            by_category[event.cat].append(event)
-        for category, chosen in by_category.items():
-            kind = _KINDS.get(str(category).lower())
+        categories = Texts()
+        code = categories.codes([event.cat for event in events])
+        for number, category in enumerate(categories.of):
+            kind = _KINDS.get(category.lower())
+            if not kind and category != _LINK:
+                continue
+            of_category = [events[row] for row in np.flatnonzero(code == number).tolist()]
             if kind:
-                found.setdefault(kind, []).extend([event for event in chosen if event.ph == "X"])
-            elif category == "fwdbwd":
+                found.setdefault(kind, []).extend([event for event in of_category if event.ph == "X"])
+            else:
                 for phase in "sf":
-                    of_phase = [event for event in chosen if event.ph == phase]
+                    of_phase = [event for event in of_category if event.ph == phase]
                     if of_phase:
                         self.operations.add_links(phase, of_phase, _threads(of_phase))
         return found
@@ -123,7 +136,7 @@ class KinetoReport(Report):
         self._tables[table].append(pa.RecordBatch.from_pydict(arrays))
 
     def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        arguments = [event.args or NO_ARGUMENTS for event in events]
+        arguments = arguments_of(events, KernelArguments)
         name = self._texts.codes([event.name for event in events])
         sizes = (triples([getattr(each, size) for each in arguments]) for size in ("grid", "block"))
         grid, block = sizes
@@ -156,7 +169,7 @@ class KinetoReport(Report):
         return self._texts.codes([short_name(texts[code]) for code in distinct.tolist()])[inverse]
 
     def _add_copies(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        arguments = [event.args or NO_ARGUMENTS for event in events]
+        arguments = arguments_of(events, CopyArguments)
         codes = {text: _copy_codes(text) for text in {str(event.name) for event in events}}
         kind, source, target = zip(*(codes[str(event.name)] for event in events), strict=True) if events else ((), (), ())
         self._add(
@@ -171,7 +184,7 @@ class KinetoReport(Report):
         )
 
     def _add_sets(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        arguments = [event.args or NO_ARGUMENTS for event in events]
+        arguments = arguments_of(events, CopyArguments)
         device = pa.array(np.full(len(events), _MEMORIES["Device"]))
         self._add(
             tables.SET,
@@ -185,7 +198,7 @@ class KinetoReport(Report):
     def _add_calls(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         thread = _threads(events)
         self._processes.update(Counter((thread >> _ID_BITS).tolist()))
-        correlation = integers([(event.args or NO_ARGUMENTS).correlation for event in events])
+        correlation = integers([each.correlation for each in arguments_of(events, CallArguments)])
         name = self._texts.codes([event.name for event in events])
         self._add(tables.API, {"start": start, "end": end, "globalTid": thread, "correlationId": correlation, "nameId": name})
 
@@ -229,7 +242,7 @@ class KinetoReport(Report):
                 yield pa.RecordBatch.from_pydict(columns).slice(begin, BATCH_ROWS)
 
 
-def _of_device(arguments: Sequence[Any], start: Int64s, end: Int64s) -> dict[str, Any]:
+def _of_device(arguments: Sequence[DeviceArguments], start: Int64s, end: Int64s) -> dict[str, Any]:
     """Columns that kernels, copies and sets share."""
     return {
         "start": start,

@@ -82,7 +82,7 @@ def test_the_traces_of_several_ranks_are_one_on_the_clock_of_the_job(tmp_path: P
     [
         (lambda text: text[: len(text) // 2], "is cut off"),
         (lambda text: b"{}", "has no list traceEvents"),
-        (lambda text: b'{"traceEvents": [{"ph": "X", "args": 3}]}', "is damaged"),
+        (lambda text: b'{"traceEvents": [{"ph": "X", "args": 3,}]}', "is damaged"),
         (lambda text: b"", "has no list traceEvents"),
         (lambda text: b'{"traceEvents": [{"args": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}]}", "is damaged"),
         (lambda text: gzip.compress(text)[:-200], "cannot be read"),
@@ -97,6 +97,17 @@ def test_a_broken_rank_is_named_and_the_others_stand(tmp_path: Path, damage: obj
     assert ranks["status"].tolist() == ["ok", "ok", "ok", "broken"] and ranks["rank"].tolist() == [0, 1, 3, 2]
     assert said in ranks["detail"].iloc[3] and "rank-2.json" in ranks["detail"].iloc[3]
     assert "rank-2.json" in texts(notes)
+
+
+def test_a_rank_without_device_work_stands(tmp_path: Path) -> None:
+    Job(ranks=4).write(tmp_path / "job", zipped=False)
+    path = tmp_path / "job" / "rank-2.json"
+    trace = json.loads(path.read_text())
+    trace["traceEvents"] = [event for event in trace["traceEvents"] if event.get("cat") != "kernel"]
+    path.write_text(json.dumps(trace))
+    run = imported(tmp_path, tmp_path / "job")
+    assert run.table("ranks")["status"].tolist() == ["ok"] * 4
+    assert store.open_rank(run, 2).rows("kernels") == 0
 
 
 def test_a_missing_rank_is_named(tmp_path: Path) -> None:

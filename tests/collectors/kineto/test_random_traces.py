@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz import trace_files
-from warpladder.collectors.kineto.events import TraceFile
+from warpladder.collectors.kineto.events import CallArguments, TraceFile, arguments_of
 from warpladder.collectors.trace.report import ReportError
 
 
@@ -27,3 +27,12 @@ def test_a_text_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
     path.write_bytes(json.dumps({"traceEvents": [{"name": "?"}]}).encode().replace(b"?", b"\xff"))
     with pytest.raises(ReportError, match=r"trace\.json: is damaged"):
         list(TraceFile(path).pieces())
+
+
+def test_arguments_that_are_no_object_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    arguments = ['{"correlation": 7}', "null", "3", "[1]", '{"a": {}}']
+    path.write_text('{"traceEvents": [' + ", ".join(f'{{"args": {each}}}' for each in arguments) + ', {"ph": "X"}]}')
+    (events,) = TraceFile(path).pieces()
+    assert [each.correlation for each in arguments_of(events, CallArguments)] == [7, None, None, None, None, None]
+    assert [each.correlation for each in arguments_of(events[:2], CallArguments)] == [7, None]
