@@ -1,19 +1,49 @@
-"""What is computed before the first page asks for it: the list of runs, and the figures of the first view."""
+"""What is computed before a page asks for it: the list of runs, the figures of the first view, and those of the newest job."""
 
 import argparse
 import contextlib
 
-from warpladder.dashboard.core import overview, run_index
+from warpladder.dashboard.core import critical_path, lateness, overview, run_index
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import runs
+from warpladder.dashboard.views.collectives import query as collectives
+from warpladder.dashboard.views.critical_path import query as paths
+from warpladder.dashboard.views.job_kernels import query as kernels
+from warpladder.dashboard.views.ranks import query as ranks
+from warpladder.dashboard.views.stragglers import query as stragglers
 from warpladder.data import store
 from warpladder.installation import ROOT
 
 
 def compute() -> None:
-    """Compute them for the device that Overview shows first. A run that cannot be opened is passed over."""
+    """Compute them, Overview for the device that it shows first. A run that cannot be opened is passed over."""
     with contextlib.suppress(argparse.ArgumentError, store.StoreError):
         every = runs.listing(runs.data_dirs()).every
         for device in run_index.devices(every)[:1]:
             for workload in run_index.workloads(every, device):
                 with contextlib.suppress(store.StoreError):
                     runs.ask(runs.as_recorded(run_index.suitable(every, device, workload)[0].run), overview.lines, ROOT)
+        jobs = [each for each in every if each.facts.has(Need.JOB) and not each.shipped]
+        if jobs:
+            _job(runs.as_recorded(max(jobs, key=lambda each: each.facts.started_at).run))
+
+
+def _job(job: runs.NamedRun) -> None:
+    """What the pages of a job ask at first. Of hundreds of ranks it takes seconds."""
+    for query in (
+        ranks.by_iteration,
+        ranks.answer,
+        ranks.breakdown,
+        lateness.lateness,
+        stragglers.ranking,
+        ranks.idle_by_stream,
+        ranks.without_profile,
+        stragglers.history,
+        collectives.reasons,
+    ):
+        runs.ask(job, query)
+    runs.ask(job, collectives.collectives, together=runs.ask(job, collectives.many_groups))
+    runs.ask(job, kernels.kernels, None)
+    iterations = runs.ask(job, paths.iterations).frame
+    if len(iterations):
+        runs.ask(job, paths.path, critical_path.typical(iterations))
