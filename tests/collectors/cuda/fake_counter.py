@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-
 IDLE_W: Final = 124.0
 _STEP_S: Final = 0.001
 #: The power approaches that of the work with this time constant.
