@@ -116,6 +116,15 @@ def _against(by_round: Mapping[Entry, "pd.Series[float]"], row: Mapping[Any, Any
     return paired_ratio(by_round[entry], by_round[reference]).estimate, _WORDS.get(word, word)
 
 
+def of_case(data: RunData, workload: str, case: str) -> pd.DataFrame:
+    """The cells of a case with energy, the least first, with `COLUMNS`, and the baseline of the loops in `baseline` and `baseline_config`."""
+    own = energies(data)
+    cells = own.loc[(own["workload"] == workload) & (own["case"] == case), STATUS_KEY]
+    twin = next((entry for entry in rounds(data, workload, case) if entry.twin), Entry("", "", 1, 1))
+    frame = add_energy(cells.assign(baseline=twin.variant, baseline_config=twin.config), data, workload, case)
+    return frame.sort_values("energy_mj", kind="stable").reset_index(drop=True)
+
+
 def metered_cases(data: RunData, workload: str) -> tuple[str, ...]:
     """The cases of a workload with energy, in the order of the cases."""
     have = set(data.energy.loc[data.energy["workload"] == workload, "case"])

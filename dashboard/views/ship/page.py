@@ -8,7 +8,7 @@ import streamlit as st
 
 from warpladder.dashboard.core import axes, compare, energy
 from warpladder.dashboard.core.cell import Estimate, Timing
-from warpladder.dashboard.core.numbers import format_ends, format_estimate, format_percent
+from warpladder.dashboard.core.numbers import NOTHING, format_ends, format_estimate, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
@@ -163,6 +163,8 @@ def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
 
 
 def _percent(loss: Estimate) -> str:
+    if not loss.known:
+        return NOTHING
     return format_estimate(loss, format_percent) if loss.value else "0 %"
 
 
