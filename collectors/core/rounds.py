@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.collectors.core.bench import NO_GPU_STATE, Ended, Pass, Reading
+from warpladder.collectors.core.bench import Ended, Pass, Reading
 from warpladder.collectors.core.cells import Cell
 from warpladder.data.names import Source
 from warpladder.data.statistics import median_interval
@@ -137,9 +137,7 @@ class RoundsResult:
         """Keep the energy of a reading that has one, as a row of `energy`."""
         if reading.energy is None:
             return
-        self.energy.append(
-            {**entry.cell.key, "twin": entry.twin, "round": number, **reading.energy.columns, **NO_GPU_STATE, **reading.state}
-        )
+        self.energy.append({**entry.cell.key, "twin": entry.twin, "round": number, **reading.energy.columns, **reading.state})
         self.starved[entry.cell] += reading.energy.starved
         self.beside |= {*reading.energy.beside}
 
