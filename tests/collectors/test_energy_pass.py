@@ -87,7 +87,7 @@ class MeteredBench(HostBench):
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> type[MeteredBench]:
     """A bench on a GPU that gets warm, with a noisy counter that is updated every 100 ms."""
-    monkeypatch.setattr(MeteredBench, "gpu", FakeGpu(0.1, noise=0.01, drift=0.02))
+    monkeypatch.setattr(MeteredBench, "gpu", FakeGpu(0.1, noise=0.006, drift=0.02))
     return MeteredBench
 
 

@@ -14,7 +14,19 @@ from warpladder.collectors import cuda as ours
 from warpladder.collectors.core.bench import OneProcess
 
 #: Those of `warpladder.collectors.cuda` that import CuPy or NVML.
-_OURS = ("allreduce", "bandwidths", "device", "events", "gpu_state", "input_sets", "launch", "nccl", "overlap", "pinned")
+_OURS = (
+    "allreduce",
+    "bandwidths",
+    "device",
+    "energy_bench",
+    "events",
+    "gpu_state",
+    "input_sets",
+    "launch",
+    "nccl",
+    "overlap",
+    "pinned",
+)
 
 
 class CUDARuntimeError(Exception):

@@ -1,0 +1,163 @@
+"""The loop of batches that a bench keeps queued, on a made queue, and what it asks of NVML. A real GPU is in `test_energy_on_gpu`."""
+
+import importlib
+import os
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.collectors.cuda.fake_counter import IDLE_W, FakeGpu
+from tests.collectors.cuda.fake_cuda import install
+from warpladder.collectors import cuda as ours
+from warpladder.collectors.cuda.energy import Meter
+
+WATTS = 650.0
+NAME = "warpladder.collectors.cuda.gpu_state"
+
+
+class QueuedGpu(FakeGpu):
+    """A made GPU that draws power while its queue holds work."""
+
+    ends_s = 0.0
+
+    def enqueue(self, seconds: float) -> None:
+        self.ends_s = max(self.now_s, self.ends_s) + seconds
+
+    def sleep(self, seconds: float) -> None:
+        while seconds > 0:
+            step = min(seconds, 0.0002)
+            self.work_w = WATTS if self.now_s < self.ends_s else None
+            super().sleep(step)
+            seconds -= step
+
+    def event(self) -> "_Event":
+        return _Event(self)
+
+
+class _Event:
+    """Done when the work that was queued before it is."""
+
+    def __init__(self, gpu: QueuedGpu) -> None:
+        self._gpu, self.at_s = gpu, 0.0
+
+    def record(self, stream: object) -> None:
+        self.at_s = max(self._gpu.now_s, self._gpu.ends_s)
+
+    @property
+    def done(self) -> bool:
+        return self._gpu.now_s >= self.at_s
+
+
+def looped(monkeypatch: pytest.MonkeyPatch, gpu: QueuedGpu, *, batch: int, execution_s: float, host_s: float = 10e-6) -> Any:
+    """A loop of batches, each of which the host needs `host_s` to queue."""
+    bench = install(monkeypatch, [], "energy_bench")
+    monkeypatch.setattr(bench.cupy.cuda, "Event", gpu.event)
+    monkeypatch.setattr(bench.cupy.cuda, "get_elapsed_time", lambda first, last: (last.at_s - first.at_s) * 1e3)
+
+    def replay() -> None:
+        gpu.sleep(host_s)
+        gpu.enqueue(batch * execution_s)
+
+    return bench._BatchLoop("the stream", SimpleNamespace(replay=replay, batch=batch, once_ns=execution_s * 1e9))
+
+
+@pytest.mark.parametrize(("batch", "execution_s"), [(64, 2e-6), (1, 372e-6), (1, 0.08)])
+def test_a_loop_keeps_the_device_at_work_and_knows_the_time_of_an_execution(
+    monkeypatch: pytest.MonkeyPatch, batch: int, execution_s: float
+) -> None:
+    gpu = QueuedGpu(0.1, noise=0)
+    loop = looped(monkeypatch, gpu, batch=batch, execution_s=execution_s)
+    energy = Meter(gpu.read_mj, gpu.clock_ns, gpu.sleep).energy(loop, IDLE_W)
+    assert not energy.starved
+    assert energy.execution_ns == pytest.approx(execution_s * 1e9, rel=0.001)
+    assert energy.energy_mj / energy.duration_ns * 1e6 == pytest.approx(WATTS, rel=0.003)
+    left_s = gpu.ends_s - gpu.now_s
+    assert 0 < left_s < 5 * max(0.005, batch * execution_s) + 0.01, "a few chunks are left, which the bench waits for"
+
+
+def test_a_host_that_launches_too_slowly_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = QueuedGpu(0.1, noise=0)
+    loop = looped(monkeypatch, gpu, batch=1, execution_s=5e-6, host_s=20e-6)
+    energy = Meter(gpu.read_mj, gpu.clock_ns, gpu.sleep).energy(loop, IDLE_W)
+    assert energy.starved
+    assert energy.execution_ns > 3 * 5_000
+
+
+class NVMLError(Exception):
+    """As pynvml raises it."""
+
+
+def state_of(monkeypatch: pytest.MonkeyPatch, **answers: Any) -> ModuleType:
+    """The module `gpu_state` on an NVML with one GPU that gives these answers; an exception is raised."""
+
+    def ask(name: str) -> Any:
+        def answer(*arguments: object) -> Any:
+            if isinstance(answers[name], Exception):
+                raise answers[name]
+            return answers[name](*arguments) if callable(answers[name]) else answers[name]
+
+        return answer
+
+    nvml = ModuleType("pynvml")
+    usual = {
+        "nvmlInit": None,
+        "nvmlDeviceGetHandleByPciBusId": "a GPU",
+        "nvmlDeviceGetCount": 1,
+        "nvmlDeviceGetHandleByIndex": "a GPU",
+    }
+    answers = {
+        **usual,
+        "nvmlDeviceGetTotalEnergyConsumption": 12_345,
+        "nvmlDeviceGetMigMode": NVMLError("Not Supported"),
+        "nvmlDeviceGetComputeRunningProcesses": [],
+        "nvmlDeviceGetGraphicsRunningProcesses": NVMLError("Not Supported"),
+        "nvmlSystemGetProcessName": lambda pid: f"/bin/p{pid}",
+        **answers,
+    }
+    vars(nvml).update({name: ask(name) for name in answers}, NVMLError=NVMLError, NVML_DEVICE_MIG_ENABLE=1)
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.delitem(sys.modules, NAME, raising=False)
+    monkeypatch.delattr(ours, "gpu_state", raising=False)
+    found = importlib.import_module(NAME)
+    sys.modules.pop(NAME, None)
+    vars(ours).pop("gpu_state", None)
+    return found
+
+
+def test_the_counter_is_read_in_millijoules(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = state_of(monkeypatch).GpuState("0000:01:00.0")
+    assert (state.energy_mj(), state.energy_problem()) == (12_345, "")
+
+
+def test_a_gpu_without_a_counter_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = state_of(monkeypatch, nvmlDeviceGetTotalEnergyConsumption=NVMLError("Not Supported")).GpuState("0000:01:00.0")
+    assert state.energy_problem() == (
+        "NVML reads no energy of this GPU (Not Supported); GPUs of compute capability 7.0 or more have a counter"
+    )
+
+
+@pytest.mark.parametrize(("mode", "divided"), [([1, 1], True), ([0, 1], False), (NVMLError("Not Supported"), False)])
+def test_a_gpu_that_mig_divides_is_refused(monkeypatch: pytest.MonkeyPatch, mode: Any, divided: bool) -> None:
+    module = state_of(monkeypatch, nvmlDeviceGetMigMode=mode)
+    assert module.all_divided() == divided
+    assert bool(module.GpuState("0000:01:00.0").energy_problem()) == divided
+
+
+def test_other_processes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    using = [SimpleNamespace(pid=os.getpid()), SimpleNamespace(pid=7)]
+    graphics = [SimpleNamespace(pid=3), SimpleNamespace(pid=7)]
+    module = state_of(monkeypatch, nvmlDeviceGetComputeRunningProcesses=using, nvmlDeviceGetGraphicsRunningProcesses=graphics)
+    assert module.GpuState("").others() == ("/bin/p3 (process 3)", "/bin/p7 (process 7)")
+
+
+def test_in_a_container_a_single_process_of_another_number_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = SimpleNamespace(pid=os.getpid() + 1)
+    assert state_of(monkeypatch, nvmlDeviceGetComputeRunningProcesses=[one]).GpuState("").others() == ()
+    nameless = state_of(
+        monkeypatch,
+        nvmlDeviceGetComputeRunningProcesses=[one, SimpleNamespace(pid=5)],
+        nvmlSystemGetProcessName=NVMLError("Not Found"),
+    )
+    assert "a process (process 5)" in nameless.GpuState("").others()
