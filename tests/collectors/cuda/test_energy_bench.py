@@ -3,15 +3,20 @@
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.collectors.cuda.fake_counter import IDLE_W, FakeGpu
-from tests.collectors.cuda.fake_cuda import install
+from tests.collectors.cuda.fake_cuda import compiled, install
 from warpladder.collectors import cuda as ours
-from warpladder.collectors.cuda.energy import Meter
+from warpladder.collectors.core.bench import NO_GPU_STATE, Energy, Failed, Unavailable
+from warpladder.collectors.cuda.energy import EnergyError, Meter
+from warpladder.workloads import registry
+from warpladder.workloads.api import LibraryVariant
 
 WATTS = 650.0
 NAME = "warpladder.collectors.cuda.gpu_state"
@@ -161,3 +166,54 @@ def test_in_a_container_a_single_process_of_another_number_is_this_one(monkeypat
         nvmlSystemGetProcessName=NVMLError("Not Found"),
     )
     assert "a process (process 5)" in nameless.GpuState("").others()
+
+
+def bench_on(monkeypatch: pytest.MonkeyPatch, meter: Callable[[], Any]) -> Any:
+    """A bench of energy on a CuPy that computes nothing, with `meter` in place of the meter of its GPU."""
+    module = install(monkeypatch, [], "energy_bench")
+    events = module.CudaBench.__init__.__globals__
+    device = events["current_device"].__wrapped__.__globals__
+    state = SimpleNamespace(read=lambda: dict.fromkeys(NO_GPU_STATE, 4), others=lambda: ("/bin/p7 (process 7)",))
+    for where in (events, device):
+        monkeypatch.setitem(where, "compile_variant", compiled)
+    monkeypatch.setitem(device, "GpuState", lambda bus: state)
+    monkeypatch.setattr(device["CudaDevice"], "fingerprint", lambda device, array: 0)
+    monkeypatch.setattr(module, "_meter", meter)
+    workload = registry.load("gan_tconv")
+    case = workload.case("images=3")
+    return module.EnergyBench(workload, case, workload.make_inputs(case, np.random.default_rng(0)))
+
+
+def library(**options: Any) -> LibraryVariant:
+    return LibraryVariant("cudnn", "cuDNN", "peer", prepare=lambda *arguments: lambda: None, **options)
+
+
+def test_a_sample_has_the_energy_of_its_loop_the_state_of_the_gpu_and_its_other_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    meter = SimpleNamespace(energy=lambda loop, idle_w: Energy(700_000, 10**9, loop.advance() + 33_000.4, idle_w))
+    bench = bench_on(monkeypatch, lambda: (meter, IDLE_W))
+    operation = bench.prepare(library(), {})
+    reading = bench.sample(operation, bench.passes[0], 1)
+    assert reading.energy == Energy(700_000, 10**9, 33_000.4, IDLE_W, beside=("/bin/p7 (process 7)",))
+    assert (reading.duration_ns, reading.inputs, reading.throttled) == (33_000, None, False), "a power limit slows a long loop"
+    assert reading.state["throttle_reasons"] == 4
+
+
+def test_without_a_counter_no_variant_can_run_and_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Any:
+        raise EnergyError("NVML reads no energy of this GPU")
+
+    with pytest.raises(Unavailable, match="NVML reads no energy of this GPU"):
+        bench_on(monkeypatch, missing).prepare(library(), {})
+
+
+def test_a_counter_that_fails_in_a_loop_skips_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(loop: Any, idle_w: float) -> Energy:
+        raise EnergyError("it stood still")
+
+    bench = bench_on(monkeypatch, lambda: (SimpleNamespace(energy=fail), IDLE_W))
+    operation = bench.prepare(library(), {})
+    with pytest.raises(Failed, match="it stood still") as caught:
+        bench.sample(operation, bench.passes[0], 1)
+    assert caught.value.status == "skipped"
