@@ -154,7 +154,7 @@ def _on_energy(rows: list[_Row]) -> str:
     one = next(row for row in rows if row.energy_mj.known)
     noise = f"; two copies of the baseline differ by {format_percent(100 * (one.energy_noise - 1))} at most"
     return (
-        f"Energy: of an execution in a hot loop, above {one.idle_w:.0f} W idle, median of {one.energy_n} loops"
+        f"Energy: of an execution, repeated with a hot L2, above {one.idle_w:.0f} W idle; median of {one.energy_n} loops"
         f"{noise if one.energy_noise > 1 else ''}."
     )
 

@@ -110,7 +110,7 @@ def test_the_ladder_has_a_column_of_energy_where_the_run_has_it(data: RunData) -
     shown = [note.text for note in drawn.figure.layout.annotations]
     values = energy.of_case(data, "conv2d", "n=8192").set_index("variant")
     assert "energy" in shown and format_energy(values.loc["v03_register_tile", "energy_mj"]) in shown
-    assert "Energy: of an execution in a hot loop, above 124 W idle, median of 6 loops; two copies" in drawn.note
+    assert "Energy: of an execution, repeated with a hot L2, above 124 W idle; median of 6 loops; two copies" in drawn.note
     assert {"energy_mj", "energy_mj_low", "per_watt", "energy_verdict"} <= set(drawn.data.columns)
     hovers = [trace.hovertext for trace in drawn.figure.data]
     assert any("energy over v01_naive" in each and "GFLOP/s/W" in each for each in hovers)
