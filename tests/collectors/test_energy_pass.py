@@ -1,6 +1,8 @@
 """`record --energy`: a further pass of loops, here of functions of the host on a GPU made of a power curve."""
 
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +12,14 @@ import pytest
 
 from tests.collectors.core.test_threads import LIMITS_HERE, total, workload_of
 from tests.collectors.cuda.fake_counter import IDLE_W, FakeGpu, FakeLoop
+from tests.doc_pages import ROOT
 from tests.synthetic import made_runs
 from warpladder.collectors import choice, further_passes
 from warpladder.collectors.core import threads
 from warpladder.collectors.core.bench import NO_GPU_STATE, Failed, Operation, Pass, Reading
 from warpladder.collectors.core.plan import HeldWorkload, PlanError, Request, held, make_plan
 from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.cuda.energy import EnergyError, Meter
 from warpladder.collectors.further_passes import FurtherPass
@@ -160,6 +164,24 @@ def test_an_interruption_keeps_the_energy_of_finished_cases(
     assert set(run.table("energy")["case"]) == {"n=1000"}, "the largest case comes first"
     assert set(run.table("samples")["case"]) == {"n=10", "n=1000"}
     assert findings(run) == ["no energy of sums/total/n=10 and 1 more: the run was interrupted before it"]
+
+
+_KILLED = """
+import os, pathlib, sys
+from tests.collectors import test_energy_pass as tests
+tests.MeteredBench.at_case = staticmethod(lambda case: case == "n=10" and os._exit(9))
+tests.recorded(pathlib.Path(sys.argv[1]), tests.MeteredBench, tests.total, tests.same_code)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_in_its_loops_leaves_the_energy_of_finished_cases(tmp_path: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], cwd=ROOT, timeout=120).returncode == 9
+    (line,) = salvage(tmp_path)
+    ((run,), _) = store.list_runs([tmp_path])
+    assert f"kept as run {run.run_id}" in line
+    assert set(run.table("energy")["case"]) == {"n=1000"}
+    assert set(run.table("samples")["case"]) == {"n=10", "n=1000"}
 
 
 @pytest.mark.parametrize(
