@@ -1,5 +1,6 @@
 """The bench that reads the energy of loops of executions, by NVML's counter of the GPU."""
 
+import math
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -13,9 +14,9 @@ from warpladder.collectors.cuda.events import CudaBench
 from warpladder.collectors.cuda.operation import HOT, CudaOperation
 from warpladder.workloads.api import Params, Variant
 
-#: About how long a chunk of executions takes, and how many chunks are queued. The host may be away for as long as these take.
+#: About how long a chunk of executions takes, and how much work is queued. The host may be away for as long as that takes.
 _CHUNK_NS: Final = 5_000_000
-_AHEAD: Final = 4
+_AHEAD_NS: Final = 20_000_000
 #: A loop is starved if the device had no chunk left more often than in this share of the chunks.
 _MOST_GAPS: Final = 0.02
 
@@ -71,7 +72,9 @@ class _BatchLoop:
 
     def __init__(self, stream: Any, operation: CudaOperation) -> None:
         self._stream, self._replay = stream, operation.replay
-        self._replays = max(1, round(_CHUNK_NS / (operation.batch * operation.once_ns)))
+        batch_ns = operation.batch * operation.once_ns
+        self._replays = max(1, round(_CHUNK_NS / batch_ns))
+        self._ahead = 1 + math.ceil(_AHEAD_NS / (self._replays * batch_ns))
         self._executions = self._replays * operation.batch
         self._marks = [self._mark()]
         self._passed = self._gaps = 0
@@ -84,7 +87,7 @@ class _BatchLoop:
         last = len(self._marks) - 1
         while self._passed < last and self._marks[self._passed + 1].done:
             self._passed += 1
-        if last - self._passed < _AHEAD:
+        if last - self._passed < self._ahead:
             self._gaps += self._passed == last and last > 0
             for _ in range(self._replays):
                 self._replay()
