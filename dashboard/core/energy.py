@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Estimate, with_estimates
-from warpladder.dashboard.core.compare import judged, noise_of
+from warpladder.dashboard.core.compare import Noise, judged, noise_of
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
 from warpladder.dashboard.core.run_data import STATUS_KEY, Entry, RunData
 
@@ -83,36 +83,33 @@ def rounds(data: RunData, workload: str, case: str) -> dict[Entry, "pd.Series[fl
     return {Entry(variant, config, 1, int(twin)): group.set_index("round")["mj"] for (variant, config, twin), group in by_entry}
 
 
-def noise(by_round: Mapping[Entry, "pd.Series[float]"]) -> float:
-    """How far the two copies of the baseline differ in energy, as a factor of at least 1; see `compare.Noise`."""
-    return noise_of(by_round, frozenset()).on_device
-
-
 def add_energy(frame: pd.DataFrame, data: RunData, workload: str, case: str) -> pd.DataFrame:
     """Add `COLUMNS` to rows of a case that have the columns `variant`, `config`, `baseline` and `baseline_config`.
 
     `energy_ratio` is the energy over that of the baseline, paired by round. `energy_verdict` is `less`, `more`, `tied` or `unknown`, as
-    `compare.verdict` has them of times; empty without the energy of both. `energy_noise` is the noise of the case.
+    `compare.verdict` has them of times; empty without the energy of both. `energy_noise` is how far the two copies of the baseline differ,
+    as a factor of at least 1; see `compare.Noise`.
     """
     own = energies(data)
     own = own[(own["workload"] == workload) & (own["case"] == case)].drop(columns=["workload", "case"])
     joined = frame.merge(own, on=["variant", "config"], how="left")
     by_round = rounds(data, workload, case)
+    noise = noise_of(by_round, frozenset())
     ratios, verdicts = [], []
     for row in frame.to_dict("records"):
-        ratio, verdict = _against(by_round, row)
+        ratio, verdict = _against(by_round, noise, row)
         ratios.append(ratio)
         verdicts.append(verdict)
     joined = with_estimates(joined, "energy_ratio", ratios)
-    return joined.assign(energy_verdict=verdicts, energy_noise=noise(by_round) if by_round else np.nan)
+    return joined.assign(energy_verdict=verdicts, energy_noise=noise.on_device if by_round else np.nan)
 
 
-def _against(by_round: Mapping[Entry, "pd.Series[float]"], row: Mapping[Any, Any]) -> tuple[Estimate, str]:
+def _against(by_round: Mapping[Entry, "pd.Series[float]"], noise: Noise, row: Mapping[Any, Any]) -> tuple[Estimate, str]:
     """The energy of a row over that of its baseline, and the verdict."""
     entry, reference = Entry(row["variant"], row["config"], 1, 0), Entry(row["baseline"], row["baseline_config"], 1, 0)
     if entry == reference or not all(each in by_round and by_round[each].min() > 0 for each in (entry, reference)):
         return Estimate.unknown(), ""
-    word = judged(by_round, noise_of(by_round, frozenset()), entry, reference).verdict
+    word = judged(by_round, noise, entry, reference).verdict
     return paired_ratio(by_round[entry], by_round[reference]).estimate, _WORDS.get(word, word)
 
 
