@@ -16,7 +16,7 @@ from tests.doc_pages import ROOT
 from tests.synthetic import made_runs
 from warpladder.collectors import choice, further_passes
 from warpladder.collectors.core import threads
-from warpladder.collectors.core.bench import NO_GPU_STATE, Failed, Operation, Pass, Reading
+from warpladder.collectors.core.bench import NO_GPU_STATE, Failed, Operation, Pass, Reading, Unavailable
 from warpladder.collectors.core.plan import HeldWorkload, PlanError, Request, held, make_plan
 from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.core.salvage import salvage
@@ -152,6 +152,19 @@ def test_a_cell_whose_energy_cannot_be_read_is_named_and_keeps_its_time(tmp_path
     still = "NVML's counter of energy stood still for 2 s at "
     assert len(findings(run)) == 2
     assert all(text.startswith("no energy of sums/unmetered/n=") and still in text for text in findings(run))
+
+
+@pytest.mark.slow
+def test_a_gpu_without_a_counter_costs_no_times(
+    tmp_path: Path, bench: type[MeteredBench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> Operation:
+        raise Unavailable("NVML reads no energy of this GPU")
+
+    monkeypatch.setattr(bench, "prepare", refuse)
+    run = recorded(tmp_path, bench, total, same_code)
+    assert run.table("energy").empty and set(run.table("results")["status"]) == {"ok"}
+    assert findings(run) == ["no energy of sums/total/n=1000 and 3 more: NVML reads no energy of this GPU"]
 
 
 @pytest.mark.slow
