@@ -22,6 +22,8 @@ COLLECTORS: Final = {
 OF_PROGRAMS: Final = ("auto", "host_clock", "nsight_systems")
 #: Internal collector that runs each cell once, for a tool that inspects single launches.
 SINGLE_LAUNCH: Final = "single_launch"
+#: Internal collector of a further pass that reads the energy of loops.
+ENERGY: Final = "energy"
 
 #: Python module that recording on a GPU needs -> its package.
 GPU_MODULES: Final = {"cupy": "cupy-cuda13x", "cuda.bindings": "cuda-bindings", "pynvml": "nvidia-ml-py"}
@@ -68,6 +70,13 @@ def problem_of(name: str) -> str | None:
     if name == "nsight_compute":
         return NCU.problem or (None if has_module("ncu_report") else f"ncu-report is not installed; {how_to_install('ncu')}")
     return _cupti_problem() if name == "cupti" else None
+
+
+def energy_problem() -> str | None:
+    """Return why NVML's counter of energy cannot be the energy of a variant here; None if it may be. Creates no CUDA context."""
+    from warpladder.collectors.cuda import gpu_state
+
+    return f"{gpu_state.DIVIDED}; record without --energy, or with MIG off" if gpu_state.all_divided() else None
 
 
 def _cupti_problem() -> str | None:

@@ -1,8 +1,8 @@
-"""Further passes of a recording, whose times do not count: a trace, since a tracer lengthens some kernels, and hardware counters, since
-a profiler repeats each kernel. The times come first; all passes are one run.
+"""Further passes of a recording, whose times do not count: a trace, since a tracer lengthens some kernels, hardware counters, since a
+profiler repeats each kernel, and energy, since it takes loops of a second. The times come first; all passes are one run.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,6 +41,14 @@ _OF_TRACE: Final = frozenset(
     }
 )
 _OF_COUNTERS: Final = frozenset({Source.NSIGHT_COMPUTE})
+_OF_ENERGY: Final = frozenset({Source.ENERGY})
+#: Rounds of the pass that reads energy, the fewest that give a 95 % interval, and one before them to warm up.
+_ENERGY_ROUNDS: Final = 6
+#: About how long one loop takes, and the idle GPU is measured.
+_SECONDS_A_LOOP: Final = 1.4
+_SECONDS_IDLE: Final = 7.0
+#: Passes that take some of the cells.
+_OF_CELLS: Final = frozenset({choice.COUNTER, choice.ENERGY})
 
 #: Records into a data folder. Returns the run's id.
 RecordInto = Callable[[Path], str]
@@ -51,7 +59,7 @@ class FurtherPass:
     """A pass after the times.
 
     Attributes:
-        option: the option that asks for it, `--trace` or `--counters`.
+        option: the option that asks for it, `--trace`, `--counters` or `--energy`.
         what: what the pass does, for messages.
         collector: the collector of the pass.
         tables: the tables that it adds to the run.
@@ -94,11 +102,23 @@ def counters_by(collector: str, gpus: int) -> FurtherPass:
     return FurtherPass("--counters", "reads counters", _first_of("--counters", (choice.COUNTER,)), tables, _OF_COUNTERS)
 
 
-def _check_timed(option: str, done: str, collector: str, gpus: int) -> None:
+def energy_by(collector: str, gpus: int) -> FurtherPass:
+    """The pass that reads energy; the arguments are as for `trace_by`.
+
+    Raises:
+        PlanError: there is no energy of a variant that could be read.
+    """
+    _check_timed("--energy", "repeated", collector, gpus, sees="NVML's counter is of one GPU")
+    if problem := choice.energy_problem():
+        raise PlanError(f"--energy: {problem}")
+    return FurtherPass("--energy", "reads energy", choice.ENERGY, ("energy",), _OF_ENERGY)
+
+
+def _check_timed(option: str, done: str, collector: str, gpus: int, sees: str = "the tool sees one process") -> None:
     if collector != TIMED_BY:
         raise PlanError(f"{option}: {collector} times no work of a GPU that could be {done}; leave out {option}")
     if gpus > 1:
-        raise PlanError(f"{option}: the tool sees one process; with --gpus {gpus} record without it")
+        raise PlanError(f"{option}: {sees}; with --gpus {gpus} record without it")
 
 
 def _first_of(option: str, names: Sequence[str]) -> str:
@@ -113,11 +133,13 @@ def _first_of(option: str, names: Sequence[str]) -> str:
 
 
 def request_of(of: FurtherPass, request: Request, cells: Path) -> Request:
-    """The request of a further pass: a few rounds in one process, or one execution of some cells.
+    """The request of a further pass: a few rounds in one process, of all cells or of some, or one execution of some cells.
 
     Args:
-        cells: file with the cells whose counters are read; see `plan.write_cells`.
+        cells: file with the cells of a pass that takes some; see `plan.write_cells`.
     """
+    if of.collector == choice.ENERGY:
+        return replace(request, cells=cells, no_limit=True, processes=1, max_rounds=_ENERGY_ROUNDS)
     if of.collector == choice.COUNTER:
         return replace(request, cells=cells, no_limit=True)
     return replace(request, processes=1, max_rounds=min(request.max_rounds or _ROUNDS, _ROUNDS))
@@ -152,21 +174,59 @@ class Counted:
         return f"cells whose counters are read: {len(self.cells)}, {about}{less}"
 
 
+@dataclass(frozen=True)
+class Looped:
+    """What the pass that reads energy is to repeat.
+
+    Attributes:
+        cells: of each variant and case with a device time the cell with the least median.
+    """
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def about(self) -> str:
+        """How long the pass will take, in words."""
+        twins = len({(cell.workload, cell.case) for cell in self.cells})
+        loops = (len(self.cells) + twins) * (_ENERGY_ROUNDS + 1)
+        seconds = _SECONDS_TO_START + _SECONDS_IDLE + len(self.cells) * _SECONDS_A_CELL + loops * _SECONDS_A_LOOP
+        return f"cells whose energy is read: {len(self.cells)}, about {seconds:.0f} s: {_ENERGY_ROUNDS} rounds of a second or more a cell"
+
+
+def cells_of(of: FurtherPass, run: store.Run) -> Counted | Looped | None:
+    """The cells of a run that a pass takes; None for a pass that takes all.
+
+    Raises:
+        CollectorError: no cell of the run can be taken.
+    """
+    if of.collector not in _OF_CELLS:
+        return None
+    chosen = fastest(run) if of.collector == choice.COUNTER else Looped(tuple(_fastest(run, ("device",))))
+    if not chosen.cells:
+        raise CollectorError("no cell of a GPU was timed; the run has the reason of each cell")
+    return chosen
+
+
 def fastest(run: store.Run) -> Counted:
     """The cells of a run whose counters are read."""
-    samples = run.table("samples", ["workload", "variant", "config", "case", "scope", "cache", "gpus", "duration_ns"])
-    timed = samples[(samples["gpus"] <= 1) & samples["scope"].isin(["device", "operation"]) & (samples["cache"] == "cold")]
-    medians = timed.groupby(["scope", "workload", "variant", "config", "case"], observed=True)["duration_ns"].median()
-    ordered = medians.reset_index().sort_values(["scope", "duration_ns"], kind="stable")
-    best = ordered.drop_duplicates(["workload", "variant", "case"]).sort_index()
-    host = {(row["workload"], row["variant"]) for row in run.records("variants") if row["kind"] == "host"}
-    cells = [cell for row in best.to_dict("records") if (cell := Cell.of(row)) and (cell.workload, cell.variant) not in host]
+    cells = _fastest(run, ("device", "operation"))
     launches = Counter[Cell]()
     for row in run.records("cell_launches"):
         launches[Cell.of(row)] += row["count"]
     few = tuple(cell for cell in cells if launches[cell] <= _MOST_LAUNCHES)
     unknown = sum(launches[cell] == 0 for cell in few)
     return Counted(few, sum(max(launches[cell], 1) for cell in few), unknown, tuple(cell for cell in cells if cell not in few))
+
+
+def _fastest(run: store.Run, scopes: Sequence[str]) -> list[Cell]:
+    """Of each variant of a GPU and case, the cell with the least cold median in the first of these scopes that it has."""
+    samples = run.table("samples", ["workload", "variant", "config", "case", "scope", "cache", "gpus", "duration_ns"])
+    timed = samples[(samples["gpus"] <= 1) & samples["scope"].isin(scopes) & (samples["cache"] == "cold")]
+    medians = timed.groupby(["scope", "workload", "variant", "config", "case"], observed=True)["duration_ns"].median()
+    ordered = medians.reset_index().sort_values(["scope", "duration_ns"], kind="stable")
+    best = ordered.drop_duplicates(["workload", "variant", "case"]).sort_index()
+    host = {(row["workload"], row["variant"]) for row in run.records("variants") if row["kind"] == "host"}
+    return [cell for row in best.to_dict("records") if (cell := Cell.of(row)) and (cell.workload, cell.variant) not in host]
 
 
 def record(
@@ -219,14 +279,10 @@ def _together(
     """Write the times, and the tables of each pass."""
     rows = [diagnostic_row("warning", Source.TRACING, reason) for reason in missing.values()]
     for each, further_run in passed.items():
-        by = f"{further_run.info['collector']} {further_run.info['collector_version']}"
-        noun = "trace is" if each.collector in TRACERS else "counters are"
-        disturbed = "no tracer" if each.collector in TRACERS else "no profiler"
-        text = (
-            f"the {noun} of a further pass by {by}; the times are those of {run.info['collector']}, which {disturbed} disturbed"
-        )
         rows += [row for row in inside.diagnostics(further_run) if row["source"] in each.sources]
-        rows.append(diagnostic_row("info", Source.TRACING, text))
+        if each.collector == choice.ENERGY:
+            rows += _lacking_energy(further_run)
+        rows.append(diagnostic_row("info", Source.TRACING, _told(each, further_run, str(run.info["collector"]))))
     inside.copy(run, into, rows)
     for each, further_run in passed.items():
         for table in each.tables:
@@ -235,6 +291,27 @@ def _together(
         if each.collector == choice.COUNTER:
             for table, further_rows in _further_code(run, further_run).items():
                 into.append(table, further_rows)
+
+
+def _told(of: FurtherPass, further: store.Run, timed_by: str) -> str:
+    """Which pass the times are of."""
+    if of.collector == choice.ENERGY:
+        return f"the energy is of loops in a further pass; the times are those of {timed_by}, in short samples"
+    by = f"{further.info['collector']} {further.info['collector_version']}"
+    noun, disturbed = ("trace is", "no tracer") if of.collector in TRACERS else ("counters are", "no profiler")
+    return f"the {noun} of a further pass by {by}; the times are those of {timed_by}, which {disturbed} disturbed"
+
+
+def _lacking_energy(further: store.Run) -> Iterable[dict[str, Any]]:
+    """A finding for each reason why cells have no energy. It is about no cell, since their times are not in doubt."""
+    have = {Cell.of(row) for row in further.records("energy")}
+    reasons: defaultdict[str, list[Cell]] = defaultdict(list)
+    for row in further.records("results"):
+        if Cell.of(row) not in have:
+            reasons[str(row["detail"])].append(Cell.of(row))
+    for reason, cells in reasons.items():
+        more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
+        yield diagnostic_row("warning", Source.ENERGY, f"no energy of {cells[0]}{more}: {reason}")
 
 
 def _pieces(run: store.Run, table: str) -> Iterable[pa.Table]:

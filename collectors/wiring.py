@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from warpladder.collectors.choice import SINGLE_LAUNCH
+from warpladder.collectors.choice import ENERGY, SINGLE_LAUNCH
 from warpladder.collectors.core.bench import Bench, MakeBench
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.collector import Capture, Collector, Description, JobProgress, NoCapture
@@ -31,17 +31,19 @@ def collector_of(name: str) -> Collector:
             _add_captured,
             lambda plan, cells: {},
         )
-    single = name == SINGLE_LAUNCH
+    single, energy = name == SINGLE_LAUNCH, name == ENERGY
     captures: dict[str, Callable[[], Capture]] = {"cupti": _capture_by_cupti, "cuda_events": _profiler_range}
+    own_benches = {SINGLE_LAUNCH: _single_launch_benches, ENERGY: _energy_benches}
     return Collector(
         name,
-        _single_launch_benches if single else benches,
-        partial(_describe, ceilings=not single),  # the tool slows every launch: ceilings would be wrong
+        own_benches.get(name, benches),
+        # Under a tool every launch is slow, so that ceilings would be wrong. A further pass keeps none.
+        partial(_describe, ceilings=not single and not energy),
         captures.get(name, NoCapture),
         partial(_compile_ahead, on_gpu=True, libraries=not single),
         _averages,
         _add_captured,
-        _machine_code,
+        (lambda plan, cells: {}) if energy else _machine_code,
     )
 
 
@@ -70,6 +72,16 @@ def _single_launch_bench(*arguments: Any) -> Bench:
     from warpladder.collectors.cuda.events import SingleLaunchBench
 
     return SingleLaunchBench(*arguments)
+
+
+def _energy_benches() -> Mapping[str, MakeBench]:
+    return {"cuda": _energy_bench, "library": _energy_bench}
+
+
+def _energy_bench(*arguments: Any) -> Bench:
+    from warpladder.collectors.cuda.energy_bench import EnergyBench
+
+    return EnergyBench(*arguments)
 
 
 def _describe_host(by_size: bool) -> Description:

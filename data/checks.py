@@ -92,7 +92,7 @@ class Checker:
         """A row of a variant or a case that the run does not have."""
         for name in (
             ("variants", "cases")
-            if table.name in ("results", "samples", "counters", "cell_launches", "instruction_counters", "rules")
+            if table.name in ("results", "samples", "energy", "counters", "cell_launches", "instruction_counters", "rules")
             else ()
         ):
             key = list(schema.TABLES[name].key)

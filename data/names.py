@@ -161,6 +161,7 @@ class Source:
     DATE: Final = "date"
     DISASSEMBLY: Final = "disassembly"
     DROPPED: Final = "dropped"
+    ENERGY: Final = "energy"
     FIRST_USE: Final = "first_use"
     GPUS: Final = "gpus"
     GRAPHS: Final = "graphs"
@@ -205,6 +206,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.DATE: "the start of a capture is not known",
     Source.DISASSEMBLY: "kernels whose machine code is not kept",
     Source.DROPPED: "records that a tracer dropped",
+    Source.ENERGY: "cells without energy, and what else was in the energy of the others",
     Source.FIRST_USE: "the steps of a first use that could not be timed",
     Source.GPUS: "numbers of GPUs that a case cannot be shared among",
     Source.GRAPHS: "CUDA graphs that were traced as a whole",

@@ -96,10 +96,11 @@ def real(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
 
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
-#: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`.
-SCHEMA_VERSION: Final = 4
+#: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
+#: `energy`.
+SCHEMA_VERSION: Final = 5
 #: Versions that are read.
-READABLE_VERSIONS: Final = (1, 2, 3, 4)
+READABLE_VERSIONS: Final = (1, 2, 3, 4, 5)
 
 RUN_KINDS: Final = ("recording", "import", "job")
 VARIANT_KINDS: Final = ("cuda", "library", "host")
@@ -126,6 +127,14 @@ _CONFIG = text("config", "the variant's tunables, e.g. `block=16`; empty where i
 _CASE = text("case", "one point of the workload's axes, e.g. `n=512,perm=210`", not_empty=True)
 _CELL = (_WORKLOAD, _VARIANT, _CONFIG, _CASE)
 _LAUNCH_INDEX = integer("launch_index", "which launch of the cell", bits=32)
+_TWIN = integer("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1)
+#: The state of the GPU beside a measurement.
+_STATE = (
+    integer("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),
+    integer("temperature_c", "GPU temperature", "°C", bits=16, nullable=True),
+    real("power_w", "GPU power draw", "W", nullable=True),
+    integer("throttle_reasons", "NVML bit mask; 0 where nothing slowed the clock", nullable=True),
+)
 _CELL_KEY = ("workload", "variant", "config", "case")
 
 
@@ -289,7 +298,7 @@ SAMPLES = Table(
             "`device`, `operation`, `end_to_end` or `phase:NAME`; `phase:allreduce` comes from one more execution beside the "
             "operation",
         ),
-        integer("twin", "1 for the baseline's second copy (A/A)", bits=8, least=0, most=1),
+        _TWIN,
         integer(
             "process",
             "number of the measuring process that took the sample, in their order, from 0; 0 in runs of schema version 1",
@@ -301,12 +310,28 @@ SAMPLES = Table(
         integer("round", "pass over all variants of the case, counted over all processes of the run", bits=32, least=0),
         integer("position", "place within the round's shuffled order", bits=16, least=0),
         integer("duration_ns", "time of one execution; a batch is divided by its length", "ns", least=1, most=FAR),
-        integer("sm_clock_mhz", "SM clock read beside the sample", "MHz", bits=32, nullable=True),
-        integer("temperature_c", "GPU temperature", "°C", bits=16, nullable=True),
-        real("power_w", "GPU power draw", "W", nullable=True),
-        integer("throttle_reasons", "NVML bit mask; 0 where nothing slowed the clock", nullable=True),
+        *_STATE,
     ),
     (*_CELL_KEY, "gpus", "rank", "cache", "scope", "twin", "round", "position"),
+)
+
+ENERGY = Table(
+    "energy",
+    "Readings of NVML's counter of the GPU's energy while a loop repeats a cell. An execution takes energy_mj * execution_ns / duration_ns - "
+    "idle_w * execution_ns / 10^6 mJ; docs/energy.md explains it.",
+    (
+        *_CELL,
+        _TWIN,
+        integer("round", "pass over all variants of the case", bits=32, least=0),
+        integer("energy_mj", "energy of the whole GPU between two readings of the counter", "mJ", least=0, most=FAR),
+        integer("duration_ns", "time between the two readings", "ns", least=1, most=FAR),
+        real(
+            "execution_ns", "time of one execution in the loop, the mean between the two readings", "ns", least=1e-3, most=FAR
+        ),
+        real("idle_w", "power of the GPU without work, before the first loop of the process", "W", least=0, most=1e6),
+        *_STATE,
+    ),
+    (*_CELL_KEY, "twin", "round"),
 )
 
 RANGES = Table(
@@ -720,6 +745,7 @@ TABLES: Final[dict[str, Table]] = {
         CASES,
         RESULTS,
         SAMPLES,
+        ENERGY,
         RANGES,
         KERNELS,
         MEMORY_OPS,

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tests.synthetic import made_code, made_jobs, made_runs, made_sweeps, made_traces
+from tests.synthetic import made_code, made_energy, made_jobs, made_runs, made_sweeps, made_traces
 from tests.synthetic.made_runs import row
 from warpladder.data import schema
 from warpladder.data.names import Phase
@@ -113,6 +113,7 @@ def write_whole(folder: Path, run_id: str) -> Path:
     shutil.rmtree(job.parent)
     made_sweeps.add(path, "operations", [row("operations", name="aten::mm", start_ns=0, end_ns=100)])
     made_code.add_to(path)
+    made_energy.add_to(path)
     return path
 
 

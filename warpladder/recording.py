@@ -53,6 +53,7 @@ class Order:
         launcher: starts the ranks that share a case.
         trace: take a trace too, in a further pass.
         counters: read hardware counters too, of the fastest config of each variant, in a further pass.
+        energy: read the energy of an execution too, of the fastest config of each variant, in a further pass.
         declared: workloads in place of those that the request names, each with how a child finds it.
         why_here: why only this process has them, so that a thread of it measures; empty where a child process can load them.
         script_arguments: the arguments that a script finds when a child loads it.
@@ -66,6 +67,7 @@ class Order:
     launcher: Launcher = field(default_factory=Launcher)
     trace: bool = False
     counters: bool = False
+    energy: bool = False
     declared: Sequence[tuple[Workload, WorkloadRef]] = ()
     why_here: str = ""
     script_arguments: Sequence[str] = ("-c",)
@@ -109,6 +111,7 @@ def plan(order: Order) -> Planned:
         raise CollectorError(problem)
     further = [
         *([further_passes.trace_by(name, work.most_gpus)] if order.trace else []),
+        *([further_passes.energy_by(name, work.most_gpus)] if order.energy else []),
         *([further_passes.counters_by(name, work.most_gpus)] if order.counters else []),
     ]
     return Planned(order, work.on_host(why) if name == "host_clock" else work, name, why, tuple(further))
@@ -157,12 +160,9 @@ def record(planned: Planned, stop: Stop, show: Show, say: Say, machine: recorder
 def _further(planned: Planned, of: FurtherPass, run: store.Run, say: Say) -> Planned:
     """A further pass, given the run of the times."""
     file = run.path.with_name("cells.json")
-    if of.collector == choice.COUNTER:
-        counted = further_passes.fastest(run)
-        if not counted.cells:
-            raise CollectorError("no cell of a GPU was timed; the run has the reason of each cell")
-        write_cells(file, counted.cells)
-        say(counted.about)
+    if chosen := further_passes.cells_of(of, run):
+        write_cells(file, chosen.cells)
+        say(chosen.about)
     request = further_passes.request_of(of, planned.order.request, file)
     why = f"a further pass that {of.what}, whose times do not count"
     return Planned(replace(planned.order, request=request), make_plan(request), of.collector, why)

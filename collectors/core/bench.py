@@ -37,6 +37,33 @@ class Pass:
 
 
 @dataclass(frozen=True)
+class Energy:
+    """What a counter of energy read while a loop of executions kept the device at work.
+
+    Attributes:
+        energy_mj: energy of the whole device between two readings of the counter, in mJ.
+        duration_ns: time between the readings.
+        execution_ns: time of one execution, the mean between the readings.
+        idle_w: power of the device without work, in W.
+        starved: the device ran out of work in the loop, because the host queued it late.
+        beside: other processes that used the device, with their numbers.
+    """
+
+    energy_mj: int
+    duration_ns: int
+    execution_ns: float
+    idle_w: float
+    starved: bool = False
+    beside: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, float]:
+        """Columns of table `energy`."""
+        names = ("energy_mj", "duration_ns", "execution_ns", "idle_w")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
 class Reading:
     """One timed repetition.
 
@@ -49,6 +76,7 @@ class Reading:
         held: all work was queued before the clock started; False if the operation itself waited for the device.
         inputs: number of the input set that the last execution used; None if its outputs cannot be compared.
         ranks: each rank's reading, if several ranks did the repetition together; this reading then covers all of them.
+        energy: what a counter of energy read, if the bench reads one.
     """
 
     duration_ns: int
@@ -59,6 +87,7 @@ class Reading:
     held: bool = True
     inputs: int | None = None
     ranks: "tuple[Reading, ...]" = ()
+    energy: Energy | None = None
 
 
 def of_all(ranks: Sequence[Reading]) -> Reading:

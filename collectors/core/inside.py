@@ -21,9 +21,9 @@ def make_folder(staging: Staging) -> tuple[Path, Path]:
     return folder, folder / _RUNS
 
 
-def runs_of(staging: Staging) -> Path:
-    """Return the data folder of the inner recording; it may not exist."""
-    return staging.path / _FOLDER / _RUNS
+def runs_of(staging: Staging, further: str = _RUNS) -> Path:
+    """Return the data folder of the inner recording, or of a further pass; it may not exist."""
+    return staging.path / _FOLDER / further
 
 
 def without_trace(run: store.Run, writer: store.RunWriter, why: str) -> None:

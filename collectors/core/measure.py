@@ -151,18 +151,21 @@ class _BenchRun:
     def _measure(self, cells: Sequence[Cell]) -> None:
         verified = {cell: timed for cell in cells if (timed := self._verified(cell))}
         failed: set[Cell] = set()
-        rows: list[dict[str, Any]] = []
+        rows: dict[str, list[dict[str, Any]]] = {"samples": [], "energy": []}
         for how in self._bench.passes:
             active = [timed for cell, timed in verified.items() if cell not in failed and timed.operation.takes(how)]
             if active:
                 sampled, lost = self._sample(active, how)
-                rows += sampled
+                rows["samples"] += sampled.rows
+                rows["energy"] += sampled.energy
                 failed |= lost
         remaining = [timed for cell, timed in verified.items() if cell not in failed]
         failed |= self._time_new_inputs(remaining)
         failed |= self._verify_again([timed for timed in remaining if timed.cell not in failed])
         self._judge.forget()
-        self._report.rows("samples", [row for row in rows if Cell.of(row) not in self._wrong])
+        for table, of_table in rows.items():
+            if right := [row for row in of_table if Cell.of(row) not in self._wrong]:
+                self._report.rows(table, right)
         for timed in remaining:
             if timed.cell not in failed:
                 first = timed.operation.first_call_ns
@@ -288,8 +291,8 @@ class _BenchRun:
 
     # -- sampling --------------------------------------------------------------------------------------------------
 
-    def _sample(self, active: Sequence[_Verified], how: Pass) -> tuple[list[dict[str, Any]], set[Cell]]:
-        """Sample the cells. Returns rows of `samples`, and the cells whose sampling failed; these are reported."""
+    def _sample(self, active: Sequence[_Verified], how: Pass) -> tuple[RoundsResult, set[Cell]]:
+        """Sample the cells. Returns what was sampled, and the cells whose sampling failed; these are reported."""
         failed: set[Cell] = set()
         while remaining := [timed for timed in active if timed.cell not in failed]:
             try:
@@ -300,8 +303,8 @@ class _BenchRun:
                 self._fail(failure.cell, failure.__cause__)
                 continue
             self._keep(result, how)
-            return result.rows, failed
-        return [], failed
+            return result, failed
+        return RoundsResult(), failed
 
     def _rounds(self, verified: Mapping[Cell, _Verified], how: Pass) -> RoundsResult:
         """Sample the cells in rounds. The outputs of some samples are compared."""

@@ -109,7 +109,7 @@ class Reporter(Protocol):
         """Called with rows of a table of the run.
 
         Args:
-            table: `results`, `samples` or `diagnostics`; or `variants` and `cases`, whose rows have the key and the columns that are known
+            table: `results`, `samples`, `energy` or `diagnostics`; or `variants` and `cases`, whose rows have the key and the columns that are known
                 only now: registers and bytes of the kernels, of which the largest counts, and the bytes of a case.
             rows: values by column.
         """

@@ -26,13 +26,13 @@ from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import RunWriter, conform
 
 #: Version of the events; raised when their format changes.
-FORMAT: Final = 4
+FORMAT: Final = 5
 
 #: Columns of `variants` that are known once a kernel is compiled. The largest of its kernels counts.
 _RESOURCES: Final = ("registers", "shared_bytes", "spill_bytes")
 
 #: Tables whose rows are written as they come.
-_AS_THEY_COME: Final = ("ceilings", "cell_launches", "machine_code")
+_AS_THEY_COME: Final = ("ceilings", "energy", "cell_launches", "machine_code")
 
 Event = dict[str, Any]
 
@@ -269,8 +269,8 @@ def rows_event(tables: Mapping[str, RowDicts], gpus: int = 1, process: int = 0, 
     """The event of rows that were measured.
 
     Args:
-        tables: rows by table, without `samples`: of `results`, `diagnostics`, `ceilings` and machine code; of `run`, `variants` and `cases` the
-            columns that were not known before, with the key. See `warpladder.collectors.core.messages`.
+        tables: rows by table, without `samples`: of `results`, `diagnostics`, `ceilings`, `energy` and machine code; of `run`, `variants` and
+            `cases` the columns that were not known before, with the key. See `warpladder.collectors.core.messages`.
         gpus: number of ranks that measured them.
         process: which of the run's processes measured them.
         traced: whether a trace was captured too; the events do not hold it.

@@ -117,6 +117,9 @@ class RoundsResult:
         kept_throttled: cell -> number of those that stayed throttled.
         pending: cells whose clock stopped before the device was done.
         not_held: cell -> number of its samples whose work was not all queued before the clock started.
+        energy: rows of `energy`.
+        starved: cell -> number of its loops in which the device ran out of work.
+        beside: other processes that used the device during a loop.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -126,6 +129,17 @@ class RoundsResult:
     kept_throttled: Counter[Cell] = field(default_factory=Counter)
     pending: set[Cell] = field(default_factory=set)
     not_held: Counter[Cell] = field(default_factory=Counter)
+    energy: list[dict[str, Any]] = field(default_factory=list)
+    starved: Counter[Cell] = field(default_factory=Counter)
+    beside: set[str] = field(default_factory=set)
+
+    def take_energy(self, entry: Entry, number: int, reading: Reading) -> None:
+        """Keep the energy of a reading that has one, as a row of `energy`."""
+        if reading.energy is None:
+            return
+        self.energy.append({**entry.cell.key, "twin": entry.twin, "round": number, **reading.energy.columns, **reading.state})
+        self.starved[entry.cell] += reading.energy.starved
+        self.beside |= {*reading.energy.beside}
 
     def doubts(self, where: str, how: Pass) -> Iterator[tuple[str, str, str, Cell | None]]:
         """Severity, source, text and cell of each diagnostic about the rounds.
@@ -155,6 +169,18 @@ class RoundsResult:
         for cell in self._mostly(self.not_held):
             text = f"the call waits for the device inside, so its {how.scope} {how.cache} time includes time of the host"
             yield "warning", Source.WAITS_INSIDE, text, cell
+        if self.beside:
+            names = ", ".join(sorted(self.beside))
+            text = (
+                f"{where}: the counter of energy is of the whole GPU, which others used too: {names}; end them and record again"
+            )
+            yield "warning", Source.ENERGY, text, None
+        if starved := self._mostly(Counter({cell: count for cell, count in self.starved.items() if count})):
+            names = ", ".join(map(str, starved))
+            text = (
+                f"{where}: the host launches too slowly to keep the GPU at work, so the energy is of a GPU that waits: {names}"
+            )
+            yield "warning", Source.ENERGY, text, None
 
     def _mostly(self, samples: Counter[Cell]) -> list[Cell]:
         """Cells of whose samples at least half are among these: the median is then one of them, or next to one."""
@@ -205,6 +231,7 @@ def run_rounds(
                 result.not_held[entry.cell] += 1
             durations[entry].append(reading.duration_ns)
             result.rows += sample_rows(entry, how, gpus, turn, number, position, reading)
+            result.take_energy(entry, number, reading)
         rounds += 1
         if rounds < limits.min_rounds:
             continue

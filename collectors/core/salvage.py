@@ -40,12 +40,15 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     if not staging.tables.exists():  # killed between the commit and the end
         staging.remove()
         return ""
-    salvage(runs_of(staging))
+    for inner in (runs_of(staging), runs_of(staging, "energy")):
+        salvage(inner)
     for run in list_runs([runs_of(staging)])[0]:
         writer = RunWriter(data_dir, staging.run_id, staging=staging)
         without_trace(
             run, writer, "the process that reads the trace died, so the trace is lost; device times are those of CUDA events"
         )
+        for further in list_runs([runs_of(staging, "energy")])[0]:
+            writer.append("energy", further.table("energy"))
         writer.commit(durable=True)
         return f"kept as run {writer.run_id}, without a trace"
     recording = Recording()

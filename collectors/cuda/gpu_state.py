@@ -1,5 +1,6 @@
-"""Reads clock, temperature, power and throttle reasons of one GPU through NVML."""
+"""Reads clock, temperature, power, energy and throttle reasons of one GPU through NVML."""
 
+import os
 import time
 from typing import Any, Final
 
@@ -8,6 +9,9 @@ import pynvml
 #: Bit mask of the reasons that reduce the clock of a busy GPU (NVML API reference, nvmlClocksEventReasons):
 #: software power cap, hardware slowdown, software and hardware thermal slowdown, power brake.
 THROTTLING: Final = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+
+#: Why the energy of a GPU that MIG divides is of no use.
+DIVIDED: Final = "the GPU is divided by MIG, and NVML counts the energy of the whole GPU"
 
 #: A reading takes longer than a short kernel; samples within this many seconds share one.
 MAX_AGE_S: Final = 0.005
@@ -39,6 +43,35 @@ class GpuState:
             self._read_at = time.monotonic()
         return self._state
 
+    def energy_mj(self) -> int:
+        """Energy of the whole GPU in mJ since the driver was loaded. Raises NVMLError."""
+        return int(pynvml.nvmlDeviceGetTotalEnergyConsumption(self._handle))
+
+    def energy_problem(self) -> str:
+        """Why `energy_mj` cannot be the energy of a variant on this GPU; empty if it can."""
+        if _is_divided(self._handle):
+            return DIVIDED
+        try:
+            self.energy_mj()
+        except pynvml.NVMLError as error:
+            return f"NVML reads no energy of this GPU ({error}); GPUs of compute capability 7.0 or more have a counter"
+        return ""
+
+    def others(self) -> tuple[str, ...]:
+        """Other processes that use the GPU, each with its name and number.
+
+        In a container, NVML may number processes as the host does. A single process is then taken to be this one.
+        """
+        using = {
+            each.pid
+            for ask in (pynvml.nvmlDeviceGetComputeRunningProcesses, pynvml.nvmlDeviceGetGraphicsRunningProcesses)
+            for each in _ask(ask, self._handle) or ()
+        }
+        if os.getpid() not in using and len(using) == 1:
+            return ()
+        names = {pid: _ask(pynvml.nvmlSystemGetProcessName, pid) or "a process" for pid in using - {os.getpid()}}
+        return tuple(f"{name} (process {pid})" for pid, name in sorted(names.items()))
+
     def driver_version(self) -> str:
         return str(pynvml.nvmlSystemGetDriverVersion())
 
@@ -61,6 +94,20 @@ def _watts(milliwatts: int | None) -> float | None:
 
 def architectures() -> tuple[str, ...]:
     """Return the distinct architectures of this host's GPUs, such as `sm_90`. Creates no CUDA context."""
+    return tuple(dict.fromkeys("sm_{}{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle)) for handle in _gpus()))
+
+
+def all_divided() -> bool:
+    """Whether every GPU of this host is divided into instances (MIG). Creates no CUDA context."""
+    return all(map(_is_divided, _gpus()))
+
+
+def _gpus() -> list[Any]:
     pynvml.nvmlInit()
-    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-    return tuple(dict.fromkeys("sm_{}{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle)) for handle in handles))
+    return [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+
+
+def _is_divided(handle: Any) -> bool:
+    """Whether MIG is enabled. NVML cannot answer for a GPU that has no such mode."""
+    current, _ = _ask(pynvml.nvmlDeviceGetMigMode, handle) or (0, 0)
+    return bool(current == pynvml.NVML_DEVICE_MIG_ENABLE)

@@ -16,6 +16,7 @@ _DURATIONS: Final[_Units] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _RATES: Final[_Units] = ((1e3, "T"), (1.0, "G"), (1e-3, "M"), (1e-6, "k"))
 _IN_NS: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _IN_GIGA: Final = {"M": 1e-3, "G": 1.0, "T": 1e3}
+_ENERGIES: Final[_Units] = ((1e3, "J"), (1.0, "mJ"), (1e-3, "µJ"), (1e-6, "nJ"))
 _BYTES: Final[_Units] = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
@@ -24,11 +25,16 @@ def format_duration(nanoseconds: float) -> str:
     return _with_unit(nanoseconds, _DURATIONS)
 
 
+def format_energy(millijoules: float) -> str:
+    """`273 mJ`: three significant digits with an SI unit; `–` for a null."""
+    return _with_unit(millijoules, _ENERGIES)
+
+
 def format_rate(value: float, unit: str = "GB/s") -> str:
     """`4.22 TB/s` for 4224 GB/s; `–` for a null.
 
     Args:
-        unit: unit of the value, `GB/s` or `GFLOP/s`.
+        unit: unit of the value, `GB/s`, `GFLOP/s`, or one of them a watt, `GB/s/W`.
     """
     base = unit.removeprefix("G")
     return _with_unit(value, tuple((factor, prefix + base) for factor, prefix in _RATES))

@@ -23,6 +23,7 @@ CELL: Final = ["workload", "variant", "config", "case", "gpus", "cache", "scope"
 STATUS_KEY: Final = ["workload", "variant", "config", "case"]
 NO_COUNTERS: Final = pd.DataFrame(columns=schema.COUNTERS.arrow.names)
 NO_SAMPLES: Final = pd.DataFrame(columns=schema.SAMPLES.arrow.names)
+NO_ENERGY: Final = pd.DataFrame(columns=schema.ENERGY.arrow.names)
 
 
 class Entry(NamedTuple):
@@ -100,6 +101,7 @@ class RunData:
     code: MachineCode = NO_CODE
     job: Job = NO_JOB
     counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
+    energy: pd.DataFrame = field(default_factory=lambda: NO_ENERGY)
     together: pd.DataFrame = field(default_factory=lambda: NO_SAMPLES)
     hidden: frozenset[tuple[str, str]] = frozenset()
     selected_from: "RunData | None" = None
@@ -175,7 +177,7 @@ def load(run: store.Run) -> RunData:
     Raises:
         StoreError: a file is damaged or is not of this schema.
     """
-    names = ("ceilings", "variants", "cases", "results", "diagnostics", "counters")
+    names = ("ceilings", "variants", "cases", "results", "diagnostics", "counters", "energy")
     # There are hundreds of thousands of rows, which are grouped by their texts.
     alone, together = _by_ranks(run.table("samples", categories=True))
     tables = {name: run.table(name) for name in names}

@@ -22,7 +22,7 @@ from warpladder.dashboard.core.numbers import (
 )
 from warpladder.dashboard.core.overview import overview
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.text import by_size, reasons
+from warpladder.dashboard.text import by_size, energy, reasons
 from warpladder.dashboard.text.formats import Form
 from warpladder.dashboard.ui.tables import csv, markdown_table, plain_lines, plain_table
 from warpladder.data import store
@@ -53,7 +53,8 @@ HEADINGS: Final = (
 def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
     """A row for each workload and precision, as in `views.overview.query`, with `run_id` and `distrust` (text).
 
-    `distrust` has the faster cells that were passed over, then the reasons to distrust figures of the workload.
+    `distrust` has the faster cells that were passed over, then the reasons to distrust figures of the workload. A run with energy also has
+    that of the best, in the columns of `energy.energies`.
 
     Args:
         root: as in `views.overview.query.overview`.
@@ -63,7 +64,7 @@ def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
     rows.insert(0, "run_id", str(data.info["run_id"]))
     distrust = zip(frame["doubts"], frame["badges"], strict=True)
     rows["distrust"] = ["; ".join(filter(None, (doubts, *badges))) for doubts, badges in distrust]
-    return rows
+    return energy.beside(rows, data)
 
 
 def render(rows: pd.DataFrame, form: Form) -> str:
@@ -145,8 +146,9 @@ def terminal(data: RunData, width: int, *, sizes: bool, every: bool) -> str:
     lines += ["", *answered] if lines and answered else answered
     if more := len(rows) - len(shown):
         lines.append(f"and {more} more rows: warpladder summary --all")
-    explained = reasons.lines(data, every=every)
-    return plain_lines([*lines, *(["", *explained] if explained else [])])
+    for further in (energy.lines(data, every=every), reasons.lines(data, every=every)):
+        lines += ["", *further] if further else []
+    return plain_lines(lines)
 
 
 def table(rows: pd.DataFrame, width: int = 0, *, every: bool = True) -> list[str]:

@@ -47,6 +47,8 @@ WORDS: Final[Mapping[str, str]] = {
         "of its bytes in their mix of reads and writes; for `end_to_end` also its copies"
     ),
     "percent of floor": "floor over measured time",
+    "energy": "of an execution: what the GPU takes above its idle power while it repeats the execution for a second or more",
+    "idle power": "the power of a GPU without work, with the context of a process on it",
     "occupancy": "resident warps of a multiprocessor over the most that it can have, in percent",
     "wave": "the blocks that are resident on the GPU at once; a grid takes one wave after another, and the last may be filled in part",
     "status": "how a cell ended: `ok`, `wrong_result`, `skipped`, `launch_error`, `out_of_memory`, `timeout`",

@@ -49,6 +49,11 @@ if TYPE_CHECKING:
     help="Read hardware counters too, in a further pass under ncu: of the fastest config of each variant, by kernel and by "
     "instruction.",
 )
+@click.option(
+    "--energy",
+    is_flag=True,
+    help="Read the energy of an execution too, in a further pass: of the fastest config of each variant, in loops of a second.",
+)
 @label_option
 @data_dir_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the inputs and of the order of the rounds.")
@@ -89,6 +94,7 @@ def command(
     collector: str,
     trace: bool,
     counters: bool,
+    energy: bool,
     label: str,
     data_dir: Path,
     seed: int,
@@ -119,8 +125,8 @@ def command(
     if watch and (form != "table" or if_none):
         other = "--if-none" if if_none else f"--format {form}"
         raise Error(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
-    if watch and (trace or counters):
-        option = "--trace" if trace else "--counters"
+    if watch and (trace or counters or energy):
+        option = "--trace" if trace else "--counters" if counters else "--energy"
         raise Error(f"--watch {option}: --watch takes times alone; record once more with {option} when it ends")
     if gpus and ranks:
         raise Error("--gpus --ranks: either GPUs share a case, or processes without a GPU; leave out one of the two")
@@ -144,7 +150,7 @@ def command(
         cells=cells,
     )
     starter = Launcher.parse(launcher, launcher_args)
-    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, trace, counters)
+    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, trace, counters, energy)
     if watch:
         from warpladder.commands.watch import watch as watching
 

@@ -8,11 +8,13 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.core import energy
 from warpladder.dashboard.core.cell import records
 from warpladder.dashboard.core.changes import Change
 from warpladder.dashboard.core.compare import PEERS_OF, compared, precisions, with_precision, word
 from warpladder.dashboard.core.numbers import (
     format_duration,
+    format_energy,
     format_error,
     format_estimate,
     format_half_width,
@@ -49,6 +51,7 @@ _GROUP_GAP: Final = 0.75
 _COLUMNS: Final = {"time": 8, "spread": 64, "gain": 120, "floor": 172, "error": 240}
 _COLUMNS_PX: Final = 238
 _ERROR_PX: Final = 48
+_ENERGY_PX: Final = 60
 _PINNED_PX: Final = 62
 #: Height of a line of words about one of several floors.
 _FLOOR_PX: Final = 14
@@ -107,16 +110,25 @@ def ladder(
         tickangle=0,
         **ticks(least, timed["high_ns"].max(), format_duration, logarithmic=logarithmic, most=_TICKS),
     )
-    mixed = len({row.precision for row in rows}) > 1
+    mixed, metered = len({row.precision for row in rows}) > 1, any(row.energy_mj.known for row in rows)
     labels = {"tickmode": "array", "tickvals": [row.y for row in rows], "ticktext": _labels(rows, look)}
     figure.update_yaxes(range=[depth - 0.6, -0.95], showgrid=False, ticks="", zeroline=False, **labels)
     figure.update_yaxes(tickfont={"color": look.tones.text})
     above = _FLOOR_PX * len(floor_words) if len(floor_words) > 1 else 0
     figure.update_layout(
         showlegend=False,
-        margin={"r": _COLUMNS_PX + mixed * _ERROR_PX + (pinned is not None) * _PINNED_PX, "t": 28 + above},
+        margin={
+            "r": _COLUMNS_PX + mixed * _ERROR_PX + metered * _ENERGY_PX + (pinned is not None) * _PINNED_PX,
+            "t": 28 + above,
+        },
         height=figure.layout.height + above,
-        annotations=[*floor_words, *_columns(rows, look, mixed), *_over_pinned(rows, look, mixed, pinned), *group_words],
+        annotations=[
+            *floor_words,
+            *_columns(rows, look, mixed),
+            *(_energies(rows, look, mixed) if metered else []),
+            *_over_pinned(rows, look, mixed * _ERROR_PX + metered * _ENERGY_PX, pinned),
+            *group_words,
+        ],
         shapes=[*floor_line, *group_lines],
     )
     skipped = frame.loc[(frame["n"] == 0) & (frame["status"] == "skipped"), "variant"]
@@ -127,12 +139,24 @@ def ladder(
         above_ceiling(timed),
         sentence(_passed(timed)),
         "Error: relative error (L2 norm) against float64." if mixed else "",
+        _on_energy(with_samples) if metered else "",
         f"Skipped: {', '.join(skipped)}." if len(skipped) else "",
         f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
     )
     first = with_samples[0]
     name = slug("ladder", first.workload, first.case, first.scope, first.cache)
-    return Chart(name, _title(with_samples, look, timed), figure, frame, note)
+    shown_columns = frame if metered else frame.drop(columns=list(energy.COLUMNS))
+    return Chart(name, _title(with_samples, look, timed), figure, shown_columns, note)
+
+
+def _on_energy(rows: list[_Row]) -> str:
+    """The sentence of the note about the energy of an execution, and how far that of identical code differs."""
+    one = next(row for row in rows if row.energy_mj.known)
+    noise = f"; two copies of the baseline differ by {format_percent(100 * (one.energy_noise - 1))} at most"
+    return (
+        f"Energy: of an execution, repeated with a hot L2, above {one.idle_w:.0f} W idle; median of {one.energy_n} loops"
+        f"{noise if one.energy_noise > 1 else ''}."
+    )
 
 
 def _on_comparisons(with_samples: list[_Row], look: Look, mixed: bool) -> tuple[str, ...]:
@@ -249,13 +273,39 @@ def _columns(rows: list[_Row], look: Look, mixed: bool) -> _Items:
     return words
 
 
+def _energies(rows: list[_Row], look: Look, mixed: bool) -> Iterator[dict[str, Any]]:
+    """The column of the energy of an execution, in the colour of the verdict against the baseline."""
+    at = {"xshift": _COLUMNS["error"] + mixed * _ERROR_PX}
+    yield _word("energy", "error", 1, look.tones.muted, yref="paper", yanchor="bottom", **at)
+    for row in rows:
+        if row.energy_mj.known:
+            tone = {"less": look.tones.good, "more": look.tones.bad}.get(row.energy_verdict, look.tones.text)
+            about = "; ".join(f"{label}: {value}" for label, value in _of_energy(row))
+            yield _word(format_energy(row.energy_mj.value), "error", row.y, tone, hovertext=text(about), **at)
+
+
+def _of_energy(row: _Row) -> list[tuple[str, str]]:
+    """Labels and values of the energy of a row, for a hover text."""
+    figures = [("energy an execution", format_estimate(row.energy_mj, format_energy))]
+    if row.per_watt.known:
+        figures.append(("a watt", format_rate(row.per_watt.value, row.per_watt_unit)))
+    if row.energy_ratio.known:
+        over = f"{format_estimate(row.energy_ratio, format_ratio)}, {row.energy_verdict}"
+        figures.append((f"energy over {row.baseline}", over))
+    return [*figures, ("in the loop", f"{format_duration(row.loop_ns)} at {row.loop_w:.0f} W")]
+
+
 def _over_pinned(
-    rows: list[_Row], look: Look, mixed: bool, pinned: Mapping[tuple[str, str], Change] | None
+    rows: list[_Row], look: Look, before: int, pinned: Mapping[tuple[str, str], Change] | None
 ) -> Iterator[dict[str, Any]]:
-    """The last column: the time over the time of the pinned run, in the colour of the verdict."""
+    """The last column: the time over the time of the pinned run, in the colour of the verdict.
+
+    Args:
+        before: pixels that the columns before it take beside those that are always there.
+    """
     if pinned is None:
         return
-    at = {"xshift": _COLUMNS["error"] + mixed * _ERROR_PX}
+    at = {"xshift": _COLUMNS["error"] + before}
     yield _word("vs pinned", "error", 1, look.tones.muted, yref="paper", yanchor="bottom", **at)
     for row in rows:
         if change := pinned.get((row.variant, row.config)):
@@ -306,6 +356,8 @@ def _hover(row: _Row) -> str:
         figures.append((f"speedup over {row.baseline}", format_estimate(row.speedup, format_ratio)))
     if row.gain.known:
         figures.append((f"gain over {row.gain_over}, {word(row.gain_from)}", _gain(row)))
+    if row.energy_mj.known:
+        figures += _of_energy(row)
     return hover(row, *figures)
 
 

@@ -55,11 +55,10 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
             "Choose another case, scope or cache.",
         )
     changes = sidebar.show(run, timing, frame[frame["n"] > 0])
-    # The column of errors and the precision in names leave less room for the times.
+    # The columns of errors and energy and the precision in names leave less room for the times.
     # The style sheet of the pages puts them one below the other in a narrow window.
-    left, right = st.container(key="side-by-side").columns(
-        [15, 7] if frame["precision"].nunique() > 1 else [13, 9], gap="medium"
-    )
+    wide = frame["precision"].nunique() > 1 or frame["energy_mj"].notna().any()
+    left, right = st.container(key="side-by-side").columns([15, 7] if wide else [13, 9], gap="medium")
     with left:
         chart = charts.ladder(frame, runs.look_of(run, widgets.theme()), scale, changes)
         timed = chart.data.loc[chart.data["n"] > 0].sort_index()["variant"].tolist()

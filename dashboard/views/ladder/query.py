@@ -10,6 +10,7 @@ from warpladder.dashboard.core import why
 from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Estimate, Timing
 from warpladder.dashboard.core.cells import best_config, cells, select
 from warpladder.dashboard.core.compare import UNDECIDED, judged, noise_of, precisions, steps, with_speedups
+from warpladder.dashboard.core.energy import add_energy
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import is_trusted
 
@@ -26,6 +27,8 @@ class Rung(Cell):
         gain: of a rung, over the rung `gain_over`, whose precision is `gain_from`; see `compare.steps`.
         gain_verdict: of the gain; empty for the first rung and for other roles.
         beats, ties: the variants of `leaders` than which it is faster, and those than which it is not known to be slower or faster.
+        energy_mj, energy_n, per_watt, per_watt_unit, loop_ns, loop_w, idle_w: see `energy.energies`.
+        energy_ratio, energy_verdict, energy_noise: of the energy over that of the baseline; see `energy.add_energy`.
     """
 
     speedup: Estimate
@@ -39,6 +42,16 @@ class Rung(Cell):
     gain_from: str
     beats: tuple[str, ...]
     ties: tuple[str, ...]
+    energy_mj: Estimate
+    energy_n: int
+    per_watt: Estimate
+    per_watt_unit: str
+    energy_ratio: Estimate
+    energy_verdict: str
+    energy_noise: float
+    loop_ns: float
+    loop_w: float
+    idle_w: float
 
 
 @dataclass(frozen=True)
@@ -65,7 +78,7 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     frame = pd.concat([best, _without_samples(every, workload, case, timing)], ignore_index=True)
     frame["place"] = [ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER) for role in frame["role"]]
     frame = frame.sort_values(["place", "rung"], kind="stable").drop(columns="place").reset_index(drop=True)
-    frame = with_speedups(data, workload, timing, frame)
+    frame = add_energy(with_speedups(data, workload, timing, frame), data, workload, case)
     gains = [
         (step.variant, *step.gain.columns("gain").values(), step.verdict, step.previous_precision or None, step.previous)
         for step in steps(data, workload, case, timing, best)

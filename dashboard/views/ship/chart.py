@@ -11,7 +11,7 @@ from warpladder.dashboard.core.numbers import format_duration, format_ends, form
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, samples, slug, spaced, text, ticks
 from warpladder.dashboard.views.ship.code import doubts, title
 from warpladder.dashboard.views.ship.dispatch import axis_of
-from warpladder.dashboard.views.ship.query import ALL, Contest, Place, Shipment, standings
+from warpladder.dashboard.views.ship.query import ALL, Contest, Place, Shipment, loss_of, standings
 
 _HEIGHT: Final = 340
 #: The axis ends between these losses in percent, so that slow variants do not press the others together.
@@ -79,6 +79,7 @@ def _row(contest: Contest, place: Place, size_value: float) -> dict[str, Any]:
         "tied_with": "" if place.variant == place.leader else place.leader,
         **place.median_ns.columns("median_ns"),
         **place.loss.columns("slower_percent"),
+        **(loss_of(place.energy).columns("more_energy_percent") if contest.has_energy else {}),
         "n": place.n,
     }
 

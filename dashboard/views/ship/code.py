@@ -15,7 +15,7 @@ from warpladder.dashboard.views.ship.dispatch import Branch, Dispatch
 from warpladder.dashboard.views.ship.query import Among, Contest, Judge, Shipment
 
 AMONG: Final[Mapping[Among, str]] = {"rungs": "rungs", "peers": "rungs, peers", "hosts": "rungs, peers, hosts"}
-JUDGED: Final[Mapping[Judge, str]] = {"mean": "mean loss", "worst": "worst loss"}
+JUDGED: Final[Mapping[Judge, str]] = {"mean": "mean loss", "worst": "worst loss", "energy": "energy"}
 _MOST_DOUBTS: Final = 3
 COUNTS: Final = ("one", "two", "three")
 
@@ -33,8 +33,15 @@ def answer(contest: Contest, shipped: Shipment) -> str:
         sentence += f", {_loss(shipped.mean.value)} on average {over}" if cases > 1 else f" {over}"
         if shipped.first == cases:
             sentence += ", each a tie or a win" if cases > 1 else ", which is a tie"
+    if shipped.energy.known:
+        more = f"{_loss(shipped.energy.value)} more energy than the least" if shipped.energy.value > 0 else "the least energy"
+        sentence += f"; {more}{' on average' if cases > 1 and shipped.energy.value > 0 else ''}"
     if shipped.missing:
-        sentence += f"; not timed in {len(shipped.missing)} more"
+        sentence += (
+            f"; not measured in {len(shipped.missing)} more"
+            if shipped.energy.known
+            else f"; not timed in {len(shipped.missing)} more"
+        )
     return f"{sentence}."
 
 

@@ -6,9 +6,9 @@ from typing import Final, cast
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import axes, compare
+from warpladder.dashboard.core import axes, compare, energy
 from warpladder.dashboard.core.cell import Estimate, Timing
-from warpladder.dashboard.core.numbers import format_ends, format_estimate, format_percent
+from warpladder.dashboard.core.numbers import NOTHING, format_ends, format_estimate, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
@@ -43,6 +43,8 @@ def page() -> None:
     widgets.heading(VIEW)
     choices = _choices(run)
     contest, offers = runs.ask(run, _ranked, choices)
+    if choices.judge == "energy" and not contest.has_energy:
+        widgets.nothing(f"No energy of {choices.workload} was read in this precision.", "Choose another criterion under Least.")
     if not offers and contest.doubts:
         widgets.nothing(f"Nothing to ship. {'; '.join(code.doubts(contest))}.", "Choose another case, scope or cache.")
     if not offers:
@@ -110,7 +112,9 @@ def _choices(run: store.Run) -> _Choices:
                     "among", "Among", choices, text=lambda each: code.AMONG[cast("query.Among", each)], help=_AMONG_HELP
                 ),
             )
-        judge = state.choose("judge_by", "Least", list(code.JUDGED), text=lambda each: code.JUDGED[cast("query.Judge", each)])
+        metered = runs.ask(run, energy.metered_cases, workload)
+        criteria = [each for each in code.JUDGED if each != "energy" or metered]
+        judge = state.choose("judge_by", "Least", criteria, text=lambda each: code.JUDGED[cast("query.Judge", each)])
     return _Choices(workload, timing, picked, among, one, cast("query.Judge", judge))
 
 
@@ -120,7 +124,7 @@ def _contest(data: RunData, choices: _Choices) -> query.Contest:
 
 def _ranked(data: RunData, choices: _Choices) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
     contest = _contest(data, choices)
-    return contest, query.shipments(contest, choices.judge)
+    return contest, query.shipments(contest, choices.judge) if choices.judge != "energy" or contest.has_energy else ()
 
 
 def _dispatched(
@@ -139,6 +143,7 @@ def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
             "slower on average": _percent(offer.mean),
             "at most": _percent(offer.worst),
             "at": offer.worst_case if offer.worst.value > 0 else "",
+            "above the least energy": _percent(offer.energy),
             "first or tied": f"{offer.first} of {len(contest.cases)}",
             "not timed": f"{len(offer.missing)} of {len(contest.cases)}",
             "equally good sets": offer.equals,
@@ -146,6 +151,8 @@ def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
         for offer in offers
     ]
     frame = pd.DataFrame(rows)
+    if not contest.has_energy:
+        frame = frame.drop(columns="above the least energy")
     if not any(offer.missing for offer in offers):
         frame = frame.drop(columns="not timed")
     if not frame["equally good sets"].any():
@@ -156,6 +163,8 @@ def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
 
 
 def _percent(loss: Estimate) -> str:
+    if not loss.known:
+        return NOTHING
     return format_estimate(loss, format_percent) if loss.value else "0 %"
 
 
@@ -187,6 +196,8 @@ def _code(
                 "slower than the fastest. A tie, or a loss within the one accepted, makes no branch."
             )
         )
+        if choices.judge == "energy" and len(shipped.variants) > 1:
+            st.caption("The code chooses among the shipped variants by time.")
         if crossed:
             st.caption(
                 "Crossovers, between the sizes that were measured, each variant with its fastest config. Interpolated: as powers of the "
@@ -220,6 +231,7 @@ def _standings(contest: query.Contest) -> None:
             "worst loss, %": each.worst.value,
             "worst: 95 % interval": format_ends(each.worst, format_percent),
             "worst at": each.worst_case,
+            "mean energy above the least, %": each.energy.value,
             "not timed": "; ".join(each.missing),
         }
         for each in query.standings(contest)
@@ -227,11 +239,13 @@ def _standings(contest: query.Contest) -> None:
     frame = pd.DataFrame(rows).astype({"place": "Int64"})
     if not frame["not timed"].any():
         frame = frame.drop(columns="not timed")
+    if not contest.has_energy:
+        frame = frame.drop(columns="mean energy above the least, %")
     st.markdown("#### Each variant by itself")
     widgets.table(
         frame,
         height=_TABLE_PX if len(frame) > _MOST_ROWS else "auto",
-        column_config={"mean loss, %": _PERCENT, "worst loss, %": _PERCENT},
+        column_config=dict.fromkeys(("mean loss, %", "worst loss, %", "mean energy above the least, %"), _PERCENT),
     )
     st.caption(
         "A win is a case of which no other variant is tied with the fastest. A variant that misses a case has no "

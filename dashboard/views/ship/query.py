@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpladder.dashboard.core import energy
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import best_of_charted, cells
@@ -25,7 +26,7 @@ from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import about, doubt, is_trusted, passed_over
 
 Among = Literal["rungs", "peers", "hosts"]
-Judge = Literal["mean", "worst"]
+Judge = Literal["mean", "worst", "energy"]
 #: Choice -> the roles that can be shipped.
 ROLES: Final[Mapping[Among, tuple[str, ...]]] = {
     "rungs": ("rung",),
@@ -61,6 +62,7 @@ class Place:
         group: 1 for the variants that are tied for first, then 2 and so on; see `contest`.
         leader: the fastest variant of the group.
         ratio: its time over the time of the fastest variant of the case, paired by round; 1 for the fastest.
+        energy: its energy over the least of the variants of the case, likewise; unknown where the run has none.
     """
 
     variant: str
@@ -71,6 +73,7 @@ class Place:
     median_ns: Estimate
     ratio: Estimate
     n: int
+    energy: Estimate
 
     @property
     def loss(self) -> Estimate:
@@ -104,12 +107,26 @@ class Contest:
     @cached_property
     def logs(self) -> Floats:
         """Logarithm of the ratio to the fastest; shape (variants, cases); infinite where a variant has no place."""
+        return self._logs("mean")
+
+    @cached_property
+    def energy_logs(self) -> Floats:
+        """Logarithm of the energy over the least; shape (variants, cases); infinite where a variant has none."""
+        return self._logs("energy")
+
+    def _logs(self, judge: Judge) -> Floats:
         matrix = np.full((len(self.variants), len(self.cases)), np.inf)
         for row, variant in enumerate(self.variants):
             for column, case in enumerate(self.cases):
-                if place := self.places.get((case.name, variant)):
-                    matrix[row, column] = math.log(place.ratio.value)
+                place = self.places.get((case.name, variant))
+                if place and (cost := cost_of(place, judge)).known:
+                    matrix[row, column] = math.log(cost.value)
         return matrix
+
+    @property
+    def has_energy(self) -> bool:
+        """Whether the energy of a variant is known."""
+        return any(place.energy.known for place in self.places.values())
 
     @property
     def ranking(self) -> tuple[Place, ...]:
@@ -128,6 +145,7 @@ class Standing:
         timed: cases in which it has a time.
         missing: the cases in which it has no time, with the reason.
         mean, worst: of its loss in percent, over the cases in which it has a time.
+        energy: the mean by which it takes more energy than the variant that takes the least, in percent, over the cases with energy.
         worst_case: the case with its largest loss.
     """
 
@@ -140,20 +158,25 @@ class Standing:
     mean: Estimate
     worst: Estimate
     worst_case: str
+    energy: Estimate
 
 
 @dataclass(frozen=True)
 class Shipment:
     """A set of variants that are shipped together, with its regret.
 
-    The regret is the loss of the fastest variant of the set at each case, in percent.
+    The regret is the loss of the fastest variant of the set at each case, in percent; where energy is the criterion, of the variant that
+    takes the least energy.
 
     Attributes:
         variants: in the order of the run.
         first: cases in which a variant of the set is the fastest, or tied with the fastest.
-        surpassed: the worst loss of the other cases, in percent; 0 without such cases. The loss of a tie may be noise.
-        missing: cases that no variant of the set has a time of. The regret is computed from the other cases.
+        surpassed: the worst loss of the other cases, in percent; 0 without such cases. The loss of a tie may be noise. Where energy is the
+            criterion, by how much the set takes more energy than the least, in percent.
+        missing: cases that no variant of the set has a time of, or where energy is the criterion an energy. The regret is computed from
+            the other cases.
         equals: how many other sets of as many variants have the same regret.
+        energy: the mean by which it takes more energy than the least, in percent; unknown without energy.
     """
 
     variants: tuple[str, ...]
@@ -163,7 +186,8 @@ class Shipment:
     first: int
     surpassed: float
     missing: tuple[str, ...]
-    equals: int = 0
+    equals: int
+    energy: Estimate
 
 
 @lru_cache(maxsize=4)
@@ -263,6 +287,7 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
     entries = [Entry(row["variant"], row["config"], int(row["gpus"]), 0) for row in records]
     series = {entry: rounds[entry] for entry in entries}
     ratios = {entry: paired_ratio(series[entry], series[entries[0]]).estimate for entry in entries}
+    energies = _energies(data, workload, case, entries)
     groups: dict[Entry, tuple[int, Entry]] = {}
     remaining = entries
     for number in range(1, len(entries) + 1):
@@ -279,7 +304,19 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
     for row, entry in zip(records, entries, strict=True):
         group, leader = groups[entry]
         median = Estimate.of(row, "median_ns")
-        yield Place(entry.variant, entry, case, group, leader.variant, median, ratios[entry], int(row["n"]))
+        yield Place(entry.variant, entry, case, group, leader.variant, median, ratios[entry], int(row["n"]), energies[entry])
+
+
+def _energies(data: RunData, workload: str, case: str, entries: Sequence[Entry]) -> dict[Entry, Estimate]:
+    """The energy of each entry over the least of them, paired by round; unknown without it."""
+    by_round = energy.rounds(data, workload, case)
+    own = {entry: by_round[found] for entry in entries if (found := entry._replace(gpus=1)) in by_round}
+    own = {entry: series for entry, series in own.items() if series.min() > 0}
+    least = min(own, key=lambda entry: float(own[entry].median()), default=None)
+    return {
+        entry: paired_ratio(own[entry], own[least]).estimate if entry in own and least else Estimate.unknown()
+        for entry in entries
+    }
 
 
 def _reasons(data: RunData, workload: str, missing: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -307,8 +344,8 @@ def standings(contest: Contest) -> tuple[Standing, ...]:
         )
         wins = sum(names == [variant] for names in first.values())
         ties = sum(variant in names and len(names) > 1 for names in first.values())
-        mean = mean_loss([place.ratio for place in places])
-        rows.append(Standing(0, variant, wins, ties, len(places), missing, mean, worst.loss, worst.case))
+        mean, more = mean_loss([place.ratio for place in places]), mean_energy(places)
+        rows.append(Standing(0, variant, wins, ties, len(places), missing, mean, worst.loss, worst.case, more))
     rows.sort(key=lambda row: (len(row.missing), row.mean.value, row.worst.value))
     return tuple(replace(row, place=0 if row.missing else number) for number, row in enumerate(rows, start=1))
 
@@ -317,8 +354,8 @@ def shipments(contest: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
     """The best set of one variant, of two and of three, by exact search over all sets; no set where no case was timed.
 
     A set that covers more cases is better. Among sets that cover equally many, the one with the lower mean regret is better,
-    then the one with the lower worst regret. With `worst`, the order of the two is reversed. The list ends before a set that
-    gains nothing over the set before it.
+    then the one with the lower worst regret. With `worst`, the order of the two is reversed; with `energy`, energies over the least count
+    in place of times over the fastest. The list ends before a set that gains nothing over the set before it.
     """
     offers: list[Shipment] = []
     for count in range(1, min(MOST, len(contest.variants)) + 1):
@@ -330,6 +367,8 @@ def shipments(contest: Contest, judge: Judge = "mean") -> tuple[Shipment, ...]:
 
 
 def _regret(offer: Shipment, judge: Judge) -> tuple[float, ...]:
+    if judge == "energy":
+        return len(offer.missing), round(offer.energy.value, 9)
     figures = round(offer.mean.value, 9), round(offer.worst.value, 9)
     return (len(offer.missing), *(figures if judge == "mean" else figures[::-1]))
 
@@ -339,7 +378,8 @@ def _best_set(contest: Contest, count: int, judge: Judge) -> Shipment:
     equals = 0
     sets = combinations(range(len(contest.variants)), count)
     while chunk := list(islice(sets, _CHUNK)):
-        keys = _keys(contest.logs, np.array(chunk), judge)
+        logs = contest.energy_logs if judge == "energy" else contest.logs
+        keys = _keys(logs, np.array(chunk), judge)
         order = np.lexsort(keys.T[::-1])
         key = tuple(float(figure) for figure in keys[order[0]])
         same = int((keys == keys[order[0]]).all(axis=1).sum())
@@ -348,14 +388,14 @@ def _best_set(contest: Contest, count: int, judge: Judge) -> Shipment:
         elif key == best[0]:
             equals += same
     assert best is not None
-    return shipment(contest, [contest.variants[row] for row in best[1]], equals)
+    return shipment(contest, [contest.variants[row] for row in best[1]], equals, judge)
 
 
 def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
     """The keys by which sets are compared, where less is better: missing cases, then the two regrets; shape (sets, 3).
 
     Args:
-        logs: `Contest.logs`.
+        logs: `Contest.logs` or `Contest.energy_logs`.
         sets: rows of `logs`, shape (sets, variants of a set).
     """
     least = logs[sets].min(axis=1)
@@ -363,28 +403,33 @@ def _keys(logs: Floats, sets: npt.NDArray[np.int64], judge: Judge) -> Floats:
     losses = np.where(covered, least, 0.0)
     mean = losses.sum(axis=1) / np.maximum(covered.sum(axis=1), 1)
     worst = np.where(covered, least, -np.inf).max(axis=1)
-    figures = (mean, worst) if judge == "mean" else (worst, mean)
+    figures = (worst, mean) if judge == "worst" else (mean, worst)
     # Sums in another order differ in their last digits.
     return np.column_stack([(~covered).sum(axis=1), *(np.round(each, 12) for each in figures)]).astype(float)
 
 
-def shipment(contest: Contest, variants: Sequence[str], equals: int = 0) -> Shipment:
-    """The regret of shipping these variants."""
+def cost_of(place: Place, judge: Judge) -> Estimate:
+    """What a criterion compares of the variants of a case: energy over the least, or time over the fastest."""
+    return place.energy if judge == "energy" else place.ratio
+
+
+def shipment(contest: Contest, variants: Sequence[str], equals: int = 0, judge: Judge = "mean") -> Shipment:
+    """The regret of shipping these variants, of which at each case the best by the criterion runs."""
     shipped: list[Place] = []
     losses: list[float] = []
     missing: list[str] = []
     for case in contest.cases:
         places = [contest.places[case.name, variant] for variant in variants if (case.name, variant) in contest.places]
-        if places:
-            shipped.append(min(places, key=lambda place: place.ratio.value))
-            if all(place.group > 1 for place in places):
+        if judged_by := [place for place in places if cost_of(place, judge).known]:
+            shipped.append(min(judged_by, key=lambda place: cost_of(place, judge).value))
+            if all(place.group > 1 for place in (shipped[-1:] if judge == "energy" else places)):
                 losses.append(shipped[-1].loss.value)
         else:
             missing.append(case.name)
     worst = max(shipped, key=lambda place: place.ratio.value)
-    mean = mean_loss([place.ratio for place in shipped])
-    first, surpassed = len(shipped) - len(losses), max(losses, default=0.0)
-    return Shipment(tuple(variants), mean, worst.loss, worst.case, first, surpassed, tuple(missing), equals)
+    mean, more = mean_loss([place.ratio for place in shipped]), mean_energy(shipped)
+    first, surpassed = len(shipped) - len(losses), more.value if judge == "energy" else max(losses, default=0.0)
+    return Shipment(tuple(variants), mean, worst.loss, worst.case, first, surpassed, tuple(missing), equals, more)
 
 
 def recommended(offers: Sequence[Shipment]) -> Shipment:
@@ -399,6 +444,11 @@ def recommended(offers: Sequence[Shipment]) -> Shipment:
         for offer in offers
         if len(offer.missing) == len(largest.missing) and offer.surpassed <= largest.surpassed + WORTHWHILE
     )
+
+
+def mean_energy(places: Sequence[Place]) -> Estimate:
+    """The geometric mean of the energies of places over the least of their cases, in percent above it; unknown without energy."""
+    return mean_loss([place.energy for place in places if place.energy.known])
 
 
 def loss_of(ratio: Estimate) -> Estimate:

@@ -14,7 +14,19 @@ from warpladder.collectors import cuda as ours
 from warpladder.collectors.core.bench import OneProcess
 
 #: Those of `warpladder.collectors.cuda` that import CuPy or NVML.
-_OURS = ("allreduce", "bandwidths", "device", "events", "gpu_state", "input_sets", "launch", "nccl", "overlap", "pinned")
+_OURS = (
+    "allreduce",
+    "bandwidths",
+    "device",
+    "energy_bench",
+    "events",
+    "gpu_state",
+    "input_sets",
+    "launch",
+    "nccl",
+    "overlap",
+    "pinned",
+)
 
 
 class CUDARuntimeError(Exception):
@@ -184,14 +196,14 @@ def install_events(monkeypatch: pytest.MonkeyPatch, log: list[object]) -> Module
     module = install(monkeypatch, log, "events")
     device = module.current_device.__wrapped__.__globals__
     monkeypatch.setitem(device, "GpuState", lambda bus: SimpleNamespace(read=lambda: dict.fromkeys(("throttle_reasons",), 0)))
-    monkeypatch.setitem(device, "compile_variant", _compiled)
+    monkeypatch.setitem(device, "compile_variant", compiled)
     monkeypatch.setattr(device["CudaDevice"], "fingerprint", lambda device, array: 0)
     monkeypatch.setattr(module, "is_throttled", lambda state: False)
-    monkeypatch.setattr(module, "compile_variant", _compiled)
+    monkeypatch.setattr(module, "compile_variant", compiled)
     return module
 
 
-def _compiled(variant: object, kernels: list[str], arch: str) -> SimpleNamespace:
+def compiled(variant: object, kernels: list[str], arch: str) -> SimpleNamespace:
     found = {name: SimpleNamespace(symbol=name, registers=1, static_shared_bytes=0, spill_bytes=0) for name in kernels}
     return SimpleNamespace(cubin=b"", kernels=found, constants={})
 

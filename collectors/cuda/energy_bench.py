@@ -1,0 +1,104 @@
+"""The bench that reads the energy of loops of executions, by NVML's counter of the GPU."""
+
+import math
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+import cupy
+
+from warpladder.collectors.core.bench import Failed, Operation, Pass, Reading, Unavailable
+from warpladder.collectors.cuda.device import current_device
+from warpladder.collectors.cuda.energy import EnergyError, Meter
+from warpladder.collectors.cuda.events import CudaBench
+from warpladder.collectors.cuda.operation import HOT, CudaOperation
+from warpladder.workloads.api import Params, Variant
+
+#: About how long a chunk of executions takes, and how much work is queued. The host may be away for as long as that takes.
+_CHUNK_NS: Final = 5_000_000
+_AHEAD_NS: Final = 20_000_000
+#: A loop is starved if the device had no chunk left more often than in this share of the chunks.
+_MOST_GAPS: Final = 0.02
+
+
+class EnergyBench(CudaBench):
+    """Reads the energy of hot batches, one after another for more than a second."""
+
+    passes: tuple[Pass, ...] = (HOT,)
+    checks_stream = False  # the pass that takes the times has checked it
+
+    def prepare(self, variant: Variant, config: Params) -> Operation:
+        try:
+            self._meter, self._idle_w = _meter()
+        except EnergyError as error:
+            raise Unavailable(str(error)) from error
+        operation = super().prepare(variant, config)
+        assert isinstance(operation, CudaOperation)
+        if operation.own_inputs:
+            raise Unavailable("writes its inputs, which are restored before each execution, so that no loop repeats it alone")
+        return operation
+
+    def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
+        """Read the energy of one loop. The outputs are not compared, since the pass that takes the times has done so."""
+        assert isinstance(operation, CudaOperation)
+        self._use_stream()
+        self._start(operation)
+        if not operation.batch:
+            self._make_batch(operation)
+        try:
+            energy = self._meter.energy(_BatchLoop(self.device.stream, operation), self._idle_w)
+        except EnergyError as error:
+            raise Failed("skipped", str(error)) from error
+        finally:
+            state = self.device.state.read()  # the loop is still at work
+            self.device.stream.synchronize()
+        energy = replace(energy, beside=self.device.state.others())
+        return Reading(max(round(energy.execution_ns), 1), state=state, energy=energy)
+
+
+@cache
+def _meter() -> tuple[Meter, float]:
+    """The meter of the current GPU and the GPU's idle power in W, measured on first use. Raises EnergyError."""
+    device = current_device()
+    if problem := device.state.energy_problem():
+        raise EnergyError(problem)
+    meter = Meter(device.state.energy_mj)
+    device.wait()
+    return meter, meter.idle_w()
+
+
+class _BatchLoop:
+    """Queues batches of an operation, so that the device always has some; an event is the mark after each chunk of them."""
+
+    def __init__(self, stream: Any, operation: CudaOperation) -> None:
+        self._stream, self._replay = stream, operation.replay
+        batch_ns = operation.batch * operation.once_ns
+        self._replays = max(1, round(_CHUNK_NS / batch_ns))
+        self._ahead = 1 + math.ceil(_AHEAD_NS / (self._replays * batch_ns))
+        self._executions = self._replays * operation.batch
+        self._marks = [self._mark()]
+        self._passed = self._gaps = 0
+
+    @property
+    def starved(self) -> bool:
+        return self._gaps > _MOST_GAPS * len(self._marks)
+
+    def advance(self) -> int:
+        last = len(self._marks) - 1
+        while self._passed < last and self._marks[self._passed + 1].done:
+            self._passed += 1
+        if last - self._passed < self._ahead:
+            self._gaps += self._passed == last and last > 0
+            for _ in range(self._replays):
+                self._replay()
+            self._marks.append(self._mark())
+        return self._passed
+
+    def execution_ns(self, first: int, last: int) -> float:
+        milliseconds = cupy.cuda.get_elapsed_time(self._marks[first], self._marks[last])
+        return float(milliseconds * 1e6 / ((last - first) * self._executions))
+
+    def _mark(self) -> Any:
+        event = cupy.cuda.Event()
+        event.record(self._stream)
+        return event
