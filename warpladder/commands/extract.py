@@ -3,6 +3,7 @@ them is worth."""
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations
     from warpladder.dashboard.core.operations.program import Program
     from warpladder.data.store import Run
+
+_eager_option = click.option(
+    "--eager",
+    multiple=True,
+    metavar="TRACE0",
+    help="A profile of the same program without CUDA graphs, which has the operators of their kernels.",
+)
 
 
 @click.command("extract")
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Chains of point-wise operations as one benchmark each; with --range chains of all operations.",
 )
+@_eager_option
 @click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
 @click.option("--out", type=FILE, metavar="FILE.py", help="Write the benchmarks to this file. No file is overwritten.")
 @click.option("--check", default="", show_default=False, metavar="RUN", help="Compare a recording of that file with the trace.")
@@ -49,6 +58,7 @@ def command(
     kernel: str,
     within: str,
     together: bool,
+    eager: tuple[str, ...],
     rank: int | None,
     out: Path | None,
     check: str,
@@ -71,9 +81,10 @@ def command(
         raise Error(f"--out {out}: no Python file; give it a name such as bench_job.py")
     choice = Choice(operator, _regex(kernel), within, together)
     recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
-    run = _with_operators(_run(trace, rank, data_dir))
+    without = _eager(eager, rank, data_dir)
+    run = _with_operators(_run(trace, rank, data_dir), without)
     steps = steps_of(run)
-    hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), choice)
+    hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), choice, without)
     if not hot.operations:
         raise Error(f"{run.run_id}: no operation with device work {_wanted(choice)}; {_there(run)}")
     if recording is not None:
@@ -85,7 +96,7 @@ def command(
         return
     if not chosen:
         raise Error(f"{trace}: none of its operations can be called again; the table has the reasons")
-    text = bench_file.render(hot, chosen, run.info, _command(trace, top, choice, rank))
+    text = bench_file.render(hot, chosen, run.info, _command(trace, top, choice, eager, rank))
     new.write({out: text})
     print(one_line(f"wrote {out}; next: warpladder record {out}{_forms(*bench_file.counts(chosen))}"))
 
@@ -98,22 +109,26 @@ def _forms(by_default: int, number: int) -> str:
 @click.command("forecast")
 @click.argument("trace", metavar="TRACE")
 @run_argument
+@_eager_option
 @click.option("--after", metavar="TRACE2", help="A profile with some of them replaced: the forecast beside what became of it.")
 @click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
 @data_dir_option
-def forecast_command(trace: str, run: str, after: str | None, rank: int | None, data_dir: Path) -> None:
+def forecast_command(trace: str, run: str, eager: tuple[str, ...], after: str | None, rank: int | None, data_dir: Path) -> None:
     """Print what a step of a program gains if each operation takes the time of its best verified variant.
 
-    TRACE: as for extract. RUN: the recording of the file that extract wrote.
+    TRACE: as for extract. RUN: the recording of the file that extract wrote. Where TRACE2 has CUDA graphs too, give --eager a profile
+    without them for each of the two.
     """
     from warpladder.dashboard.core import run_data
     from warpladder.dashboard.core.operations.forecast import forecast
     from warpladder.dashboard.core.operations.forecast_check import check_forecast
     from warpladder.dashboard.text import forecast as text
     from warpladder.data import store
+    from warpladder.data.schema import CUDA_GRAPH
 
     recording = store.find_run(run, [data_dir, store.LOCAL, store.RECORDED])
-    program, run_id = _program(trace, rank, data_dir)
+    without = _eager(eager, rank, data_dir)
+    program, run_id = _program(trace, without, rank, data_dir)
     if not any(each.workload in recording.timed for each in program.hot.operations if not each.reason):
         raise Error(
             f"{recording.run_id}: has no benchmark of an operation of {run_id}; record the file that extract --out writes"
@@ -122,26 +137,44 @@ def forecast_command(trace: str, run: str, after: str | None, rank: int | None, 
     if after is None:
         print(text.render(forecast(program, data)), end="")
     else:
-        print(text.render_check(check_forecast(program, _program(after, rank, data_dir)[0], data)), end="")
+        later, later_id = _program(after, without, rank, data_dir)
+        if unknown := next((each.reason for each in later.hot.operations if each.name == CUDA_GRAPH), ""):
+            raise Error(
+                f"{later_id}: what was replaced is not known of {unknown}; give --eager a profile of it without the graph too"
+            )
+        print(text.render_check(check_forecast(program, later, data)), end="")
 
 
-def _program(trace: str, rank: int | None, data_dir: Path) -> tuple["Program", str]:
+def _program(trace: str, eager: Sequence["Run"], rank: int | None, data_dir: Path) -> tuple["Program", str]:
     """The program of a trace of a GPU, and the id of its run. Raises Error."""
     from warpladder.dashboard.core.operations.program import Program
 
-    run = _with_operators(_run(trace, rank, data_dir))
-    program = Program.of(run, _ceilings(run, data_dir))
+    run = _with_operators(_run(trace, rank, data_dir), eager)
+    program = Program.of(run, _ceilings(run, data_dir), eager)
     if program.hot.on_host:
         raise Error(f"{run.run_id}: has no device work, so that there is no timeline to forecast; profile on a GPU")
     return program, run.run_id
 
 
-def _with_operators(run: "Run") -> "Run":
-    """The run. Raises Error if it has no operators."""
-    from warpladder.dashboard.core.operations.operator_calls import has_operators
+def _eager(traces: Sequence[str], rank: int | None, data_dir: Path) -> list["Run"]:
+    """The profiles of a program without its CUDA graphs. Raises Error."""
+    runs = [_with_operators(_run(trace, rank, data_dir)) for trace in traces]
+    for run in runs:
+        if not run.rows("kernels"):
+            raise Error(f"--eager {run.run_id}: has no kernels to find those of a CUDA graph in; profile on a GPU")
+    return runs
 
-    if not has_operators(run):
-        raise Error(f"{run.run_id}: has no operators of PyTorch; profile with torch.profiler and record_shapes=True")
+
+def _with_operators(run: "Run", eager: Sequence["Run"] = ()) -> "Run":
+    """The run. Raises Error if neither it nor a profile without its CUDA graphs has operators."""
+    from warpladder.dashboard.core.operations.operator_calls import has_graphs, has_operators
+
+    if eager and not has_graphs(run):
+        raise Error(f"{run.run_id}: has no CUDA graph; leave --eager out")
+    if not eager and not has_operators(run):
+        graphs = "give --eager a profile of the program without its CUDA graphs, with"
+        cure = graphs if has_graphs(run) else "profile with torch.profiler and"
+        raise Error(f"{run.run_id}: has no operators of PyTorch; {cure} record_shapes=True")
     return run
 
 
@@ -222,8 +255,9 @@ def _there(run: "Run") -> str:
     return f"it has {len(own)} operators of PyTorch, such as {', '.join(own[:3])}" if own else "it has no operators of PyTorch"
 
 
-def _command(trace: str, top: int, choice: "Choice", rank: int | None) -> str:
+def _command(trace: str, top: int, choice: "Choice", eager: Sequence[str], rank: int | None) -> str:
     """The command line, without the paths of the machine."""
     options = {"--op": choice.operator, "--kernel": choice.kernel, "--range": choice.within, "--rank": rank, "--top": top}
     given = [part for name, value in options.items() if value not in ("", None) for part in (name, str(value))]
+    given += [part for each in eager for part in ("--eager", Path(each).name)]
     return shlex.join(["warpladder", "extract", Path(trace).name, *given, *(["--together"] if choice.together else [])])

@@ -1,6 +1,7 @@
 """How much earlier the device work of a trace ends if some of it takes less time.
 
-Each piece of work starts because something ended: the work before it on its stream, work on another stream, or its launch on the host. It
+Each piece of work starts because something ended: the work before it on its stream, work on another stream, or its launch on the host. The
+launch of a CUDA graph releases only what starts before any of the graph's work has ended: the rest waits for work of the graph. Work
 moves with what released it, by as much as that ends earlier, but to no time before its launch, nor before the end of the work before it
 on its stream. The host launches at the times of the trace. Only after a call in which it waited for the device, it is earlier by as
 much as the work that it waited for.
@@ -96,8 +97,16 @@ class DeviceTimeline:
         place = np.searchsorted(self.end[by_end], self.start, side="right") - 1
         latest = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE)
         near = (before >= 0) & (self.start - self.end[before] <= _NEAR_NS)
-        by_host = self.has_launch & (self.start - self.launched <= _LAUNCH_NS)
+        by_host = self.has_launch & (self.start - self.launched <= _LAUNCH_NS) & (self.start < self._first_end())
         return np.where(near, before, np.where(by_host, NONE, latest))
+
+    def _first_end(self) -> Int64s:
+        """When the first work of the same launch ended."""
+        launch = np.unique(self.launched, return_inverse=True)[1]
+        first = np.full(int(launch.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first, launch, self.end)
+        ended: Int64s = first[launch]
+        return ended
 
     def _latency(self) -> float:
         """The least time from a launch to the start of its work, ns. Where all work waits in a queue, the trace does not show it."""

@@ -62,8 +62,8 @@ class Gain:
 
     @property
     def hidden_ns(self) -> float:
-        """What is saved and not gained: other streams or the host are waited for."""
-        return self.saved_ns.value - self.gained_ns.value
+        """What is saved and not gained: other streams or the host are waited for. Whole ns."""
+        return round(self.saved_ns.value - self.gained_ns.value)
 
 
 @dataclass(frozen=True)

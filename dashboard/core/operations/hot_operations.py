@@ -10,12 +10,19 @@ import numpy as np
 
 from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.aten import Tensor, Work
+from warpladder.dashboard.core.operations.graphs import Graphs
 from warpladder.dashboard.core.operations.operator_calls import Bools, Calls, DeviceWork, Int64s, Kernel, combined
 from warpladder.data.limits import arithmetic_of_products_ns, device_memory
+from warpladder.data.schema import CUDA_GRAPH
 from warpladder.data.store import Run
 
 _COMMUNICATION: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
-_GRAPH: Final = "kernels of a CUDA graph: their operators ran when it was captured; profile a step without the graph"
+_GRAPH: Final = (
+    "kernels of a CUDA graph: their operators ran when it was captured; profile the program without the graph too, for --eager"
+)
+_WHOLE_GRAPH: Final = (
+    "CUDA graphs that were traced as a whole, without their kernels: record them with nsys profile --cuda-graph-trace=node"
+)
 _NO_WORK: Final = Work(0, 0, 0)
 _NO_TEXT: Final = "the trace lacks its argument approximate, which is a text, and the names of its kernels do not tell it"
 #: Kernels of a form whose names are read.
@@ -149,7 +156,9 @@ class Choice(NamedTuple):
     together: bool = False
 
 
-def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str, float], choice: Choice) -> HotOperations:
+def hot_operations(
+    run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str, float], choice: Choice, eager: Sequence[Run] = ()
+) -> HotOperations:
     """The operations of a run that was imported from a trace of PyTorch's profiler.
 
     Args:
@@ -157,22 +166,26 @@ def hot_operations(run: Run, steps: tuple[Int64s, Int64s], ceilings: Mapping[str
         steps: starts and ends of the steps on the host, ns; empty for a trace without steps.
         ceilings: of the same device, by name; empty where none are known.
         choice: which operations are wanted.
+        eager: profiles of the same program without CUDA graphs, which have the operators of its graphs.
     """
-    calls, work = Calls(run), DeviceWork(run)
+    calls, work = Calls.of(run), DeviceWork(run)
     on_host = not len(work.start)
     if on_host:
         work.take_host_time(calls)
     else:
         work.launched_by(calls, run)
-    step_of = _step_of(work, *steps)
+    step_of = work.steps(*steps)
     inside = step_of >= 0
+    graphs = Graphs(work, step_of)
+    for each in eager:
+        calls = graphs.take_operators(calls, each)
     owner = calls.owners(work, choice.operator, choice.within)
     _take_texts(calls, work, owner)
     wanted = inside & (owner >= 0)
     operations, form_of = _operations(calls, work, owner, wanted, ceilings, choice)
     found = [
         *operations,
-        *([] if any(choice) or on_host else _without_operator(calls, work, owner, inside)),
+        *([] if any(choice) or on_host else _without_operator(calls, work, graphs, owner, inside)),
     ]
     total = int(work.duration[inside].sum())
     return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host, step_of, form_of)
@@ -193,19 +206,6 @@ def _ranked(found: list[Operation]) -> list[Operation]:
         return bool(operation.reason), -worth, -operation.device_ns
 
     return sorted(found, key=key)
-
-
-def _step_of(work: DeviceWork, begin: Int64s, end: Int64s) -> Int64s:
-    """Which of the steps, which follow one another, launched each piece of work; -1 for none. Without steps all is one.
-
-    Work whose launch the trace lacks was launched before the trace began, unless it lacks all launches.
-    """
-    time = work.called
-    if not len(begin):
-        return np.zeros(len(time), np.int64)
-    place = np.searchsorted(begin, time, side="right") - 1
-    within = (place >= 0) & (time < end[np.maximum(place, 0)])
-    return np.where(within & (work.has_launch | (not work.has_launch.any())), place, -1)
 
 
 # -- operations ----------------------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def _operations(
     if not len(rows):
         return [], form_of
     form_of[rows] = form[owner[rows]]
-    rows = rows[np.lexsort((work.called[rows], owner[rows]))]
+    rows = rows[np.lexsort((work.start[rows], work.called[rows], owner[rows]))]
     owners, first = np.unique(owner[rows], return_index=True)
     time = np.add.reduceat(work.duration[rows], first)
     host = np.logical_or.reduceat(work.between_host[rows], first)
@@ -379,7 +379,7 @@ def _of_chain(calls: Calls, parts: Sequence[tuple[int, int | None]]) -> _Describ
     return _Described(", ".join(part.name for part in found), tuple(found), "", Work(read, written, flops))
 
 
-def _without_operator(calls: Calls, work: DeviceWork, owner: Int64s, inside: Bools) -> list[Operation]:
+def _without_operator(calls: Calls, work: DeviceWork, graphs: Graphs, owner: Int64s, inside: Bools) -> list[Operation]:
     """Device work that belongs to no operator of PyTorch, by what launched it."""
     rows = np.flatnonzero(inside & (owner < 0))
     if not len(rows):
@@ -387,11 +387,12 @@ def _without_operator(calls: Calls, work: DeviceWork, owner: Int64s, inside: Boo
     talks = work.matching(_COMMUNICATION)
     called = work.call[rows]
     name = np.where(called >= 0, np.append(calls.name, 0)[called], len(calls.names))
-    marks = (talks, work.in_graph, work.between_host, work.has_launch, np.arange(len(talks)) < work.kernels)
+    is_kernel = np.arange(len(talks)) < work.kernels
+    marks = (talks, work.in_graph, work.is_whole_graph, work.between_host, work.has_launch, is_kernel, graphs.reason_of + 1)
     kind, first = combined([name, *(mark[rows].astype(np.int64) for mark in marks)])
     times: dict[tuple[str, str], list[Int64s]] = {}
     for number, row in enumerate(rows[first].tolist()):
-        times.setdefault(_launched(calls, work, talks, row), []).append(work.duration[rows[kind == number]])
+        times.setdefault(_launched(calls, work, graphs, talks, row), []).append(work.duration[rows[kind == number]])
     found = []
     for (text, reason), parts in times.items():
         each = np.concatenate(parts)
@@ -400,7 +401,7 @@ def _without_operator(calls: Calls, work: DeviceWork, owner: Int64s, inside: Boo
     return found
 
 
-def _launched(calls: Calls, work: DeviceWork, talks: Bools, row: int) -> tuple[str, str]:
+def _launched(calls: Calls, work: DeviceWork, graphs: Graphs, talks: Bools, row: int) -> tuple[str, str]:
     """What launched a piece of work, and why that cannot be called again."""
     call = int(work.call[row])
     if call >= 0:
@@ -409,8 +410,10 @@ def _launched(calls: Calls, work: DeviceWork, talks: Bools, row: int) -> tuple[s
         return name, reason or "several operators launch its work"
     if talks[row]:
         return "[collectives]", recorded_calls.refusal_of_name("nccl:")
+    if work.is_whole_graph[row]:
+        return CUDA_GRAPH, _WHOLE_GRAPH
     if work.in_graph[row]:
-        return "[CUDA graph]", _GRAPH
+        return CUDA_GRAPH, graphs.reasons[graphs.reason_of[row]] if graphs.reason_of[row] >= 0 else _GRAPH
     if work.between_host[row]:
         return "[copies]", _COPIES
     what = "[kernels]" if row < work.kernels else "[copies and sets on the device]"

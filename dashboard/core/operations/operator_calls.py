@@ -20,12 +20,17 @@ import pyarrow as pa
 
 from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.recorded_calls import NotRebuilt, Recorded
+from warpladder.data.schema import CUDA_GRAPH
 from warpladder.data.store import Run
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 _COLUMNS: Final = ("operation_id", "parent_id", "process", "thread", "start_ns", "end_ns", "name", "range_id", *_TEXTS)
+_TEXT: Final = pa.dictionary(pa.int32(), pa.string())
+_OPERATORS: Final = pa.schema([(name, _TEXT if name in (*_TEXTS, "name") else pa.int64()) for name in _COLUMNS])
+#: In the names of calls that launch a CUDA graph.
+_LAUNCHES_GRAPH: Final = "GraphLaunch"
 _BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
 
 
@@ -62,6 +67,12 @@ def has_operators(run: Run) -> bool:
     return bool(run.rows("operations")) or bool(len(_from_ranges(run)))
 
 
+def has_graphs(run: Run) -> bool:
+    """Whether a run has launches of CUDA graphs."""
+    calls, kernels = (run.arrow(table, [name])[name] for table, name in (("api_calls", "name"), ("kernels", "graph_id")))
+    return kernels.null_count < len(kernels) or any(_LAUNCHES_GRAPH in name for name in calls.unique().to_pylist())
+
+
 def _from_ranges(run: Run) -> pa.Table:
     """Operators in the form of the table `operations`, from ranges such as `aten::mm, seq = 5, sizes = [[64, 1000], [1000, 512]]`."""
     ranges = run.arrow("ranges", ["range_id", "parent_id", "process", "thread", "start_ns", "end_ns", "text"])
@@ -82,9 +93,9 @@ def _from_ranges(run: Run) -> pa.Table:
 class Calls:
     """Calls of operators, in the order of thread and start, so that a call comes before those inside it."""
 
-    def __init__(self, run: Run) -> None:
-        table = run.arrow("operations", _COLUMNS) if run.rows("operations") else _from_ranges(run)
-        self._run = run
+    def __init__(self, table: pa.Table, runs: Sequence[Run], of_run: Int64s) -> None:
+        """Take a table of operators, and the runs that they are of, with the number of the run of each call."""
+        self._table, self._runs, self._of_run = table, tuple(runs), of_run
         self.start, self.end, self.range = (integers(table, each, -1) for each in ("start_ns", "end_ns", "range_id"))
         self._process, self._thread = integers(table, "process"), integers(table, "thread")
         self._order = np.lexsort((-self.end, self.start, self._thread, self._process))
@@ -98,6 +109,36 @@ class Calls:
         self._first = first
         self._texts = texts
         self.depth = _depths(self.parent)
+
+    @classmethod
+    def of(cls, run: Run) -> "Calls":
+        """The calls of a trace."""
+        table = run.arrow("operations", _COLUMNS) if run.rows("operations") else _from_ranges(run)
+        return cls(table, (run,), np.zeros(len(table), np.int64))
+
+    def with_copies(self, other: "Calls", rows: Int64s, copy: Int64s) -> "Calls":
+        """These calls, and after them copies of calls of another trace.
+
+        Args:
+            other: the calls of the other trace.
+            rows: places of calls in it, ascending in each copy. A call comes with the calls around it.
+            copy: the number of the copy that each is for. Every copy is a process of its own.
+        """
+        number = np.arange(len(rows))
+        own, taken = (table.cast(_OPERATORS) for table in (self._table, other._table.take(pa.array(rows))))
+        processes, ids = (int(integers(own, name).max(initial=-1)) + 1 for name in ("process", "operation_id"))
+        key = copy * (len(other) + 1)
+        parent = places(np.where(other.parent[rows] >= 0, key + other.parent[rows], -1), key + rows)
+        columns = {
+            "operation_id": ids + number,
+            "parent_id": np.where(parent >= 0, ids + parent, -1),
+            "process": processes + copy,
+        }
+        for name, values in columns.items():
+            taken = taken.set_column(taken.schema.get_field_index(name), name, pa.array(values))
+        table = pa.concat_tables([own, taken]).unify_dictionaries()
+        runs, of_run = (*self._runs, *other._runs), other._of_run[rows] + len(self._runs)
+        return Calls(table, runs, np.append(self._of_run, of_run))
 
     def __len__(self) -> int:
         return len(self.start)
@@ -205,21 +246,30 @@ class Calls:
 
     def within(self, text: str) -> Int64s:
         """For each call the outermost range around it whose text contains this text; -1 for none. An empty text has no ranges."""
-        if not text:
-            return np.full(len(self), -1)
-        ranges = self._run.arrow("ranges", ["range_id", "parent_id", "text"])
-        codes, texts = coded(ranges, "text")
-        named = np.append(
-            np.array([text in each for each in texts] or [False])[codes] if len(codes) else np.empty(0, bool), False
-        )
-        ids = integers(ranges, "range_id")
-        parent = np.append(places(integers(ranges, "parent_id", -1), ids), -1)
-        at = places(self.range, ids)
         found = np.full(len(self), -1)
-        while (at >= 0).any():
-            found = np.where(named[at], at, found)
-            at = parent[at]
+        for number, run in enumerate(self._runs if text else ()):
+            rows = np.flatnonzero(self._of_run == number)
+            found[rows] = _around(run, self.range[rows], text)
         return found
+
+
+def _around(run: Run, innermost: Int64s, text: str) -> Int64s:
+    """The outermost range whose text contains a text, among ranges and those around them; -1 for none.
+
+    Args:
+        innermost: ids of ranges; -1 for none.
+    """
+    ranges = run.arrow("ranges", ["range_id", "parent_id", "text"])
+    codes, texts = coded(ranges, "text")
+    named = np.append(np.array([text in each for each in texts] or [False])[codes] if len(codes) else np.empty(0, bool), False)
+    ids = integers(ranges, "range_id")
+    parent = np.append(places(integers(ranges, "parent_id", -1), ids), -1)
+    at = places(innermost, ids)
+    found = np.full(len(at), -1)
+    while (at >= 0).any():
+        found = np.where(named[at], at, found)
+        at = parent[at]
+    return found
 
 
 def places(wanted: Int64s, ids: Int64s) -> Int64s:
@@ -272,6 +322,7 @@ class DeviceWork:
     Attributes:
         called: when each was launched; its own start where the trace lacks the call, which is not `has_launch`.
         call: the operator's call that launched it; -1 for none.
+        in_graph: whether a CUDA graph launched it, so that its operator is not known.
     """
 
     def __init__(self, run: Run) -> None:
@@ -281,7 +332,7 @@ class DeviceWork:
         )
         copies = run.arrow("memory_ops", ["process", "correlation", "start_ns", "end_ns", "kind"])
         self.kernels = len(kernels)
-        self._kernels = kernels
+        self._run, self._kernels = run, kernels
         self.start, end, self.process, self.correlation = (
             np.concatenate((integers(kernels, name), integers(copies, name)))
             for name in ("start_ns", "end_ns", "process", "correlation")
@@ -301,10 +352,46 @@ class DeviceWork:
         known = np.flatnonzero((at >= 0) & (self.correlation > 0))
         thread, start, process = (integers(api, name)[at[known]] for name in ("thread", "start_ns", "process"))
         code, names = coded(api, "name")
-        self.in_graph[known] |= np.array(["GraphLaunch" in name for name in names] or [False])[code[at[known]]]
+        self.in_graph[known] |= np.array([_LAUNCHES_GRAPH in name for name in names] or [False])[code[at[known]]]
+        if self.in_graph.any():  # a report has no graph for copies and sets
+            of_launch = key[len(api) :]
+            self.in_graph |= np.isin(of_launch, of_launch[self.in_graph & (self.correlation > 0)])
         self.called, self.has_launch = self.start.copy(), np.zeros(len(at), bool)
         self.called[known], self.has_launch[known] = start, True
         self.call[known] = calls.innermost(process, thread, start)
+        self.call[self.in_graph] = -1
+
+    def steps(self, begin: Int64s, end: Int64s) -> Int64s:
+        """Which of the steps, which follow one another, launched each piece of work; -1 for none. Without steps all is one.
+
+        Work whose launch the trace lacks was launched before the trace began, unless it lacks all launches.
+        """
+        if not len(begin):
+            return np.zeros(len(self.called), np.int64)
+        place = np.searchsorted(begin, self.called, side="right") - 1
+        within = (place >= 0) & (self.called < end[np.maximum(place, 0)])
+        return np.where(within & (self.has_launch | (not self.has_launch.any())), place, -1)
+
+    @cached_property
+    def sizes(self) -> tuple[Int64s, ...]:
+        """Blocks and threads of kernels along each axis, and bytes of copies and sets; 0 elsewhere."""
+        blocks = self._run.arrow("kernels", [f"block_{axis}" for axis in "xyz"])
+        copies = self._run.arrow("memory_ops", ["bytes"])
+        none = np.zeros(len(copies), np.int64)
+        sizes = [
+            integers(table, f"{what}_{axis}") for table, what in ((self._kernels, "grid"), (blocks, "block")) for axis in "xyz"
+        ]
+        return *(np.append(each, none) for each in sizes), np.append(
+            np.zeros(self.kernels, np.int64), integers(copies, "bytes")
+        )
+
+    @cached_property
+    def stream(self) -> Int64s:
+        """A number for the stream of each."""
+        tables = [self._run.arrow(name, ["device", "stream"]) for name in ("kernels", "memory_ops")]
+        return combined([np.concatenate([integers(table, name, -1) + 1 for table in tables]) for name in ("device", "stream")])[
+            0
+        ]
 
     def take_host_time(self, calls: Calls) -> None:
         """Take the own time of each call on the host in place of device work, for a trace without any."""
@@ -319,6 +406,14 @@ class DeviceWork:
         """Whether each is a copy from or to the host."""
         host = np.array([kind in _BETWEEN_HOST for kind in self.kinds] or [False])
         return np.append(np.zeros(self.kernels, bool), host[self.kind] if len(self.kind) else np.empty(0, bool)).astype(bool)
+
+    @cached_property
+    def is_whole_graph(self) -> Bools:
+        """Whether each is a CUDA graph that was traced as a whole."""
+        named = np.array([name == CUDA_GRAPH for name in self.short_names] or [False])
+        return np.append(named[self.short] if len(self.short) else np.empty(0, bool), np.zeros(len(self.kind), bool)).astype(
+            bool
+        )
 
     def kernel(self, place: int) -> Kernel:
         """One of them as it is compared with a recording."""

@@ -1,6 +1,6 @@
 """The steps of a program, as its trace has them, and what they gain if some of its device work takes less time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -32,10 +32,10 @@ class Program:
     timeline: DeviceTimeline
 
     @classmethod
-    def of(cls, trace: Run, ceilings: Mapping[str, float]) -> "Program":
+    def of(cls, trace: Run, ceilings: Mapping[str, float], eager: Sequence[Run] = ()) -> "Program":
         """The program of a trace with operators of PyTorch. The arguments are those of `hot_operations`."""
         steps = steps_of(trace)
-        return cls(hot_operations(trace, (steps.start, steps.end), ceilings, Choice()), _timeline(trace))
+        return cls(hot_operations(trace, (steps.start, steps.end), ceilings, Choice(), eager), _timeline(trace))
 
     @cached_property
     def step_ns(self) -> float:

@@ -1,0 +1,268 @@
+"""The operators of CUDA graphs, from a profile of the same program without its graphs.
+
+A trace does not tell which operators the kernels of a graph belong to, since they ran when it was captured. A profile of the program
+without the graph does. The work of a launch takes the operators of that profile only where the match is proven:
+
+- The work on each of its streams, in the order of its start, has the names, blocks and threads of kernels, and the directions and bytes
+  of copies and sets, that follow one another on a stream within a step of the profile. There may be more before and after.
+- There, no call of an operator has work both inside and outside of it.
+- Where it is found at several places, the operators are the same at all of them. Otherwise each step of both profiles has it equally
+  often, and the launches take the places in order.
+- No two streams of a launch take the same work.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork, Int64s, combined
+from warpladder.data.iterations import steps_of
+from warpladder.data.store import Run
+
+#: Between the work of two streams or steps.
+_END = -1
+
+
+class _Unproven(Exception):
+    """A match is not proven.
+
+    Attributes:
+        reason: why.
+        matched: how much of the work is as in the profile.
+    """
+
+    def __init__(self, reason: str, matched: int) -> None:
+        super().__init__(reason)
+        self.reason, self.matched = f"kernels of a CUDA graph: {reason}", matched
+
+
+@dataclass(frozen=True)
+class _Chains:
+    """Work on one stream of some launches, with the same names and sizes.
+
+    Attributes:
+        codes: shape (n,), a number for name and sizes of each piece.
+        work: shape (chains, n), places in the device work. Chains are in the order of their start.
+        launch, step: shape (chains,), number of the launch, and the step in which it was called.
+    """
+
+    codes: Int64s
+    work: Int64s
+    launch: Int64s
+    step: Int64s
+
+
+class Graphs:
+    """The launches of CUDA graphs among the device work of a trace.
+
+    Args:
+        work: all device work.
+        step_of: the step of each piece; -1 for none. What is outside of steps is left alone.
+
+    Attributes:
+        reason_of: for each piece of work a place in `reasons`; -1 for none.
+        reasons: why operators of graphs are not known.
+    """
+
+    def __init__(self, work: DeviceWork, step_of: Int64s) -> None:
+        self._work, self._step_of = work, step_of
+        self.reason_of = np.full(len(step_of), -1)
+        self.reasons: list[str] = []
+        self._matched: list[int] = []
+
+    def take_operators(self, calls: Calls, run: Run) -> Calls:
+        """Give the work of graphs the operators of a profile, where that is proven.
+
+        Args:
+            calls: of the trace.
+            run: a profile of the program without the graphs.
+
+        Returns:
+            The calls, with copies of those that the graphs take.
+        """
+        work = self._work
+        rows = np.flatnonzero(work.in_graph & (self._step_of >= 0) & ~work.is_whole_graph)
+        if not len(rows):
+            return calls
+        launch = combined([work.process[rows], work.correlation[rows]])[0]
+        order = np.lexsort((work.start[rows], work.stream[rows], launch))
+        rows, launch = rows[order], launch[order]
+        eager = _Eager(run, work, rows)
+        origin, reason = np.full(len(rows), -1), np.full(len(rows), -1)
+        for places in _alike(eager.codes_of_graphs, launch, work.stream[rows]):
+            first = places[:, 0]
+            places = places[np.argsort(work.start[rows[first]], kind="stable")]
+            first = places[:, 0]
+            chains = _Chains(eager.codes_of_graphs[places[0]], rows[places], launch[first], self._step_of[rows[first]])
+            try:
+                origin[places] = eager.work_of(chains, work)
+            except _Unproven as error:
+                reason[places] = self._reason(error)
+        self._refuse_shared(launch, origin, reason)
+        of_launch = np.full(int(launch.max()) + 1, -1)
+        np.maximum.at(of_launch, launch, reason)
+        proven = of_launch[launch] < 0
+        self._note(rows[~proven], of_launch[launch[~proven]])
+        return self._copied(calls, eager, rows[proven], launch[proven], origin[proven])
+
+    def _reason(self, error: _Unproven) -> int:
+        self.reasons.append(error.reason)
+        self._matched.append(error.matched)
+        return len(self.reasons) - 1
+
+    def _refuse_shared(self, launch: Int64s, origin: Int64s, reason: Int64s) -> None:
+        """Refuse launches of which two streams take the same work."""
+        order = np.lexsort((origin, launch))
+        same = (np.diff(launch[order]) == 0) & (np.diff(origin[order]) == 0) & (origin[order][1:] >= 0)
+        if same.any():
+            error = _Unproven("several of its streams match the same kernels of the profile without it", 0)
+            reason[np.isin(launch, launch[order][1:][same])] = self._reason(error)
+
+    def _note(self, rows: Int64s, reason: Int64s) -> None:
+        """Keep the reason of the profile that matches most."""
+        matched = np.array([*self._matched, -1])
+        self.reason_of[rows] = np.where(matched[reason] > matched[self.reason_of[rows]], reason, self.reason_of[rows])
+
+    def _copied(self, calls: Calls, eager: "_Eager", rows: Int64s, launch: Int64s, origin: Int64s) -> Calls:
+        """The calls with copies for each launch of those that its work has in the profile, and of the calls around them."""
+        call, count = eager.work.call[origin], max(len(eager.calls), 1)
+        called = call >= 0
+        key = launch[called] * count + call[called]
+        found = above = np.unique(key)
+        while len(above):
+            parent = eager.calls.parent[above % count]
+            above = np.setdiff1d((above - above % count + parent)[parent >= 0], found)
+            found = np.union1d(found, above)
+        self._work.in_graph[rows] = False
+        self._work.call[rows[called]] = len(calls) + np.searchsorted(found, key)
+        return calls.with_copies(eager.calls, found % count, found // count)
+
+
+class _Eager:
+    """The work of a profile without graphs, step by step and stream by stream, in one sequence.
+
+    Args:
+        run: the profile.
+        graphs: device work of the other trace.
+        rows: of that, what graphs launched.
+    """
+
+    def __init__(self, run: Run, graphs: DeviceWork, rows: Int64s) -> None:
+        self.calls, self.work = Calls.of(run), DeviceWork(run)
+        self.work.launched_by(self.calls, run)
+        steps = steps_of(run)
+        self.step_of = self.work.steps(steps.start, steps.end)
+        own = np.flatnonzero((self.step_of >= 0) & ~self.work.in_graph)
+        group = combined([self.step_of[own], self.work.stream[own]])[0]
+        order = np.lexsort((self.work.start[own], group))
+        own, group = own[order], group[order]
+        self.codes_of_graphs, codes = _codes((graphs, rows), (self.work, own))
+        place = np.arange(len(own)) + group
+        self._sequence, self._source = (np.full(len(own) + int(group.max(initial=-1)) + 1, _END) for _ in range(2))
+        self._sequence[place], self._source[place] = codes, own
+        owner = np.append(self.calls.owners(self.work, "", ""), -1)[self._source]
+        call = np.append(self.work.call, -1)[self._source]
+        self._call = np.where(owner >= 0, owner, call)
+        form = np.append(self.calls.form, -1)
+        begins = [np.diff(each, prepend=-1) != 0 for each in (owner, call)]
+        self._pattern = combined([form[owner] + 1, form[call] + 1, *(each.astype(np.int64) for each in begins)])[0]
+
+    def work_of(self, chains: _Chains, graphs: DeviceWork) -> Int64s:
+        """The work that chains are proven to be, as an array of their shape. Raises _Unproven."""
+        at, length = self._found(chains, graphs), len(chains.codes)
+        step = self.step_of[self._source[at]]
+        at = at[np.lexsort((self.work.start[self._source[at]], step))]
+        step = np.sort(step)
+        first = at[step == step[0]]
+        in_launch, in_step = _rank(chains.launch), _rank(chains.step)
+        if self._same(at, np.full(len(at), at[0]), length) and int(in_launch.max()) < len(first):
+            return self._work_at(first[in_launch], length)
+        often = {len(first), *(int(each) for of in (step, chains.step) for each in np.unique(of, return_counts=True)[1])}
+        apart = bool((np.diff(np.sort(at)) >= length).all())
+        if len(often) > 1 or in_launch.any() or not apart or not self._same(at, first[_rank(step)], length):
+            raise _Unproven(
+                f"its {length} are at {len(first)} places of a step without it, with different operators, and at "
+                f"{int(in_step.max()) + 1} of a step with it",
+                length,
+            )
+        return self._work_at(first[in_step], length)
+
+    def _found(self, chains: _Chains, graphs: DeviceWork) -> Int64s:
+        """Where in the sequence the work of chains is, whole calls of operators. Raises _Unproven."""
+        codes, work = chains.codes.tolist(), chains.work[0]
+        at = np.flatnonzero(self._sequence == codes[0])
+        if not len(at):
+            raise _Unproven(f"the first of {len(codes)}, {_described(graphs, work[0])}, is not in the profile without it", 0)
+        for number, code in enumerate(codes[1:], 1):
+            further = at[self._sequence[at + number] == code]
+            if not len(further):
+                other = self._source[at[0] + number]
+                there = _described(self.work, other) if other >= 0 else "nothing"
+                raise _Unproven(
+                    f"{number} of {len(codes)} are as in the profile without it; then comes {_described(graphs, work[number])}, "
+                    f"and there {there}",
+                    number,
+                )
+            at = further
+        call, last = np.append(self._call, -1), at + len(codes) - 1
+        cut = ((call[at] >= 0) & (call[at] == call[at - 1])) | ((call[last] >= 0) & (call[last] == call[last + 1]))
+        if cut.all():
+            name = self.calls.names[self.calls.name[call[at[0]] if call[at[0]] >= 0 else call[last[0]]]]
+            raise _Unproven(
+                f"in the profile without it, its {len(codes)} begin or end inside a call, such as {name}", len(codes)
+            )
+        whole: Int64s = at[~cut]
+        return whole
+
+    def _work_at(self, at: Int64s, length: int) -> Int64s:
+        work: Int64s = self._source[at[:, None] + np.arange(length)]
+        return work
+
+    def _same(self, at: Int64s, reference: Int64s, length: int) -> bool:
+        """Whether operators and their calls at places of the sequence are those at other places."""
+        return all(bool((self._pattern[at + each] == self._pattern[reference + each]).all()) for each in range(length))
+
+
+def _alike(codes: Int64s, launch: Int64s, stream: Int64s) -> Iterator[Int64s]:
+    """The places of chains, shape (chains, n), for each different content of chains.
+
+    Args:
+        codes, launch, stream: of work that is sorted by launch, stream and start.
+    """
+    begin = np.flatnonzero((np.diff(launch, prepend=-1) != 0) | (np.diff(stream, prepend=-1) != 0))
+    found: dict[bytes, list[int]] = {}
+    for first, last in zip(begin.tolist(), [*begin[1:].tolist(), len(codes)], strict=True):
+        found.setdefault(codes[first:last].tobytes(), []).append(first)
+    for content, firsts in found.items():
+        yield np.array(firsts)[:, None] + np.arange(len(content) // codes.itemsize)
+
+
+def _codes(*parts: tuple[DeviceWork, Int64s]) -> list[Int64s]:
+    """Equal numbers for equal names and sizes of some work of several traces."""
+    texts: dict[str, int] = {}
+    columns = []
+    for work, rows in parts:
+        name, kind = (
+            np.array([texts.setdefault(each, len(texts)) for each in of], np.int64) for of in (work.full_names, work.kinds)
+        )
+        named = np.concatenate((name[work.full], kind[work.kind]))
+        columns.append([each[rows] for each in (named, *work.sizes)])
+    codes, _ = combined([np.concatenate(column) for column in zip(*columns, strict=True)])
+    return np.split(codes, np.cumsum([len(rows) for _, rows in parts])[:-1])
+
+
+def _rank(group: Int64s) -> Int64s:
+    """The place of each among those of its group, in their order."""
+    order = np.argsort(group, kind="stable")
+    begins = np.searchsorted(group[order], group[order])
+    rank = np.empty(len(group), np.int64)
+    rank[order] = np.arange(len(group)) - begins
+    return rank
+
+
+def _described(work: DeviceWork, place: int) -> str:
+    """A piece of work in words: name, blocks and threads, or bytes."""
+    *sizes, size = (int(each[place]) for each in work.sizes)
+    name = work.kernel(place).name
+    return f"{name}<<<{tuple(sizes[:3])}, {tuple(sizes[3:])}>>>" if place < work.kernels else f"{name} of {size} bytes"
