@@ -4,15 +4,18 @@ A trace does not tell which operators the kernels of a graph belong to, since th
 without the graph does. The work of a launch takes the operators of that profile only where the match is proven:
 
 - The work on each of its streams, in the order of its start, has the names, blocks and threads of kernels, and the directions and bytes
-  of copies and sets, that follow one another on a stream within a step of the profile. There may be more before and after.
+  of copies and sets, that follow one another on a stream within a step of the profile. There may be more before and after. Names are
+  functions with their template arguments, which PyTorch's profiler and Nsight Systems spell differently.
 - There, no call of an operator has work both inside and outside of it.
 - Where it is found at several places, the operators are the same at all of them. Otherwise each step of both profiles has it equally
   often, and the launches take the places in order.
 - No two streams of a launch take the same work.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -20,6 +23,20 @@ from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWor
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 
+#: What differs between tools in names of functions, and how it is written here.
+_SPELLINGS: Final = tuple(
+    (re.compile(pattern), written)
+    for pattern, written in (
+        (r"<unnamed>|\(anonymous namespace\)", "unnamed"),
+        (r"\bvoid (?=\w)", ""),
+        (r"\(bool\)1", "true"),
+        (r"\(bool\)0", "false"),
+        (r"\([\w: ]+\)(?=-?\d)", ""),
+        (r"(?<=\d)u?l{0,2}(?=[,> ])", ""),
+        (r"\{lambda\([^{}]*\)#(\d+)\}", r"lambda#\1"),
+        (r"\[lambda\([^\[\]]*\) \(instance (\d+)\)\]", r"lambda#\1"),
+    )
+)
 #: Between the work of two streams or steps.
 _END = -1
 
@@ -176,13 +193,17 @@ class _Eager:
         step = np.sort(step)
         first = at[step == step[0]]
         in_launch, in_step = _rank(chains.launch), _rank(chains.step)
-        if self._same(at, np.full(len(at), at[0]), length) and int(in_launch.max()) < len(first):
+        if (streams := int(in_launch.max()) + 1) > len(first):
+            raise _Unproven(
+                f"{streams} of its streams have the same work, which is at {len(first)} places of a step without it", length
+            )
+        if self._same(at, np.full(len(at), at[0]), length):
             return self._work_at(first[in_launch], length)
         often = {len(first), *(int(each) for of in (step, chains.step) for each in np.unique(of, return_counts=True)[1])}
         apart = bool((np.diff(np.sort(at)) >= length).all())
         if len(often) > 1 or in_launch.any() or not apart or not self._same(at, first[_rank(step)], length):
             raise _Unproven(
-                f"its {length} are at {len(first)} places of a step without it, with different operators, and at "
+                f"its work is at {len(first)} places of a step without it, with different operators, and at "
                 f"{int(in_step.max()) + 1} of a step with it",
                 length,
             )
@@ -197,22 +218,21 @@ class _Eager:
         for number, code in enumerate(codes[1:], 1):
             further = at[self._sequence[at + number] == code]
             if not len(further):
-                other = self._source[at[0] + number]
-                there = _described(self.work, other) if other >= 0 else "nothing"
+                pieces = (graphs, int(work[number])), (self.work, int(self._source[at[0] + number]))
+                here, there = (_described(*each) for each in pieces)
+                if here == there:
+                    here, there = (each.kernel(row).full_name for each, row in pieces)
                 raise _Unproven(
-                    f"{number} of {len(codes)} are as in the profile without it; then comes {_described(graphs, work[number])}, "
-                    f"and there {there}",
-                    number,
+                    f"{number} of {len(codes)} are as in the profile without it; then comes {here}, and there {there}", number
                 )
             at = further
         call, last = np.append(self._call, -1), at + len(codes) - 1
-        cut = ((call[at] >= 0) & (call[at] == call[at - 1])) | ((call[last] >= 0) & (call[last] == call[last + 1]))
-        if cut.all():
-            name = self.calls.names[self.calls.name[call[at[0]] if call[at[0]] >= 0 else call[last[0]]]]
-            raise _Unproven(
-                f"in the profile without it, its {len(codes)} begin or end inside a call, such as {name}", len(codes)
-            )
-        whole: Int64s = at[~cut]
+        begins = (call[at] >= 0) & (call[at] == call[at - 1])
+        ends = (call[last] >= 0) & (call[last] == call[last + 1])
+        if (begins | ends).all():
+            name = self.calls.names[self.calls.name[call[at[0]] if begins[0] else call[last[0]]]]
+            raise _Unproven(f"in the profile without it, its work begins or ends inside a call of {name}", len(codes))
+        whole: Int64s = at[~(begins | ends)]
         return whole
 
     def _work_at(self, at: Int64s, length: int) -> Int64s:
@@ -243,13 +263,28 @@ def _codes(*parts: tuple[DeviceWork, Int64s]) -> list[Int64s]:
     texts: dict[str, int] = {}
     columns = []
     for work, rows in parts:
-        name, kind = (
-            np.array([texts.setdefault(each, len(texts)) for each in of], np.int64) for of in (work.full_names, work.kinds)
-        )
+        names = (map(same_function, work.full_names), work.kinds)
+        name, kind = (np.array([texts.setdefault(each, len(texts)) for each in of], np.int64) for of in names)
         named = np.concatenate((name[work.full], kind[work.kind]))
         columns.append([each[rows] for each in (named, *work.sizes)])
     codes, _ = combined([np.concatenate(column) for column in zip(*columns, strict=True)])
     return np.split(codes, np.cumsum([len(rows) for _, rows in parts])[:-1])
+
+
+def same_function(name: str) -> str:
+    """A function of C++ with its template arguments and without parameters, in one spelling.
+
+    PyTorch's profiler writes `f<4, g()::{lambda(float)#1}, 2ul>(float*)` where Nsight Systems has
+    `f<(int)4, g()::[lambda(float) (instance 1)], (unsigned long)2>(T1 *)`.
+    """
+    for pattern, written in _SPELLINGS:
+        name = pattern.sub(written, name)
+    depth, kept = 0, []
+    for part in re.split(r"([()])", name):
+        depth = max(depth + (part == "(") - (part == ")"), 0)
+        if not depth and part != ")":
+            kept.append(part)
+    return "".join(kept).replace(" ", "")
 
 
 def _rank(group: Int64s) -> Int64s:
@@ -262,7 +297,9 @@ def _rank(group: Int64s) -> Int64s:
 
 
 def _described(work: DeviceWork, place: int) -> str:
-    """A piece of work in words: name, blocks and threads, or bytes."""
+    """A piece of work in words: name, blocks and threads, or bytes; -1 for none."""
+    if place < 0:
+        return "nothing"
     *sizes, size = (int(each[place]) for each in work.sizes)
     name = work.kernel(place).name
     return f"{name}<<<{tuple(sizes[:3])}, {tuple(sizes[3:])}>>>" if place < work.kernels else f"{name} of {size} bytes"

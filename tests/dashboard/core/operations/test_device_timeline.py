@@ -37,6 +37,10 @@ HALF = 50_000.0
         ([(10, 110, 7, 5), (130, 230, 7, 125)], [(20, 120)], 50),
         # The host waited for nothing.
         ([(10, 110, 7, 5), (130, 230, 7, 125)], [(115, 120)], 0),
+        # A graph launches both: the second waits for the first, and starts 4 us after the launch at least, as the first does.
+        ([(10, 12, 7, 6), (20, 120, 7, 6)], (), 10),
+        # Two launches at that distance: the second kernel was released by its own.
+        ([(10, 12, 7, 6), (20, 120, 7, 7)], (), 0),
         # Its launch is not in the trace.
         ([(10, 110, 7, 5), (111, 211, 7, -1)], (), 50),
     ],
