@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from warpladder.collectors.kineto.columns import Codes, Texts, integers, numbers
 from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
-from warpladder.collectors.trace import attribution
-from warpladder.collectors.trace.attribution import NONE, Innermost, Int64s
+from warpladder.collectors.trace.attribution import Int64s
+from warpladder.data import nesting
+from warpladder.data.nesting import NONE, Innermost
 from warpladder.data.schema import FAR
 
 #: Frames of Python that are kept of a stack.
@@ -98,10 +99,10 @@ class Operations:
             ranges: finder over the trace's ranges.
         """
         thread, start, end = self._spans.all(base_ns)
-        order = attribution.order(thread, start, end)
+        order = nesting.order(thread, start, end)
         thread, start, end = thread[order], start[order], end[order]
         innermost = Innermost(thread, start, end)
-        parent = attribution.parents(thread, end)
+        parent = nesting.parents(thread, end)
         own, launches = _sums(innermost.at(work.thread, work.called), work.duration, len(order))
         inside = ranges.at(thread, start)
         forward = self._forward(base_ns, innermost, len(order))
@@ -152,7 +153,7 @@ class Operations:
         if not self._codes["function"]:
             return pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(thread), np.int32)), pa.array([""], pa.string()))
         of_thread, begin, end = self._functions.all(base_ns)
-        order = attribution.order(of_thread, begin, end)
+        order = nesting.order(of_thread, begin, end)
         innermost = Innermost(of_thread[order], begin[order], end[order]).at(thread, start)
         names = np.concatenate(self._codes["function"])[order]
         ids, parents = (np.concatenate(self._frames[name])[order] for name in ("function_id", "parent_id"))
@@ -185,7 +186,7 @@ def _sums(operation: Int64s, duration: Int64s, count: int) -> tuple[Int64s, Int6
 
 def _with_inner(own: Int64s, parent: Int64s) -> Int64s:
     """The sum over each operator and those inside it, from the deepest outwards."""
-    total, depth = own.copy(), attribution.depths(parent)
+    total, depth = own.copy(), nesting.depths(parent)
     for level in range(int(depth.max(initial=0)), 0, -1):
         rows = np.flatnonzero(depth == level)
         np.add.at(total, parent[rows], total[rows])

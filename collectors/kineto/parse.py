@@ -17,12 +17,13 @@ from warpladder.collectors.kineto.events import Head
 from warpladder.collectors.kineto.operations import DeviceWork
 from warpladder.collectors.kineto.report import KinetoReport
 from warpladder.collectors.trace import device_tables as tables
-from warpladder.collectors.trace.attribution import Innermost, Int64s
+from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import schema
 from warpladder.data.iterations import Steps, find_steps
 from warpladder.data.naming import Naming
+from warpladder.data.nesting import Innermost
 from warpladder.data.store import RunWriter
 
 NAME: Final = "pytorch_profiler"

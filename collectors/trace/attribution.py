@@ -1,8 +1,7 @@
 """Attributes launches to NVTX ranges, and computes each range's device times. Works on arrays, without a loop over events.
 
-Ranges are sorted by thread, then by start, then by descending length (`order`). An index into them identifies a range. A range
-is open from its start up to, but not including, its end. Ranges of different domains, and start/end ranges, may overlap without
-nesting.
+Ranges are in the order of `nesting`. An index into them identifies a range. Ranges of different domains, and start/end ranges, may
+overlap without nesting.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -11,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.collectors.trace import coverage
+from warpladder.data.nesting import NONE, Innermost
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
-
-NONE: Final = -1
 #: Instead of the index of a range: more than one range is possible.
 SEVERAL: Final = -2
 _THREAD_BITS: Final = 24
@@ -25,41 +23,6 @@ def distinct(values: Int64s) -> Int64s:
     ordered = np.sort(values)
     values_once: Int64s = ordered[np.concatenate((np.ones(min(len(ordered), 1), bool), ordered[1:] != ordered[:-1]))]
     return values_once
-
-
-def order(thread: Int64s, start: Int64s, end: Int64s) -> Int64s:
-    """Return the indices that sort ranges into this module's order."""
-    return np.lexsort((-end, start, thread))
-
-
-class Innermost:
-    """Finds the range that was opened last among the ranges open on a thread at a given time.
-
-    The starts and ends cut each thread's time into segments. Each range covers its segments by two blocks whose lengths are
-    powers of two. Blocks are then halved, from the longest down, and each half keeps the largest index. The time is O(n log n)
-    for any overlaps.
-    """
-
-    def __init__(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
-        self._threads = distinct(thread)
-        self._times = distinct(np.concatenate((start, end)))
-        opened = self._keys(np.searchsorted(self._threads, thread), np.searchsorted(self._times, start))
-        closed = self._keys(np.searchsorted(self._threads, thread), np.searchsorted(self._times, end))
-        self._cuts = distinct(np.concatenate((opened, closed)))
-        self._owner = _paint(np.searchsorted(self._cuts, opened), np.searchsorted(self._cuts, closed), len(self._cuts))
-
-    def at(self, thread: Int64s, time: Int64s) -> Int64s:
-        """Return the index of the innermost range for each thread and time; `NONE` if none is open."""
-        if not len(self._threads):
-            return np.full(len(thread), NONE)
-        number = np.minimum(np.searchsorted(self._threads, thread), len(self._threads) - 1)
-        rank = np.searchsorted(self._times, time, side="right") - 1
-        segment = np.searchsorted(self._cuts, self._keys(number, rank), side="right") - 1
-        is_inside = (self._threads[number] == thread) & (rank >= 0) & (segment >= 0)
-        return np.where(is_inside, self._owner[np.maximum(segment, 0)], NONE)
-
-    def _keys(self, thread_number: Int64s, time_rank: Int64s) -> Int64s:
-        return thread_number * (len(self._times) + 1) + time_rank
 
 
 class ByTime:
@@ -107,74 +70,6 @@ def _joined(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     reached = np.maximum.accumulate(end)
     heads = np.flatnonzero(np.concatenate((np.ones(1, bool), start[1:] > reached[:-1])))
     return start[heads], reached[np.append(heads[1:], len(start)) - 1]
-
-
-def _paint(first: Int64s, last: Int64s, segments: int) -> Int64s:
-    owner = np.full(segments, NONE)
-    index = np.flatnonzero(last > first)
-    first, last = first[index], last[index]
-    level = np.frexp((last - first).astype(np.float64))[1] - 1  # floor(log2(length))
-    for power in range(int(level.max(initial=-1)), -1, -1):
-        of_level = level == power
-        np.maximum.at(owner, first[of_level], index[of_level])
-        np.maximum.at(owner, last[of_level] - (1 << power), index[of_level])
-        if power:
-            half = 1 << (power - 1)
-            halved = owner.copy()
-            np.maximum(halved[half:], owner[:-half], out=halved[half:])
-            owner = halved
-    return owner
-
-
-def parents(thread: Int64s, end: Int64s) -> Int64s:
-    """Return the index of the range that encloses each range on its thread; of several, the last opened; `NONE` if none.
-
-    In this module's order it is the nearest earlier range of the thread that does not end sooner. The search climbs through the
-    maxima of aligned blocks of 1, 2, 4… ranges.
-    """
-    count = len(end)
-    maxima = [end]
-    while len(maxima[-1]) > 1:
-        level = maxima[-1]
-        maxima.append(np.maximum.reduceat(level, np.arange(0, len(level), 2)))
-    place = np.arange(count)  # all in [place, own index) end sooner
-    found_at = np.full(count, NONE)
-    searching = np.arange(count)
-    for power, level in enumerate(maxima):
-        block = place[searching] >> power
-        odd = (block & 1) == 1
-        high = odd.copy()
-        high[odd] = level[block[odd] - 1] >= end[searching[odd]]
-        found_at[searching[high]] = power
-        skipped = searching[odd & ~high]
-        place[skipped] -= 1 << power
-        searching = searching[~high & (place[searching] > 0)]
-    for power in range(len(maxima) - 2, -1, -1):
-        descending = np.flatnonzero(found_at > power)
-        block = (place[descending] >> power) - 1
-        low = maxima[power][block] < end[descending]
-        place[descending[low]] -= 1 << power
-    parent = np.where(found_at >= 0, place - 1, NONE)
-    return np.where((parent >= 0) & (thread[parent] == thread), parent, NONE)
-
-
-def depths(parent: Int64s) -> Int64s:
-    """Return the number of ranges that enclose each range. The steps up the tree double in length."""
-    depth = (parent >= 0).astype(np.int64)
-    above = parent.copy()
-    while (climbing := np.flatnonzero(above >= 0)).size:
-        step = above[climbing]
-        depth[climbing] += depth[step]
-        above[climbing] = above[step]
-    return depth
-
-
-def around(parent: Int64s, is_chosen: npt.NDArray[np.bool_]) -> Int64s:
-    """Return the nearest chosen range among each range and its enclosing ranges; `NONE` if none. Steps double in length too."""
-    at = np.where(is_chosen, np.arange(len(parent)), parent)
-    while (climbing := np.flatnonzero((at >= 0) & ~is_chosen[at])).size:
-        at[climbing] = at[at[climbing]]
-    return at
 
 
 class LaunchedWork(NamedTuple):

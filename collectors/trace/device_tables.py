@@ -8,13 +8,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.trace.attribution import NONE, SEVERAL, ByTime, Innermost, Int64s, LaunchedWork
+from warpladder.collectors.trace.attribution import SEVERAL, ByTime, Int64s, LaunchedWork
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Codes, Strings, or_else
 from warpladder.data import schema
 from warpladder.data.names import Source
+from warpladder.data.nesting import NONE, Innermost
 from warpladder.data.schema import FAR, MOST_WORK
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"

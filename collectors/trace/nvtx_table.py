@@ -1,4 +1,4 @@
-"""Reads the NVTX ranges of a report in the order of `attribution`, with domains, parents and depths."""
+"""Reads the NVTX ranges of a report in the order of `nesting`, with domains, parents and depths."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.ranges import Ranges, process_of, thread_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Strings, as_dictionary, or_else
-from warpladder.data import schema
+from warpladder.data import nesting, schema
 from warpladder.data.names import Source
 
 #: NvtxEventType of ranges -> our styles.
@@ -54,14 +54,14 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
         columns["end"].append(np.where(ended, np.minimum(end, _FAR - 1), _FAR)[usable])
         closed.append(ended[usable])
     thread, start, end, text, domain, style = (np.concatenate(columns[name]) for name in _FIELDS)
-    sorting = attribution.order(thread, start, end)
+    sorting = nesting.order(thread, start, end)
     thread, start, end = thread[sorting], start[sorting], end[sorting]
     ended = np.concatenate(closed)[sorting]
     _tell(report, notes, len(start), int((~ended).sum()))
     number, names = _domains(process_of(thread), domain[sorting], domains)
-    parent = attribution.parents(thread, end)
+    parent = nesting.parents(thread, end)
     return Ranges(
-        thread, start, end, ended, text[sorting], list(texts), number, names, parent, attribution.depths(parent), style[sorting]
+        thread, start, end, ended, text[sorting], list(texts), number, names, parent, nesting.depths(parent), style[sorting]
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace import device_tables as device
-from warpladder.collectors.trace.attribution import ByTime, Innermost
+from warpladder.collectors.trace.attribution import ByTime
 from warpladder.collectors.trace.cells import Cells
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.nvtx_table import range_rows, read_ranges
@@ -18,6 +18,7 @@ from warpladder.collectors.trace.samples import retimed, traced_samples
 from warpladder.collectors.trace.strings import Strings
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.naming import ENDED_EARLY, RANGES_AS_SAMPLES, Naming
+from warpladder.data.nesting import Innermost
 from warpladder.data.store import RunWriter
 
 _TEXT_BYTES_AT_ONCE: Final = 100_000_000

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, codes_of, lookup
+from warpladder.data.nesting import Innermost
 
 Bools = npt.NDArray[np.bool_]
 #: Steps that double are enough for a chain of any length.
@@ -88,7 +89,7 @@ def read(traces: Traces) -> Operators:
         calls = [np.concatenate(column) for column in zip(*parts, strict=True)]
     process, thread, start, end = (np.concatenate(pair) for pair in zip(columns, calls, strict=True))
     number, _ = codes_of(process, thread)
-    of_call = _innermost(number[:count], start[:count], end[:count], parent, number[count:], start[count:])
+    of_call = Innermost(number[:count], start[:count], end[:count]).at(number[count:], start[count:])
     alone = _alone(number[count:], start[count:], end[count:])
     calls_ns, has = np.zeros(count, dtype=np.int64), of_call >= 0
     np.add.at(calls_ns, of_call[has], alone[has])
@@ -104,25 +105,6 @@ def roots(parent: Int64s, follows: Bools) -> Int64s:
             break
         root = above
     return root
-
-
-def _innermost(thread: Int64s, start: Int64s, end: Int64s, parent: Int64s, of_thread: Int64s, time: Int64s) -> Int64s:
-    """Row of the innermost operator that is open on each thread at each time; `NONE` where none is.
-
-    An operator is open from its start up to, but not including, its end. At its end, the operator around it is the innermost.
-    """
-    rows = np.flatnonzero(end > start)
-    # Of cuts at one time, the last counts: an end before a start, an inner end before an outer one, an outer start before an inner one.
-    owner = np.concatenate([parent[rows[::-1]], rows])
-    at = np.concatenate([end[rows[::-1]], start[rows]])
-    times = np.sort(at)
-    width = len(times) + 1
-    keys = np.concatenate([thread[rows[::-1]], thread[rows]]) * width + np.searchsorted(times, at, side="right")
-    order = np.argsort(keys, kind="stable")
-    keys, owner = keys[order], np.append(owner[order], NONE)
-    place = np.searchsorted(keys, of_thread * width + np.searchsorted(times, time, side="right"), side="right") - 1
-    known = (place >= 0) & (np.append(keys, NONE)[place] // width == of_thread)
-    return np.where(known, owner[place], NONE)
 
 
 def _alone(thread: Int64s, start: Int64s, end: Int64s) -> Int64s:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.recorded_calls import NotRebuilt, Recorded
+from warpladder.data.nesting import Innermost, depths
 from warpladder.data.schema import CUDA_GRAPH
 from warpladder.data.store import Run
 
@@ -108,7 +109,7 @@ class Calls:
         self.form, first = combined([self.name, *(codes for codes, _ in texts.values())])
         self._first = first
         self._texts = texts
-        self.depth = _depths(self.parent)
+        self.depth = depths(self.parent)
 
     @classmethod
     def of(cls, run: Run) -> "Calls":
@@ -172,21 +173,10 @@ class Calls:
 
     def innermost(self, process: Int64s, thread: Int64s, time: Int64s) -> Int64s:
         """The call that is open on each thread at each time, the innermost; -1 for none."""
-        if not len(self):
-            return np.full(len(time), -1)
-        ids, inverse = threads(self._process, self._thread, process, thread)
-        of_call, wanted = inverse[: len(self)][self._order], inverse[len(self) :]
-        starts = self.start[self._order]
-        begin, finish = np.searchsorted(of_call, np.arange(ids)), np.searchsorted(of_call, np.arange(ids), side="right")
-        place = np.full(len(time), -1)
-        for number in range(ids):
-            rows = np.flatnonzero(wanted == number)
-            among = starts[begin[number] : finish[number]]
-            before = np.searchsorted(among, time[rows], side="right") - 1
-            place[rows] = np.where(before >= 0, self._order[np.maximum(begin[number] + before, 0)], -1) if len(among) else -1
-        while len(late := np.flatnonzero((place >= 0) & (self.end[np.maximum(place, 0)] <= time))):
-            place[late] = self.parent[place[late]]
-        return place
+        number = threads(self._process, self._thread, process, thread)
+        spans = (number[: len(self)], self.start, self.end)
+        found = Innermost(*(each[self._order] for each in spans)).at(number[len(self) :], time)
+        return np.where(found >= 0, np.append(self._order, -1)[found], -1)
 
     def owners(self, work: "DeviceWork", operator: str, within: str) -> Int64s:
         """The call that each piece of device work belongs to; -1 where there is none.
@@ -281,14 +271,6 @@ def places(wanted: Int64s, ids: Int64s) -> Int64s:
     return np.where(ids[order][place] == wanted, order[place], -1)
 
 
-def _depths(parent: Int64s) -> Int64s:
-    depth, at = np.zeros(len(parent), np.int64), parent.copy()
-    while (at >= 0).any():
-        depth += at >= 0
-        at = np.where(at >= 0, np.append(parent, -1)[at], -1)
-    return depth
-
-
 def combined(codes: Sequence[Int64s]) -> tuple[Int64s, Int64s]:
     """One number for each combination of codes, and the first place of each number. Numbers are in the order of first places."""
     joined = codes[0]
@@ -301,12 +283,12 @@ def combined(codes: Sequence[Int64s]) -> tuple[Int64s, Int64s]:
     return rank[inverse], first[order]
 
 
-def threads(process: Int64s, thread: Int64s, *wanted: Int64s) -> tuple[int, Int64s]:
-    """Numbers for the threads of two tables, and how many there are."""
+def threads(process: Int64s, thread: Int64s, *wanted: Int64s) -> Int64s:
+    """Numbers for the threads of two tables, in the order of processes and threads."""
     of_process = np.unique(np.concatenate((process, wanted[0])), return_inverse=True)[1]
     of_thread = np.unique(np.concatenate((thread, wanted[1])), return_inverse=True)[1]
-    ids, inverse = np.unique(of_process * (int(of_thread.max(initial=0)) + 1) + of_thread, return_inverse=True)
-    return len(ids), inverse
+    number: Int64s = np.unique(of_process * (int(of_thread.max(initial=0)) + 1) + of_thread, return_inverse=True)[1]
+    return number
 
 
 def _real_types(text: str) -> int:
@@ -347,7 +329,7 @@ class DeviceWork:
     def launched_by(self, calls: Calls, run: Run) -> None:
         """Find the launches."""
         api = run.arrow("api_calls", ["process", "correlation", "thread", "start_ns", "name"])
-        _, key = threads(integers(api, "process"), integers(api, "correlation"), self.process, self.correlation)
+        key = threads(integers(api, "process"), integers(api, "correlation"), self.process, self.correlation)
         at = places(key[len(api) :], key[: len(api)])
         known = np.flatnonzero((at >= 0) & (self.correlation > 0))
         thread, start, process = (integers(api, name)[at[known]] for name in ("thread", "start_ns", "process"))
