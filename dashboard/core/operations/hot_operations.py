@@ -312,20 +312,19 @@ def _chains(calls: Calls, owners: Int64s, within: str) -> tuple[Int64s, Int64s, 
         For each call the first call of its chain, -1 outside of any; for each call the number of the chain that it begins; and what these
         numbers mean.
     """
-    sequence = owners[np.argsort(calls.place_in_thread[owners], kind="stable")]
-    forms = calls.form[sequence]
-    takes = np.full(len(sequence), -1)
-    if len(sequence) > 1:
+    forms = calls.form[owners]
+    takes = np.full(len(owners), -1)
+    if len(owners) > 1:
         pairs, of = np.unique(np.stack((forms[:-1], forms[1:])), axis=1, return_inverse=True)
         linked = np.array([_takes(calls, before, after, bool(within)) for before, after in pairs.T.tolist()])
-        around = calls.within(within)[sequence]
-        joined = calls.same_thread(sequence[:-1], sequence[1:]) & (around[:-1] == around[1:])
+        around = calls.within(within)[owners]
+        joined = calls.same_thread(owners[:-1], owners[1:]) & (around[:-1] == around[1:])
         takes[1:] = np.where(joined, linked[of.ravel()], -1)
     begins = np.flatnonzero(takes < 0)
-    place = np.arange(len(sequence)) - begins[np.cumsum(takes < 0) - 1] if len(sequence) else takes
+    place = np.arange(len(owners)) - begins[np.cumsum(takes < 0) - 1] if len(owners) else takes
     takes[place % _LONGEST == 0] = -1
     begins = np.flatnonzero(takes < 0)
-    lengths = np.diff(np.append(begins, len(sequence)))
+    lengths = np.diff(np.append(begins, len(owners)))
     code = np.zeros(len(begins), np.int64)
     for position in range(int(lengths.max(initial=0))):
         at = np.where(lengths > position, np.append(forms, -1)[np.minimum(begins + position, len(forms))], -1)
@@ -333,9 +332,9 @@ def _chains(calls: Calls, owners: Int64s, within: str) -> tuple[Int64s, Int64s, 
     head, form = np.full(len(calls), -1), np.zeros(len(calls), np.int64)
     chains = np.flatnonzero(lengths > 1)
     members = np.repeat(lengths > 1, lengths)
-    head[sequence[members]] = np.repeat(sequence[begins], lengths)[members]
+    head[owners[members]] = np.repeat(owners[begins], lengths)[members]
     numbers, first, inverse = np.unique(code[chains], return_index=True, return_inverse=True)
-    form[sequence[begins[chains]]] = inverse
+    form[owners[begins[chains]]] = inverse
     described = []
     for chain in chains[first].tolist()[: len(numbers)]:
         span = range(begins[chain], begins[chain] + lengths[chain])

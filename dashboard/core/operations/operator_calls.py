@@ -16,10 +16,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.recorded_calls import NotRebuilt, Recorded
+from warpladder.dashboard.core.traces import lookup
 from warpladder.data.nesting import Innermost, depths
 from warpladder.data.schema import CUDA_GRAPH
 from warpladder.data.store import Run
@@ -32,6 +34,7 @@ _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 _OPERATORS: Final = pa.schema([(name, _TEXT if name in (*_TEXTS, "name") else pa.int64()) for name in _COLUMNS])
 #: In the names of calls that launch a CUDA graph.
 _LAUNCHES_GRAPH: Final = "GraphLaunch"
+_MOST_CODES: Final = 1 << 62
 _BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
 
 
@@ -92,15 +95,14 @@ def _from_ranges(run: Run) -> pa.Table:
 
 
 class Calls:
-    """Calls of operators, in the order of thread and start, so that a call comes before those inside it."""
+    """Calls of operators, in the order of `nesting`, which is that of the tables."""
 
     def __init__(self, table: pa.Table, runs: Sequence[Run], of_run: Int64s) -> None:
         """Take a table of operators, and the runs that they are of, with the number of the run of each call."""
         self._table, self._runs, self._of_run = table, tuple(runs), of_run
         self.start, self.end, self.range = (integers(table, each, -1) for each in ("start_ns", "end_ns", "range_id"))
         self._process, self._thread = integers(table, "process"), integers(table, "thread")
-        self._order = np.lexsort((-self.end, self.start, self._thread, self._process))
-        self.parent = places(integers(table, "parent_id", -1), integers(table, "operation_id"))
+        self.parent = lookup(integers(table, "operation_id"), integers(table, "parent_id", -1))
         self.name, self.names = coded(table, "name")
         texts = {text: coded(table, text) for text in _TEXTS}
         self._types, types = texts["input_types"]
@@ -129,7 +131,7 @@ class Calls:
         own, taken = (table.cast(_OPERATORS) for table in (self._table, other._table.take(pa.array(rows))))
         processes, ids = (int(integers(own, name).max(initial=-1)) + 1 for name in ("process", "operation_id"))
         key = copy * (len(other) + 1)
-        parent = places(np.where(other.parent[rows] >= 0, key + other.parent[rows], -1), key + rows)
+        parent = lookup(key + rows, np.where(other.parent[rows] >= 0, key + other.parent[rows], -1))
         columns = {
             "operation_id": ids + number,
             "parent_id": np.where(parent >= 0, ids + parent, -1),
@@ -159,13 +161,6 @@ class Calls:
     def name_of(self, form: int) -> str:
         return str(self.names[self.name[self._first[form]]])
 
-    @cached_property
-    def place_in_thread(self) -> Int64s:
-        """The place of each call in the order of threads and starts."""
-        place = np.empty(len(self), np.int64)
-        place[self._order] = np.arange(len(self))
-        return place
-
     def same_thread(self, first: Int64s, second: Int64s) -> Bools:
         """Whether calls are on the same thread, pair by pair."""
         alike: Bools = (self._process[first] == self._process[second]) & (self._thread[first] == self._thread[second])
@@ -173,10 +168,8 @@ class Calls:
 
     def innermost(self, process: Int64s, thread: Int64s, time: Int64s) -> Int64s:
         """The call that is open on each thread at each time, the innermost; -1 for none."""
-        number = threads(self._process, self._thread, process, thread)
-        spans = (number[: len(self)], self.start, self.end)
-        found = Innermost(*(each[self._order] for each in spans)).at(number[len(self) :], time)
-        return np.where(found >= 0, np.append(self._order, -1)[found], -1)
+        number, _ = combined([np.append(self._process, process), np.append(self._thread, thread)])
+        return Innermost(number[: len(self)], self.start, self.end).at(number[len(self) :], time)
 
     def owners(self, work: "DeviceWork", operator: str, within: str) -> Int64s:
         """The call that each piece of device work belongs to; -1 where there is none.
@@ -253,8 +246,8 @@ def _around(run: Run, innermost: Int64s, text: str) -> Int64s:
     codes, texts = coded(ranges, "text")
     named = np.append(np.array([text in each for each in texts] or [False])[codes] if len(codes) else np.empty(0, bool), False)
     ids = integers(ranges, "range_id")
-    parent = np.append(places(integers(ranges, "parent_id", -1), ids), -1)
-    at = places(innermost, ids)
+    parent = np.append(lookup(ids, integers(ranges, "parent_id", -1)), -1)
+    at = lookup(ids, innermost)
     found = np.full(len(at), -1)
     while (at >= 0).any():
         found = np.where(named[at], at, found)
@@ -262,33 +255,22 @@ def _around(run: Run, innermost: Int64s, text: str) -> Int64s:
     return found
 
 
-def places(wanted: Int64s, ids: Int64s) -> Int64s:
-    """The place of each id; -1 for those that are not there."""
-    if not len(ids):
-        return np.full(len(wanted), -1)
-    order = np.argsort(ids, kind="stable")
-    place = np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)
-    return np.where(ids[order][place] == wanted, order[place], -1)
-
-
 def combined(codes: Sequence[Int64s]) -> tuple[Int64s, Int64s]:
-    """One number for each combination of codes, and the first place of each number. Numbers are in the order of first places."""
-    joined = codes[0]
+    """One number for each combination of codes, and the first place of each number. Numbers are in the order of first places.
+
+    Codes are not negative.
+    """
+    joined, many = codes[0], int(codes[0].max(initial=0)) + 1
     for further in codes[1:]:
-        _, joined = np.unique(joined * (int(further.max(initial=0)) + 1) + further, return_inverse=True)
-    _, first, inverse = np.unique(joined, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[inverse], first[order]
-
-
-def threads(process: Int64s, thread: Int64s, *wanted: Int64s) -> Int64s:
-    """Numbers for the threads of two tables, in the order of processes and threads."""
-    of_process = np.unique(np.concatenate((process, wanted[0])), return_inverse=True)[1]
-    of_thread = np.unique(np.concatenate((thread, wanted[1])), return_inverse=True)[1]
-    number: Int64s = np.unique(of_process * (int(of_thread.max(initial=0)) + 1) + of_thread, return_inverse=True)[1]
-    return number
+        if many * (int(further.max(initial=0)) + 1) > _MOST_CODES:
+            joined, further = (np.asarray(pd.factorize(each)[0], np.int64) for each in (joined, further))
+            many = int(joined.max(initial=0)) + 1
+        width = int(further.max(initial=0)) + 1
+        joined, many = joined * width + further, many * width
+    number = np.asarray(pd.factorize(joined)[0], np.int64)
+    first = np.empty(int(number.max(initial=-1)) + 1, np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    return number, first
 
 
 def _real_types(text: str) -> int:
@@ -329,8 +311,9 @@ class DeviceWork:
     def launched_by(self, calls: Calls, run: Run) -> None:
         """Find the launches."""
         api = run.arrow("api_calls", ["process", "correlation", "thread", "start_ns", "name"])
-        key = threads(integers(api, "process"), integers(api, "correlation"), self.process, self.correlation)
-        at = places(key[len(api) :], key[: len(api)])
+        own = {"process": self.process, "correlation": self.correlation}
+        key, _ = combined([np.append(integers(api, name), each).clip(0) for name, each in own.items()])
+        at = lookup(key[: len(api)], key[len(api) :])
         known = np.flatnonzero((at >= 0) & (self.correlation > 0))
         thread, start, process = (integers(api, name)[at[known]] for name in ("thread", "start_ns", "process"))
         code, names = coded(api, "name")
