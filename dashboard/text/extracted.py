@@ -5,7 +5,7 @@ from math import isnan
 from typing import Final
 
 from warpladder.dashboard.core.numbers import format_duration, significant
-from warpladder.dashboard.core.operations.baseline_check import AGREES, Checked
+from warpladder.dashboard.core.operations.baseline_check import AGREES, Checked, Difference
 from warpladder.dashboard.core.operations.hot_operations import HotOperations, Operation
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
 
@@ -34,6 +34,8 @@ def render(hot: HotOperations, written: Sequence[Operation]) -> str:
     return plain_lines([*lines, *_rest(hot, [*shown, *refused])])
 
 
+#: Kernels of a form whose difference is named.
+_MOST_DIFFERENCES: Final = 2
 _CHECKED: Final = ("benchmark", "case", "trace", "cold L2", "warm L2", "nearest", "kernels", "likely cause of the difference")
 
 
@@ -45,20 +47,30 @@ def render_check(checked: Sequence[Checked], on_host: bool) -> str:
             each.form.name,
             *map(_time, (each.trace_ns, each.cold_ns, each.warm_ns)),
             f"{100 * (each.nearest - 1):+.1f} %",
-            "not traced"
-            if each.missing is None
-            else f"{len(each.missing)} of the trace's are missing"
-            if each.missing
-            else "the same",
+            _kernels(each.differences),
             each.cause or "none: they agree",
         )
         for each in checked
     ]
     agree = sum(not each.cause for each in checked)
     lines = [*plain_table(_CHECKED, rows), f"{agree} of {len(checked)} baselines agree with the trace within {AGREES:.0%}"]
-    if not on_host and all(each.missing is None for each in checked):
-        lines.append("no names of kernels: record with --trace to compare them")
+    if not on_host and all(each.differences is None for each in checked):
+        lines.append("no names and grids of kernels: record with --trace to compare them")
     return plain_lines(lines)
+
+
+def _kernels(differences: Sequence[Difference] | None) -> str:
+    """How the kernels of a baseline differ from those of the trace."""
+    if differences is None:
+        return "not traced"
+    named = [
+        f"{each.name} has {' or '.join(map(str, each.grids))} blocks, {each.grid} in the trace"
+        if each.grids
+        else f"{each.name} is missing"
+        for each in differences[:_MOST_DIFFERENCES]
+    ]
+    more = [f"{len(differences) - len(named)} more differ"] if len(differences) > len(named) else []
+    return "; ".join((*named, *more)) or "the same"
 
 
 def _time(ns: float) -> str:

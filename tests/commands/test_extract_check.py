@@ -13,7 +13,9 @@ from warpladder.__main__ import command
 CELL = {"workload": "aten_relu", "variant": "as_called", "config": "", "case": "call=4x4"}
 
 
-def recording(folder: Path, cold_ns: int, warm_ns: int, kernel: str = "relu", gpu: str = "GPU of the test") -> None:
+def recording(
+    folder: Path, cold_ns: int, warm_ns: int, kernel: str = "relu", grid: int = 4, gpu: str = "GPU of the test"
+) -> None:
     """A recording of the baseline with a trace: its median times, and the kernel that it launches."""
     samples = [
         row("samples", **CELL, gpus=1, rank=0, cache=cache, scope="device", twin=0, process=0, round=number, position=0)
@@ -30,7 +32,10 @@ def recording(folder: Path, cold_ns: int, warm_ns: int, kernel: str = "relu", gp
         "results": [row("results", **CELL, status="ok")],
         "samples": samples,
         "ranges": [row("ranges", **CELL, **about, range_id=0, depth=0, thread=1, style="push_pop", text="device.cold#0")],
-        "kernels": [row("kernels", **about, correlation=1, device=0, name=kernel, full_name=kernel, range_id=0)],
+        "kernels": [
+            row("kernels", **about, correlation=1, device=0, name=kernel, full_name=kernel, range_id=0)
+            | ({"grid_x": grid, "grid_y": 1, "grid_z": 1} if grid else {})
+        ],
     }
     info = {"kind": "recording", "collector": "cuda_events", "device_name": gpu, "source": ""}
     write_tables(folder, run_row("recorded", "recorded") | info, tables)
@@ -67,6 +72,24 @@ def test_a_difference_has_its_likely_cause(made: dict[str, Any], cause: str, tmp
     text = checked(tmp_path)
     assert cause in text
     assert "0 of 1 baselines agree" in text
+
+
+def test_a_kernel_with_another_grid_is_named_with_both(tmp_path: Path) -> None:
+    recording(tmp_path, 10_500, 6_000, grid=8)
+    text = checked(tmp_path)
+    assert "relu has (8, 1, 1) blocks, (4, 1, 1) in the trace" in text
+    assert "other grids: another version of PyTorch, or shapes that were edited" in text
+    assert "0 of 1 baselines agree" in text
+
+
+def test_a_missing_kernel_is_named(tmp_path: Path) -> None:
+    recording(tmp_path, 10_500, 6_000, kernel="other")
+    assert "relu is missing" in checked(tmp_path)
+
+
+def test_a_grid_that_the_recording_lacks_is_not_compared(tmp_path: Path) -> None:
+    recording(tmp_path, 10_500, 6_000, grid=0)
+    assert "1 of 1 baselines agree" in checked(tmp_path)
 
 
 def test_a_recording_of_something_else_is_one_line(tmp_path: Path) -> None:

@@ -180,12 +180,13 @@ def _with_operators(run: "Run", eager: Sequence["Run"] = ()) -> "Run":
 
 def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
     """The run of a trace, which is imported if it is a file. Raises Error."""
-    from warpladder.collectors.kineto import parse as kineto
-    from warpladder.collectors.nsight_systems.parse import import_report
     from warpladder.data import store
 
     path = Path(trace)
     if path.is_file():
+        from warpladder.collectors.kineto import parse as kineto
+        from warpladder.collectors.nsight_systems.parse import import_report
+
         read = kineto.import_report if kineto.is_trace(path) else import_report if path.suffix in _REPORTS else None
         if read is None:
             raise Error(

@@ -1,6 +1,6 @@
-"""Whether the baseline of an extracted benchmark does what the trace has: the same kernels, in the same time."""
+"""Whether the baseline of an extracted benchmark does what the trace has: the same kernels with the same grids, in the same time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import isnan, nan
 from typing import Final, NamedTuple
 
@@ -19,13 +19,29 @@ AXIS: Final = "call"
 AGREES: Final = 0.10
 
 
+Grid = tuple[int, ...]
+
+
+class Difference(NamedTuple):
+    """A kernel of the trace that the baseline does not launch so.
+
+    Attributes:
+        name, grid: of the kernel in the trace.
+        grids: with which the baseline launches a kernel of this name; empty where it launches none.
+    """
+
+    name: str
+    grid: Grid
+    grids: tuple[Grid, ...]
+
+
 class Checked(NamedTuple):
     """A form of an operation in a trace and in a recording.
 
     Attributes:
         trace_ns: the median of the trace.
         cold_ns, warm_ns: medians of the recording with a cold and a warm L2; NaN where it has none.
-        missing: kernels of the trace that the baseline does not launch; None where the recording has no trace.
+        differences: kernels of the trace that the baseline does not launch so; None where the recording has no trace.
         nearest: the time of the recording that is nearest to the trace's, over it.
         cause: the likely cause of a difference; empty where the times agree.
     """
@@ -35,7 +51,7 @@ class Checked(NamedTuple):
     trace_ns: float
     cold_ns: float
     warm_ns: float
-    missing: tuple[str, ...] | None
+    differences: tuple[Difference, ...] | None
     nearest: float
     cause: str
 
@@ -70,40 +86,53 @@ def _checked(
     operation: Operation,
     form: Form,
     times: Mapping[tuple[str, str, str], float],
-    launched: Mapping[tuple[str, str], frozenset[str]] | None,
+    launched: Mapping[tuple[str, str], Mapping[str, Collection[Grid]]] | None,
     other: str,
 ) -> Checked:
     case = f"{AXIS}={form.name}"
     cold, warm = (times.get((operation.workload, case, cache), nan) for cache in ("cold", "hot"))
     ratios = [each / form.median_ns for each in (cold, warm) if not isnan(each) and form.median_ns]
     nearest = min(ratios, key=lambda ratio: abs(ratio - 1), default=nan)
-    missing: tuple[str, ...] | None = None
+    differences: tuple[Difference, ...] | None = None
     if launched is not None and (operation.workload, case) in launched:
-        names = dict.fromkeys(kernel.name for kernel in form.kernels if kernel.grid)
-        missing = tuple(name for name in names if name not in launched[operation.workload, case])
-    causes = _causes(form.median_ns, cold, warm, missing, other)
-    agrees = abs(nearest - 1) <= AGREES and not missing
-    return Checked(operation, form, form.median_ns, cold, warm, missing, nearest, "" if agrees else ", ".join(causes))
+        differences = tuple(_differences(form, launched[operation.workload, case]))
+    causes = _causes(form.median_ns, cold, warm, differences, other)
+    agrees = abs(nearest - 1) <= AGREES and not differences
+    return Checked(operation, form, form.median_ns, cold, warm, differences, nearest, "" if agrees else ", ".join(causes))
 
 
-def _causes(trace: float, cold: float, warm: float, missing: tuple[str, ...] | None, other: str) -> Iterator[str]:
+def _differences(form: Form, launched: Mapping[str, Collection[Grid]]) -> Iterator[Difference]:
+    """A grid that the trace or the recording lacks, all zeros, differs from none."""
+    for name, grid in dict.fromkeys((kernel.name, kernel.grid) for kernel in form.kernels if kernel.grid):
+        grids = launched.get(name, ())
+        if not grids or (any(grid) and grid not in grids and all(map(any, grids))):
+            yield Difference(name, grid, tuple(sorted(grids)))
+
+
+def _causes(trace: float, cold: float, warm: float, differences: tuple[Difference, ...] | None, other: str) -> Iterator[str]:
     """The likely causes of a difference, the likeliest first."""
     if other:
         yield other
-    if missing:
+    if any(not each.grids for each in differences or ()):
         yield "other kernels: another version of PyTorch, or cudnn.benchmark"
+    elif differences:
+        yield "other grids: another version of PyTorch, or shapes that were edited"
     elif not other and min(warm, cold) <= trace <= max(warm, cold):
         yield "an L2 that is neither cold nor warm"
     elif not other:
         yield "other clocks, or work at the same time on another stream" if trace > cold or isnan(cold) else "other clocks"
 
 
-def _launched(recording: Run) -> Mapping[tuple[str, str], frozenset[str]] | None:
-    """Names of the kernels that the baseline launched, by benchmark and case; None for a recording without a trace."""
+def _launched(recording: Run) -> Mapping[tuple[str, str], Mapping[str, Collection[Grid]]] | None:
+    """The kernels that the baseline launched, with their grids, by benchmark and case; None for a recording without a trace."""
     if not recording.rows("kernels") or not recording.rows("ranges"):
         return None
     ranges = recording.table("ranges", ["range_id", "workload", "variant", "case"])
     ranges = ranges[ranges["variant"] == BASELINE]
-    kernels = recording.table("kernels", ["range_id", "name"]).dropna()
-    joined: pd.DataFrame = kernels.merge(ranges, on="range_id")
-    return {(str(key[0]), str(key[1])): frozenset(names) for key, names in joined.groupby(["workload", "case"])["name"]}
+    grid = [f"grid_{axis}" for axis in "xyz"]
+    kernels = recording.table("kernels", ["range_id", "name", *grid]).dropna(subset=["range_id"])
+    joined: pd.DataFrame = kernels.merge(ranges, on="range_id")[["workload", "case", "name", *grid]].drop_duplicates()
+    found: dict[tuple[str, str], dict[str, set[Grid]]] = {}
+    for workload, case, name, *sizes in joined.fillna(0).itertuples(index=False):
+        found.setdefault((str(workload), str(case)), {}).setdefault(str(name), set()).add(tuple(map(int, sizes)))
+    return found
