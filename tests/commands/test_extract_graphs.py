@@ -195,6 +195,12 @@ def test_graphs_beside_other_work_and_several_a_step(tmp_path: Path) -> None:
     }
 
 
+def test_a_kernel_with_the_graph_number_zero_is_in_none(tmp_path: Path) -> None:
+    made = eager_step(("aten::relu", ("relu",), 4))
+    made.events[-1]["args"] |= {"graph id": 0}
+    assert [each.name for each in hot(made.write(tmp_path), tmp_path).operations] == ["aten::relu"]
+
+
 LAYERS = (("aten::mm", ("gemm",), 4), ("aten::mm", ("gemm",), 8))
 
 

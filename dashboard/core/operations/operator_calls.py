@@ -73,8 +73,9 @@ def has_operators(run: Run) -> bool:
 
 def has_graphs(run: Run) -> bool:
     """Whether a run has launches of CUDA graphs."""
-    calls, kernels = (run.arrow(table, [name])[name] for table, name in (("api_calls", "name"), ("kernels", "graph_id")))
-    return kernels.null_count < len(kernels) or any(_LAUNCHES_GRAPH in name for name in calls.unique().to_pylist())
+    calls = run.arrow("api_calls", ["name"])["name"].unique().to_pylist()
+    in_graph = integers(run.arrow("kernels", ["graph_id"]), "graph_id") > 0
+    return any(_LAUNCHES_GRAPH in name for name in calls) or bool(in_graph.any())
 
 
 def _from_ranges(run: Run) -> pa.Table:
@@ -305,7 +306,7 @@ class DeviceWork:
         self.full, self.full_names = coded(kernels, "full_name")
         self.short, self.short_names = coded(kernels, "name")
         self.kind, self.kinds = coded(copies, "kind")
-        self.in_graph = np.append(kernels["graph_id"].is_valid().to_numpy(), np.zeros(len(copies), bool)).astype(bool)
+        self.in_graph = np.append(integers(kernels, "graph_id") > 0, np.zeros(len(copies), bool))
         self.called, self.call, self.has_launch = self.start, np.full(len(self.start), -1), np.zeros(len(self.start), bool)
 
     def launched_by(self, calls: Calls, run: Run) -> None:
