@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork, Int64s, combined
 from warpladder.data.iterations import steps_of
@@ -146,11 +147,11 @@ class Graphs:
         call, count = eager.work.call[origin], max(len(eager.calls), 1)
         called = call >= 0
         key = launch[called] * count + call[called]
-        found = above = np.unique(key)
-        while len(above):
+        levels = [pd.unique(key)]  # numpy.unique takes many times longer on such numbers
+        while len(above := levels[-1]):
             parent = eager.calls.parent[above % count]
-            above = np.setdiff1d((above - above % count + parent)[parent >= 0], found)
-            found = np.union1d(found, above)
+            levels.append(pd.unique((above - above % count + parent)[parent >= 0]))
+        found = np.sort(pd.unique(np.concatenate(levels)))
         self._work.in_graph[rows] = False
         self._work.call[rows[called]] = len(calls) + np.searchsorted(found, key)
         return calls.with_copies(eager.calls, found % count, found // count)
