@@ -5,6 +5,10 @@
     python -m benchmarks.real_programs gpt after.json.gz --replace layer_norm_backward
     warpladder forecast before.json.gz RUN --after after.json.gz
 
+    python -m benchmarks.real_programs inference eager.json.gz
+    python -m benchmarks.real_programs inference graph.json.gz --graph
+    warpladder extract graph.json.gz --eager eager.json.gz
+
 | program | what it does in a step |
 |---|---|
 | gpt | trains a model like GPT of 98 million parameters in bfloat16 |

@@ -158,7 +158,7 @@ def _program(trace: str, eager: Sequence["Run"], rank: int | None, data_dir: Pat
 
 def _eager(traces: Sequence[str], rank: int | None, data_dir: Path) -> list["Run"]:
     """The profiles of a program without its CUDA graphs. Raises Error."""
-    runs = [_with_operators(_run(trace, rank, data_dir)) for trace in traces]
+    runs = [_with_operators(_run(trace, None if Path(trace).is_file() else rank, data_dir)) for trace in traces]
     for run in runs:
         if not run.rows("kernels"):
             raise Error(f"--eager {run.run_id}: has no kernels to find those of a CUDA graph in; profile on a GPU")

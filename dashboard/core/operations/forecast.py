@@ -62,8 +62,8 @@ class Gain:
 
     @property
     def hidden_ns(self) -> float:
-        """What is saved and not gained: other streams or the host are waited for. Whole ns."""
-        return round(self.saved_ns.value - self.gained_ns.value)
+        """What is saved and not gained: other streams or the host are waited for. Sums of floats that differ by less than 1 ps are equal."""
+        return round(self.saved_ns.value - self.gained_ns.value, 3)
 
 
 @dataclass(frozen=True)
