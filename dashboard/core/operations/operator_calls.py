@@ -47,7 +47,9 @@ class Kernel(NamedTuple):
 
 
 def integers(table: pa.Table, name: str, otherwise: int = 0) -> Int64s:
-    return np.asarray(table.column(name).fill_null(otherwise).to_numpy(), np.int64)
+    """A column of integers, with a number in place of nulls."""
+    column = table.column(name)
+    return np.asarray((column.fill_null(otherwise) if column.null_count else column).to_numpy(), np.int64)
 
 
 def coded(table: pa.Table, name: str) -> tuple[Int64s, list[str]]:
