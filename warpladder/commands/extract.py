@@ -170,7 +170,7 @@ def _with_operators(run: "Run", eager: Sequence["Run"] = ()) -> "Run":
     from warpladder.dashboard.core.operations.operator_calls import has_graphs, has_operators
 
     if eager and not has_graphs(run):
-        raise Error(f"{run.run_id}: has no CUDA graph; leave --eager out")
+        raise Error(f"{run.run_id}: has no CUDA graph; leave --eager out, or give the profile with the graph")
     if not eager and not has_operators(run):
         graphs = "give --eager a profile of the program without its CUDA graphs, with"
         cure = graphs if has_graphs(run) else "profile with torch.profiler and"
