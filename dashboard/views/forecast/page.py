@@ -1,7 +1,7 @@
 """Forecast: what a step gains from the best variants of its operations, and what became of it."""
 
 from math import isnan
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import streamlit as st
 
@@ -20,26 +20,29 @@ from warpladder.data import store
 _PROFILE: Final = "warpladder import trace.json.gz"
 _RECORD: Final = "warpladder extract {} --out bench_job.py\nwarpladder record bench_job.py"
 _NO_RUN: Final = "none"
+_GRAPHS: Final = "The operators of CUDA graphs come from the other profiles of this GPU, where these have the same kernels in the same order."
+#: Other profiles that are offered, and among which those without CUDA graphs are looked for.
+_MOST_OTHERS: Final = 20
 
 
 def page() -> None:
     """Draw the page."""
     run = widgets.run_of_page()
     widgets.heading(VIEW)
-    if not runs.load(run).traces.has_operators:
+    if not runs.ask(run, queries.has_work):
         _without_operators(run)
     with widgets.controls():
-        rank = _rank(run)
-        program = _program(run, rank)
+        profile = _Profile(runs.as_recorded(run), _rank(run), _ceilings(run), tuple(each.run for each in _others(run)))
+        program = _program(profile)
         if program.hot.on_host:
             widgets.nothing(
                 "This profile has no device work, so there is no timeline to forecast.", "Profile the program on a GPU."
             )
         recording = _choose("recording", "Recording", _recordings(program), "Of the file that warpladder extract wrote.")
-        after = _choose("after", "Profile after", _later(run), "A later profile of the program, with operations replaced.")
-    found = runs.ask(run, _found, runs.as_recorded(run), rank, recording)
+        after = _choose("after", "Profile after", _others(run), "A later profile of the program, with operations replaced.")
+    found = runs.ask(run, _found, profile, recording)
     if recording is None:
-        _how_to_record(run, rank)
+        _how_to_record(profile)
     if len(found.stages) > 1:
         widgets.show_chart(charts.waterfall(found.stages, found.forecast, runs.look_of(run, widgets.theme())))
     else:
@@ -47,7 +50,9 @@ def page() -> None:
     if isnan(found.forecast.bound_ns):
         st.caption("No floor is known, since no run of this GPU has ceilings. warpladder record on it measures them.")
     if recording is not None and after is not None:
-        _after(run, rank, recording, after)
+        _after(profile, recording, after)
+    if why := queries.unknown_graphs(program):
+        st.caption(plain(f"{_GRAPHS} {why[0].upper()}{why[1:]}."))
     st.markdown("## Operations")
     widgets.table_of_times(found.operations, _OPERATIONS)
     widgets.end_page()
@@ -69,9 +74,22 @@ def _rank(run: store.Run) -> int | None:
     return int(state.choose("rank", "Rank", names) if len(names) > 1 else names[0])
 
 
-def _program(run: store.Run, rank: int | None) -> Program:
+class _Profile(NamedTuple):
+    """A profile, and what else its program is made of; see `queries.program`."""
+
+    run: runs.NamedRun
+    rank: int | None
+    ceilings: tuple[tuple[str, float], ...]
+    others: tuple[store.Run, ...]
+
+
+def _program(profile: _Profile) -> Program:
+    return runs.share(profile.run, queries.program, profile.rank, profile.ceilings, profile.others)
+
+
+def _ceilings(run: store.Run) -> tuple[tuple[str, float], ...]:
     ceilings = ceilings_of(str(run.info["device_name"]), (each.run for each in runs.context().every))
-    return runs.share(runs.as_recorded(run), queries.program, rank, tuple(sorted(ceilings.items())))
+    return tuple(sorted(ceilings.items()))
 
 
 def _recordings(program: Program) -> list[ListedRun]:
@@ -85,14 +103,14 @@ def _recordings(program: Program) -> list[ListedRun]:
     return [each for count, each in ranked if count]
 
 
-def _later(run: store.Run) -> list[ListedRun]:
-    """The other profiles of the same kind and GPU, the newest first."""
+def _others(run: store.Run) -> list[ListedRun]:
+    """The newest other profiles of the same kind and GPU."""
     profiles = [
         each
         for each in runs.context().having(Need.OPERATORS)
         if each.run.path != run.path and all(each.run.info[name] == run.info[name] for name in ("kind", "device_name"))
     ]
-    return sorted(profiles, key=lambda each: each.facts.started_at, reverse=True)
+    return sorted(profiles, key=lambda each: each.facts.started_at, reverse=True)[:_MOST_OTHERS]
 
 
 def _choose(key: str, label: str, offered: list[ListedRun], help: str) -> runs.NamedRun | None:
@@ -107,15 +125,15 @@ def _choose(key: str, label: str, offered: list[ListedRun], help: str) -> runs.N
     return runs.as_recorded(chosen.run) if chosen else None
 
 
-def _how_to_record(run: store.Run, rank: int | None) -> None:
-    option = "" if rank is None else f" --rank {rank}"
+def _how_to_record(profile: _Profile) -> None:
+    option = "" if profile.rank is None else f" --rank {profile.rank}"
     st.info("No recording of its operations is chosen. Write them as benchmarks, add your variants, and record the file:")
-    st.code(_RECORD.format(f"{run.run_id}{option}"), language="bash")
+    st.code(_RECORD.format(f"{profile.run.run.run_id}{option}"), language="bash")
 
 
-def _after(run: store.Run, rank: int | None, recording: runs.NamedRun, after: runs.NamedRun) -> None:
+def _after(profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) -> None:
     """The later profile beside the forecast of what was replaced in it."""
-    check = runs.ask(run, _checked, runs.as_recorded(run), rank, recording, after)
+    check = runs.ask(profile.run, _checked, profile, recording, after)
     if isinstance(check, str):
         st.error(plain(check))
         return
@@ -124,16 +142,18 @@ def _after(run: store.Run, rank: int | None, recording: runs.NamedRun, after: ru
     widgets.table_of_times(queries.changes(check), _CHANGES)
 
 
-def _found(data: RunData, about: runs.NamedRun, rank: int | None, recording: runs.NamedRun | None) -> queries.Found:
-    return queries.found(_program(about.run, rank), runs.load(recording) if recording else None)
+def _found(data: RunData, profile: _Profile, recording: runs.NamedRun | None) -> queries.Found:
+    return queries.found(_program(profile), runs.load(recording) if recording else None)
 
 
-def _checked(
-    data: RunData, about: runs.NamedRun, rank: int | None, recording: runs.NamedRun, after: runs.NamedRun
-) -> ForecastCheck | str:
-    """The later profile beside the forecast, or why it cannot be read."""
+def _checked(data: RunData, profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) -> ForecastCheck | str:
+    """The later profile beside the forecast, or why it cannot be compared."""
     try:
-        return check_forecast(_program(about.run, rank), _program(after.run, rank), runs.load(recording))
+        later = _program(profile._replace(run=after))
+        why = queries.unknown_graphs(later)
+        return (
+            f"What was replaced is not known. {why}" if why else check_forecast(_program(profile), later, runs.load(recording))
+        )
     except store.StoreError as error:
         return str(error)
 

@@ -12,10 +12,12 @@ from warpladder.dashboard.core.operations.baseline_check import AXIS
 from warpladder.dashboard.core.operations.forecast import Forecast, floors, forecast
 from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
 from warpladder.dashboard.core.operations.hot_operations import HotOperations, Operation
+from warpladder.dashboard.core.operations.operator_calls import has_graphs
 from warpladder.dashboard.core.operations.program import Program
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.data import store
+from warpladder.data.schema import CUDA_GRAPH
 
 #: Operations that have a stage of their own, on the way to the forecast and on the way to the bound. The others are one stage.
 _MOST_STAGES: Final = 8
@@ -28,15 +30,28 @@ FORECAST: Final = "with the best variants"
 BOUND: Final = "at the floors"
 
 
-def program(traces: Traces, rank: int | None, ceilings: tuple[tuple[str, float], ...]) -> Program:
+def has_work(data: RunData) -> bool:
+    """Whether a run has operators of PyTorch, or CUDA graphs whose operators another profile may have."""
+    return data.traces.has_operators or ("kernels" in data.traces.tables and has_graphs(data.traces.run))
+
+
+def program(
+    traces: Traces, rank: int | None, ceilings: tuple[tuple[str, float], ...], others: tuple[store.Run, ...]
+) -> Program:
     """The program of a trace.
 
     Args:
         rank: the rank of a job; None for a single trace.
         ceilings: names and values of those of its GPU.
+        others: profiles that may be of the same program without its CUDA graphs; those of a job are left alone.
     """
     run = traces.run if rank is None else store.open_rank(traces.run, rank)
-    return Program.of(run, dict(ceilings))
+    return Program.of(run, dict(ceilings), others if rank is None and has_graphs(run) else ())
+
+
+def unknown_graphs(of: Program) -> str:
+    """Why the operators of its CUDA graphs are not known, the graphs with the most time first; empty where they are."""
+    return next((each.reason for each in of.hot.operations if each.name == CUDA_GRAPH), "")
 
 
 def cells_of(run: store.Run) -> frozenset[tuple[str, str]]:

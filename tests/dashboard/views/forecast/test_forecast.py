@@ -1,5 +1,6 @@
 """The page Forecast on a made profile and its recording."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from warpladder.data import store
 __all__ = ["open_app"]
 
 pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+GRAPHS = Path(__file__).parents[3] / "fixtures" / "kineto" / "cuda_graph"
 CEILINGS = {"device_copy": 0.032}
 
 
@@ -114,6 +116,18 @@ def test_the_page_without_a_recording_has_the_commands_that_make_one(folder: Pat
     app = open_app(folder, "forecast", run=run, recording="none")
     assert f"warpladder extract {run} --out" in app.main.code[0].value
     assert "with every operation at its floor" in words(app)
+
+
+def test_the_operators_of_graphs_come_from_another_profile_of_the_gpu(tmp_path: Path, open_app: Open) -> None:
+    alone, both = tmp_path / "alone", tmp_path / "both"
+    graph = imported(alone, GRAPHS / "graph.json.gz", "graph")
+    assert "their operators ran when it was captured" in words(open_app(alone, "forecast", run=graph))
+    shutil.copytree(alone, both)
+    imported(both, GRAPHS / "eager.json.gz", "eager")
+    app = open_app(both, "forecast", run=graph)
+    assert "captured" not in words(app)
+    operators = app.main.dataframe[0].value["operation"].tolist()
+    assert "aten::layer_norm" in operators and "[CUDA graph]" not in operators
 
 
 @pytest.mark.parametrize(("label", "text"), [("host", "no device work"), ("recorded", "no operators of PyTorch")])
