@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,14 +100,22 @@ def paired_ratio(
     paired = not independent and 2 * len(shared) >= max(len(numerator), len(denominator))
     if paired and not same:
         numerator, denominator = numerator.loc[shared], denominator.loc[shared]
-    top, bottom = numerator.to_numpy(dtype=float), denominator.to_numpy(dtype=float)
-    resampled = _resampled_medians(top, _SEED) / _resampled_medians(bottom, _SEED if paired else _SEED + 1)
+    top, bottom = (side.to_numpy(dtype=float).tobytes() for side in (numerator, denominator))
+    return RatioInterval(*_ratio(top, bottom, paired=paired), paired)
+
+
+#: Pages and texts ask for the ratios of a run again and again. A ratio is a few hundred bytes, and its rounds some thousands.
+@lru_cache(maxsize=2_048)
+def _ratio(numerator: bytes, denominator: bytes, *, paired: bool) -> tuple[float, float, float, int]:
+    """Ratio, the ends of its interval, and the samples of the smaller side, of float64 in bytes."""
+    top, bottom = (np.frombuffer(side) for side in (numerator, denominator))
+    resampled = _resampled_medians(numerator, _SEED) / _resampled_medians(denominator, _SEED if paired else _SEED + 1)
     ratio, n = float(np.median(top) / np.median(bottom)), min(len(top), len(bottom))
     low, high = map(float, np.percentile(resampled, _PERCENTILES))
     if n > 1 and 0 < ratio < math.inf:
         wider = math.sqrt(n / (n - 1))
         low, high = (ratio * (end / ratio) ** wider for end in (low, high))
-    return RatioInterval(ratio, low, high, n, paired)
+    return ratio, low, high, n
 
 
 def _one_a_round(by_round: "pd.Series[float]") -> "pd.Series[float]":
@@ -120,11 +128,13 @@ def _draws(n: int, seed: int) -> npt.NDArray[np.uint32]:
     return np.random.default_rng(seed).integers(0, n, (RESAMPLES, n), dtype=np.uint32)
 
 
-def _resampled_medians(values: npt.NDArray[Any], seed: int) -> Floats:
-    """Median of each resample, shape (RESAMPLES,).
+@lru_cache(maxsize=256)
+def _resampled_medians(samples: bytes, seed: int) -> Floats:
+    """Median of each resample of float64 in bytes, shape (RESAMPLES,). All variants of a case are compared with one reference.
 
     Ranks are sorted instead of values, because NumPy sorts 16-bit integers about ten times faster than doubles.
     """
+    values = np.frombuffer(samples)
     n = len(values)
     order = np.argsort(values, kind="stable")
     rank = np.empty(n, dtype=np.uint16 if n <= 65_536 else np.uint32)
