@@ -1,7 +1,6 @@
 """A row for each cell of a run: medians, rates, floor, flags; the fastest config of a variant, and the baseline of a case."""
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Baseline, Timing
 from warpladder.dashboard.core.intervals import error_ns, grouped_median_intervals, interval_kind, is_single, widened
-from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData, once
 from warpladder.dashboard.core.trusted import doubt, fastest_trusted
 from warpladder.data import limits
 from warpladder.data.limits import (
@@ -143,7 +142,7 @@ def cells(data: RunData) -> pd.DataFrame:
     return _cells(data).copy()
 
 
-@lru_cache(maxsize=4)
+@once
 def _cells(data: RunData) -> pd.DataFrame:
     groups = data.grouped
     intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
@@ -190,12 +189,12 @@ def best_config(frame: pd.DataFrame) -> pd.DataFrame:
 def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """The rows of `best_config` of the charted cases in one timing, with the columns `size`, `series` and `size_value`.
 
-    The frame is the caller's own copy. It is computed once for the last workloads and timings.
+    The frame is the caller's own copy. It is computed once for a workload and timing.
     """
     return _best_of_charted(data, workload, timing).copy()
 
 
-@lru_cache(maxsize=16)
+@once
 def _best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     every = _cells(data)
     chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
@@ -256,10 +255,13 @@ def baselines(data: RunData, workload: str, timing: Timing, cases: Iterable[str]
     The config is the one of `cells.best_config`, so that every speedup is over the cell that the ladder shows. A case without a right
     time of the variant has none.
     """
-    case_names = set(cases)
-    data = data.selected_from or data
+    return _baselines(data.selected_from or data, workload, timing, frozenset(cases))
+
+
+@once
+def _baselines(data: RunData, workload: str, timing: Timing, case_names: frozenset[str]) -> Mapping[str, Baseline]:
     variant = baseline_variant(data, workload, timing, cases=case_names)
-    every = cells(data)
+    every = _cells(data)
     chosen = (every["workload"] == workload) & (every["variant"] == variant) & every["case"].isin(case_names)
     chosen &= (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     # Where a variant ran on several numbers of GPUs, the fewest are the baseline.

@@ -1,11 +1,11 @@
 """The tables of one run that comparisons are made of, whole or a part of them."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from functools import cached_property, wraps
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +129,11 @@ class RunData:
         return Rounds(self.grouped, self._places.get((workload, case, scope, cache), {}))
 
     @cached_property
+    def answers(self) -> dict[Any, Any]:
+        """The answers of `once`. They go with the run."""
+        return {}
+
+    @cached_property
     def _places(self) -> Mapping[tuple[str, str, str, str], dict[Entry, slice]]:
         """The place of each entry's samples in `grouped`, by workload, case, scope and cache."""
         keys, first = self.grouped.keys, self.grouped.first
@@ -153,6 +158,24 @@ class RunData:
         rounds, processes = (samples[column].to_numpy()[order] for column in ("round", "process"))
         labels = keys.astype(dict.fromkeys(texts, "str"))
         return SampleGroups(labels, np.cumsum(n) - n, durations, rounds, processes)
+
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def once(query: Callable[Concatenate[RunData, Arguments], Answer]) -> Callable[Concatenate[RunData, Arguments], Answer]:
+    """Answer a query of a run once for the same arguments. Who asks must not change the answer."""
+
+    @wraps(query)
+    def asked(data: RunData, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        question = (query, args, tuple(sorted(kwargs.items())))
+        if question not in data.answers:
+            data.answers[question] = query(data, *args, **kwargs)
+        answer: Answer = data.answers[question]
+        return answer
+
+    return asked
 
 
 def find_entry(rounds: "Mapping[Entry, pd.Series[float]]", variant: str, config: str) -> Entry | None:
