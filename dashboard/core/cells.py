@@ -37,12 +37,14 @@ def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
     return float(rows["value"].iloc[0]) if len(rows) else float("nan")
 
 
-def measured(data: RunData) -> dict[str, float]:
+@once
+def measured(data: RunData) -> Mapping[str, float]:
     """The values of all ceilings by name in their units, each of the first device that has it."""
     rows = data.ceilings.sort_values("device").drop_duplicates("name")
     return dict(zip(rows["name"], rows["value"], strict=True))
 
 
+@once
 def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
     """The GPU's memory or the processor's, as it was measured; `cache` is passed to `bandwidths.device_memory`."""
     table = data.ceilings
@@ -209,17 +211,16 @@ def select(frame: pd.DataFrame, workload: str, case: str, scope: str, cache: str
 
 
 def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    phase = frame["scope"].str.startswith(PHASE).fillna(False).astype(bool)
+    phase = frame["scope"].str.startswith(PHASE).fillna(False).to_numpy(dtype=bool)
+    # One byte a nanosecond is one GB/s, and one FLOP a nanosecond is one GFLOP/s.
+    scales = {"gb_per_s": ("min_bytes", 1.0), "gflop_per_s": ("flops", 1.0), "percent_of_floor": ("floor_ns", 100.0)}
     rates = {}
-    for name, amount, scale in (
-        ("gb_per_s", frame["min_bytes"], 1.0),
-        ("gflop_per_s", frame["flops"], 1.0),
-        ("percent_of_floor", frame["floor_ns"], 100.0),
-    ):
-        counted = pd.to_numeric(amount).astype(float).where(~phase & (amount > 0)) * scale
+    for name, (column, scale) in scales.items():
+        amount = pd.to_numeric(frame[column]).to_numpy(dtype=float, na_value=np.nan)
+        counted = np.where(~phase & (amount > 0), amount, np.nan) * scale
         for suffix, time in (("", "median_ns"), ("_low", "high_ns"), ("_high", "low_ns")):
-            # One byte a nanosecond is one GB/s, and one FLOP a nanosecond is one GFLOP/s.
-            rates[name + suffix] = counted / frame[time].replace(0, np.nan)
+            times = frame[time].to_numpy(dtype=float)
+            rates[name + suffix] = counted / np.where(times == 0, np.nan, times)
     return frame.assign(**rates)
 
 

@@ -121,8 +121,12 @@ class RunData:
 
     def hosts(self, workload: str) -> frozenset[str]:
         """The workload's variants that run on the processor, in one process or several."""
-        of_workload = self.variants[self.variants["workload"] == workload]
-        return frozenset(of_workload.loc[of_workload["kind"] == "host", "variant"])
+        return self._hosts.get(workload, frozenset())
+
+    @cached_property
+    def _hosts(self) -> Mapping[str, frozenset[str]]:
+        hosts = self.variants[self.variants["kind"] == "host"]
+        return {str(workload): frozenset(names) for workload, names in hosts.groupby("workload")["variant"]}
 
     def rounds(self, workload: str, case: str, scope: str, cache: str) -> "Rounds":
         """Durations in nanoseconds by round, of every entry that was sampled in one case and timing."""
