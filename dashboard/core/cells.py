@@ -44,13 +44,18 @@ def measured(data: RunData) -> Mapping[str, float]:
     return dict(zip(rows["name"], rows["value"], strict=True))
 
 
-@once
 def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
     """The GPU's memory or the processor's, as it was measured; `cache` is passed to `bandwidths.device_memory`."""
+    values = _measured_on(data, on_gpu=on_gpu)
+    return device_memory(values, cache) if on_gpu else host_memory(values)
+
+
+@once
+def _measured_on(data: RunData, *, on_gpu: bool) -> Mapping[str, float]:
+    """The values of the GPUs' or the processor's ceilings by name in their units, each of the first device that has it."""
     table = data.ceilings
     rows = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
-    values = dict(zip(rows["name"], rows["value"], strict=True))
-    return device_memory(values, cache) if on_gpu else host_memory(values)
+    return dict(zip(rows["name"], rows["value"], strict=True))
 
 
 def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
