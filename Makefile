@@ -41,7 +41,7 @@ test-gpu: $(BIN)/.dev
 lint: $(BIN)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports --no-logo
 
 format: $(BIN)/.dev
@@ -57,7 +57,7 @@ $(BIN)/python:
 
 $(BIN)/.app: requirements.txt $(GPU_REQUIREMENTS) pyproject.toml | $(BIN)/python
 	@echo "Installing what the dashboard needs (about 20 s the first time)"
-	@$(call install,$(addprefix -r ,$(filter %.txt,$^)) --editable .)
+	@$(call install,$(addprefix -r ,$(filter %.txt,$^)) --editable .,--compile-bytecode)
 	@touch $@
 
 # The driver's own CUDA packages come last: the tests need NVRTC, and a GPU needs that of its driver.
@@ -67,10 +67,11 @@ $(BIN)/.dev: requirements-dev.txt requirements.txt requirements-mpi.txt requirem
 	@$(if $(GPU_REQUIREMENTS),$(call install,-r $(GPU_REQUIREMENTS)))
 	@touch $@
 
-# uv takes a tenth of pip's time; where it cannot be had, pip does it.
+# uv takes a tenth of pip's time; where it cannot be had, pip does it. It compiles all modules for the dashboard, whose first start is
+# waited for; tests import a fifth of theirs, which Python compiles then.
 define install
 if $(BIN)/python -m pip install -q uv 2>/dev/null; then \
-	$(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python $(1); \
+	$(BIN)/uv pip install -q $(2) --python $(BIN)/python $(1); \
 else \
 	$(BIN)/python -m pip install -q $(1); \
 fi

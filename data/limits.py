@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from warpladder.data.names import Ceiling, found_by_size
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _Floats = npt.NDArray[np.float64]
 _TENSOR_CORES: Final = (Ceiling.TF32_MMA, Ceiling.TF32_WGMMA)
@@ -30,7 +32,7 @@ def compute_ceiling(ceilings: Mapping[str, float], precision: str) -> str:
     return max(names, key=lambda name: np.nan_to_num(ceilings.get(name, np.nan)))
 
 
-def arithmetic_ns(cells: pd.DataFrame, ceilings: Mapping[str, float]) -> tuple[_Floats, npt.NDArray[np.object_]]:
+def arithmetic_ns(cells: "pd.DataFrame", ceilings: Mapping[str, float]) -> tuple[_Floats, npt.NDArray[np.object_]]:
     """The least time in ns for the operations of each cell, and the ceiling that it comes from, such as `tf32_wgmma / 3`.
 
     It is `flops` over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32; on the host over
@@ -220,7 +222,7 @@ def _with_curves(memory: Memory, ceilings: Mapping[str, float], cache: str) -> M
     return Memory(memory.names, memory.shares, memory.ns_per_byte, tuple(curves), cache)
 
 
-def reads_and_writes(cases: Mapping[Any, Any] | pd.DataFrame) -> tuple[_Floats, _Floats]:
+def reads_and_writes(cases: "Mapping[Any, Any] | pd.DataFrame") -> tuple[_Floats, _Floats]:
     """The bytes of `min_bytes` that are read, and those that are written.
 
     Inputs are read and outputs written, so that `h2d_bytes` and `d2h_bytes` tell the mix. Where both are 0 or null, half is read.
@@ -300,7 +302,7 @@ def event_error_ns(ceilings: Mapping[str, float]) -> float:
     return 0.0 if measured is None else max(_NS_PER_US * measured, LEAST_EVENT_ERROR_NS)
 
 
-def beyond(cells: pd.DataFrame, ceilings: Mapping[str, float], l2_bytes: float) -> dict[str, _Bools]:
+def beyond(cells: "pd.DataFrame", ceilings: Mapping[str, float], l2_bytes: float) -> dict[str, _Bools]:
     """The cells whose time is below a floor by more than its margin, by the floor: `memory`, `arithmetic`, `copies`.
 
     A cold device time may be short by the error of its events, which matters below a few microseconds.
@@ -342,7 +344,7 @@ def beyond(cells: pd.DataFrame, ceilings: Mapping[str, float], l2_bytes: float) 
     }
 
 
-def copies_ns(cells: pd.DataFrame, ceilings: Mapping[str, float]) -> tuple[_Floats, npt.NDArray[np.object_]]:
+def copies_ns(cells: "pd.DataFrame", ceilings: Mapping[str, float]) -> tuple[_Floats, npt.NDArray[np.object_]]:
     """The longer of the copies in and out in ns, since the two directions can overlap, and the ceiling that it comes from."""
     in_ns, out_ns = (
         cells[column].to_numpy(dtype=float) / ceilings.get(name, np.nan)

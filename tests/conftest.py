@@ -1,5 +1,6 @@
 """What the machine lacks is said once, as the reason of the skip; and signals are as a shell gives them to what it waits for."""
 
+import gc
 import os
 import signal
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 from warpladder.collectors.choice import gpu_problem
-from warpladder.collectors.core import plan
+from warpladder.collectors.core import kernel_cache, plan
 from warpladder.collectors.host.ceilings import SMALL_VARIABLE
 
 #: What users get, before `pytest_configure` changes it.
@@ -58,13 +59,22 @@ def pytest_configure() -> None:
     """A shell has what it starts in the background ignore interrupts, and nohup hangups; the tests may run so, what they start may not.
 
     What the tests record has small ceilings: those of a processor take two seconds of it at each recording. And one process takes the
-    rounds, where a test does not ask for more: each process starts and verifies by itself.
+    rounds, where a test does not ask for more: each process starts and verifies by itself. What Numba compiles in this process
+    and in recordings, it finds in one cache.
     """
+    kernel_cache.share_with_libraries()
     os.environ[SMALL_VARIABLE] = "1"
     plan.PROCESSES = 1  # type: ignore[misc]
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end, so that no collection of garbage needs to look at their hundreds of thousands of objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 @pytest.fixture

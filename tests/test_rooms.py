@@ -117,8 +117,11 @@ def test_the_command_line_starts_without_a_gpu_package() -> None:
 
 def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -> None:
     code = (
-        "import sys, warpladder.collectors.core.worker, warpladder.collectors.child; from warpladder.collectors.wiring import collector_of;"
-        "collector_of('host_clock').make_benches(); print([m for m in ('pandas', 'numba', 'rich') if m in sys.modules])"
+        "import sys, types, warpladder.collectors.child, warpladder.collectors.host.ceilings;"
+        "from warpladder.collectors.core.worker import PipeReporter; from warpladder.collectors.wiring import collector_of;"
+        "collector_of('host_clock').make_benches();"
+        "PipeReporter(types.SimpleNamespace(send=repr), [0, 0], ()).rows('samples', []);"
+        "print([m for m in ('pandas', 'numba', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

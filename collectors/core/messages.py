@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import pyarrow as pa
-
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.rounds import Turn
@@ -58,10 +56,10 @@ class Described:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table of the run; see `warpladder.collectors.core.messages`."""
+    """Rows of a table of the run; see `Reporter.rows`. They are no Arrow table, because Arrow imports pandas to make one."""
 
     table: str
-    rows: Sequence[dict[str, Any]] | pa.Table
+    rows: Sequence[dict[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ from warpladder.collectors.core.recording import begin, diagnostic_event, rows_e
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.data.names import Source, diagnostic_row
+from warpladder.data.store import StoreError, conform
 from warpladder.errors import Error
 from warpladder.workloads.api import HostVariant, LibraryVariant
 
@@ -318,10 +319,12 @@ class Recorder:
                 answers = _Answers(job)
             answers.tables["results"] += lost_cells.values()
             self._journal.recording.captured += answers.captured
-            samples = pa.concat_tables(answers.samples) if answers.samples else None
-            if samples is not None and len(samples):
+            samples = answers.samples()
+            if len(samples):
                 self._rounds_done[key] = 1 + pc.max(samples["round"]).as_py()
-            self._journal.note(rows_event(answers.tables, job.gpus, process, traced=bool(answers.captured)), samples)
+            self._journal.note(
+                rows_event(answers.tables, job.gpus, process, traced=bool(answers.captured)), samples if len(samples) else None
+            )
             return
 
     def _ask(
@@ -369,14 +372,11 @@ class _Answers:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.tables: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        self.samples: list[pa.Table] = []
         self.captured: list[Any] = []
 
     def take(self, answer: Answer) -> bool:
         """Add an answer. Returns whether it was the last."""
         match answer:
-            case Rows("samples", table):
-                self.samples.append(table)
             case Rows(table, rows):
                 self.tables[table] += rows
             case Captured(batch):
@@ -389,6 +389,16 @@ class _Answers:
             case JobEnd():
                 return True
         return False
+
+    def samples(self) -> pa.Table:
+        """The rows of `samples`. Where a variant spoiled the clock, they are no samples, and its case fails."""
+        rows = self.tables.pop("samples", [])
+        try:
+            return conform("samples", rows)
+        except StoreError as error:
+            self.tables["results"] = [row for row in self.tables["results"] if row["status"] != "ok"]
+            self._fail(str(error))
+            return conform("samples", [])
 
     def _fail(self, why: str) -> None:
         """The case as a whole failed: give each cell without a status this reason."""

@@ -32,7 +32,6 @@ from warpladder.collectors.core.messages import (
     Rows,
 )
 from warpladder.collectors.core.plan import Job
-from warpladder.data.store import conform
 
 #: Seconds in which threads that a variant left behind may end.
 _THREADS_TIMEOUT_S: Final = 2.0
@@ -67,7 +66,7 @@ class PipeReporter:
         self._progress[STEP] += 1
 
     def rows(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
-        self._send(Rows(table, conform(table, rows) if table == "samples" else rows))
+        self._send(Rows(table, rows))
 
 
 def main(connection: int, progress: int, collector: Collector, modules: Sequence[str] = ()) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_data import RunData, once
 
 
+@once
 def timings(data: RunData, workload: str) -> tuple[Timing, ...]:
     """The ways in which the workload was timed: `device` (cold before hot), `operation`, `end_to_end`, then phases.
 
@@ -41,7 +42,14 @@ def charted_cases(data: RunData, workload: str) -> pd.DataFrame:
         - `size_value`: the number of that axis, where it is one axis of numbers; else size_rank + 1, since a logarithmic axis
           has no 0;
         - `series`: text of the other axes, such as `perm=210`; empty where the workload has none.
+
+        The frame is the caller's own copy.
     """
+    return _charted_cases(data, workload).copy()
+
+
+@once
+def _charted_cases(data: RunData, workload: str) -> pd.DataFrame:
     cases = data.cases[(data.cases["workload"] == workload) & data.cases["size_rank"].notna()].copy()
     params: list[dict[str, Any]] = [json.loads(text) for text in cases["params"]]
     ranks = cases["size_rank"].tolist()

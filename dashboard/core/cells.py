@@ -1,7 +1,6 @@
 """A row for each cell of a run: medians, rates, floor, flags; the fastest config of a variant, and the baseline of a case."""
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Baseline, Timing
 from warpladder.dashboard.core.intervals import error_ns, grouped_median_intervals, interval_kind, is_single, widened
-from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData, once
 from warpladder.dashboard.core.trusted import doubt, fastest_trusted
 from warpladder.data import limits
 from warpladder.data.limits import (
@@ -38,7 +37,8 @@ def ceiling(data: RunData, name: str, *, on_gpu: bool) -> float:
     return float(rows["value"].iloc[0]) if len(rows) else float("nan")
 
 
-def measured(data: RunData) -> dict[str, float]:
+@once
+def measured(data: RunData) -> Mapping[str, float]:
     """The values of all ceilings by name in their units, each of the first device that has it."""
     rows = data.ceilings.sort_values("device").drop_duplicates("name")
     return dict(zip(rows["name"], rows["value"], strict=True))
@@ -46,10 +46,16 @@ def measured(data: RunData) -> dict[str, float]:
 
 def memory_of(data: RunData, *, on_gpu: bool, cache: str = "") -> Memory:
     """The GPU's memory or the processor's, as it was measured; `cache` is passed to `bandwidths.device_memory`."""
+    values = _measured_on(data, on_gpu=on_gpu)
+    return device_memory(values, cache) if on_gpu else host_memory(values)
+
+
+@once
+def _measured_on(data: RunData, *, on_gpu: bool) -> Mapping[str, float]:
+    """The values of the GPUs' or the processor's ceilings by name in their units, each of the first device that has it."""
     table = data.ceilings
     rows = table[(table["device"] != HOST) == on_gpu].sort_values("device").drop_duplicates("name")
-    values = dict(zip(rows["name"], rows["value"], strict=True))
-    return device_memory(values, cache) if on_gpu else host_memory(values)
+    return dict(zip(rows["name"], rows["value"], strict=True))
 
 
 def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
@@ -143,7 +149,7 @@ def cells(data: RunData) -> pd.DataFrame:
     return _cells(data).copy()
 
 
-@lru_cache(maxsize=4)
+@once
 def _cells(data: RunData) -> pd.DataFrame:
     groups = data.grouped
     intervals = grouped_median_intervals(groups.durations, groups.keys["n"].to_numpy())
@@ -190,12 +196,12 @@ def best_config(frame: pd.DataFrame) -> pd.DataFrame:
 def best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     """The rows of `best_config` of the charted cases in one timing, with the columns `size`, `series` and `size_value`.
 
-    The frame is the caller's own copy. It is computed once for the last workloads and timings.
+    The frame is the caller's own copy. It is computed once for a workload and timing.
     """
     return _best_of_charted(data, workload, timing).copy()
 
 
-@lru_cache(maxsize=16)
+@once
 def _best_of_charted(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
     every = _cells(data)
     chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
@@ -210,17 +216,16 @@ def select(frame: pd.DataFrame, workload: str, case: str, scope: str, cache: str
 
 
 def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    phase = frame["scope"].str.startswith(PHASE).fillna(False).astype(bool)
+    phase = frame["scope"].str.startswith(PHASE).fillna(False).to_numpy(dtype=bool)
+    # One byte a nanosecond is one GB/s, and one FLOP a nanosecond is one GFLOP/s.
+    scales = {"gb_per_s": ("min_bytes", 1.0), "gflop_per_s": ("flops", 1.0), "percent_of_floor": ("floor_ns", 100.0)}
     rates = {}
-    for name, amount, scale in (
-        ("gb_per_s", frame["min_bytes"], 1.0),
-        ("gflop_per_s", frame["flops"], 1.0),
-        ("percent_of_floor", frame["floor_ns"], 100.0),
-    ):
-        counted = pd.to_numeric(amount).astype(float).where(~phase & (amount > 0)) * scale
+    for name, (column, scale) in scales.items():
+        amount = pd.to_numeric(frame[column]).to_numpy(dtype=float, na_value=np.nan)
+        counted = np.where(~phase & (amount > 0), amount, np.nan) * scale
         for suffix, time in (("", "median_ns"), ("_low", "high_ns"), ("_high", "low_ns")):
-            # One byte a nanosecond is one GB/s, and one FLOP a nanosecond is one GFLOP/s.
-            rates[name + suffix] = counted / frame[time].replace(0, np.nan)
+            times = frame[time].to_numpy(dtype=float)
+            rates[name + suffix] = counted / np.where(times == 0, np.nan, times)
     return frame.assign(**rates)
 
 
@@ -256,10 +261,13 @@ def baselines(data: RunData, workload: str, timing: Timing, cases: Iterable[str]
     The config is the one of `cells.best_config`, so that every speedup is over the cell that the ladder shows. A case without a right
     time of the variant has none.
     """
-    case_names = set(cases)
-    data = data.selected_from or data
+    return _baselines(data.selected_from or data, workload, timing, frozenset(cases))
+
+
+@once
+def _baselines(data: RunData, workload: str, timing: Timing, case_names: frozenset[str]) -> Mapping[str, Baseline]:
     variant = baseline_variant(data, workload, timing, cases=case_names)
-    every = cells(data)
+    every = _cells(data)
     chosen = (every["workload"] == workload) & (every["variant"] == variant) & every["case"].isin(case_names)
     chosen &= (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
     # Where a variant ran on several numbers of GPUs, the fewest are the baseline.

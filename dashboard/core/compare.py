@@ -9,7 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import baselines
 from warpladder.dashboard.core.intervals import MIN_SAMPLES, RatioInterval, paired_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
+from warpladder.dashboard.core.run_data import Entry, RunData, find_entry, once
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.data.names import PHASE
 
@@ -126,8 +126,13 @@ def noise_floors(data: RunData) -> pd.DataFrame:
 
     Returns:
         One row for each (workload, case, scope, cache) with a second entry: `variant`, `config`, `gpus`, `ratio`, `low`, `high`,
-        `n` and `holds_one`.
+        `n` and `holds_one`. The frame is the caller's own copy.
     """
+    return _noise_floors(data).copy()
+
+
+@once
+def _noise_floors(data: RunData) -> pd.DataFrame:
     keys = data.grouped.keys
     twins = keys[(keys["twin"] == 1) & ~keys["scope"].str.startswith(PHASE)]
     rows = []

@@ -13,7 +13,7 @@ from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timi
 from warpladder.dashboard.core.cell import Estimate, Timing, records
 from warpladder.dashboard.core.cells import baselines, best_of_charted, cells
 from warpladder.dashboard.core.compare import is_peer_of, judged, noise_floors, noise_of, precisions, verdict
-from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
+from warpladder.dashboard.core.run_data import Entry, RunData, find_entry, once
 from warpladder.dashboard.core.suspect import stale_variants, unsteady
 from warpladder.dashboard.core.trusted import DOUBTED, about, is_trusted, passed_over
 
@@ -169,6 +169,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
+@once
 def _rows(data: RunData, workload: str) -> list[dict[str, Any]]:
     """The rows of one workload; no rows without a rung or host variant with samples."""
     known_timings = timings(data, workload)

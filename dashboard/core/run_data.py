@@ -1,11 +1,11 @@
 """The tables of one run that comparisons are made of, whole or a part of them."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from functools import cached_property, wraps
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -123,12 +123,21 @@ class RunData:
 
     def hosts(self, workload: str) -> frozenset[str]:
         """The workload's variants that run on the processor, in one process or several."""
-        of_workload = self.variants[self.variants["workload"] == workload]
-        return frozenset(of_workload.loc[of_workload["kind"] == "host", "variant"])
+        return self._hosts.get(workload, frozenset())
+
+    @cached_property
+    def _hosts(self) -> Mapping[str, frozenset[str]]:
+        hosts = self.variants[self.variants["kind"] == "host"]
+        return {str(workload): frozenset(names) for workload, names in hosts.groupby("workload")["variant"]}
 
     def rounds(self, workload: str, case: str, scope: str, cache: str) -> "Rounds":
         """Durations in nanoseconds by round, of every entry that was sampled in one case and timing."""
         return Rounds(self.grouped, self._places.get((workload, case, scope, cache), {}))
+
+    @cached_property
+    def answers(self) -> dict[Any, Any]:
+        """The answers of `once`. They go with the run."""
+        return {}
 
     @cached_property
     def _places(self) -> Mapping[tuple[str, str, str, str], dict[Entry, slice]]:
@@ -155,6 +164,24 @@ class RunData:
         rounds, processes = (samples[column].to_numpy()[order] for column in ("round", "process"))
         labels = keys.astype(dict.fromkeys(texts, "str"))
         return SampleGroups(labels, np.cumsum(n) - n, durations, rounds, processes)
+
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def once(query: Callable[Concatenate[RunData, Arguments], Answer]) -> Callable[Concatenate[RunData, Arguments], Answer]:
+    """Answer a query of a run once for the same arguments. Who asks must not change the answer."""
+
+    @wraps(query)
+    def asked(data: RunData, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        question = (query, args, tuple(sorted(kwargs.items())))
+        if question not in data.answers:
+            data.answers[question] = query(data, *args, **kwargs)
+        answer: Answer = data.answers[question]
+        return answer
+
+    return asked
 
 
 def find_entry(rounds: "Mapping[Entry, pd.Series[float]]", variant: str, config: str) -> Entry | None:

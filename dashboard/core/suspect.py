@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
-from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_data import RunData, once
 from warpladder.data import source_text
 from warpladder.data.names import NOT_DONE
 
@@ -38,7 +37,7 @@ def unsteady(data: RunData) -> pd.DataFrame:
     return _unsteady(data).copy()
 
 
-@lru_cache(maxsize=4)
+@once
 def _unsteady(data: RunData) -> pd.DataFrame:
     every = cells(data)
     every = every[(every["n"] >= MIN_SAMPLES) & (every["status"] == "ok") & ~every["role"].isin(["ceiling", "specimen"])]

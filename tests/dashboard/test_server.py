@@ -105,23 +105,32 @@ def configure(folder: Path) -> None:
     file.write_text(ELSEWHERE)
 
 
-@pytest.fixture(scope="module", params=[pytest.param("project", marks=pytest.mark.thorough), "configured", "root"])
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where it is started: in the project, in a folder that has a configuration of its own, and in one that has nothing of ours."""
-    if request.param == "configured":
-        configured = tmp_path_factory.mktemp("configured")
-        configure(configured)
-        return configured
-    return ROOT if request.param == "project" else Path("/")
+#: How and where the server is started: in the project, in a folder that has a configuration of its own, and in one that has nothing
+#: of ours. `make test` has each way once, and the two folders outside of the project.
+STARTS = [
+    pytest.param((way, folder), id=f"{way}-{folder}", marks=() if usual else pytest.mark.thorough)
+    for way, folder, usual in (
+        ("command", "configured", True),
+        ("streamlit run", "root", True),
+        ("command", "root", False),
+        ("streamlit run", "configured", False),
+        ("command", "project", False),
+        ("streamlit run", "project", False),
+    )
+]
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=STARTS)
 def server(
-    request: pytest.FixtureRequest, folder: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
+    way, where = request.param
+    folder = {"project": ROOT, "root": Path("/")}.get(where) or tmp_path_factory.mktemp("configured")
+    if where == "configured":
+        configure(folder)
     log = tmp_path_factory.mktemp("server") / "log"
     port, asked = free_port(), log.with_name("asked")
-    command = [*WAYS[request.param], str(port)]
+    command = [*WAYS[way], str(port)]
     with (
         log.open("w") as output,
         subprocess.Popen(

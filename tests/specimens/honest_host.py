@@ -116,7 +116,7 @@ def _doubled_from_the_cache(x: Any) -> Any:
     return np.float32(2) * x
 
 
-@numba.vectorize(["float32(float32)"])
+@numba.vectorize
 def _doubled_element(x: Any) -> Any:
     return np.float32(2) * x
 

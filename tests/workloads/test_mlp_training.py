@@ -314,7 +314,16 @@ __global__ void update(const float* b1, const float* w2, const float* b2, float*
 
 
 @pytest.mark.xdist_group("numba")
-@pytest.mark.parametrize("variant", [v for v in WORKLOAD.variants if isinstance(v, HostVariant)], ids=lambda v: v.name)
+@pytest.mark.parametrize(
+    "variant",
+    # `numba_parallel` is compiled for a further test; to compile this one too takes longer than the rest of the file.
+    [
+        pytest.param(each, marks=pytest.mark.thorough) if each.name == "numba_serial" else each
+        for each in WORKLOAD.variants
+        if isinstance(each, HostVariant)
+    ],
+    ids=lambda v: v.name,
+)
 def test_host_variant_leaves_its_inputs_alone(variant):
     case = make_case({"batch": 5, "inputs": 7, "hidden": 9})
     inputs = WORKLOAD.make_inputs(case, np.random.default_rng(10))

@@ -70,7 +70,7 @@ def _file_of(function: object) -> str:
     file = _file_of_class(kind)
     if file and locate.is_own(file):
         return file
-    return next((home.file.name for home in _homes(function)), "")
+    return next((home.file.name for home in _Names().homes(function)), "")
 
 
 def _file_of_class(kind: type) -> str:
@@ -96,14 +96,20 @@ class _Home:
     name: str
 
 
-def _homes(thing: object) -> Iterator[_Home]:
-    """The names that modules of the user's give an object."""
-    for module in list(sys.modules.values()):
-        file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-        if isinstance(file, str) and file.endswith(".py"):
-            names = [name for name, value in list(vars(module).items()) if value is thing]
-            if names and locate.is_own(file) and (text := parsed(file)):
-                yield from (_Home(text, vars(module), name) for name in names if text.assigns(name))
+class _Names:
+    """The names at the top level of the user's modules, by the identity of what they name."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, list[tuple[str, Mapping[str, Any], str]]] = {}
+        for file, namespace in locate.own_modules():
+            for name, value in list(namespace.items()):
+                self._of.setdefault(id(value), []).append((file, namespace, name))
+
+    def homes(self, thing: object) -> Iterator[_Home]:
+        """The names that modules of the user's give an object."""
+        for file, namespace, name in self._of.get(id(thing), ()):
+            if namespace.get(name) is thing and (text := parsed(file)) and text.assigns(name):
+                yield _Home(text, namespace, name)
 
 
 class Reach:
@@ -127,6 +133,10 @@ class Reach:
         self._texts: dict[str, str] = {}
         self.nodes: dict[ast.AST, ParsedFile] = {}
         self._libraries: dict[str, None] = {}
+
+    @functools.cached_property
+    def _names(self) -> _Names:
+        return _Names()
 
     def text(self) -> str:
         """All that was taken; empty if there is nothing."""
@@ -194,7 +204,7 @@ class Reach:
             names = [name for name, value in list(inner.__globals__.items()) if value is thing]
             homes = [_Home(file, inner.__globals__, name) for name in names if file and file.assigns(name)]
         else:
-            homes = list(_homes(thing))
+            homes = list(self._names.homes(thing))
         for home in homes:
             if self._is_near(home.file.name):
                 self._name(home.file, home.namespace, home.name)

@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 
 from tests.collectors.core.recordings import MISBEHAVING, QUICK_CASES, Recording
+from warpladder.collectors.core.cells import result_row
+from warpladder.collectors.core.messages import Rows
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan, variant_row
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.record import Recorder, _Answers
 from warpladder.collectors.cuda.disassembly import DisassemblyError
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
@@ -72,6 +74,19 @@ def test_a_case_that_cannot_be_set_up_fails_by_itself(run: store.Run) -> None:
     failed = run.table("results").query("case == 'n=7'")
     assert set(failed["status"]) == {"launch_error"}
     assert set(failed["detail"]) == {"misbehaving.py:105: RuntimeError: no inputs for 7"}
+
+
+def test_samples_that_are_none_fail_the_cells_that_had_ended_well() -> None:
+    """A variant can replace the clock that they are read from."""
+    job = make_plan(Request(files=[MISBEHAVING], variants=["good", "better", "raises"], cases=["n=1000"]), LIMITS_HERE).jobs[0]
+    answers = _Answers(job)
+    good, _, raises = job.cells
+    answers.take(Rows("results", [result_row(good, "ok", ""), result_row(raises, "wrong_result", "not finite")]))
+    answers.take(Rows("samples", [{"duration_ns": 1.5}]))
+    assert len(answers.samples()) == 0
+    found = {row["variant"]: row["status"] for row in answers.tables["results"]}
+    assert found == {"good": "launch_error", "better": "launch_error", "raises": "wrong_result"}
+    assert answers.tables["results"][-1]["detail"].startswith("table samples: ")
 
 
 def test_a_good_cell_is_verified_on_every_element(results: pd.DataFrame) -> None:

@@ -300,7 +300,7 @@ def test_without_times_by_size_nothing_is_known_of_what_the_l2_explains() -> Non
     assert repeats(100_000, 1_500, ceilings=[]) == []
 
 
-RECORDED = [run for run in store.list_runs([store.RECORDED])[0] if len(run.table("samples"))]
+RECORDED = [run for run in store.list_runs([store.RECORDED])[0] if run.rows("samples")]
 
 
 @pytest.mark.sampled(5)

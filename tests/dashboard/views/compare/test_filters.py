@@ -1,13 +1,14 @@
 """The cells that the page shows, and the samples and counters of one."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.dashboard.core.test_changes import MINE, OTHERS, run
 from tests.synthetic import made_sweeps
-from warpladder.dashboard.core.changes import Side, compare
+from warpladder.dashboard.core.changes import Comparison, Side, compare
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.core.why import between
 from warpladder.dashboard.ui.template import look
@@ -16,7 +17,11 @@ from warpladder.dashboard.views.compare.query import Filter, chosen, clouds, onl
 from warpladder.data import store
 
 A, B = run("a", {}), run("b", {MINE: 1.2, OTHERS[0]: 0.8}, source="two")
-FOUND = compare(Side(A), Side(B))
+
+
+@cache
+def found() -> Comparison:
+    return compare(Side(A), Side(B))
 
 
 @pytest.mark.parametrize(
@@ -31,25 +36,25 @@ FOUND = compare(Side(A), Side(B))
     ],
 )
 def test_variants_are_filtered_by_patterns_and_parts_of_names(pattern: str, names: list[str]) -> None:
-    shown = only(FOUND, Filter(variant=pattern))
+    shown = only(found(), Filter(variant=pattern))
     assert sorted(change.variant for change in shown.changes) == names
-    assert shown.changed_sources == (FOUND.changed_sources if MINE in names else ())
+    assert shown.changed_sources == (found().changed_sources if MINE in names else ())
 
 
 def test_filters_by_workload_scope_and_caches_leave_verdicts_as_they_are() -> None:
-    assert only(FOUND, Filter("w", "device", "cold")).changes == FOUND.changes
+    assert only(found(), Filter("w", "device", "cold")).changes == found().changes
     for other in (Filter("x"), Filter(scope="operation"), Filter(cache="hot")):
-        assert only(FOUND, other).changes == ()
+        assert only(found(), other).changes == ()
 
 
 def test_a_cell_of_a_link_is_found_again() -> None:
-    for change in FOUND.changes:
-        assert chosen(FOUND.changes, written(change)) is change
-    assert chosen(FOUND.changes, "w|n=1|device|cold") is None
+    for change in found().changes:
+        assert chosen(found().changes, written(change)) is change
+    assert chosen(found().changes, "w|n=1|device|cold") is None
 
 
 def test_the_clouds_are_the_samples_of_both_sides() -> None:
-    worst = FOUND.changes[0]
+    worst = found().changes[0]
     samples = clouds(A, B, worst)
     assert worst.variant == MINE and samples.groupby("side")["duration_ns"].median().to_dict() == {"A": 1000, "B": 1200}
     # One sample far from all others does not stretch the axis.
@@ -62,8 +67,8 @@ def test_the_clouds_are_the_samples_of_both_sides() -> None:
 
 def test_the_chosen_cell_is_drawn_though_it_is_neither_slow_nor_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chart, "MOST_ROWS", 4)
-    middle = FOUND.changes[5]
-    figure = chart.forest(FOUND, look(B), without_shift=False, chosen=middle).figure
+    middle = found().changes[5]
+    figure = chart.forest(found(), look(B), without_shift=False, chosen=middle).figure
     names = [name for name in figure.layout.yaxis.ticktext if name.startswith("<b>")]
     assert len(figure.layout.yaxis.ticktext) == 5 and names == [f"<b>n=1 {middle.variant}</b>"]
     assert written(middle) in [text for trace in figure.data for text in trace.customdata or ()]

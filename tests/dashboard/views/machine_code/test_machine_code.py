@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -173,8 +173,8 @@ def test_the_export_has_the_chart(data: RunData, tmp_path: Path) -> None:
 def test_a_difference_of_thousands_of_instructions_takes_less_than_a_second() -> None:
     one = code(NAIVE * 400)
     other = code(tuple((line, text) for place, (line, text) in enumerate(TILED * 400) if place % 7))
-    start = perf_counter()
+    start = process_time()
     rows = query.rows(one, other)
-    assert perf_counter() - start < 1.0
+    assert process_time() - start < 1.0
     assert sum(row.a >= 0 for row in rows) == len(one) == 7_200
     assert sum(row.b >= 0 for row in rows) == len(other)
