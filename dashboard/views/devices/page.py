@@ -1,0 +1,207 @@
+"""Devices: the variants of a workload on two devices, side by side."""
+
+from typing import Any, Final, NoReturn, cast
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import axes, run_index
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.numbers import significant
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import ListedRun, label_of
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.devices import VIEW
+from warpladder.dashboard.views.devices import chart as charts
+from warpladder.dashboard.views.devices import query as queries
+from warpladder.data import store
+
+_RECORD: Final = "warpladder record {}"
+_MOST_ROWS: Final = 12
+_TABLE_PX: Final = 450
+
+
+def page() -> None:
+    """Draw the page. A is the device of the sidebar's run."""
+    run = widgets.run_of_page()
+    widgets.heading(VIEW)
+    with widgets.controls():
+        workload = _choose_workload(run)
+        other = _choose_other(run, workload)
+        try:
+            b = runs.load(runs.as_recorded(other.run))
+        except store.StoreError as error:
+            widgets.nothing(f"The run of B cannot be read: {error}", "Choose another.")
+        a = runs.load(run)
+        timings = runs.ask(run, _timings, runs.as_recorded(other.run), workload)
+        if not timings:
+            _nothing_in_common(run, other, workload)
+        timing = widgets.choose_timing_of(timings, on_gpu=a.on_gpu)
+        found = runs.ask(run, _side_by_side, runs.as_recorded(other.run), workload, timing)
+        cases = runs.ask(run, axes.charted_cases, workload).set_index("case")["params"]
+        case = widgets.choose_case_of({name: cases[name] for name in found.cases}, found.cases)
+        devices = queries.short_names(a.device, b.device)
+        on_host = found.pairs[0].a.role == "host"
+        rates = queries.rates(a, b, on_host=on_host)
+        shown = charts.Shown(found, case, devices, _about(run, other.run, a, b, on_host=on_host), rates)
+        show = _choose_show(shown)
+    if found.changed_sources:
+        names = ", ".join(found.changed_sources)
+        widgets.badge(f"source differs: {names}", "orange", help="Their times are not of the same code.")
+    look = runs.look_of(run, widgets.theme())
+    widgets.show_chart(charts.variants(shown, look, show))
+    _winners(found, devices)
+    _ratios(found, devices, rates)
+    widgets.end_page()
+
+
+def _choose_workload(run: store.Run) -> str:
+    """A workload of the run that another device has too."""
+    every = runs.context().every
+    among = [name for name in runs.load(run).workloads if _others(every, run, name)]
+    if not among:
+        _without_other_device(run)
+    return widgets.choose_workload(run, among)
+
+
+def _others(every: run_index.Runs, run: store.Run, workload: str) -> dict[str, tuple[ListedRun, ...]]:
+    """The other devices with their runs of a workload. Of a GPU's run, the other GPUs come first."""
+    own = run_index.device_of(run)
+    found = {
+        device: run_index.suitable(every, device, workload) for device in run_index.devices_of(every, workload) if device != own
+    }
+    on_gpu = bool(run.info["device_name"])
+    return dict(sorted(found.items(), key=lambda each: bool(each[1][0].run.info["device_name"]) != on_gpu))
+
+
+def _choose_other(run: store.Run, workload: str) -> ListedRun:
+    """Device B and its run."""
+    others = _others(runs.context().every, run, workload)
+    device = state.choose(
+        "other", "Device B", list(others), always=True, owner=workload, help="Device A is that of the run in the sidebar."
+    )
+    by_name = {each.name: each for each in others[device]}
+    if len(by_name) == 1:
+        return next(iter(by_name.values()))
+    title = lambda name: by_name[name].title  # noqa: E731
+    return by_name[state.choose("with", "Run of B", list(by_name), text=title, owner=f"{workload} {device}", always=True)]
+
+
+def _without_other_device(run: store.Run) -> NoReturn:
+    device, names = run_index.device_of(run), runs.load(run).workloads
+    why = f"Only {device} has times of {', '.join(names)}." if names else "This run has no variants to compare."
+    _record(
+        f"{why} Record a workload on another device, then copy the folder of that run here:", names[0] if names else "WORKLOAD"
+    )
+
+
+def _nothing_in_common(run: store.Run, other: ListedRun, workload: str) -> NoReturn:
+    why = f"{run_index.device_of(run)} and {other.facts.device} timed no variant of {workload} at the same case."
+    case = runs.ask(run, axes.charted_cases, workload)["case"].iloc[-1]
+    _record(f"{why} Record a case of this run on {other.facts.device}:", f"{workload} --case {case}")
+
+
+def _record(why: str, what: str) -> NoReturn:
+    """Say why there is nothing to show, with the command that changes it and runs that have something. Ends the page."""
+    st.info(plain(why))
+    st.code(_RECORD.format(what), language="bash")
+    widgets.offer_runs(VIEW)
+    widgets.end_page()
+    st.stop()
+
+
+def _timings(data: RunData, other: runs.NamedRun, workload: str) -> tuple[Timing, ...]:
+    return queries.timings(data, runs.load(other), workload)
+
+
+def _side_by_side(data: RunData, other: runs.NamedRun, workload: str, timing: Timing) -> queries.SideBySide:
+    return queries.side_by_side(data, runs.load(other), workload, timing)
+
+
+def _choose_show(shown: charts.Shown) -> charts.Show:
+    options = {"time": "Time", "floor": "% of floor", "ratio": "Ratio"}
+    if not any(pair.a.percent_of_floor.known and pair.b.percent_of_floor.known for pair in shown.pairs):
+        options.pop("floor")
+    return cast("charts.Show", state.choose("show", "Show", list(options), text=options.__getitem__, style="segmented"))
+
+
+def _about(run: store.Run, other: store.Run, a: RunData, b: RunData, *, on_host: bool) -> str:
+    """Both devices with their runs, and the processors where host variants are compared."""
+    sides = []
+    for each, data in ((run, a), (other, b)):
+        device = str(data.info["cpu_name"]) if on_host else data.device
+        sides.append(f"{device}, run {label_of(each)} of {each.info['started_at']:%Y-%m-%d}")
+    return " and ".join(sides)
+
+
+def _winners(found: queries.SideBySide, devices: tuple[str, str]) -> None:
+    """The winners of every case, with what they lose on the other device."""
+    if not found.contests:
+        return
+    a, b = devices
+    st.markdown(f"## {plain(queries.changed(found.contests, devices))}")
+    frame = queries.winners(found.contests)
+    columns = {
+        "result": st.column_config.TextColumn("Winners", help="Differ: beyond the noise of the case on both devices."),
+        "case": "Case",
+        **({"precision": "Precision"} if frame["precision"].nunique() > 1 else {}),
+        "a": st.column_config.TextColumn(f"Wins on {a}", help="≈: tied with the fastest."),
+        "b": st.column_config.TextColumn(f"Wins on {b}", help="≈: tied with the fastest."),
+        **_percents(
+            "a_on_b", f"{a}'s on {b}, % slower", f"How much slower the winner on {a} is than the winner on {b}, on {b}."
+        ),
+        **_percents(
+            "b_on_a", f"{b}'s on {a}, % slower", f"How much slower the winner on {b} is than the winner on {a}, on {a}."
+        ),
+    }
+    _table(frame, columns)
+    st.caption(
+        "A winner is a rung, or a peer where a case has no two rungs in a precision. Each device is judged within its own run."
+    )
+
+
+def _percents(name: str, label: str, help: str) -> dict[str, Any]:
+    ends = {f"{name}_low": "from", f"{name}_high": "to"}
+    return {name: _number(label, help)} | {column: _number(label) for column, label in ends.items()}
+
+
+def _ratios(found: queries.SideBySide, devices: tuple[str, str], rates: tuple[queries.Rate, ...]) -> None:
+    """Each variant of every case on both devices, and the ceilings of both."""
+    a, b = devices
+    st.markdown(f"## {plain(f'Each variant, {b} over {a}')}")
+    if rates:
+        given = ", ".join(f"{rate.what} {significant(rate.ratio)} ({rate.a}, {rate.b})" for rate in rates)
+        st.caption(plain(f"The ceilings, as times on the {b} over the {a}: {given}."))
+    columns = {
+        "case": "Case",
+        "variant": "Variant",
+        "wins": st.column_config.TextColumn("Wins on", width="small"),
+        "a_median_ns": _number(f"{a}, ms", style="%.4g"),
+        "b_median_ns": _number(f"{b}, ms", style="%.4g"),
+        "ratio": _number(f"{b} / {a}", style="%.3f"),
+        "ratio_low": _number("from", style="%.3f"),
+        "ratio_high": _number("to", style="%.3f"),
+        "ratio_of_floors": _number(
+            "Floors", "The floor on B over the floor on A, where both come from the same ceilings.", "%.3f"
+        ),
+        "a_percent_of_floor": _number(f"{a}, % of floor"),
+        "b_percent_of_floor": _number(f"{b}, % of floor"),
+        "source": st.column_config.TextColumn("Source"),
+    }
+    frame = queries.frame_of(found.pairs)
+    wins = frame["wins"].replace({"A": a, "B": b})
+    frame = frame.assign(wins=wins, source=frame["same_source"].map({True: "same", False: "differs"}))
+    _table(frame.assign(**{name: frame[name] / 1e6 for name in ("a_median_ns", "b_median_ns")}), columns)
+
+
+def _table(frame: pd.DataFrame, columns: dict[str, Any]) -> None:
+    height = "content" if len(frame) <= _MOST_ROWS else _TABLE_PX
+    widgets.table(frame, column_order=list(columns), column_config=columns, height=height)
+
+
+def _number(label: str, help: str | None = None, style: str = "%.3g") -> Any:
+    return st.column_config.NumberColumn(label, format=style, help=help)
+
+
+page()
