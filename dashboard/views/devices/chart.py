@@ -34,7 +34,7 @@ Show = Literal["time", "floor", "ratio"]
 _ROW_PX: Final = 30
 _LEAST_PX: Final = 190
 #: Half the distance of the two marks of a row.
-_APART: Final = 0.16
+_APART: Final = 0.2
 #: The devices differ in print by the form and the filling of their marks.
 _SYMBOLS: Final = ("circle", "diamond-open")
 #: Left edges of the columns of words, in pixels from the right end of the plot.
@@ -83,7 +83,7 @@ def variants(shown: Shown, look: Look, show: Show) -> Chart:
         _ratios(figure, shown, look)
     else:
         _marks(figure, shown, look, show)
-    name_rows(figure, [_name(pair, shown, look) for pair in pairs], look, range=[len(pairs) - 0.4, -0.7])
+    name_rows(figure, [_name(pair, shown, look) for pair in pairs], look, range=[len(pairs) - 0.4, -0.7], zeroline=False)
     figure.update_layout(
         legend=ABOVE, margin={"r": _COLUMNS_PX, "t": 44}, annotations=[*figure.layout.annotations, *_words(shown, look)]
     )
@@ -114,8 +114,8 @@ def _marks(figure: go.Figure, shown: Shown, look: Look, show: Show) -> None:
             y=[row + (_APART if side else -_APART) for row in range(len(pairs))],
             mode="markers",
             name=text(device if device == label else f"{label}: {device}"),
-            marker={"color": color, "symbol": symbol, "size": 10, "line": {"width": 2, "color": color}},
-            error_x=error_bars([of(cell) for cell in cells], color=color),
+            marker={"color": color, "symbol": symbol, "size": 9, "line": {"width": 2, "color": color}},
+            error_x=error_bars([of(cell) for cell in cells], color=color, width=0),
             hoverinfo="text",
             hovertext=[f"{text(device)}<br>{_hover(cell)}" for cell in cells],
         )

@@ -84,7 +84,7 @@ def _choose_other(run: store.Run, workload: str) -> ListedRun:
     by_name = {each.name: each for each in others[device]}
     if len(by_name) == 1:
         return next(iter(by_name.values()))
-    title = lambda name: by_name[name].title  # noqa: E731
+    title = lambda name: _dated(by_name[name].run)  # noqa: E731
     return by_name[state.choose("with", "Run of B", list(by_name), text=title, owner=f"{workload} {device}", always=True)]
 
 
@@ -131,8 +131,13 @@ def _about(run: store.Run, other: store.Run, a: RunData, b: RunData, *, on_host:
     sides = []
     for each, data in ((run, a), (other, b)):
         device = str(data.info["cpu_name"]) if on_host else data.device
-        sides.append(f"{device}, run {label_of(each)} of {each.info['started_at']:%Y-%m-%d}")
+        sides.append(f"{device}, run {_dated(each)}")
     return " and ".join(sides)
+
+
+def _dated(run: store.Run) -> str:
+    """The label of a run with its date, which a label that is made has already."""
+    return f"{label_of(run)} · {run.info['started_at']:%Y-%m-%d}" if run.info["label"] else label_of(run)
 
 
 def _winners(found: queries.SideBySide, devices: tuple[str, str]) -> None:

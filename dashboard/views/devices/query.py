@@ -397,15 +397,15 @@ def slower(loss: Estimate) -> str:
 
 
 def changed(contests: Sequence[Contest], devices: tuple[str, str]) -> str:
-    """`In 1 of 6 contests another rung wins on the H200 than on the H100: n=256, TF32`; a contest is a case in a precision."""
+    """`1 of 6 contests has another winner on the H200 than on the H100: n=256 in TF32`; a contest is a case in a precision."""
     differ = [each for each in contests if not each.both]
+    count = f"{len(contests)} contest{'' if len(contests) == 1 else 's'}"
     if not differ:
-        return f"The same variant wins on the {devices[0]} and on the {devices[1]}, or both winners are tied"
+        return f"In {count} the {devices[0]} and the {devices[1]} have a winner in common"
     several = len({each.precision for each in contests}) > 1
     where = ", ".join(f"{each.case}{f' in {word(each.precision)}' if several else ''}" for each in differ)
-    return (
-        f"{len(differ)} of {len(contests)} contests have another winner on the {devices[1]} than on the {devices[0]}: {where}"
-    )
+    have = "has" if len(differ) == 1 else "have"
+    return f"{len(differ)} of {count} {have} another winner on the {devices[1]} than on the {devices[0]}: {where}"
 
 
 def winners(contests: Iterable[Contest]) -> pd.DataFrame:
