@@ -113,6 +113,7 @@ def _marks(figure: go.Figure, shown: Shown, look: Look, show: Show) -> None:
             x=[of(cell).value for cell in cells],
             y=[row + (_APART if side else -_APART) for row in range(len(pairs))],
             mode="markers",
+            cliponaxis=False,
             name=text(device if device == label else f"{label}: {device}"),
             marker={"color": color, "symbol": symbol, "size": 9, "line": {"width": 2, "color": color}},
             error_x=error_bars([of(cell) for cell in cells], color=color, width=0),

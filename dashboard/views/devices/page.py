@@ -2,7 +2,6 @@
 
 from typing import Any, Final, NoReturn, cast
 
-import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core import axes, run_index
@@ -18,8 +17,6 @@ from warpladder.dashboard.views.devices import query as queries
 from warpladder.data import store
 
 _RECORD: Final = "warpladder record {}"
-_MOST_ROWS: Final = 12
-_TABLE_PX: Final = 450
 
 
 def page() -> None:
@@ -42,9 +39,9 @@ def page() -> None:
         cases = runs.ask(run, axes.charted_cases, workload).set_index("case")["params"]
         case = widgets.choose_case_of({name: cases[name] for name in found.cases}, found.cases)
         devices = queries.short_names(a.device, b.device)
-        on_host = found.pairs[0].a.role == "host"
-        rates = queries.rates(a, b, on_host=on_host)
-        shown = charts.Shown(found, case, devices, _about(run, other.run, a, b, on_host=on_host), rates)
+        rates = queries.rates(a, b, found)
+        about = _about(run, other.run, a, b, on_host=found.pairs[0].a.role == "host")
+        shown = charts.Shown(found, case, devices, about, rates)
         show = _choose_show(shown)
     if found.changed_sources:
         names = ", ".join(found.changed_sources)
@@ -144,31 +141,42 @@ def _winners(found: queries.SideBySide, devices: tuple[str, str]) -> None:
     """The winners of every case, with what they lose on the other device."""
     if not found.contests:
         return
+    sided = queries.one_sided(found.contests)
+    st.markdown(f"## {plain(queries.losers(sided, devices))}")
+    precision = {"precision": "Precision"} if len({each.precision for each in found.contests}) > 1 else {}
+    if sided:
+        columns = {
+            "variant": "Variant",
+            "case": "Case",
+            **precision,
+            "wins": "Wins on",
+            "loses": "Loses on",
+            "slower": "Slower there",
+        }
+        widgets.table_of_times(queries.frame_of_losers(sided, devices), columns | {"to": "Than"})
     a, b = devices
-    st.markdown(f"## {plain(queries.changed(found.contests, devices))}")
-    frame = queries.winners(found.contests)
-    columns = {
-        "result": st.column_config.TextColumn("Winners", help="Differ: beyond the noise of the case on both devices."),
-        "case": "Case",
-        **({"precision": "Precision"} if frame["precision"].nunique() > 1 else {}),
-        "a": st.column_config.TextColumn(f"Wins on {a}", help="≈: tied with the fastest."),
-        "b": st.column_config.TextColumn(f"Wins on {b}", help="≈: tied with the fastest."),
-        **_percents(
-            "a_on_b", f"{a}'s on {b}, % slower", f"How much slower the winner on {a} is than the winner on {b}, on {b}."
-        ),
-        **_percents(
-            "b_on_a", f"{b}'s on {a}, % slower", f"How much slower the winner on {b} is than the winner on {a}, on {a}."
-        ),
-    }
-    _table(frame, columns)
+    st.markdown("## The winners of each case")
+    widgets.table_of_times(
+        queries.winners(found.contests),
+        {
+            "result": st.column_config.TextColumn("Winners", help="Differ: beyond the noise of the case on both devices."),
+            "case": "Case",
+            **precision,
+            "a": st.column_config.TextColumn(f"Wins on {a}", help="≈: tied with the fastest."),
+            "b": st.column_config.TextColumn(f"Wins on {b}", help="≈: tied with the fastest."),
+            "a_on_b": _loss(a, b),
+            "b_on_a": _loss(b, a),
+        },
+    )
     st.caption(
-        "A winner is a rung, or a peer where a case has no two rungs in a precision. Each device is judged within its own run."
+        "The winners in each precision among the rungs; where there are no two rungs, among the peers too. "
+        "Each device is judged within its own run."
     )
 
 
-def _percents(name: str, label: str, help: str) -> dict[str, Any]:
-    ends = {f"{name}_low": "from", f"{name}_high": "to"}
-    return {name: _number(label, help)} | {column: _number(label) for column, label in ends.items()}
+def _loss(won: str, other: str) -> Any:
+    help = f"How much slower the fastest of {won} is than the fastest of {other}, on {other}."
+    return st.column_config.TextColumn(f"{won}'s, on {other}", help=help, width=190)
 
 
 def _ratios(found: queries.SideBySide, devices: tuple[str, str], rates: tuple[queries.Rate, ...]) -> None:
@@ -197,12 +205,7 @@ def _ratios(found: queries.SideBySide, devices: tuple[str, str], rates: tuple[qu
     frame = queries.frame_of(found.pairs)
     wins = frame["wins"].replace({"A": a, "B": b})
     frame = frame.assign(wins=wins, source=frame["same_source"].map({True: "same", False: "differs"}))
-    _table(frame.assign(**{name: frame[name] / 1e6 for name in ("a_median_ns", "b_median_ns")}), columns)
-
-
-def _table(frame: pd.DataFrame, columns: dict[str, Any]) -> None:
-    height = "content" if len(frame) <= _MOST_ROWS else _TABLE_PX
-    widgets.table(frame, column_order=list(columns), column_config=columns, height=height)
+    widgets.table_of_times(frame, columns)
 
 
 def _number(label: str, help: str | None = None, style: str = "%.3g") -> Any:

@@ -12,9 +12,9 @@ import pandas as pd
 from warpladder.dashboard.core import axes, history
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Cell, Contender, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted, cells, measured
-from warpladder.dashboard.core.compare import Judgement, Noise, compared, judged, noise_of, precisions, word
+from warpladder.dashboard.core.compare import Noise, compared, judged, noise_of, precisions, word
 from warpladder.dashboard.core.history import TimedCell
-from warpladder.dashboard.core.numbers import format_measure, format_percent, significant
+from warpladder.dashboard.core.numbers import format_estimate, format_measure, format_percent, significant
 from warpladder.dashboard.core.run_data import Entry, Rounds, RunData
 from warpladder.dashboard.core.trusted import doubt
 from warpladder.data.limits import compute_ceiling
@@ -58,14 +58,12 @@ class Outcome:
     Attributes:
         winner: the fastest variant.
         ties: the other variants that are not known to be slower, by time.
-        loss: the time of the other device's winner over the time of the winner.
-        verdict: `tied` where that loss is within the noise, `slower` where it is beyond; empty where both have the same winner.
+        behind: of each other variant, its time over the time of the winner.
     """
 
     winner: str
     ties: tuple[str, ...]
-    loss: Estimate
-    verdict: str
+    behind: Mapping[str, Estimate]
 
     @property
     def winners(self) -> tuple[str, ...]:
@@ -208,8 +206,7 @@ def _contests(a: RunData, b: RunData, timing: Timing, good: Sequence[tuple[Conte
         names = (rungs if len(rungs) > 1 else rivals)["variant"].tolist()
         pairs = [both for both in good if both[0].variant in names]
         sides = [_Side.of(data, timing, [both[place] for both in pairs]) for place, data in enumerate((a, b))]
-        winners = [side.fastest for side in sides]
-        of_a, of_b = (side.outcome(other) for side, other in zip(sides, reversed(winners), strict=True))
+        of_a, of_b = (side.outcome() for side in sides)
         shared = [name for name in names if name in of_a.winners and name in of_b.winners]
         both = min(shared, key=lambda name: sides[0].time(name) * sides[1].time(name), default="")
         yield Contest(case, precision, len(names), of_a, of_b, both)
@@ -228,24 +225,15 @@ class _Side:
         rounds = data.rounds(cells[0].workload, cells[0].case, timing.scope, timing.cache)
         return cls({cell.variant: cell for cell in cells}, rounds, noise_of(rounds, data.hosts(cells[0].workload)))
 
-    @property
-    def fastest(self) -> str:
-        return min(self.cells, key=self.time)
-
     def time(self, name: str) -> float:
         return self.cells[name].median_ns.value
 
-    def outcome(self, other: str) -> Outcome:
-        """The outcome here, with the loss of the winner of the other device."""
-        behind = {name: self._behind(name) for name in sorted(self.cells, key=self.time) if name != self.fastest}
+    def outcome(self) -> Outcome:
+        winner, *others = sorted(self.cells, key=self.time)
+        behind = {name: judged(self.rounds, self.noise, self._entry(winner), self._entry(name)) for name in others}
+        # The winner is `faster` than a variant that is slower beyond the noise.
         ties = tuple(name for name, each in behind.items() if each.verdict != "faster")
-        if other == self.fastest:
-            return Outcome(self.fastest, ties, Estimate.unknown(), "")
-        return Outcome(self.fastest, ties, behind[other].ratio.estimate, "tied" if other in ties else "slower")
-
-    def _behind(self, name: str) -> Judgement:
-        """The fastest against another variant: `faster` where that is slower beyond the noise."""
-        return judged(self.rounds, self.noise, self._entry(self.fastest), self._entry(name))
+        return Outcome(winner, ties, {name: each.ratio.estimate for name, each in behind.items()})
 
     def _entry(self, name: str) -> Entry:
         cell = self.cells[name]
@@ -307,18 +295,24 @@ _ON_GPU: Final = {
 }
 #: Those of memory and arithmetic.
 _OF_WORK: Final = (Ceiling.DEVICE_COPY, Ceiling.FP32_FMA, _TF32, Ceiling.HOST_COPY, Ceiling.HOST_FMA)
+#: Precision -> its arithmetic on a GPU.
+_OF_PRECISION: Final = {"fp32": Ceiling.FP32_FMA, "tf32": _TF32, "3xtf32": _TF32}
 _ON_HOST: Final = {Ceiling.HOST_COPY: "copies in memory", Ceiling.HOST_FMA: "fp32"}
 
 
-def rates(a: RunData, b: RunData, *, on_host: bool) -> tuple[Rate, ...]:
-    """The ceilings that both runs measured, of the GPU or of the processor."""
-    found = []
+def rates(a: RunData, b: RunData, found: SideBySide) -> tuple[Rate, ...]:
+    """The ceilings that both runs measured and that concern the variants: those of their precisions, on the GPU or the processor."""
+    on_host = all(pair.a.role == "host" for pair in found.pairs)
+    needed = {_OF_PRECISION.get(pair.a.precision) for pair in found.pairs}
+    rates = []
     for name, what in (_ON_HOST if on_host else _ON_GPU).items():
+        if name in _OF_PRECISION.values() and name not in needed:
+            continue
         (value, unit), (other, other_unit) = (_ceiling(data, name) for data in (a, b))
         if unit and unit == other_unit and min(value, other) > 0:
             ratio = value / other if unit.endswith("/s") else other / value
-            found.append(Rate(what, format_measure(value, unit), format_measure(other, unit), ratio, name in _OF_WORK))
-    return tuple(found)
+            rates.append(Rate(what, format_measure(value, unit), format_measure(other, unit), ratio, name in _OF_WORK))
+    return tuple(rates)
 
 
 def _ceiling(data: RunData, name: str) -> tuple[float, str]:
@@ -338,35 +332,44 @@ _NO_CONTEST: Final = "no variant may be called best on both devices"
 
 
 def headline(contests: Sequence[Contest], pairs: Mapping[str, Pair], devices: tuple[str, str]) -> str:
-    """`v12 wins on both and takes 0.830 times as long on the H200 as on the H100`, a clause for each precision.
+    """`v12 wins on both and takes 0.830 times as long on the H200 as on the H100`; with several precisions a short clause for each.
 
     Args:
         contests: of one case.
         pairs: of the same case, by variant.
     """
-    return _clauses(contests, lambda contest: _result(contest, pairs, devices))
+
+    def result(contest: Contest) -> str:
+        if contest.both:
+            return _takes(contest, pairs, devices, wins=contest.rivals > 1, brief=len(contests) > 1)
+        a, b = contest.a, contest.b
+        on_b = f"{a.winner} wins on the {devices[0]} and is {slower(b.behind[a.winner])} slower than {b.winner} on the {devices[1]}"
+        return f"{on_b}, which is {slower(a.behind[b.winner])} slower on the {devices[0]}"
+
+    return _clauses(contests, result)
 
 
 def reached(contests: Sequence[Contest], pairs: Mapping[str, Pair], devices: tuple[str, str]) -> str:
     """`v12 reaches 81.0 % of the memory floor on the H100 and 77.0 % on the H200`, a clause for each precision."""
 
-    def words(contest: Contest) -> str:
+    def shares(contest: Contest) -> str:
         names = (contest.both, contest.both) if contest.both else (contest.a.winner, contest.b.winner)
-        floors = [pairs[names[0]].a, pairs[names[1]].b]
-        percents = [format_percent(cell.percent_of_floor.value) for cell in floors]
-        bounds = [f" of the {cell.floor_bound} floor" if cell.floor_bound else "" for cell in floors]
-        last = "" if contest.both and bounds[0] == bounds[1] else bounds[1]
-        second = "" if contest.both else f"{names[1]} "
-        return f"{names[0]} reaches {percents[0]}{bounds[0]} on the {devices[0]} and {second}{percents[1]}{last} on the {devices[1]}"
+        cells = [pairs[names[0]].a, pairs[names[1]].b]
+        first, second = (format_percent(cell.percent_of_floor.value) for cell in cells)
+        bounds = [f" of the {cell.floor_bound} floor" if cell.floor_bound and len(contests) == 1 else "" for cell in cells]
+        if contest.both and bounds[0] == bounds[1]:
+            bounds[1] = ""
+        other = "" if contest.both else f"{names[1]} "
+        return f"{names[0]} reaches {first}{bounds[0]} on the {devices[0]} and {other}{second}{bounds[1]} on the {devices[1]}"
 
-    return _clauses(contests, words)
+    return _clauses(contests, shares)
 
 
 def against_rates(
     contests: Sequence[Contest], pairs: Mapping[str, Pair], devices: tuple[str, str], rates: Sequence[Rate]
 ) -> str:
-    """`v12 takes 0.723 times as long on the H200 as on the H100; copies in memory 0.713 times, fp32 1.00 times`."""
-    times = _clauses(contests, lambda contest: _takes(contest, pairs, devices))
+    """`v12 takes 0.723 times as long on the H200 as on the H100; copies in memory 0.713, fp32 1.00`."""
+    times = _clauses(contests, lambda contest: _takes(contest, pairs, devices, brief=len(contests) > 1))
     given = ", ".join(f"{rate.what} {significant(rate.ratio)}" for rate in rates if rate.of_work)
     return f"{times}; {given}" if given else times
 
@@ -376,65 +379,109 @@ def _clauses(contests: Sequence[Contest], words: Callable[[Contest], str]) -> st
     return "; ".join(f"{prefix}{words(contest)}" for prefix, contest in zip(prefixes, contests, strict=True)) or _NO_CONTEST
 
 
-def _result(contest: Contest, pairs: Mapping[str, Pair], devices: tuple[str, str]) -> str:
-    a, b = contest.a, contest.b
-    if contest.both:
-        return _takes(contest, pairs, devices, " wins on both and")
-    on_b = f"{a.winner} wins on the {devices[0]} and is {slower(b.loss)} slower than {b.winner} on the {devices[1]}"
-    return f"{on_b}, which is {slower(a.loss)} slower on the {devices[0]}"
-
-
-def _takes(contest: Contest, pairs: Mapping[str, Pair], devices: tuple[str, str], wins: str = "") -> str:
+def _takes(
+    contest: Contest, pairs: Mapping[str, Pair], devices: tuple[str, str], *, wins: bool = False, brief: bool = False
+) -> str:
     """The ratio of the variant that wins on both, or else of the winner on A."""
     name = contest.both or contest.a.winner
     times = significant(pairs[name].ratio.value)
-    return f"{name}{wins if contest.rivals > 1 else ''} takes {times} times as long on the {devices[1]} as on the {devices[0]}"
+    if brief:
+        return f"{name} {'wins on both and ' if wins else ''}takes {times} times as long on the {devices[1]}"
+    return f"{name} {'wins on both and ' if wins else ''}takes {times} times as long on the {devices[1]} as on the {devices[0]}"
 
 
-def slower(loss: Estimate) -> str:
+def slower(behind: Estimate) -> str:
     """`7.10 %` for a ratio of 1.071."""
-    return format_percent(100 * (loss.value - 1))
+    return format_percent(100 * (behind.value - 1))
 
 
-def changed(contests: Sequence[Contest], devices: tuple[str, str]) -> str:
-    """`1 of 6 contests has another winner on the H200 than on the H100: n=256 in TF32`; a contest is a case in a precision."""
-    differ = [each for each in contests if not each.both]
-    count = f"{len(contests)} contest{'' if len(contests) == 1 else 's'}"
-    if not differ:
-        return f"In {count} the {devices[0]} and the {devices[1]} have a winner in common"
-    several = len({each.precision for each in contests}) > 1
-    where = ", ".join(f"{each.case}{f' in {word(each.precision)}' if several else ''}" for each in differ)
-    have = "has" if len(differ) == 1 else "have"
-    return f"{len(differ)} of {count} {have} another winner on the {devices[1]} than on the {devices[0]}: {where}"
+@dataclass(frozen=True)
+class OneSided:
+    """A variant that wins on one device and loses on the other.
+
+    Attributes:
+        wins: `A` or `B`.
+        behind: its time over the time of the winner, on the other device.
+        to: the winner there.
+    """
+
+    case: str
+    precision: str
+    variant: str
+    wins: str
+    behind: Estimate
+    to: str
+
+
+def one_sided(contests: Iterable[Contest]) -> list[OneSided]:
+    """The variants that win on one device and lose on the other, the largest loss first."""
+    found = []
+    for each in contests:
+        for name, on in _wins(each):
+            if on != "both":
+                there = each.b if on == "A" else each.a
+                found.append(OneSided(each.case, each.precision, name, on, there.behind[name], there.winner))
+    return sorted(found, key=lambda each: -each.behind.value)
+
+
+def losers(found: Sequence[OneSided], devices: tuple[str, str]) -> str:
+    """`v14 wins on the H200 and is 0.972 % slower than v12 on the H100, n=4096`; of several, their number and the largest loss."""
+    if not found:
+        return f"No variant wins on one of the {devices[0]} and the {devices[1]} and loses on the other"
+    first = found[0]
+    won, lost = devices if first.wins == "A" else reversed(devices)
+    loss = f"{first.variant} wins on the {won} and is {slower(first.behind)} slower than {first.to} on the {lost}, {first.case}"
+    return loss if len(found) == 1 else f"{len(found)} times a variant wins on one device and loses on the other; {loss}"
+
+
+def frame_of_losers(found: Iterable[OneSided], devices: tuple[str, str]) -> pd.DataFrame:
+    """A row for each variant that wins on one device and loses on the other.
+
+    Returns:
+        `variant`, `case`, `precision`; `wins` and `loses`, the devices; `slower`, in percent as text with its interval, on the device where
+        it loses; `to`, the winner there.
+    """
+    return pd.DataFrame(
+        {
+            "variant": each.variant,
+            "case": each.case,
+            "precision": word(each.precision),
+            "wins": devices[each.wins == "B"],
+            "loses": devices[each.wins == "A"],
+            "slower": _percent(each.behind),
+            "to": each.to,
+        }
+        for each in found
+    )
 
 
 def winners(contests: Iterable[Contest]) -> pd.DataFrame:
     """The winners of each contest.
 
     Returns:
-        `case`, `precision`; `a`, `b`: the winner on each device, with the variants that are tied with it; `result`: `same`, `tied`
-        or `differ`; `a_on_b`: by how much the winner of A is slower than the winner of B on B, in percent, with the ends of its
-        interval in `a_on_b_low` and `a_on_b_high`, null for the same winner; and `b_on_a` likewise.
+        `result`: `same` winner, `tied`, or `differ` beyond the noise; `case`, `precision`; `a`, `b`: the winner on each device, with the
+        variants that are tied with it; `a_on_b`: how much slower the winner of A is on B than the winner of B, in percent with its
+        interval as text, empty for the same winner; and `b_on_a` likewise.
     """
-    rows = []
-    for each in contests:
-        same = each.a.winner == each.b.winner
-        rows.append(
-            {
-                "result": "same" if same else "tied" if each.both else "differ",
-                "case": each.case,
-                "precision": word(each.precision),
-                "a": " ≈ ".join(each.a.winners),
-                "b": " ≈ ".join(each.b.winners),
-                **_percent(each.b.loss, "a_on_b"),
-                **_percent(each.a.loss, "b_on_a"),
-            }
-        )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        {
+            "result": "same" if each.a.winner == each.b.winner else "tied" if each.both else "differ",
+            "case": each.case,
+            "precision": word(each.precision),
+            "a": " ≈ ".join(each.a.winners),
+            "b": " ≈ ".join(each.b.winners),
+            "a_on_b": _percent(each.b.behind.get(each.a.winner)),
+            "b_on_a": _percent(each.a.behind.get(each.b.winner)),
+        }
+        for each in contests
+    )
 
 
-def _percent(loss: Estimate, name: str) -> dict[str, float]:
-    return Estimate(*(100 * (end - 1) for end in (loss.value, loss.low, loss.high))).columns(name)
+def _percent(behind: Estimate | None) -> str:
+    """`7.10 % (6.90 to 7.30 %)` for a ratio of 1.071; empty for None."""
+    if behind is None:
+        return ""
+    return format_estimate(Estimate(*(100 * (end - 1) for end in (behind.value, behind.low, behind.high))), format_percent)
 
 
 def frame_of(pairs: Iterable[Pair]) -> pd.DataFrame:
