@@ -431,7 +431,7 @@ def losers(found: Sequence[OneSided], devices: tuple[str, str]) -> str:
     first = found[0]
     won, lost = devices if first.wins == "A" else reversed(devices)
     loss = f"{first.variant} wins on the {won} and is {slower(first.behind)} slower than {first.to} on the {lost}, {first.case}"
-    return loss if len(found) == 1 else f"{len(found)} times a variant wins on one device and loses on the other; {loss}"
+    return loss if len(found) == 1 else f"{len(found)} wins on one device are losses on the other; the largest: {loss}"
 
 
 def frame_of_losers(found: Iterable[OneSided], devices: tuple[str, str]) -> pd.DataFrame:
