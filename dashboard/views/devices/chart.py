@@ -41,8 +41,6 @@ _SYMBOLS: Final = ("circle", "diamond-open")
 _COLUMNS: Final = {"a": 8, "b": 78, "ratio": 148, "wins": 224}
 _COLUMNS_PX: Final = 286
 _BAR_RANGE: Final = 20.0
-#: A longer name of a device is in the legend alone.
-_SHORT: Final = 8
 
 
 @dataclass(frozen=True)
@@ -60,11 +58,6 @@ class Shown:
     devices: tuple[str, str]
     about: str
     rates: tuple[Rate, ...]
-
-    @property
-    def labels(self) -> tuple[str, str]:
-        """The devices where there is little room."""
-        return self.devices if max(map(len, self.devices)) <= _SHORT else ("A", "B")
 
     @property
     def pairs(self) -> list[Pair]:
@@ -106,7 +99,7 @@ def _marks(figure: go.Figure, shown: Shown, look: Look, show: Show) -> None:
     for row, pair in enumerate(pairs):
         ends, line = [of(pair.a).value, of(pair.b).value], {"color": look.tones.grid, "width": 2}
         figure.add_scatter(x=ends, y=[row - _APART, row + _APART], mode="lines", line=line, hoverinfo="skip", showlegend=False)
-    looks = zip(shown.devices, shown.labels, _SYMBOLS, palette(look.theme), strict=False)
+    looks = zip(shown.devices, query.labels(shown.devices), _SYMBOLS, palette(look.theme), strict=False)
     for side, (device, label, symbol, color) in enumerate(looks):
         cells = [pair.b if side else pair.a for pair in pairs]
         figure.add_scatter(
@@ -146,7 +139,7 @@ def _ratios(figure: go.Figure, shown: Shown, look: Look) -> None:
         x=[ratio.value for ratio in ratios],
         y=list(range(len(pairs))),
         mode="markers",
-        name="a variant",
+        showlegend=False,
         marker={"color": look.tones.text, "size": 9},
         error_x=error_bars(ratios, color=look.tones.text),
         hoverinfo="text",
@@ -179,7 +172,7 @@ def _name(pair: Pair, shown: Shown, look: Look) -> str:
 
 def _words(shown: Shown, look: Look) -> list[dict[str, Any]]:
     """Columns right of the plot: both times, their ratio, and where the variant wins."""
-    a, b = shown.labels
+    a, b = query.labels(shown.devices)
     heads = {"a": a, "b": b, "ratio": f"{b} / {a}", "wins": "wins on"}
     wins = {"both": "both", "A": a, "B": b, "": ""}
     items = [_word(head, column, 1, look.tones.muted, yref="paper", yanchor="bottom") for column, head in heads.items()]

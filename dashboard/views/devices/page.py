@@ -38,9 +38,10 @@ def page() -> None:
         found = runs.ask(run, _side_by_side, runs.as_recorded(other.run), workload, timing)
         cases = runs.ask(run, axes.charted_cases, workload).set_index("case")["params"]
         case = widgets.choose_case_of({name: cases[name] for name in found.cases}, found.cases)
-        devices = queries.short_names(a.device, b.device)
+        on = queries.devices_of(a, b, found)
+        devices = queries.short_names(*on)
         rates = queries.rates(a, b, found)
-        about = _about(run, other.run, a, b, on_host=found.pairs[0].a.role == "host")
+        about = " and ".join(f"{device}, run {_dated(each)}" for device, each in zip(on, (run, other.run), strict=True))
         shown = charts.Shown(found, case, devices, about, rates)
         show = _choose_show(shown)
     if found.changed_sources:
@@ -123,15 +124,6 @@ def _choose_show(shown: charts.Shown) -> charts.Show:
     return cast("charts.Show", state.choose("show", "Show", list(options), text=options.__getitem__, style="segmented"))
 
 
-def _about(run: store.Run, other: store.Run, a: RunData, b: RunData, *, on_host: bool) -> str:
-    """Both devices with their runs, and the processors where host variants are compared."""
-    sides = []
-    for each, data in ((run, a), (other, b)):
-        device = str(data.info["cpu_name"]) if on_host else data.device
-        sides.append(f"{device}, run {_dated(each)}")
-    return " and ".join(sides)
-
-
 def _dated(run: store.Run) -> str:
     """The label of a run with its date, which a label that is made has already."""
     return f"{label_of(run)} · {run.info['started_at']:%Y-%m-%d}" if run.info["label"] else label_of(run)
@@ -153,8 +145,8 @@ def _winners(found: queries.SideBySide, devices: tuple[str, str]) -> None:
             "loses": "Loses on",
             "slower": "Slower there",
         }
-        widgets.table_of_times(queries.frame_of_losers(sided, devices), columns | {"to": "Than"})
-    a, b = devices
+        widgets.table_of_times(queries.frame_of_losers(sided, queries.labels(devices)), columns | {"to": "Than"})
+    a, b = queries.labels(devices)
     st.markdown("## The winners of each case")
     widgets.table_of_times(
         queries.winners(found.contests),
@@ -181,7 +173,7 @@ def _loss(won: str, other: str) -> Any:
 
 def _ratios(found: queries.SideBySide, devices: tuple[str, str], rates: tuple[queries.Rate, ...]) -> None:
     """Each variant of every case on both devices, and the ceilings of both."""
-    a, b = devices
+    a, b = queries.labels(devices)
     st.markdown(f"## {plain(f'Each variant, {b} over {a}')}")
     if rates:
         given = ", ".join(f"{rate.what} {significant(rate.ratio)} ({rate.a}, {rate.b})" for rate in rates)

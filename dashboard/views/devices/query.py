@@ -22,6 +22,8 @@ from warpladder.data.names import Ceiling
 
 #: What follows the model in the name of a device: memory, cores, and the word for a processor.
 _AFTER_MODEL: Final = re.compile(r"\s+(\d+\s?GB\b|\d+-Core\b|CPU\b|Processor\b|@).*")
+_MARK: Final = re.compile(r"\((R|TM)\)")
+_LABEL: Final = 8
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,11 @@ class SideBySide:
         return tuple(dict.fromkeys(pair.a.case for pair in self.pairs))
 
     @property
+    def on_host(self) -> bool:
+        """Whether the variants run on the processors."""
+        return all(pair.a.role == "host" for pair in self.pairs)
+
+    @property
     def changed_sources(self) -> tuple[str, ...]:
         """The variants whose sources differ."""
         return tuple(dict.fromkeys(pair.a.variant for pair in self.pairs if not pair.same_source))
@@ -134,7 +141,8 @@ def side_by_side(a: RunData, b: RunData, workload: str, timing: Timing) -> SideB
     for case in dict.fromkeys(one.case for one, _ in common):
         of_case = [both for both in common if both[0].case == case and all(map(_good, both))]
         contests += _contests(a, b, timing, of_case)
-    wins = {(each.case, name): on for each in contests for name, on in _wins(each)}
+    # A peer can be in the contests of two precisions; the first one, its own, counts.
+    wins = {(each.case, name): on for each in reversed(contests) for name, on in _wins(each)}
     ratio, source = _ratios(a, b, workload), [_sources(data, workload) for data in (a, b)]
     pairs = tuple(
         Pair(
@@ -302,10 +310,9 @@ _ON_HOST: Final = {Ceiling.HOST_COPY: "copies in memory", Ceiling.HOST_FMA: "fp3
 
 def rates(a: RunData, b: RunData, found: SideBySide) -> tuple[Rate, ...]:
     """The ceilings that both runs measured and that concern the variants: those of their precisions, on the GPU or the processor."""
-    on_host = all(pair.a.role == "host" for pair in found.pairs)
     needed = {_OF_PRECISION.get(pair.a.precision) for pair in found.pairs}
     rates = []
-    for name, what in (_ON_HOST if on_host else _ON_GPU).items():
+    for name, what in (_ON_HOST if found.on_host else _ON_GPU).items():
         if name in _OF_PRECISION.values() and name not in needed:
             continue
         (value, unit), (other, other_unit) = (_ceiling(data, name) for data in (a, b))
@@ -322,10 +329,21 @@ def _ceiling(data: RunData, name: str) -> tuple[float, str]:
     return (float(rows["value"].iloc[0]), str(rows["unit"].iloc[0])) if len(rows) else (nan, "")
 
 
+def devices_of(a: RunData, b: RunData, found: SideBySide) -> tuple[str, str]:
+    """The names of what the variants ran on: the devices of both runs, or for variants of the host the processors if they differ."""
+    processors = str(a.info["cpu_name"]), str(b.info["cpu_name"])
+    return processors if found.on_host and processors[0] != processors[1] else (a.device, b.device)
+
+
 def short_names(a: str, b: str) -> tuple[str, str]:
     """`H100` and `H200` for `NVIDIA H100 80GB HBM3` and `NVIDIA H200`; the whole names where the short ones are equal."""
-    one, other = (_AFTER_MODEL.sub("", name.removeprefix("NVIDIA ")) for name in (a, b))
+    one, other = (_AFTER_MODEL.sub("", _MARK.sub("", name).removeprefix("NVIDIA ")) for name in (a, b))
     return (one, other) if one != other else (a, b)
+
+
+def labels(devices: tuple[str, str]) -> tuple[str, str]:
+    """The short names where there is little room; `A` and `B` where one is long."""
+    return devices if max(map(len, devices)) <= _LABEL else ("A", "B")
 
 
 _NO_CONTEST: Final = "no variant may be called best on both devices"
