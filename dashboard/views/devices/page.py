@@ -160,10 +160,17 @@ def _winners(found: queries.SideBySide, devices: tuple[str, str]) -> None:
             "b_on_a": _loss(b, a),
         },
     )
+    single = [device for device, count in zip(devices, found.processes, strict=True) if count == 1]
     st.caption(
-        "The winners in each precision among the rungs; where there are no two rungs, among the peers too. "
-        "Each device is judged within its own run."
+        plain(
+            "The winners in each precision among the rungs; where there are no two rungs, among the peers too. Each device is judged within "
+            f"its own run.{f' One process took the samples of {_and(single)}: how far processes differ is not known.' if single else ''}"
+        )
     )
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(f"the {name}" for name in names)
 
 
 def _loss(won: str, other: str) -> Any:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from math import nan
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core import axes, history
@@ -98,12 +99,14 @@ class SideBySide:
         contests: by case, fp32 first. A case without a variant that may be called best on both has none.
         doubted: case and name of the variants that take part in no contest, because one device's time may not be called best.
         alone: names of the variants that A has alone, and of those that B has alone, in the common cases.
+        processes: how many processes of each run took samples.
     """
 
     pairs: tuple[Pair, ...]
     contests: tuple[Contest, ...]
     doubted: frozenset[tuple[str, str]]
     alone: tuple[tuple[str, ...], tuple[str, ...]]
+    processes: tuple[int, int]
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -155,7 +158,8 @@ def side_by_side(a: RunData, b: RunData, workload: str, timing: Timing) -> SideB
         for one, other in common
     )
     doubted = frozenset((one.case, one.variant) for one, other in common if not (_good(one) and _good(other)))
-    return SideBySide(pairs, tuple(contests), doubted, _alone(a, b, timing, common))
+    processes = (len(np.unique(a.grouped.processes)), len(np.unique(b.grouped.processes)))
+    return SideBySide(pairs, tuple(contests), doubted, _alone(a, b, timing, common), processes)
 
 
 def _good(cell: Cell) -> bool:
