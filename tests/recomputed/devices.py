@@ -178,6 +178,10 @@ def _of_side(place: int) -> dict[str, Rule | None]:
     return {f"{'ab'[place]}_{name}": rule for name, rule in rules.items()}
 
 
+def _same_source(run: Shipped, row: Row, shown: Shown) -> bool:
+    return len({side.variant(shown.where[0], row["variant"])["source_sha256"] for side in _sides(shown)}) == 1
+
+
 PAIRS: Final[Rules] = {
     **dict.fromkeys(("workload", "case", "variant", "precision")),
     "wins": _wins,
@@ -187,9 +191,7 @@ PAIRS: Final[Rules] = {
     "ratio_low": _end(1),
     "ratio_high": _end(2),
     "ratio_of_floors": _ratio_of_floors,
-    "same_source": lambda run, row, shown: len(
-        {side.variant(shown.where[0], row["variant"])["source_sha256"] for side in _sides(shown)}
-    ) == 1,
+    "same_source": _same_source,
 }  # fmt: skip
 
 
@@ -201,6 +203,7 @@ def _lost(row: Row, shown: Shown) -> Shipped:
 LOSERS: Final[Rules] = {
     **dict.fromkeys(("workload", "case", "variant", "precision")),
     "wins": _wins,
+    "same_source": _same_source,
     "to": lambda run, row, shown: _fastest(_lost(row, shown), row, shown),
     "behind": lambda run, row, shown: _behind(_lost(row, shown), row, shown, row["variant"]).value,
     "behind_low": lambda run, row, shown: _behind(_lost(row, shown), row, shown, row["variant"]).low,

@@ -83,7 +83,7 @@ def test_devices() -> None:
             where = (workload, timing.scope, timing.cache)
             frame = side_by_side.frame_of(found.pairs)
             pairs.append((b, Shown("devices", f"{a.id} {b.id}", "pairs", "", where, frame), devices.PAIRS))
-            losers = [asdict(each) | each.behind.columns("behind") for each in side_by_side.one_sided(found.contests)]
+            losers = [asdict(each) | each.behind.columns("behind") for each in side_by_side.one_sided(found)]
             lost = pd.DataFrame(losers).assign(workload=workload)
             sided.append((b, Shown("devices", f"{a.id} {b.id}", "losers", "", where, lost), devices.LOSERS))
         rates = {each.what: each.ratio for each in side_by_side.rates(of_a, of_b, found)}

@@ -133,7 +133,7 @@ def _winners(found: queries.SideBySide, devices: tuple[str, str]) -> None:
     """The winners of every case, with what they lose on the other device."""
     if not found.contests:
         return
-    sided = queries.one_sided(found.contests)
+    sided = queries.one_sided(found)
     st.markdown(f"## {plain(queries.losers(sided, devices))}")
     precision = {"precision": "Precision"} if len({each.precision for each in found.contests}) > 1 else {}
     if sided:
@@ -145,7 +145,9 @@ def _winners(found: queries.SideBySide, devices: tuple[str, str]) -> None:
             "loses": "Loses on",
             "slower": "Slower there",
         }
-        widgets.table_of_times(queries.frame_of_losers(sided, queries.labels(devices)), columns | {"to": "Than"})
+        widgets.table_of_times(
+            queries.frame_of_losers(sided, queries.labels(devices)), columns | {"to": "Than", "source": "Source"}
+        )
     a, b = queries.labels(devices)
     st.markdown("## The winners of each case")
     widgets.table_of_times(

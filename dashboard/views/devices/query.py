@@ -425,6 +425,7 @@ class OneSided:
         wins: `A` or `B`.
         behind: its time over the time of the winner, on the other device.
         to: the winner there.
+        same_source: whether both runs measured the same source of the variant.
     """
 
     case: str
@@ -433,17 +434,19 @@ class OneSided:
     wins: str
     behind: Estimate
     to: str
+    same_source: bool
 
 
-def one_sided(contests: Iterable[Contest]) -> list[OneSided]:
+def one_sided(found: SideBySide) -> list[OneSided]:
     """The variants that win on one device and lose on the other, the largest loss first."""
-    found = []
-    for each in contests:
+    sided = []
+    for each in found.contests:
         for name, on in _wins(each):
             if on != "both":
                 there = each.b if on == "A" else each.a
-                found.append(OneSided(each.case, each.precision, name, on, there.behind[name], there.winner))
-    return sorted(found, key=lambda each: -each.behind.value)
+                same = name not in found.changed_sources
+                sided.append(OneSided(each.case, each.precision, name, on, there.behind[name], there.winner, same))
+    return sorted(sided, key=lambda each: -each.behind.value)
 
 
 def losers(found: Sequence[OneSided], devices: tuple[str, str]) -> str:
@@ -453,6 +456,7 @@ def losers(found: Sequence[OneSided], devices: tuple[str, str]) -> str:
     first = found[0]
     won, lost = devices if first.wins == "A" else reversed(devices)
     loss = f"{first.variant} wins on the {won} and is {slower(first.behind)} slower than {first.to} on the {lost}, {first.case}"
+    loss += "" if first.same_source else ", with another source"
     return loss if len(found) == 1 else f"{len(found)} wins on one device are losses on the other; the largest: {loss}"
 
 
@@ -461,7 +465,7 @@ def frame_of_losers(found: Iterable[OneSided], devices: tuple[str, str]) -> pd.D
 
     Returns:
         `variant`, `case`, `precision`; `wins` and `loses`, the devices; `slower`, in percent as text with its interval, on the device where
-        it loses; `to`, the winner there.
+        it loses; `to`, the winner there; `source`, `differs` where the sources of the two runs do.
     """
     return pd.DataFrame(
         {
@@ -472,6 +476,7 @@ def frame_of_losers(found: Iterable[OneSided], devices: tuple[str, str]) -> pd.D
             "loses": devices[each.wins == "A"],
             "slower": _percent(each.behind),
             "to": each.to,
+            "source": "" if each.same_source else "differs",
         }
         for each in found
     )

@@ -80,7 +80,7 @@ def test_a_rung_within_the_noise_of_the_fastest_wins_too(found: queries.SideBySi
 
 
 def test_each_variant_that_wins_on_one_and_loses_on_the_other_is_named_with_its_loss(found: queries.SideBySide) -> None:
-    sided = queries.one_sided(found.contests)
+    sided = queries.one_sided(found)
     assert [(each.case, each.variant, each.wins, each.to) for each in sided] == [
         ("n=1", "v02", "B", "v03"),
         ("n=1", "v03", "A", "v02"),
@@ -111,6 +111,8 @@ def test_what_one_run_has_alone_or_of_another_source_is_named(folder: Path, tmp_
     write(tmp_path, "other", 1, times=times, source="changed")
     found = queries.side_by_side(loaded(folder, "h100"), loaded(tmp_path, "other"), "w", TIMING)
     assert found.changed_sources == ("v02",) and found.alone == (("lib",), ("v04",))
+    assert {each.variant: each.same_source for each in queries.one_sided(found)} == {"v02": False, "v03": True}
+    assert queries.losers(queries.one_sided(found), NAMES).endswith("n=1, with another source")
     assert "v04" not in {name for each in found.contests for name in each.b.winners}, "faster, but not timed on both"
 
 
