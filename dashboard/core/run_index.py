@@ -65,6 +65,7 @@ class Need(StrEnum):
     TIMES = "times"
     PAIR = "times, and another run of the workload to compare with"
     HISTORY = "times of one workload in several runs"
+    DEVICES = "times of a workload that another device has too"
     GPU_TIMES = "times of a GPU"
     TRACE = "a trace"
     CALLS = "kernels or API calls"
@@ -140,6 +141,7 @@ _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.TIMES: ("samples",),
     Need.PAIR: ("samples",),
     Need.HISTORY: ("samples",),
+    Need.DEVICES: ("samples",),
     Need.GPU_TIMES: ("samples",),
     Need.TRACE: _TRACE,
     Need.CALLS: ("kernels", "api_calls"),
@@ -298,7 +300,16 @@ def workloads(every: Iterable[ListedRun], device: str, need: Need = Need.TIMES) 
     """The names of the workloads for which a run of the device has what is needed."""
     suited = (each for each in every if each.facts.device == device and each.facts.has(need))
     count = Counter(name for each in suited for name, has in each.facts.workloads.items() if has.cells)
-    return tuple(sorted(name for name, runs in count.items() if runs >= _least_runs(need)))
+    names = (name for name, runs in count.items() if runs >= _least_runs(need))
+    return tuple(sorted(name for name in names if need is not Need.DEVICES or len(devices_of(every, name)) > 1))
+
+
+@_once
+def devices_of(every: Iterable[ListedRun], workload: str) -> tuple[str, ...]:
+    """The devices that have times of a workload, in the order of `devices`."""
+    every = list(every)
+    timed = {each.facts.device for each in every if each.facts.timed and _coverage(each, workload).cells}
+    return tuple(device for device in devices(every) if device in timed)
 
 
 def _least_runs(need: Need) -> int:
@@ -316,7 +327,7 @@ def suitable(every: Iterable[ListedRun], device: str, workload: str, need: Need 
     """
     candidates = [each for each in every if each.facts.device == device and each.facts.has(need)]
     candidates = [each for each in _newest(candidates) if _coverage(each, workload).cells]
-    if len(candidates) < _least_runs(need):
+    if len(candidates) < _least_runs(need) or (need is Need.DEVICES and len(devices_of(every, workload)) < 2):
         return ()
     first = min(_place(each, need) for each in candidates)
     leading = [each for each in candidates if _place(each, need) == first]
@@ -338,7 +349,7 @@ def _place(each: ListedRun, need: Need) -> int:
     """Smaller for a run that comes before others, whatever their dates."""
     if need is Need.GPUS:
         return -each.facts.gpus
-    if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.GPU_TIMES):
+    if need in (Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPU_TIMES):
         return 2 if each.facts.imported else int(each.facts.gpus > 1)
     return 0
 
@@ -353,7 +364,7 @@ def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = 
 
     Equal runs come in the order of `suitable`, and then the newest first.
     """
-    every = list(every)
+    every = every if isinstance(every, Runs) else Runs(every)
     fitting = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]
     first = suitable(fitting, device, workload, need)
     names = {each.name for each in first}
@@ -362,11 +373,11 @@ def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = 
     return (*first, *rest)
 
 
-def _fits(every: list[ListedRun], each: ListedRun, need: Need) -> bool:
-    """Whether a run is of a GPU where the page needs one, and as many runs of its device as the page needs have a workload of it."""
+def _fits(every: Runs, each: ListedRun, need: Need) -> bool:
+    """Whether a run is of a GPU where the page needs one, and a workload of it is in as many runs or devices as the page needs."""
     if need is Need.GPU_TIMES:
         return bool(each.run.info["device_name"])
-    if _least_runs(need) == 1:
+    if need not in (Need.PAIR, Need.HISTORY, Need.DEVICES):
         return True
     return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))
 
@@ -374,5 +385,4 @@ def _fits(every: list[ListedRun], each: ListedRun, need: Need) -> bool:
 def lacks(every: Iterable[ListedRun], device: str, need: Need) -> bool:
     """Whether no run of the device has what a page needs. A page that compares two runs can compare two variants of one."""
     need = Need.TIMES if need is Need.PAIR else need
-    of_device = [each for each in every if each.facts.device == device]
-    return not having(of_device, need, device)
+    return all(each.facts.device != device for each in having(every, need, device))

@@ -12,6 +12,7 @@ from warpladder.dashboard.views import (
     counters,
     critical_path,
     details,
+    devices,
     forecast,
     glossary,
     gpus,
@@ -36,7 +37,7 @@ from warpladder.dashboard.views import (
 
 #: Groups of the menu, and the views in the order of each; the first view is the one that opens.
 GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
-    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, ship.VIEW, trends.VIEW, published.VIEW, picker.VIEW),
+    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, devices.VIEW, ship.VIEW, trends.VIEW, published.VIEW, picker.VIEW),
     "Explain": (
         ladder.VIEW,
         roofline.VIEW,

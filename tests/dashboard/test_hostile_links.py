@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.test_app import PAGES, Open, open_app, words
-from tests.synthetic import made_code, made_jobs, made_operators, made_sweeps, made_traces
+from tests.synthetic import made_code, made_devices, made_jobs, made_operators, made_sweeps, made_traces
 
 __all__ = ["open_app"]
 
@@ -18,6 +18,7 @@ RUNS = {
     "operators": "operators",
     "forecast": "operators",
     "gpus": "scaling",
+    "devices": "h100",
     "picker": "annotated",
     "machine_code": "code",
     "ranks": "job",
@@ -30,7 +31,7 @@ KEYS = (
     "scale", "variant", "intensity", "topic", "cell", "color", "lanes", "chosen", "window", "summary", "summed", "timing", "counters",
     "counters_of", "with.cupti", "search", "regex", "measure", "machine", "isa", "config", "launch", "code_of", "a_config", "a_launch",
     "registers", "shared", "threads", "why_a", "why_b", "rules_of", "figure", "as", "history",
-    "iteration", "kernel", "groups", "ranks", "by", "operator", "recording", "after", "rank",
+    "iteration", "kernel", "groups", "ranks", "by", "operator", "recording", "after", "rank", "other",
     "with", "judge", "a", "b", "of", "of_scope", "of_cache", "like", "at", "below", "pin", "none of ours",
 )  # fmt: skip
 VALUES = {
@@ -47,6 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for write in (
         made_code.write,
+        made_devices.write_both,
         made_jobs.write,
         made_operators.write,
         made_sweeps.write_counted,

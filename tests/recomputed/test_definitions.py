@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 OBTAIN = {"displayed.py", *(file.name for file in HERE.glob("test_*.py"))}
 #: View -> its test. The page Glossary has words alone.
 TESTED = {
-    "overview": "test_overview", "compare": "test_compare", "sizes": "test_sizes", "ship": "test_ship", "trends": "test_trends",
+    "overview": "test_overview", "compare": "test_compare", "sizes": "test_sizes", "devices": "test_devices", "ship": "test_ship", "trends": "test_trends",
     "published": "test_published", "picker": "test_pick_variants", "ladder": "test_ladder", "roofline": "test_roofline",
     "details": "test_details", "timeline": "test_timeline", "calls": "test_api_and_kernels", "transfers": "test_transfers",
     "operators": "test_operators", "forecast": "test_forecast",

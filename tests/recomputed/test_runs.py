@@ -1,17 +1,20 @@
 """Twenty figures of Details, Published, Compare and Trends, at random from the shipped runs, from the parquet files alone."""
 
 import random
+from dataclasses import asdict
 from itertools import combinations, islice
 
+import pandas as pd
 import pytest
 
-from tests.recomputed import definitions, details, displayed, several
+from tests.recomputed import definitions, details, devices, displayed, several
 from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
 from warpladder.dashboard.core import history
 from warpladder.dashboard.run.opened import open_run
+from warpladder.dashboard.views.devices import query as side_by_side
 from warpladder.dashboard.views.published import query as published
 from warpladder.dashboard.views.trends import chart, query
 from warpladder.data import figures, store
@@ -61,6 +64,33 @@ def test_compare() -> None:
         )
         found.append((b, Shown("compare", f"{a.id} {b.id}", "changes", "", ("", "", ""), compared.table()), several.COMPARE))
     check(draw(rng, found, numbers))
+
+
+def test_devices() -> None:
+    rng = random.Random(f"devices {SEED}")
+    pairs, sided = [], []
+    runs = [run for run in definitions.shipped() if run.info["kind"] == "recording" and run.info["device_count"] == 1]
+    two = [
+        (a, b) for a, b in combinations(runs, 2) if a.info["device_name"] != b.info["device_name"] and a.workloads & b.workloads
+    ]
+    for a, b in rng.sample(two, 3):
+        of_a, of_b = displayed.loaded(a.id), displayed.loaded(b.id)
+        workload = rng.choice(sorted(a.workloads & b.workloads))
+        for timing in rng.sample(
+            [each for each in side_by_side.timings(of_a, of_b, workload) if each.scope in definitions.SCOPES], 2
+        ):
+            found = side_by_side.side_by_side(of_a, of_b, workload, timing)
+            where = (workload, timing.scope, timing.cache)
+            frame = side_by_side.frame_of(found.pairs)
+            pairs.append((b, Shown("devices", f"{a.id} {b.id}", "pairs", "", where, frame), devices.PAIRS))
+            losers = [asdict(each) | each.behind.columns("behind") for each in side_by_side.one_sided(found)]
+            lost = pd.DataFrame(losers).assign(workload=workload)
+            sided.append((b, Shown("devices", f"{a.id} {b.id}", "losers", "", where, lost), devices.LOSERS))
+        rates = {each.what: each.ratio for each in side_by_side.rates(of_a, of_b, found)}
+        assert rates["copies in memory"] == devices.rate(a, b, ("device_copy",), time=False)
+        assert rates["an empty kernel"] == devices.rate(a, b, ("graph_node",), time=True)
+        assert rates.get("TF32") in (None, devices.rate(a, b, ("tf32_mma", "tf32_wgmma"), time=False))
+    check([*draw(rng, pairs, numbers), *draw(rng, sided, numbers, 10)])
 
 
 def test_trends() -> None:

@@ -64,6 +64,25 @@ def test_runs_of_other_workloads_and_devices_follow_those_that_fit() -> None:
     assert names(run_index.having(every, Need.TRACE, "h200", "w")) == ["fits", "other workload", "elsewhere"]
 
 
+def test_a_page_of_two_devices_needs_a_workload_that_another_device_has_too() -> None:
+    other = {"workloads": {"v": Coverage(1, 1)}}
+    every = [
+        listed("a", 3, 8, 80),
+        listed("alone", 4, 0, 0, **other),
+        listed("b", 2, 1, 8, device="h100"),
+        listed("counted", 5, 8, 80, device="t4", tables=frozenset({"counters"})),
+        listed("several", 1, 8, 80, device="h100", workloads={"w": Coverage(8, 80), "u": Coverage(2, 2)}),
+    ]
+    assert run_index.devices_of(every, "w") == ("h200", "h100") and run_index.devices_of(every, "v") == ("h200",)
+    assert run_index.workloads(every, "h200", Need.DEVICES) == ("w",), "v is of one device alone"
+    assert run_index.workloads(every, "h100", Need.DEVICES) == ("w",)
+    assert names(run_index.suitable(every, "h200", "w", Need.DEVICES)) == ["a"]
+    assert run_index.suitable(every, "h200", "v", Need.DEVICES) == ()
+    assert names(run_index.having(every, Need.DEVICES, "h200", "w")) == ["a", "b", "several"]
+    lacking = [device for device in ("h200", "h100", "t4") if run_index.lacks(every, device, Need.DEVICES)]
+    assert lacking == ["t4"], "it has counters alone"
+
+
 def test_facts_are_those_of_the_tables_and_samples_are_not_read(tmp_path: Path) -> None:
     run = store.open_run(made_runs.write(tmp_path, "gpu", rounds=3))
     (run.path / "samples.parquet").write_bytes(b"PAR1 damaged PAR1")

@@ -1,0 +1,8 @@
+"""Does the same rung win on two devices, and how far is each from its own floor?"""
+
+from typing import Final
+
+from warpladder.dashboard.core.run_index import Need
+from warpladder.dashboard.ui.view import View
+
+VIEW: Final = View("devices", "Devices", "Does the same rung win on another device?", needs=Need.DEVICES)
