@@ -165,9 +165,8 @@ def ranks_of(job: Run, ranks: Sequence[int]) -> RanksOfJob:
 
 def clock_of(row: Mapping[str, Any]) -> Clock | None:
     """The clock in a row of table `ranks`; None where it could not be aligned."""
-    if row.get("offset_ns") is None:
-        return None
-    return Clock(row["offset_ns"], row["offset_at_ns"], row["drift_ppm"] / 1e6)
+    offset, at, drift = (row.get(name) for name in ("offset_ns", "offset_at_ns", "drift_ppm"))
+    return None if offset is None or at is None or drift is None else Clock(offset, at, drift / 1e6)
 
 
 def _of_job(part: _Part, name: str, rows: pa.Table) -> pa.Table:
