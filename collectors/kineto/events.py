@@ -253,7 +253,7 @@ def _split(text: bytes) -> tuple[list[Event], bytes]:
     places = [found.start() + 1 for found in _BETWEEN.finditer(text, window)][-_TRIED:]
     for end in reversed(places):
         try:
-            piece = b"[" + text[:end] + b"]"
+            piece = b"".join((b"[", memoryview(text)[:end], b"]"))
             events = _exact(_EVENTS.decode(piece), lambda: _EXACT_EVENTS.decode(piece))  # noqa: B023
         except _DAMAGE:
             continue
