@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.data import schema
-from warpladder.data.schema import Column, Table
+from warpladder.data.columns import Column, Table
 
 Int64s = npt.NDArray[np.int64]
 

@@ -1,99 +1,14 @@
 """Every table of a run: its columns, types, units and meanings, each written once.
 
-`store` refuses what does not fit this module, and `python -m warpladder.data.schema` prints the data dictionary `data/README.md`. Other
-names that rooms share, of ceilings, phases and sources of diagnostics, stand in `names`.
+`store` refuses what does not fit this module, and `dictionary` prints it as `data/README.md`. `columns` has what a column is. Other names
+that rooms share, of ceilings, phases and sources of diagnostics, stand in `names`.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
-from warpladder.data import names
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its Arrow type, its meaning, and its allowed values. `checks` refuses other values.
-
-    Attributes:
-        values: the closed set of a text's values; empty if any text is allowed.
-        later: the column was added after runs had been written. In a run without it, it reads as `default`.
-        default: the value where a run lacks a column that came later; None for null.
-        least: the least number allowed; None for no limit.
-        most: the largest number allowed; None for no limit.
-        finite: a float64 must not be infinite. It must not be NaN either, unless the column is nullable.
-        not_empty: the text is not empty.
-        json_object: the text is a JSON object, or empty.
-    """
-
-    name: str
-    type: pa.DataType
-    meaning: str
-    unit: str = ""
-    nullable: bool = False
-    values: tuple[str, ...] = ()
-    later: bool = False
-    default: int | None = None
-    least: float | None = None
-    most: float | None = None
-    finite: bool = True
-    not_empty: bool = False
-    json_object: bool = False
-
-    @property
-    def field(self) -> pa.Field:
-        return pa.field(self.name, self.type, nullable=self.nullable)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of a run. `key` names the columns that identify a row; it is empty if rows need not be unique.
-
-    `spans` are pairs of columns: the time in the second must not be before that in the first.
-    """
-
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...] = ()
-    spans: tuple[tuple[str, str], ...] = ()
-
-    @cached_property
-    def arrow(self) -> pa.Schema:
-        return pa.schema([column.field for column in self.columns])
-
-
-#: Limit of times and ids, so that the difference of any two is an int64.
-FAR: Final = 1 << 62
-#: Limit of bytes and operations, so that the sum of a thousand is an int64.
-MOST_WORK: Final = 1 << 53
-
-
-def text(name: str, meaning: str, **rules: Any) -> Column:
-    return Column(name, pa.string(), meaning, **rules)
-
-
-def integer(name: str, meaning: str, unit: str = "", *, bits: int = 64, **rules: Any) -> Column:
-    return Column(name, {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits], meaning, unit, **rules)
-
-
-def time(name: str, meaning: str, *, nullable: bool = False) -> Column:
-    return integer(name, meaning, "ns", nullable=nullable, least=-FAR, most=FAR)
-
-
-def identifier(name: str, meaning: str, **rules: Any) -> Column:
-    return integer(name, meaning, least=0, most=FAR, **rules)
-
-
-def work(name: str, meaning: str, unit: str) -> Column:
-    return integer(name, meaning, unit, least=0, most=MOST_WORK)
-
-
-def real(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
-    return Column(name, pa.float64(), meaning, unit, **rules)
-
+from warpladder.data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
@@ -764,43 +679,3 @@ TABLES: Final[dict[str, Table]] = {
         DIAGNOSTICS,
     )
 }
-
-
-def dictionary() -> str:
-    """The data dictionary as Markdown, the whole text of `data/README.md`."""
-    lines = [
-        "# Data dictionary",
-        "",
-        f"Schema version {SCHEMA_VERSION}. Generated from `data/schema.py`: `python -m warpladder.data.schema > data/README.md`.",
-        "",
-        "A run is a folder `<data-dir>/<run_id>/` of parquet files, one for each table. A table with no rows may be absent.",
-        "A run is written to a temporary folder beside it, and renamed when it is complete. It is never changed afterwards.",
-        "Times are whole nanoseconds. GB is 10^9 bytes. A `?` behind a type marks a column that may be null.",
-        "The values of a run are checked when it is first opened: keys, closed sets, and the ranges that `data/schema.py` gives.",
-        "[docs/architecture.md](../docs/architecture.md#words) explains the words.",
-        "",
-        "- `recorded/`: runs that ship with the project.",
-        "- `published/`: figures of the five student reports on which the workloads are based, as CSV with their table and unit.",
-        "- `local/`: runs of this machine, ignored by git.",
-    ]
-    for table in TABLES.values():
-        lines += ["", f"## `{table.name}`", "", table.meaning]
-        if table.key:
-            lines += ["", "Key: " + ", ".join(f"`{name}`" for name in table.key) + "."]
-        lines += ["", "| column | type | unit | meaning |", "|---|---|---|---|"]
-        for column in table.columns:
-            values = " (" + ", ".join(f"`{value}`" for value in column.values) + ")" if column.values else ""
-            kind = f"{column.type}{'?' if column.nullable else ''}"
-            lines.append(f"| `{column.name}` | {kind} | {column.unit} | {column.meaning}{values} |")
-    for title, meanings in (
-        ("Names of ceilings", {**names.CEILINGS, **names.CEILINGS_BY_BYTES}),
-        ("Names of phases", names.PHASES),
-        ("Sources of diagnostics", names.SOURCES),
-    ):
-        lines += ["", f"## {title}", "", "| name | meaning |", "|---|---|"]
-        lines += [f"| `{name}` | {meaning} |" for name, meaning in meanings.items()]
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(dictionary(), end="")

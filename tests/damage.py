@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 from tests.synthetic import made_code, made_energy, made_jobs, made_runs, made_sweeps, made_traces
 from tests.synthetic.made_runs import row
 from warpladder.data import schema
+from warpladder.data.columns import Column
 from warpladder.data.names import Phase
-from warpladder.data.schema import TABLES, Column
+from warpladder.data.schema import TABLES
 
 #: Variants of conv2d that the whole run has.
 _VARIANTS: Final = ("copy", "v01_naive", "v03_register_tile", "cudnn", "numpy")

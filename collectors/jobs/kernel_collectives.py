@@ -18,6 +18,7 @@ from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, is_communication
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.data import schema, store
+from warpladder.data.columns import FAR, MOST_WORK
 from warpladder.data.iterations import Steps
 from warpladder.data.texts import coded
 
@@ -48,7 +49,7 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
     kernels = kernels.filter(pa.array(np.array([is_communication(each) for each in names], bool)[name]))
     kernels = kernels.sort_by([("stream", "ascending"), ("start_ns", "ascending")])
     stream, start, end = (_integers(kernels[column]) for column in ("stream", "start_ns", "end_ns"))
-    iteration = steps.numbers_at(_integers(kernels["launch_start_ns"], -schema.FAR))
+    iteration = steps.numbers_at(_integers(kernels["launch_start_ns"], -FAR))
     called = _Calls.of(run, payloads).of_kernels(_integers(kernels["range_id"]))
     counted = np.unique(stream, return_inverse=True)[1].reshape(-1).tolist()
     communicators = called.communicator.tolist()
@@ -68,7 +69,7 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
         "group_size": pa.array(called.ranks.astype(np.int32), mask=called.ranks == UNKNOWN),
         "number": _counted(group, start).astype(np.int32),
         "element_type": [""] * len(kernels),
-        "bytes": np.clip(called.bytes, 0, schema.MOST_WORK),
+        "bytes": np.clip(called.bytes, 0, MOST_WORK),
         "stream": pa.array(stream, mask=stream < 0),
         "start_ns": start,
         "end_ns": end,

@@ -11,7 +11,7 @@ from warpladder.collectors.kineto.columns import integers
 from warpladder.collectors.kineto.events import CollectiveArguments, Event, arguments_of
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, element_bytes
-from warpladder.data import schema
+from warpladder.data.columns import MOST_WORK
 
 #: Columns that are equal for all collectives of a group.
 _OF_GROUP = ("group", "group_ranks", "group_size")
@@ -50,7 +50,7 @@ class Collectives:
                     "in_elements": inner,
                     "out_elements": outer,
                     "element_type": kinds,
-                    "bytes": np.clip(most * size, 0, schema.MOST_WORK),
+                    "bytes": np.clip(most * size, 0, MOST_WORK),
                     "stream": stream,
                     "start_ns": start,
                     "end_ns": end,

@@ -13,8 +13,8 @@ from warpladder.collectors.kineto.columns import Codes, Texts, integers, numbers
 from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.data import nesting
+from warpladder.data.columns import FAR
 from warpladder.data.nesting import NONE, Innermost
-from warpladder.data.schema import FAR
 
 #: Frames of Python that are kept of a stack.
 _MOST_FRAMES: Final = 32

@@ -21,6 +21,7 @@ from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import schema
+from warpladder.data.columns import FAR
 from warpladder.data.iterations import Steps, find_steps
 from warpladder.data.naming import Naming
 from warpladder.data.nesting import Innermost
@@ -33,7 +34,7 @@ _OF_RANK: Final = re.compile(r"(?i)rank[-_=]?(\d{1,9})|worker(\d{1,9})")
 #: Ranks of the largest job. Larger numbers are damage.
 _MOST_RANKS: Final = 1 << 17
 #: A time before any trace.
-_BEFORE: Final = -schema.FAR
+_BEFORE: Final = -FAR
 _AFTER_2000_NS: Final = 946_684_800 * 10**9
 
 

@@ -29,8 +29,8 @@ from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import is_communication
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import BATCH_ROWS, Report
+from warpladder.data.columns import FAR
 from warpladder.data.names import Source
-from warpladder.data.schema import FAR
 
 #: Categories of events, in lower case, and what they are. Older profilers write `Kernel`, `Memcpy`, `Memset` and `Runtime`.
 _KINDS: Final = {

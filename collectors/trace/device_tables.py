@@ -14,9 +14,9 @@ from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Codes, Strings, or_else
 from warpladder.data import schema
+from warpladder.data.columns import FAR, MOST_WORK
 from warpladder.data.names import Source
 from warpladder.data.nesting import NONE, Innermost
-from warpladder.data.schema import FAR, MOST_WORK
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warpladder.data import checks, files, schema
+from warpladder.data.columns import Table
 from warpladder.data.files import kind_problem, one_line, state_of
-from warpladder.data.schema import Table
 from warpladder.data.store.errors import NoSuchRun, StoreError, TooLarge, cure, first_line, unreadable
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import LONG_TABLES, SUFFIX, check_columns, opened, with_later

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warpladder.data import files, schema
-from warpladder.data.schema import Table
+from warpladder.data.columns import Table
 from warpladder.data.store.errors import StoreError, TooLarge, cure, unreadable
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.synthetic.made_runs import row
 from warpladder.data import checks, schema
-from warpladder.data.schema import Column, Table
+from warpladder.data.columns import Column, Table
 
 CELL = {"workload": "w", "variant": "v", "config": "", "case": "n=1"}
 VARIANT = {"workload": "w", "variant": "v", "kind": "cuda", "role": "rung", "precision": "fp32"}

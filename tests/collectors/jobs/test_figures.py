@@ -11,6 +11,7 @@ from warpladder.collectors.jobs import figures
 from warpladder.collectors.jobs.figures import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
 from warpladder.collectors.trace.communication import is_communication
 from warpladder.data import schema
+from warpladder.data.columns import Table
 from warpladder.data.iterations import Steps
 
 NO_STEPS = Steps(*(np.empty(0, np.int64) for _ in range(3)))
@@ -42,7 +43,7 @@ def kernel(start: int, end: int, launch: tuple[int, int] | None = None, *, kind:
     return start, end, stream, kind, ("gemm", "nccl", "h2d")[kind], launch
 
 
-def columns(table: schema.Table) -> set[str]:
+def columns(table: Table) -> set[str]:
     return {column.name for column in table.columns}
 
 

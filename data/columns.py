@@ -1,0 +1,89 @@
+"""What a table of a run and its columns are, and the kinds of columns that the tables of `schema` are made of."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its Arrow type, its meaning, and its allowed values. `checks` refuses other values.
+
+    Attributes:
+        values: the closed set of a text's values; empty if any text is allowed.
+        later: the column was added after runs had been written. In a run without it, it reads as `default`.
+        default: the value where a run lacks a column that came later; None for null.
+        least: the least number allowed; None for no limit.
+        most: the largest number allowed; None for no limit.
+        finite: a float64 must not be infinite. It must not be NaN either, unless the column is nullable.
+        not_empty: the text is not empty.
+        json_object: the text is a JSON object, or empty.
+    """
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    unit: str = ""
+    nullable: bool = False
+    values: tuple[str, ...] = ()
+    later: bool = False
+    default: int | None = None
+    least: float | None = None
+    most: float | None = None
+    finite: bool = True
+    not_empty: bool = False
+    json_object: bool = False
+
+    @property
+    def field(self) -> pa.Field:
+        return pa.field(self.name, self.type, nullable=self.nullable)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a run. `key` names the columns that identify a row; it is empty if rows need not be unique.
+
+    `spans` are pairs of columns: the time in the second must not be before that in the first.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    spans: tuple[tuple[str, str], ...] = ()
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([column.field for column in self.columns])
+
+
+#: Limit of times and ids, so that the difference of any two is an int64.
+FAR: Final = 1 << 62
+#: Limit of bytes and operations, so that the sum of a thousand is an int64.
+MOST_WORK: Final = 1 << 53
+
+
+def text(name: str, meaning: str, **rules: Any) -> Column:
+    return Column(name, pa.string(), meaning, **rules)
+
+
+def integer(name: str, meaning: str, unit: str = "", *, bits: int = 64, **rules: Any) -> Column:
+    return Column(name, {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits], meaning, unit, **rules)
+
+
+def time(name: str, meaning: str, *, nullable: bool = False) -> Column:
+    return integer(name, meaning, "ns", nullable=nullable, least=-FAR, most=FAR)
+
+
+def identifier(name: str, meaning: str, **rules: Any) -> Column:
+    return integer(name, meaning, least=0, most=FAR, **rules)
+
+
+def work(name: str, meaning: str, unit: str) -> Column:
+    return integer(name, meaning, unit, least=0, most=MOST_WORK)
+
+
+def real(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
+    return Column(name, pa.float64(), meaning, unit, **rules)
