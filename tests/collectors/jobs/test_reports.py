@@ -19,6 +19,8 @@ from warpladder.data import store
 TWO_PROCESSES = [(70, 0), (80, 1)]
 TWO_GPUS = [(70, 0), (70, 1)]
 
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "nsight-systems-2025.3"
+
 
 @pytest.fixture(autouse=True)
 def _one_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +222,7 @@ def test_a_payload_in_another_layout_is_left_out_and_counted(tmp_path: Path, wro
 
 
 #: Two steps of benchmarks/profiled_job.py on one H100, with its parameters in bfloat16.
-REAL = Path(__file__).parents[2] / "fixtures" / "nsight-systems-2025.3" / "ddp_payloads.sqlite.xz"
+REAL = FIXTURES / "ddp_payloads.sqlite.xz"
 PARAMETERS = 135_387_648
 
 
@@ -328,13 +330,12 @@ def test_a_report_that_needs_an_export_is_exported_once(tmp_path: Path, monkeypa
     assert not exports[0].exists()
 
 
-SAMPLE = Path(__file__).resolve().parents[4] / "shared" / "kineto-samples" / "mfu_2gpu_before.sqlite.xz"
-
-
-@pytest.mark.skipif(not SAMPLE.exists(), reason="mfu_2gpu_before of GindaChen/nsys-ai is not beside this checkout")
 def test_a_real_report_of_two_processes(tmp_path: Path) -> None:
-    """The ends of its collectives differ by 2 to 27 us, with the rank that came last: no offset between the clocks of the GPUs."""
-    (tmp_path / "report.sqlite").write_bytes(lzma.decompress(SAMPLE.read_bytes()))
+    """The ends of its collectives differ by 2 to 27 us, with the rank that came last: no offset between the clocks of the GPUs.
+
+    `mfu_2gpu_before` of GindaChen/nsys-ai (MIT), with NCCL's ranges alone.
+    """
+    (tmp_path / "report.sqlite").write_bytes(lzma.decompress((FIXTURES / "two_processes.sqlite.xz").read_bytes()))
     run = imported(tmp_path, tmp_path / "report.sqlite")
     ranks = run.table("ranks")
     assert ranks["collectives"].tolist() == [33, 33] and ranks["offset_ns"].tolist() == [0, 0]
