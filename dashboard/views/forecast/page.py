@@ -38,7 +38,9 @@ def page() -> None:
             widgets.nothing(
                 "This profile has no device work, so there is no timeline to forecast.", "Profile the program on a GPU."
             )
-        recording = _choose("recording", "Recording", _recordings(program), "Of the file that warpladder extract wrote.")
+        recording = _choose(
+            "recording", "Recording", _recordings(program), "Of the file that warpladder extract wrote.", at_first=True
+        )
         after = _choose("after", "Profile after", _others(run), "A later profile of the program, with operations replaced.")
     found = runs.ask(run, _found, profile, recording)
     if recording is None:
@@ -113,15 +115,18 @@ def _others(run: store.Run) -> list[ListedRun]:
     return sorted(profiles, key=lambda each: each.facts.started_at, reverse=True)[:_MOST_OTHERS]
 
 
-def _choose(key: str, label: str, offered: list[ListedRun], help: str) -> runs.NamedRun | None:
-    """One of the runs, at first the first recording and no later profile; None without any."""
+def _choose(key: str, label: str, offered: list[ListedRun], help: str, *, at_first: bool = False) -> runs.NamedRun | None:
+    """One of the runs, or None.
+
+    Args:
+        at_first: the first run is chosen at first; else none is.
+    """
     if not offered:
         return None
     by_name = {each.name: each for each in offered}
-    recordings = key == "recording"
-    names = [*by_name, _NO_RUN] if recordings else [_NO_RUN, *by_name]
+    names = [*by_name, _NO_RUN] if at_first else [_NO_RUN, *by_name]
     title = lambda name: by_name[name].title if name in by_name else name  # noqa: E731
-    chosen = by_name.get(state.choose(key, label, names, text=title, help=help, always=recordings))
+    chosen = by_name.get(state.choose(key, label, names, text=title, help=help, always=at_first))
     return runs.as_recorded(chosen.run) if chosen else None
 
 
