@@ -14,11 +14,10 @@ from warpladder.collectors.cuda.events import CudaBench
 from warpladder.collectors.cuda.operation import HOT, CudaOperation
 from warpladder.workloads.api import Params, Variant
 
-#: About how long a chunk of executions takes, and how much work is queued. The host may be away for as long as that takes.
+#: About how long a chunk of executions takes, and how much work is queued. The host may be away for as long as that takes. A call of NVML
+#: can take several milliseconds.
 _CHUNK_NS: Final = 5_000_000
-_AHEAD_NS: Final = 20_000_000
-#: A loop is starved if the device had no chunk left more often than in this share of the chunks.
-_MOST_GAPS: Final = 0.02
+_AHEAD_NS: Final = 100_000_000
 
 
 class EnergyBench(CudaBench):
@@ -77,18 +76,15 @@ class _BatchLoop:
         self._ahead = 1 + math.ceil(_AHEAD_NS / (self._replays * batch_ns))
         self._executions = self._replays * operation.batch
         self._marks = [self._mark()]
-        self._passed = self._gaps = 0
-
-    @property
-    def starved(self) -> bool:
-        return self._gaps > _MOST_GAPS * len(self._marks)
+        self._passed = 0
+        self.starved = False
 
     def advance(self) -> int:
         last = len(self._marks) - 1
         while self._passed < last and self._marks[self._passed + 1].done:
             self._passed += 1
-        if last - self._passed < self._ahead:
-            self._gaps += self._passed == last and last > 0
+        self.starved |= self._passed == last and last > 0
+        for _ in range(self._passed + self._ahead - last):
             for _ in range(self._replays):
                 self._replay()
             self._marks.append(self._mark())

@@ -195,7 +195,7 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
         if rank is not None:
             raise Error("--rank names a rank of an imported job; leave it out with a file")
         run_id = read(path, data_dir, "", None, [])
-        print(one_line(f"imported as {run_id}"))
+        print(one_line(f"imported as {run_id}, which later commands take in place of the file"))
         return store.open_run(data_dir / run_id)
     run = store.find_run(trace, [data_dir, store.LOCAL, store.RECORDED])
     if run.info["kind"] != "job":
