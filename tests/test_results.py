@@ -167,29 +167,23 @@ def _fastest(frame: pd.DataFrame, case: str, ranks: int, precision: str = "fp32"
 
 def _of_gpus(start: str) -> tuple[list[str], list[str], list[str]]:
     """The figures of the columns for one, two and four GPUs."""
-    (line,) = (line for line in RESULTS.partition("## Four ")[2].splitlines() if line.startswith(f"| {start}"))
+    (line,) = (line for line in RESULTS.partition("## Two and four ")[2].splitlines() if line.startswith(f"| {start}"))
     one, two, four = (_NUMBER.findall(column) for column in line.split("|")[2:5])
     return one, two, four
 
 
-@pytest.mark.parametrize(("name", "precision"), [("fp32", "fp32"), ("3xTF32", "3xtf32"), ("TF32", "tf32")])
-def test_the_generator_on_four_gpus(name: str, precision: str) -> None:
-    one, *several = _of_gpus(f"generator, 5,248 images, {name} |")
-    found = _on_gpus("4 H200: gan_tconv", "gan_tconv")
-    alone = _fastest(found, "images=5248", 1, precision)
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize(("gpus", "name"), [(4, "fp32"), (2, "3xTF32"), (2, "TF32")])
+def test_the_generator_on_several_gpus(gpus: int, name: str, copies: bool) -> None:
+    start = "the same with overlapped copies" if copies else "generator, 5,248 images"
+    one, *several = _of_gpus(f"{start}, {name} |")
+    timing = ("end_to_end", "hot") if copies else ("device", "cold")
+    found = _on_gpus(f"{gpus} H100: gan_tconv", "gan_tconv", *timing)
+    alone = _fastest(found, "images=5248", 1, name.lower())
     _agree(one, [alone / 1e6])
     for ranks, printed in zip((2, 4), several, strict=True):
-        together = _fastest(found, "images=5248", ranks, precision)
-        _agree(printed, [together / 1e6, alone / together])
-
-
-def test_the_generator_on_four_gpus_with_its_copies() -> None:
-    one, *several = _of_gpus("the same with overlapped copies")
-    found = _on_gpus("4 H200: gan_tconv", "gan_tconv", "end_to_end", "hot")
-    alone = [_fastest(found, "images=5248", 1, precision) for precision in ALL]
-    _agree(one, [ns / 1e6 for ns in alone])
-    for ranks, printed in zip((2, 4), several, strict=True):
-        _agree(printed, [ns / _fastest(found, "images=5248", ranks, each) for ns, each in zip(alone, ALL, strict=True)])
+        together = _fastest(found, "images=5248", ranks, name.lower())
+        _agree(printed, [together / 1e6, alone / together] if ranks <= gpus else [])
 
 
 @pytest.mark.parametrize(("rows", "precision"), [(8192, "fp32"), (8192, "3xTF32"), (400, "fp32")])

@@ -122,6 +122,8 @@ class ParquetReport(Report):
 
     def __init__(self, folder: Path, name: str) -> None:
         self._files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
+        if not self._files:
+            raise ReportError(f"{name}: a folder without tables; {_CURE}, or import the folder of a job's profiles with --job")
         _refuse_many(name, len(self._files))
         try:
             tables = {table: store.foreign_columns(file) for table, file in self._files.items()}

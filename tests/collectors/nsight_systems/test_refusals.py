@@ -84,7 +84,7 @@ def missing(path: Path) -> None:
         (nvprof, "nvprof"),
         (truncated, "truncated"),
         (overwritten, "damaged"),
-        (folder_of_nothing, "no table StringIds"),
+        (folder_of_nothing, "a folder without tables; name a .nsys-rep"),
         (folder_of_text, "not a readable parquet file"),
         (missing, "No such file"),
     ],
