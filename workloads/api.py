@@ -232,16 +232,16 @@ class Repacked:
     """A call whose library needs an input in another layout, such as a reversed filter.
 
     Attributes:
-        run: enqueues one operation, which writes the outputs.
+        run: enqueues one operation. It returns what the function of `prepare` may return.
         repack: enqueues the copy into that layout. It is called whenever the inputs change: as part of the scope `end_to_end`, and outside
             of the device time, as the copy of an input into constants of a kernel is.
     """
 
-    run: Callable[[], None]
+    run: Callable[[], Buffers | None]
     repack: Callable[[], object]
 
-    def __call__(self) -> None:
-        self.run()
+    def __call__(self) -> Buffers | None:
+        return self.run()
 
 
 @dataclass(frozen=True)
@@ -250,9 +250,10 @@ class LibraryVariant(Variant):
 
     Attributes:
         requires: modules that must be importable.
-        prepare: called once with the case, the device inputs and the device outputs (CuPy arrays). It gives a function without
-            arguments that enqueues one operation on the current CuPy stream. That function returns None if it wrote the
-            outputs, or the outputs by name if the library allocates them. It may be a `Repacked`. `prepare` may raise NotInstalled.
+        prepare: called once with the case, the device inputs and the device outputs (CuPy arrays), and the values of the config as
+            keyword arguments. It gives a function without arguments that enqueues one operation on the current CuPy stream. That
+            function returns None if it wrote the outputs, or the outputs by name if the library allocates them. It may be a
+            `Repacked`. `prepare` may raise NotInstalled.
         communicates: `prepare` also takes the `Communicator` of the ranks that share the case. All ranks prepare at the same
             time.
         synchronizes: False for a specimen whose host timing must not wait for the device.

@@ -33,6 +33,7 @@ class CallDevice(Device, Protocol):
 
 def prepare_library(
     variant: LibraryVariant,
+    config: Params,
     workload: str,
     case: Case,
     device: CallDevice,
@@ -44,7 +45,7 @@ def prepare_library(
     """Prepare a call into a GPU library.
 
     Args:
-        variant, workload, case: what to call; the workload by name.
+        variant, config, workload, case: what to call; the workload by name.
         device: the GPU.
         inputs, outputs: the bench's arrays.
         communicator: of the ranks that share the case, for a variant that communicates.
@@ -57,7 +58,7 @@ def prepare_library(
     more = (communicator,) if communicator else ()
     with torch_bridge.own_choice_of_stream():
         try:
-            enqueue = _installed(lambda: variant.prepare(case, inputs, MappingProxyType(outputs), *more))
+            enqueue = _installed(lambda: variant.prepare(case, inputs, MappingProxyType(outputs), *more, **config))
         except ImportError as error:
             raise Unavailable(f"needs a package that is installed but cannot be imported: {error}") from error
         device.stream.use()  # `prepare` may have changed CuPy's current stream

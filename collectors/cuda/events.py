@@ -113,19 +113,19 @@ class CudaBench:
         if isinstance(variant, LibraryVariant):
             check_importable(variant.requires)
             if not variant.device_only:
-                return self._prepare_program(variant)
+                return self._prepare_program(variant, config)
             among = self.communicator if variant.communicates else None
             place = self._workload.name, self._case, self.device
-            return prepare_library(variant, *place, self.inputs, self.outputs, among, self.checks_stream)
+            return prepare_library(variant, config, *place, self.inputs, self.outputs, among, self.checks_stream)
         raise Unavailable("runs on the host")
 
-    def _prepare_program(self, variant: LibraryVariant) -> Operation:
+    def _prepare_program(self, variant: LibraryVariant, config: Params) -> Operation:
         if self._case.resident:
             raise Unavailable("takes all its inputs on the host, and the case has some on the device")
         self._load_host()
         self._host_inputs = self._host_inputs or ReadOnlyInputs(self._on_host)
         with torch_bridge.own_choice_of_stream():
-            run = variant.prepare(self._case, self._host_inputs.arrays, self._host_outputs)
+            run = variant.prepare(self._case, self._host_inputs.arrays, self._host_outputs, **config)
         return CudaOperation(run, passes=(OPERATION, END_TO_END), on_host=True)
 
     def _prepare_cuda(self, variant: CudaVariant, config: Params) -> Operation:

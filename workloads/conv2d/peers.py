@@ -2,13 +2,13 @@
 
 import ctypes
 from collections.abc import Callable, Mapping
-from functools import wraps
 from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffers, Case, NotInstalled, Repacked
+from warpladder.workloads.api import Array, Buffers, Case, NotInstalled, Params, Repacked
 from warpladder.workloads.conv2d.host import RADIUS, SIZE, reference
+from warpladder.workloads.conv2d.problem import image_shape
 
 
 def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
@@ -80,51 +80,73 @@ def cupy_ndimage(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], 
     return operation
 
 
-def npp_filter(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+def npp(case: Case, inputs: Buffers, outputs: Buffers, rows: str) -> Repacked:
     """NVIDIA's library for images, one call, with a replicated border.
 
     Idea: The library made for this operation. It offers no border of zeros, so the call repeats the pixels at the edge and is verified
-        against that definition. Inside the image both definitions agree, and the work is the same.
+        against that definition. Inside the image both definitions agree, and the work is the same. Rows lie one after another
+        (`packed`), or each begins at a multiple of 512 bytes (`aligned`), as in images that NPP allocates.
     Bottleneck: Unknown; from 2048 x 2048 on it takes 1.9 to 2 times as long as a copy on an H200.
     Next: More pixels a thread, and all loads before the arithmetic: `v09_loads_first`.
     Source: NVIDIA NPP, nppiFilterBorder_32f_C1R_Ctx with NPP_BORDER_REPLICATE.
     """
     import cupy
 
-    library = _npp()
-    context = _context(cupy)
+    # NPP defines the convolution with the filter reversed. It lies reversed in memory, so that NPP's order is a view of it and no copy.
+    weights = cupy.empty_like(inputs["a"])[::-1, ::-1]
     image, result = inputs["b"], outputs["c"]
-    # NPP defines the convolution with the filter reversed.
-    weights = cupy.ascontiguousarray(inputs["a"][::-1, ::-1])
+    if rows == "aligned":
+        height, width = image.shape
+        image, result = (cupy.empty((height, _aligned(width)), np.float32)[:, :width] for _ in range(2))
+    call = _filter(image, weights[::-1, ::-1], result)
+
+    def repack() -> None:
+        weights[...] = inputs["a"]
+        if image is not inputs["b"]:
+            image[...] = inputs["b"]
+
+    def operation() -> Buffers:
+        call()
+        return {"c": result}
+
+    repack()
+    return Repacked(operation, repack)
+
+
+def rows_as_good(case: Case, config: Params) -> str | None:
+    """Why NPP's rows need not be aligned: they are."""
+    _, width = image_shape(case)
+    return "its rows are aligned as they are" if config["rows"] == "aligned" and _aligned(width) == width else None
+
+
+def _aligned(width: int) -> int:
+    """The least number of pixels in rows that each begin at a multiple of 512 bytes."""
+    return -(-width // _ALIGNED_PIXELS) * _ALIGNED_PIXELS
+
+
+_ALIGNED_PIXELS: Final = 128
+
+
+def _filter(image: Array, weights: Array, result: Array) -> Callable[[], None]:
+    """The call of NPP on an image and a result whose rows may be longer than the image is wide."""
+    import cupy
+
+    library, context = _npp(), _context(cupy)
     height, width = image.shape
     size, origin = _Pair(width, height), _Pair(0, 0)
-    step = ctypes.c_int(width * image.itemsize)
     call = library.nppiFilterBorder_32f_C1R_Ctx
     arguments = (
-        *(ctypes.c_void_p(image.data.ptr), step, size, origin, ctypes.c_void_p(result.data.ptr), step, size),
+        *(ctypes.c_void_p(image.data.ptr), ctypes.c_int(image.strides[0]), size, origin),
+        *(ctypes.c_void_p(result.data.ptr), ctypes.c_int(result.strides[0]), size),
         *(ctypes.c_void_p(weights.data.ptr), _Pair(SIZE, SIZE), _Pair(RADIUS, RADIUS), ctypes.c_int(_REPLICATE), context),
     )
 
-    def operation(kept: object = weights) -> None:
+    def operation() -> None:
         status = call(*arguments)
         if status:
             raise RuntimeError(f"NPP: status {status}")
 
     return operation
-
-
-@wraps(npp_filter)
-def npp(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
-    """`npp_filter`, with a filter that follows the inputs. It lies reversed in memory, so that NPP's order is a view of it and no copy."""
-    import cupy
-
-    filter_ = cupy.empty_like(inputs["a"])[::-1, ::-1]
-
-    def repack() -> None:
-        filter_[...] = inputs["a"]
-
-    repack()
-    return Repacked(npp_filter(case, {**inputs, "a": filter_}, outputs), repack)
 
 
 def replicated(case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

@@ -7,7 +7,7 @@ from warpladder.workloads.api import Buffers, Case, Repacked
 from warpladder.workloads.gan_tconv.problem import EPSILON, Layer, channels_of, layers, side_of
 
 
-def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     """NVIDIA's deep-learning library in float32, on planes of pixels (NCHW), PyTorch's own layout.
 
     Idea: What most people would call. cuDNN times its algorithms at the first call (benchmark mode) and keeps the fastest.
@@ -19,7 +19,7 @@ def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     return _generator(case, inputs, outputs, allow_tf32=False, channels_last=False)
 
 
-def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     """The same calls in float32 on pixels whose channels lie together (NHWC), as in the images that come out.
 
     Idea: No change of layout at the end, and rows of channels, as a matrix product likes them.
@@ -30,7 +30,7 @@ def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[
     return _generator(case, inputs, outputs, allow_tf32=False, channels_last=True)
 
 
-def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     """The calls of `cudnn` with TensorFloat-32 allowed, as PyTorch has it by default for convolutions.
 
     Idea: Tensor cores, on operands rounded to 10 bits of fraction.
@@ -41,7 +41,7 @@ def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], No
     return _generator(case, inputs, outputs, allow_tf32=True, channels_last=False)
 
 
-def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     """The calls of `cudnn_nhwc` with TensorFloat-32 allowed.
 
     Idea: Tensor cores, in the layout that they want.
@@ -52,7 +52,7 @@ def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[
     return _generator(case, inputs, outputs, allow_tf32=True, channels_last=True)
 
 
-def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     """The generator compiled by PyTorch, channels last (NHWC), in a CUDA graph, in float32.
 
     Idea: cuDNN computes the transposed convolutions; one Triton kernel does all that lies between two of them. Python launches nothing.
@@ -63,7 +63,7 @@ def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[],
     return _compiled(case, inputs, outputs, allow_tf32=False)
 
 
-def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     """The same with TensorFloat-32 allowed.
 
     Idea: Tensor cores, in the layout that they need, and few kernels between the convolutions.

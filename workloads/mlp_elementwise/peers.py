@@ -1,10 +1,10 @@
-"""PyTorch's functions of the same names."""
+"""PyTorch's functions of the same names, and CuPy's sum."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from warpladder.workloads.api import Buffers, Case
+from warpladder.workloads.api import Buffers, Case, Params
 from warpladder.workloads.mlp_elementwise.problem import operation_of
 
 
@@ -71,3 +71,23 @@ def torch_compiled(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[]
     }
     result = results[operation_of(case)]
     return torch_bridge.compile_for_graph(lambda: y.copy_(result()))
+
+
+def cub_sum(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The sum of each column by CUB, NVIDIA's library of primitives, through CuPy.
+
+    Idea: CuPy hands a sum along the last axis to CUB's segmented reduction.
+    Bottleneck: Memory bandwidth at large sizes.
+    Next: Parts of a column, so that more blocks read at a time.
+    Source: cupy.sum with the accelerator cub, cub::DeviceSegmentedReduce.
+    """
+    x, y = inputs["x"], outputs["y"]
+
+    def operation() -> None:
+        x.sum(axis=-1, out=y)
+
+    return operation
+
+
+def sums_only(case: Case, config: Params) -> str | None:
+    return None if operation_of(case) == "column_sum" else "CUB's reductions are for sums"

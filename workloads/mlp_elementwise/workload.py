@@ -26,6 +26,7 @@ WORKLOAD: Final = Workload(
             prepare=peers.torch_compiled,
             graph=True,
         ),
+        LibraryVariant("cub", "CUB by CuPy", "peer", "fp32", skip=peers.sums_only, requires=("cupy",), prepare=peers.cub_sum),
         *HOST_VARIANTS,
     ),
     buffers=problem.buffers,

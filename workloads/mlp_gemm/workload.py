@@ -2,13 +2,26 @@
 
 from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
 from warpladder.workloads.cases import Axis, up_to
-from warpladder.workloads.mlp_gemm import host, peers, problem
+from warpladder.workloads.mlp_gemm import cublaslt, host, peers, problem
 from warpladder.workloads.mlp_gemm.rungs import CUDA_VARIANTS
 from warpladder.workloads.mlp_gemm.wgmma import WGMMA_VARIANTS
+
+#: A is given as columns. As rows, it is transposed whenever the inputs change, outside of the device time.
+_ORDERS_OF_A = ({"a": "columns"}, {"a": "rows"})
 
 LIBRARY_VARIANTS = (
     LibraryVariant("cublas", "cuBLAS", "peer", "fp32", requires=("torch",), prepare=peers.cublas_fp32),
     LibraryVariant("cublas_tf32", "cuBLAS, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cublas_tf32),
+    LibraryVariant(
+        *("cublaslt", "cuBLASLt", "peer", "fp32", _ORDERS_OF_A),
+        requires=cublaslt.REQUIRES,
+        prepare=peers.cublaslt_fp32,
+    ),
+    LibraryVariant(
+        *("cublaslt_tf32", "cuBLASLt, TF32", "peer", "tf32", _ORDERS_OF_A),
+        requires=cublaslt.REQUIRES,
+        prepare=peers.cublaslt_tf32,
+    ),
 )
 
 _ON_NUMBA = up_to(18, "GFLOP", lambda case: case.flops / 1e9)

@@ -97,7 +97,7 @@ def _runner(variant: Variant, case: Case, inputs: dict[str, Any], outputs: dict[
     if isinstance(variant, HostVariant):
         return lambda: variant.run(case, inputs, outputs)
     if isinstance(variant, LibraryVariant):
-        return variant.prepare(case, inputs, outputs)
+        return variant.prepare(case, inputs, outputs, **variant.configs[0])
     import cupy
 
     assert isinstance(variant, CudaVariant)
