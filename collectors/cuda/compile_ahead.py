@@ -61,6 +61,7 @@ class RunOnce:
     Attributes:
         workload, file: name of the workload, and the user's file that declares it, or None.
         variant: name of the variant.
+        config: the values of its tunables, as text.
         case: name of the case to run it on.
         mark: cache key of an entry that says that this job was done.
     """
@@ -68,6 +69,7 @@ class RunOnce:
     workload: str
     file: str
     variant: str
+    config: str
     case: str
     mark: str
 
@@ -100,7 +102,7 @@ def jobs_of(plan: Plan, architectures: Sequence[str], libraries: bool = True) ->
                 elif not isinstance(job.workload, HeldWorkload) and (
                     first := _first_call(workload, variant, case, config, architectures if libraries else ())
                 ):
-                    jobs[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, *first)] = None
+                    jobs[RunOnce(job.workload.name, str(job.workload.file or ""), variant.name, cell.config, *first)] = None
     return list(jobs)
 
 
@@ -125,7 +127,8 @@ def _first_call(
         versions = _versions(*sorted(requires))
     else:
         return None
-    mark = kernel_cache.key_of(_RUN_ONCE, workload.name, variant.name, variant.source_sha256, on.name, targets, versions)
+    cell = variant.name, format_params(config), on.name
+    mark = kernel_cache.key_of(_RUN_ONCE, workload.name, *cell, variant.source_sha256, targets, versions)
     return None if kernel_cache.holds(mark) else (on.name, mark)
 
 
@@ -217,11 +220,11 @@ def _do(job: Job, make_benches: MakeBenches) -> None:
             compiled(Compilation(job.source, job.where, kernels, constants, job.arch, options))
         else:
             workload = WorkloadRef(job.workload, Path(job.file) if job.file else None).load()
-            _run_once(workload, workload.case(job.case), workload.variant(job.variant), make_benches)
+            _run_once(workload, workload.case(job.case), workload.variant(job.variant), job.config, make_benches)
             kernel_cache.write(job.mark, {}, b"")
 
 
-def _run_once(workload: Workload, case: Case, variant: Variant, make_benches: MakeBenches) -> None:
+def _run_once(workload: Workload, case: Case, variant: Variant, config: str, make_benches: MakeBenches) -> None:
     """Run a variant and compare its outputs, so that the caches hold everything that either compiles at its first call."""
     from warpladder.collectors.core.judge import Problem
     from warpladder.collectors.core.verify import compare
@@ -229,7 +232,7 @@ def _run_once(workload: Workload, case: Case, variant: Variant, make_benches: Ma
     torch_bridge.time_algorithms = False
     problem = Problem(workload, case, np.random.default_rng(0))
     bench = make_benches()[variant.kind](workload, case, problem.inputs)
-    outputs = bench.run(bench.prepare(variant, variant.configs[0]))
+    outputs = bench.run(bench.prepare(variant, next(each for each in variant.configs if format_params(each) == config)))
     if variant.kind != "host":
         compare(outputs, bench.place({name: array.astype(np.float64) for name, array in outputs.items()}), 1.0)
 

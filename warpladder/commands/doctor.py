@@ -23,6 +23,7 @@ _PEERS: Final = {
     "torch": "cuBLAS, cuDNN, torch.compile and DDP",
     "triton": "compiles the kernels of torch.compile; comes with torch, and needs gcc and Python's headers",
     "cutensor": "cuTENSOR",
+    "nvmath": "cuBLASLt",
 }
 #: Module -> the package that has it, and what it is for: the routes of `call_routes`.
 _ROUTES: Final = {

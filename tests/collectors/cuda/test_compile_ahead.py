@@ -34,10 +34,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_kernels_that_configs_share_are_one_job_and_functions_of_numba_are_jobs_too() -> None:
     jobs = compile_ahead.jobs_of(PLAN, ["sm_90"])
-    assert [(type(job), job.where if isinstance(job, Kernels) else astuple(job)[:4]) for job in jobs] == [
+    assert [(type(job), job.where if isinstance(job, Kernels) else astuple(job)[:5]) for job in jobs] == [
         (Kernels, "workloads/conv2d/kernels/v02_naive_global.cu"),
         (Kernels, "workloads/conv2d/kernels/v03_coalesced.cu"),
-        (RunOnce, ("conv2d", "", "numba_serial", "n=256")),
+        (RunOnce, ("conv2d", "", "numba_serial", "", "n=256")),
     ]
     assert [type(job) for job in compile_ahead.jobs_of(PLAN, [])] == [RunOnce]
 
@@ -56,7 +56,7 @@ def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
 def test_what_does_not_compile_is_left_for_its_verdict() -> None:
     jobs = [
         Kernels("this is not CUDA", "x.cu", ("k",), (), "sm_90", ()),
-        RunOnce("conv2d", "", "no_such_variant", "n=256", ""),
+        RunOnce("conv2d", "", "no_such_variant", "", "n=256", ""),
     ]
     told: list[int] = []
     compile_ahead.compile_all(jobs, told.append, lambda: None)
@@ -79,10 +79,10 @@ def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_vari
     )
     plan = make_plan(asked)
     jobs = compile_ahead.jobs_of(plan, ["sm_90"])
-    assert [astuple(job)[:4] for job in jobs] == [
-        ("mlp_training", "", "torch_compile", "batch=100"),
-        ("mlp_training", "", "torch_compile", "batch=400"),
-        ("conv2d", "", "cupy_ndimage", "n=256"),
+    assert [astuple(job)[:5] for job in jobs] == [
+        ("mlp_training", "", "torch_compile", "", "batch=100"),
+        ("mlp_training", "", "torch_compile", "", "batch=400"),
+        ("conv2d", "", "cupy_ndimage", "", "n=256"),
     ]
     assert compile_ahead.jobs_of(plan, []) == compile_ahead.jobs_of(plan, ["sm_90"], libraries=False) == []
     for job in jobs[1:]:
