@@ -52,7 +52,7 @@ def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     return _generator(case, inputs, outputs, allow_tf32=True, channels_last=True)
 
 
-def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers, mode: str = "default") -> Repacked:
     """The generator compiled by PyTorch, channels last (NHWC), in a CUDA graph, in float32.
 
     Idea: cuDNN computes the transposed convolutions; one Triton kernel does all that lies between two of them. Python launches nothing.
@@ -60,10 +60,10 @@ def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     Next: One kernel a layer, which also does what follows the products.
     Source: torch.compile, TorchInductor.
     """
-    return _compiled(case, inputs, outputs, allow_tf32=False)
+    return _compiled(case, inputs, outputs, mode, allow_tf32=False)
 
 
-def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers, mode: str = "default") -> Repacked:
     """The same with TensorFloat-32 allowed.
 
     Idea: Tensor cores, in the layout that they need, and few kernels between the convolutions.
@@ -71,10 +71,10 @@ def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     Next: One kernel a layer.
     Source: torch.compile, with torch.backends.cudnn.allow_tf32.
     """
-    return _compiled(case, inputs, outputs, allow_tf32=True)
+    return _compiled(case, inputs, outputs, mode, allow_tf32=True)
 
 
-def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Repacked:
+def _compiled(case: Case, inputs: Buffers, outputs: Buffers, mode: str, *, allow_tf32: bool) -> Repacked:
     import torch
     from torch.nn import functional
 
@@ -97,7 +97,7 @@ def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -
             else:
                 x = _normalised(given, x, layer.number)
 
-    return Repacked(torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32), repack)
+    return Repacked(torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32, mode=mode), repack)
 
 
 def _repacked(given: Mapping[str, Any], network: Sequence[Layer], memory_format: Any) -> tuple[list[Any], Callable[[], None]]:

@@ -1,0 +1,5 @@
+"""Routes to the generator."""
+
+from benchmarks.peers.routes import searched
+
+WORKLOAD = searched("gan_tconv")
