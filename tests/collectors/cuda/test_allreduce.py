@@ -314,7 +314,8 @@ def test_two_gpus_average_to_the_right_weights_in_little_more_than_nccl_s_own_ti
     )
     run = store.open_run(tmp_path / run_id)
     results = run.table("results")
-    assert set(results.query("status != 'ok'")["variant"]) <= {"v04_warpgroups_3xtf32"}, results["detail"].to_list()
+    failed = results.query("status != 'ok' and variant != 'v04_warpgroups_3xtf32'")[["variant", "case", "status", "detail"]]
+    assert failed.empty, "\n".join(map(str, failed.itertuples(index=False)))
     samples = run.table("samples").query("gpus == 2 and twin == 0")
     # The library peers average within their own call, so they have no phase.
     peers = {each.name for each in registry.load("mlp_data_parallel").variants if each.role == "peer"}
