@@ -1,8 +1,10 @@
 """The folders of runs, and files from outside. Importing this module loads nothing else of the project."""
 
 import errno
+import hashlib
 import os
 from collections.abc import Hashable
+from contextlib import suppress
 from pathlib import Path
 from stat import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFSOCK, S_ISREG
 from typing import Final
@@ -20,6 +22,13 @@ def _user_data() -> Path:
 RECORDED: Final = ROOT / "data" / "recorded"
 #: The runs of this machine, where no other folder is named.
 LOCAL: Final = ROOT / "data" / "local" if IS_CHECKOUT else _user_data() / "warpladder" / "runs"
+
+
+def sha256(path: Path) -> str | None:
+    """Of a file's bytes, in hexadecimal digits; None for what is no file or cannot be read."""
+    with suppress(OSError), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
 
 
 _PARQUET: Final = b"PAR1"

@@ -86,6 +86,7 @@ RUN = Table(
         text("collector", "collector that measured it, e.g. `cuda_events`"),
         text("collector_version", "version of that collector's tool"),
         text("source", "file that an import came from; empty for a recording"),
+        text("source_sha256", "SHA-256 of that file; null for folders and ranks of jobs", nullable=True, later=True),
         text("device_name", "name of the GPU; empty without one"),
         integer("device_count", "GPUs used", bits=16),
         text("compute_capability", "e.g. `9.0`; empty without a GPU"),

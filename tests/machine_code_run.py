@@ -20,7 +20,14 @@ def write(data_dir: Path, request: Request, architecture: str = "sm_90", run_id:
     with store.RunWriter(data_dir, run_id) as writer:
         facts = {**host_facts(["record"]), **NO_GPU, **H200}
         started = {"started_at": datetime(2026, 11, 25, tzinfo=UTC), "schema_version": schema.SCHEMA_VERSION}
-        identity = {"run_id": run_id, "label": "", "kind": "recording", "collector": "cuda_events", "source": ""}
+        identity = {
+            "run_id": run_id,
+            "label": "",
+            "kind": "recording",
+            "collector": "cuda_events",
+            "source": "",
+            "source_sha256": None,
+        }
         writer.append("run", [{"collector_version": "", **facts, **started, **identity}])
         for workload in plan.workloads:
             variants = dict.fromkeys(cell.variant for cell in cells if cell.workload == workload.name)

@@ -98,9 +98,7 @@ def empty_like(array: Array) -> Array:
     return cupy.ndarray(array.shape, array.dtype, cupy.cuda.MemoryPointer(owner, 0))
 
 
-def compile_for_graph(
-    function: Callable[[], object], *, allow_tf32: bool = False, mode: str = "default"
-) -> Callable[[], None]:
+def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = False, mode: str = "default") -> Callable[[], None]:
     """Compiles a function without arguments by `torch.compile`, and warms it up for the CUDA graph of `graph=True`.
 
     Args:

@@ -252,6 +252,7 @@ def begin_with(
             "collector": collector,
             "collector_version": _VERSION,
             "source": "",
+            "source_sha256": None,
             **host_facts(arguments),
         },
         "started_at": started.isoformat(),

@@ -389,4 +389,5 @@ def _run_row(run_id: str, request: Request, runs: dict[int, store.Run], started:
         "collector": first["collector"],
         "collector_version": first["collector_version"],
         "source": request.paths[0].resolve().parent.name,
+        "source_sha256": None,
     }

@@ -20,7 +20,7 @@ from warpladder.collectors.trace import device_tables as tables
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.tables import write_tables
-from warpladder.data import schema
+from warpladder.data import files, schema
 from warpladder.data.columns import FAR
 from warpladder.data.iterations import Steps, find_steps
 from warpladder.data.naming import Naming
@@ -64,19 +64,31 @@ def import_report(
     path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes | None = None
 ) -> str:
     """Write a trace as a run. Arguments, result and errors are as for `nsight_systems.parse.import_report`."""
-    return import_trace(path, data_dir, label, naming, arguments, Notes() if notes is None else notes).run_id
+    notes = Notes() if notes is None else notes
+    return import_trace(path, data_dir, label, naming, arguments, notes, files.sha256(path)).run_id
 
 
 def import_trace(
-    path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes
+    path: Path,
+    data_dir: Path,
+    label: str,
+    naming: Naming | None,
+    arguments: Sequence[str],
+    notes: Notes,
+    digest: str | None = None,
 ) -> Imported:
-    """The same, with what a job keeps of it."""
+    """The same, with what a job keeps of it. `digest` is the SHA-256 of the file, which is kept with the run."""
     report = KinetoReport(path, notes)
     started = _started(report, path, notes)
     rank, ranks = rank_of(report.trace.head, path.name)
     with open_writer(data_dir, started, label or path.name.split(".")[0], _COMPRESSION_LEVEL) as writer:
         fill(report, writer, naming, path.name.split(".")[0], rank or 0, notes)
-        row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
+        row = {
+            "run_id": writer.run_id,
+            "schema_version": schema.SCHEMA_VERSION,
+            "label": label,
+            "source_sha256": digest,
+        }
         writer.append("run", [{**row, **_facts(report, started, arguments)}])
         writer.append("diagnostics", notes.finish())
         writer.commit()

@@ -11,6 +11,7 @@ from warpladder.collectors.nsight_compute.cells import ProfiledLaunch
 from warpladder.collectors.nsight_compute.header import read_header
 from warpladder.collectors.nsight_compute.metrics import CAPABILITY, DEVICE_ID, L2_BYTES, MEMORY_BYTES, SM_COUNT
 from warpladder.collectors.trace.notes import Notes, date_of_file
+from warpladder.data import files
 from warpladder.data.store import to_json
 
 #: Values for a report that lacks these facts; the values of this machine would be wrong.
@@ -38,6 +39,7 @@ def run_facts(path: Path, launches: Sequence[ProfiledLaunch], arguments: Sequenc
         "started_at": header.created or date_of_file(path, notes),
         "collector": "nsight_compute",
         "source": path.name,
+        "source_sha256": files.sha256(path),
     }
 
 

@@ -11,7 +11,7 @@ from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.tables import write_tables
-from warpladder.data import schema
+from warpladder.data import files, schema
 from warpladder.data.naming import Naming
 
 _COMPRESSION_LEVEL: Final = 1
@@ -40,19 +40,34 @@ def import_report(
     """
     notes = Notes() if notes is None else notes
     with open_report(path) as report:
-        return import_opened(report, path, data_dir, label, naming, arguments, notes)
+        return import_opened(report, path, data_dir, label, naming, arguments, notes, files.sha256(path))
 
 
 def import_opened(
-    report: Report, path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes
+    report: Report,
+    path: Path,
+    data_dir: Path,
+    label: str,
+    naming: Naming | None,
+    arguments: Sequence[str],
+    notes: Notes,
+    digest: str | None = None,
 ) -> str:
-    """The same for a report that is open, or a part of it. `path` names it and has the date of one that lacks its own."""
+    """The same for a report that is open, or a part of it.
+
+    `path` names it and has the date of one that lacks its own. `digest` is the SHA-256 of the file, which is kept with the run.
+    """
     started = facts.started_at(report) or date_of_file(path, notes)
     with open_writer(data_dir, started, label or path.stem, _COMPRESSION_LEVEL) as writer:
         take_over_messages(report, notes)
         tell_what_is_not_taken(report, notes)
         devices = write_tables(report, writer, naming, path.stem, notes).devices
-        row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label}
+        row = {
+            "run_id": writer.run_id,
+            "schema_version": schema.SCHEMA_VERSION,
+            "label": label,
+            "source_sha256": digest,
+        }
         writer.append("run", [{**row, **facts.run_facts(report, started, devices, arguments)}])
         writer.append("diagnostics", notes.finish())
         writer.commit()

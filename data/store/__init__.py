@@ -7,7 +7,7 @@ the runs of a folder to list, is imported where a frame is made.
 
 from warpladder.data.files import LOCAL, RECORDED
 from warpladder.data.store.errors import RunExists, StoreError
-from warpladder.data.store.listing import find_run, folder, foreign_columns, list_runs, open_run, scan_foreign
+from warpladder.data.store.listing import find_run, folder, foreign_columns, import_of, list_runs, open_run, scan_foreign
 from warpladder.data.store.ranks import Clock, RanksOfJob, any_rank_has, clock_of, open_rank, ranks_of
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import Rows, conform, frame, to_json
@@ -31,6 +31,7 @@ __all__ = [
     "folder",
     "foreign_columns",
     "frame",
+    "import_of",
     "list_runs",
     "open_rank",
     "open_run",

@@ -112,6 +112,17 @@ def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
     return good, bad
 
 
+def import_of(file: Path, folder: Path) -> Run | None:
+    """The newest run of a folder that was imported from a file with these bytes, in the schema of today; None if there is none."""
+    named = [
+        run
+        for run in list_runs([folder])[0]
+        if run.info["source"] == file.name and run.info["schema_version"] == schema.SCHEMA_VERSION and run.info["source_sha256"]
+    ]
+    digest = files.sha256(file) if named else None
+    return next((run for run in named if run.info["source_sha256"] == digest), None)
+
+
 def find_run(name: str, folders: Sequence[Path]) -> Run:
     """The run of that id or label, or at that path; the newest where several share a label.
 

@@ -419,9 +419,23 @@ def test_the_file_lists_every_operation_and_imports_without_pytorch(tmp_path: Pa
     assert (again.exit_code, "is there already" in again.stderr) == (2, True)
 
 
+def test_a_trace_is_imported_once_until_its_bytes_change(tmp_path: Path) -> None:
+    trace, data = tmp_path / "step.json.gz", tmp_path / "data"
+
+    def outcome() -> tuple[bool, int]:
+        done = run(str(trace), "--data-dir", str(data))
+        assert done.exit_code == 0, done.output
+        return done.stdout.startswith("imported as "), len(list(data.iterdir()))
+
+    trace.write_bytes((KINETO / "resnet18_train_h2d.json.gz").read_bytes())
+    assert [outcome(), outcome()] == [(True, 1), (False, 1)]
+    trace.write_bytes(gzip.compress(gzip.decompress(trace.read_bytes()), compresslevel=1))
+    assert outcome() == (True, 2)
+
+
 def test_options_choose_operations(tmp_path: Path) -> None:
     trace = str(KINETO / "resnet18_train_h2d.json.gz")
-    imported = run(trace, "--data-dir", str(tmp_path)).stdout.split()[2].rstrip(",")
+    imported = run(trace, "--data-dir", str(tmp_path)).stdout.splitlines()[0].removeprefix("imported as ")
 
     def names(*options: str) -> set[str]:
         done = run(imported, "--data-dir", str(tmp_path), *options)

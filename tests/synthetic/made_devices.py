@@ -78,6 +78,7 @@ def write(
         "device_name": "" if cpu else DEVICES[side],
         "cpu_name": cpu,
         "source": "",
+        "source_sha256": None,
     }
     return write_tables(folder, run_row(run_id, run_id) | info, tables | ({"diagnostics": [finding]} if doubt else {}))
 

@@ -362,7 +362,7 @@ def _run(run_id: str, label: str, on_gpu: bool) -> dict[str, Any]:
     host = {name: None if TABLES["run"].arrow.field(name).nullable else 0 if name == "device_count" else "" for name in gpu}
     return {
         "run_id": run_id, "schema_version": SCHEMA_VERSION, "label": label, "kind": "recording",
-        "started_at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "collector_version": "0.1.0", "source": "",
+        "started_at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "collector_version": "0.1.0", "source": "", "source_sha256": None,
         **(gpu if on_gpu else {**host, "collector": "host_clock"}), "cpu_name": "Synthetic CPU", "os": "Linux",
         "python_version": "3.11.9", "packages": to_json({"numpy": np.__version__}), "git_commit": "0" * 40,
         "git_dirty": False, "command": "warpladder record --cases full",

@@ -179,7 +179,7 @@ def _with_operators(run: "Run", eager: Sequence["Run"] = ()) -> "Run":
 
 
 def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
-    """The run of a trace, which is imported if it is a file. Raises Error."""
+    """The run of a trace, which is imported if it is a file and has not been before. Raises Error."""
     from warpladder.data import store
 
     path = Path(trace)
@@ -194,8 +194,10 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
             )
         if rank is not None:
             raise Error("--rank names a rank of an imported job; leave it out with a file")
+        if known := store.import_of(path, data_dir):
+            return store.open_run(known.path)
         run_id = read(path, data_dir, "", None, [])
-        print(one_line(f"imported as {run_id}, which later commands take in place of the file"))
+        print(one_line(f"imported as {run_id}"))
         return store.open_run(data_dir / run_id)
     run = store.find_run(trace, [data_dir, store.LOCAL, store.RECORDED])
     if run.info["kind"] != "job":
