@@ -237,6 +237,7 @@ def _read_run(path: Path) -> Run:
         foreign = next((name for name in tables if name not in schema.TABLES), None)
         if foreign is not None:
             raise StoreError(f"{path / foreign}{SUFFIX}: not a table of schema version {written}; remove the file")
+        read = with_later(read, schema.RUN)
         if wrong := checks.first_problem(schema.RUN, read):
             raise StoreError(f"{file}: {wrong}; {cure(file)}")
         return Run(path, _info(read), tuple(name for name in schema.TABLES if name in tables))
