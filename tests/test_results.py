@@ -165,30 +165,46 @@ def _fastest(frame: pd.DataFrame, case: str, ranks: int, precision: str = "fp32"
     return float(frame.loc[chosen, "median_ns"].min())
 
 
-def _of_gpus(start: str) -> tuple[list[str], list[str], list[str]]:
+#: Run of the generator on several GPUs -> the beginning of its section, and its numbers of GPUs.
+SEVERAL: Final = {"4 H200: gan_tconv": ("## Four H200s", (2, 4)), "2 H100: gan_tconv": ("## Two and four H100s", (2,))}
+
+
+def _of_gpus(section: str, start: str) -> tuple[list[str], list[str], list[str]]:
     """The figures of the columns for one, two and four GPUs."""
-    (line,) = (line for line in RESULTS.partition("## Two and four ")[2].splitlines() if line.startswith(f"| {start}"))
+    lines = RESULTS.partition(section)[2].partition("\n## ")[0].splitlines()
+    (line,) = (line for line in lines if line.startswith(f"| {start}"))
     one, two, four = (_NUMBER.findall(column) for column in line.split("|")[2:5])
     return one, two, four
 
 
-@pytest.mark.parametrize("copies", [False, True])
-@pytest.mark.parametrize(("gpus", "name"), [(4, "fp32"), (2, "3xTF32"), (2, "TF32")])
-def test_the_generator_on_several_gpus(gpus: int, name: str, copies: bool) -> None:
-    start = "the same with overlapped copies" if copies else "generator, 5,248 images"
-    one, *several = _of_gpus(f"{start}, {name} |")
-    timing = ("end_to_end", "hot") if copies else ("device", "cold")
-    found = _on_gpus(f"{gpus} H100: gan_tconv", "gan_tconv", *timing)
+@pytest.mark.parametrize("run", SEVERAL)
+@pytest.mark.parametrize("name", ["fp32", "3xTF32", "TF32"])
+def test_the_generator_on_several_gpus(run: str, name: str) -> None:
+    section, counts = SEVERAL[run]
+    one, *several = _of_gpus(section, f"generator, 5,248 images, {name} |")
+    found = _on_gpus(run, "gan_tconv")
     alone = _fastest(found, "images=5248", 1, name.lower())
     _agree(one, [alone / 1e6])
     for ranks, printed in zip((2, 4), several, strict=True):
         together = _fastest(found, "images=5248", ranks, name.lower())
-        _agree(printed, [together / 1e6, alone / together] if ranks <= gpus else [])
+        _agree(printed, [together / 1e6, alone / together] if ranks in counts else [])
+
+
+@pytest.mark.parametrize("run", SEVERAL)
+def test_the_generator_on_several_gpus_with_its_copies(run: str) -> None:
+    section, counts = SEVERAL[run]
+    one, *several = _of_gpus(section, "the same with overlapped copies")
+    found = _on_gpus(run, "gan_tconv", "end_to_end", "hot")
+    alone = [_fastest(found, "images=5248", 1, precision) for precision in ALL]
+    _agree(one, [ns / 1e6 for ns in alone])
+    for ranks, printed in zip((2, 4), several, strict=True):
+        of_ranks = [_fastest(found, "images=5248", ranks, precision) for precision in ALL] if ranks in counts else []
+        _agree(printed, [ns / together for ns, together in zip(alone, of_ranks, strict=False)])
 
 
 @pytest.mark.parametrize(("rows", "precision"), [(8192, "fp32"), (8192, "3xTF32"), (400, "fp32")])
 def test_training_on_four_gpus(rows: int, precision: str) -> None:
-    one, *several = _of_gpus(f"training, {rows:,} rows a GPU, {precision} |")
+    one, *several = _of_gpus("## Two and four H100s", f"training, {rows:,} rows a GPU, {precision} |")
     found = _on_gpus("4 H100: mlp_data_parallel", "mlp_data_parallel")
     alone = _fastest(found, f"batch={rows}", 1, precision.lower())
     _agree(one, [alone / 1e3])

@@ -98,19 +98,32 @@ def empty_like(array: Array) -> Array:
     return cupy.ndarray(array.shape, array.dtype, cupy.cuda.MemoryPointer(owner, 0))
 
 
-def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = False, mode: str = "default") -> Callable[[], None]:
+@contextmanager
+def compile_mode(mode: str) -> Iterator[None]:
+    """A block in which `compile_for_graph` compiles in another mode of `torch.compile`, one without graphs of its own."""
+    global _mode
+    before, _mode = _mode, mode
+    try:
+        yield
+    finally:
+        _mode = before
+
+
+_mode = "default"
+
+
+def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = False) -> Callable[[], None]:
     """Compiles a function without arguments by `torch.compile`, and warms it up for the CUDA graph of `graph=True`.
 
     Args:
         function: reads and writes tensors that it closes over. It is compiled for their shapes only.
         allow_tf32: let products and convolutions use TensorFloat-32.
-        mode: of `torch.compile`, without graphs of its own: `default`, or `max-autotune-no-cudagraphs`, which times more kernels.
     """
     import torch
 
     # Each case compiles the same code for another closure and other shapes. That is no error, so the limit is raised.
     torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
-    compiled = torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
+    compiled = torch.compile(function, fullgraph=True, dynamic=False, mode=_mode)
 
     def operation() -> None:
         with tf32(allow_tf32):

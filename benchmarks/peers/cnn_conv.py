@@ -25,7 +25,8 @@ def _compiled(inputs: Buffers, outputs: Buffers, mode: str, *, allow_tf32: bool)
     torch_bridge.use_current_stream()
     images, filters, result = (torch_bridge.as_tensor(array) for array in (inputs["x"], inputs["k"], outputs["y"]))
     layer = lambda: result.copy_(functional.conv2d(images, filters))  # noqa: E731
-    return torch_bridge.compile_for_graph(layer, allow_tf32=allow_tf32, mode=mode)
+    with torch_bridge.compile_mode(mode):
+        return torch_bridge.compile_for_graph(layer, allow_tf32=allow_tf32)
 
 
 _MODES = ({"mode": "default"}, *AUTOTUNED)

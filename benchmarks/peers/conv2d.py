@@ -28,7 +28,8 @@ def sum_of_shifts(case: Case, inputs: Buffers, outputs: Buffers, mode: str) -> C
         )
         result.copy_(reduce(lambda total, term: total + term, terms))
 
-    return torch_bridge.compile_for_graph(convolve, mode=mode)
+    with torch_bridge.compile_mode(mode):
+        return torch_bridge.compile_for_graph(convolve)
 
 
 def cupy_signal(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], Buffers]:

@@ -26,7 +26,8 @@ def _compiled(inputs: Buffers, outputs: Buffers, mode: str, *, allow_tf32: bool)
     torch_bridge.use_current_stream()
     a, b, c, d = (torch_bridge.as_tensor(array) for array in (inputs["a"], inputs["b"], inputs["c"], outputs["d"]))
     product = lambda: d.copy_(torch.addmm(c, b, a, beta=BETA, alpha=ALPHA))  # noqa: E731 -- arrays of columns: D^T = B^T A^T
-    return torch_bridge.compile_for_graph(product, allow_tf32=allow_tf32, mode=mode)
+    with torch_bridge.compile_mode(mode):
+        return torch_bridge.compile_for_graph(product, allow_tf32=allow_tf32)
 
 
 def cupy_products(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:

@@ -153,8 +153,10 @@ def with_later(rows: pa.Table, table: Table) -> pa.Table:
     """With the columns that came later, and which the file may lack, as their defaults."""
     for column in table.columns:
         if column.later and column.name not in rows.column_names:
-            value = pa.scalar(column.default, column.type)
-            rows = rows.append_column(column.field, pa.repeat(value, len(rows)))
+            # Nulls are made without a scalar, for which pyarrow would import pandas.
+            null, number = column.default is None, len(rows)
+            values = pa.nulls(number, column.type) if null else pa.repeat(pa.scalar(column.default, column.type), number)
+            rows = rows.append_column(column.field, values)
     return rows
 
 

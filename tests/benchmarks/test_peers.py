@@ -22,7 +22,7 @@ def test_each_workload_has_its_peers_and_routes_whose_functions_take_the_config(
     assert any(variant.name not in declared for variant in workload.variants)
     for variant in workload.variants:
         assert isinstance(variant, LibraryVariant)
-        names = list(signature(variant.prepare).parameters.values())[3:]
+        names = list(signature(variant.prepare, follow_wrapped=False).parameters.values())[3:]
         for config in variant.configs:
             assert set(config) <= {each.name for each in names}
             assert {each.name for each in names if each.default is Parameter.empty} <= set(config)

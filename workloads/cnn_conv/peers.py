@@ -6,47 +6,60 @@ from typing import Any
 from warpladder.workloads.api import Buffers, Case, Repacked
 
 
-def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers, layout: str) -> Callable[[], Buffers | None]:
+def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """The forward convolution of NVIDIA's deep-learning library in float32.
 
-    Idea: What most people would call. cuDNN times its own algorithms at the first call (benchmark mode) and keeps the fastest. Its data is
-        in PyTorch's layout (NCHW), or has the channels of a pixel together (NHWC).
+    Idea: What most people would call. cuDNN times its own algorithms at the first call (benchmark mode) and keeps the fastest.
     Bottleneck: Its kernels are matrix products inside, made for dozens of channels and maps: with 1 or 4 of the one and 4 or
         16 of the other most of each tile is padding.
     Next: Kernels for these few channels: register tiles over the image instead of tiles over channels and maps.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution.
     """
-    return _convolution(inputs, outputs, layout, allow_tf32=False)
+    return _convolution(inputs, outputs, allow_tf32=False)
 
 
-def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers, layout: str) -> Callable[[], Buffers | None]:
+def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """The same call with TensorFloat-32 allowed, as PyTorch has it by default.
 
-    Idea: Tensor cores, on operands rounded to 10 bits of mantissa. Benchmark mode still picks whatever is fastest. NHWC is the layout that
-        tensor cores read.
+    Idea: Tensor cores, on operands rounded to 10 bits of mantissa. Benchmark mode still picks whatever is fastest.
     Bottleneck: As for `cudnn`: the tiles of the tensor cores ask for channels and maps that these layers do not have.
     Next: Give the tensor cores the columns of the image for a dimension: a Toeplitz matrix.
     Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution.
     """
-    return _convolution(inputs, outputs, layout, allow_tf32=True)
+    return _convolution(inputs, outputs, allow_tf32=True)
 
 
-def _convolution(inputs: Buffers, outputs: Buffers, layout: str, allow_tf32: bool) -> Callable[[], Buffers | None]:
-    """A convolution on the data as it is (`nchw`), or on copies with the channels of a pixel together (`nhwc`).
+def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+    """The call of `cudnn` on images and filters whose channels lie together (NHWC).
 
-    The copies are made when the inputs change, so that the images and the filters are in the layout before the time starts, and the result
-    stays in it.
+    Idea: The layout that cuDNN's newer kernels read. Images and filters are copied into it when the inputs change, and the result stays
+        in it.
+    Bottleneck: As for `cudnn`: few channels.
+    Next: `cudnn_nhwc_tf32`.
+    Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution, memory format channels_last.
     """
+    return _channels_last(inputs, outputs, allow_tf32=False)
+
+
+def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+    """The same with TensorFloat-32 allowed.
+
+    Idea: Tensor cores read the channels of a pixel at once, so that nothing is rearranged before the products.
+    Bottleneck: As for `cudnn_tf32`: the tiles of the tensor cores ask for channels and maps that these layers do not have.
+    Next: Give the tensor cores the columns of the image for a dimension: a Toeplitz matrix.
+    Source: NVIDIA cuDNN by torch.ops.aten.cudnn_convolution, memory format channels_last.
+    """
+    return _channels_last(inputs, outputs, allow_tf32=True)
+
+
+def _channels_last(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Repacked:
     import cupy
     import torch
 
     from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
-    torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten
     given = [torch_bridge.as_tensor(array) for array in (inputs["x"], inputs["k"], outputs["y"])]
-    if layout == "nchw":
-        return _enqueue(*given, allow_tf32=allow_tf32)
     images, filters, result = (torch.empty_like(each, memory_format=torch.channels_last) for each in given)
     convolve, y = _enqueue(images, filters, result, allow_tf32=allow_tf32), cupy.from_dlpack(result)
 
@@ -62,9 +75,19 @@ def _convolution(inputs: Buffers, outputs: Buffers, layout: str, allow_tf32: boo
     return Repacked(operation, repack)
 
 
+def _convolution(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callable[[], None]:
+    from warpladder.workloads import torch_bridge
+
+    torch_bridge.use_current_stream()
+    tensors = (torch_bridge.as_tensor(array) for array in (inputs["x"], inputs["k"], outputs["y"]))
+    return _enqueue(*tensors, allow_tf32=allow_tf32)
+
+
 def _enqueue(images: Any, filters: Any, result: Any, *, allow_tf32: bool) -> Callable[[], None]:
+    """The convolution of tensors in any layout."""
     import torch
 
+    torch.backends.cudnn.benchmark_limit = 0  # try every algorithm; PyTorch stops at ten
     convolve = torch.ops.aten.cudnn_convolution.out  # writes into `result`; conv2d would allocate its own
 
     def operation() -> None:

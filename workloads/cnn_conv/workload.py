@@ -16,11 +16,18 @@ TOLERANCE: Final = {"fp32": 1e-6, "3xtf32": 3e-6, "tf32": 5e-4}
 
 _ON_ONE_CORE: Final = up_to(1000, "images", lambda case: problem.shape_of(case).batch)
 
-_LAYOUTS: Final = ({"layout": "nchw"}, {"layout": "nhwc"})
-
 LIBRARY_VARIANTS: Final = (
-    LibraryVariant("cudnn", "cuDNN", "peer", "fp32", _LAYOUTS, requires=("cupy", "torch"), prepare=peers.cudnn_fp32),
-    LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", _LAYOUTS, requires=("cupy", "torch"), prepare=peers.cudnn_tf32),
+    LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
+    LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),
+    LibraryVariant(
+        *("cudnn_nhwc", "cuDNN, NHWC", "peer", "fp32"), requires=("cupy", "torch"), prepare=peers.cudnn_nhwc_fp32, draft=True
+    ),
+    LibraryVariant(
+        *("cudnn_nhwc_tf32", "cuDNN, NHWC, TF32", "peer", "tf32"),
+        requires=("cupy", "torch"),
+        prepare=peers.cudnn_nhwc_tf32,
+        draft=True,
+    ),
 )
 
 HOST_VARIANTS: Final = (

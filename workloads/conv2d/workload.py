@@ -14,10 +14,15 @@ LIBRARY_VARIANTS: Final = (
     LibraryVariant("cudnn", "cuDNN", "peer", "fp32", requires=("torch",), prepare=peers.cudnn_fp32),
     LibraryVariant("cudnn_tf32", "cuDNN, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cudnn_tf32),
     LibraryVariant(
-        *("npp", "NPP, replicated border", "peer", "fp32", ({"rows": "packed"}, {"rows": "aligned"}), peers.rows_as_good),
+        "npp", "NPP, replicated border", "peer", requires=("cupy", "cuda"), reference=peers.replicated, prepare=peers.npp
+    ),
+    LibraryVariant(
+        *("npp_aligned", "NPP, aligned rows", "peer"),
         requires=("cupy", "cuda"),
+        skip=peers.aligned_already,
         reference=peers.replicated,
-        prepare=peers.npp,
+        prepare=peers.npp_aligned,
+        draft=True,
     ),
     LibraryVariant("cupy_ndimage", "CuPy ndimage", "peer", requires=("cupyx",), prepare=peers.cupy_ndimage),
 )

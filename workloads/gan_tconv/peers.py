@@ -7,7 +7,7 @@ from warpladder.workloads.api import Buffers, Case, Repacked
 from warpladder.workloads.gan_tconv.problem import EPSILON, Layer, channels_of, layers, side_of
 
 
-def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """NVIDIA's deep-learning library in float32, on planes of pixels (NCHW), PyTorch's own layout.
 
     Idea: What most people would call. cuDNN times its algorithms at the first call (benchmark mode) and keeps the fastest.
@@ -19,7 +19,7 @@ def cudnn_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     return _generator(case, inputs, outputs, allow_tf32=False, channels_last=False)
 
 
-def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """The same calls in float32 on pixels whose channels lie together (NHWC), as in the images that come out.
 
     Idea: No change of layout at the end, and rows of channels, as a matrix product likes them.
@@ -30,7 +30,7 @@ def cudnn_nhwc_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     return _generator(case, inputs, outputs, allow_tf32=False, channels_last=True)
 
 
-def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """The calls of `cudnn` with TensorFloat-32 allowed, as PyTorch has it by default for convolutions.
 
     Idea: Tensor cores, on operands rounded to 10 bits of fraction.
@@ -41,7 +41,7 @@ def cudnn_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     return _generator(case, inputs, outputs, allow_tf32=True, channels_last=False)
 
 
-def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """The calls of `cudnn_nhwc` with TensorFloat-32 allowed.
 
     Idea: Tensor cores, in the layout that they want.
@@ -52,7 +52,7 @@ def cudnn_nhwc_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     return _generator(case, inputs, outputs, allow_tf32=True, channels_last=True)
 
 
-def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers, mode: str = "default") -> Repacked:
+def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """The generator compiled by PyTorch, channels last (NHWC), in a CUDA graph, in float32.
 
     Idea: cuDNN computes the transposed convolutions; one Triton kernel does all that lies between two of them. Python launches nothing.
@@ -60,10 +60,10 @@ def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers, mode: str = "de
     Next: One kernel a layer, which also does what follows the products.
     Source: torch.compile, TorchInductor.
     """
-    return _compiled(case, inputs, outputs, mode, allow_tf32=False)
+    return _compiled(case, inputs, outputs, allow_tf32=False)
 
 
-def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers, mode: str = "default") -> Repacked:
+def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """The same with TensorFloat-32 allowed.
 
     Idea: Tensor cores, in the layout that they need, and few kernels between the convolutions.
@@ -71,10 +71,10 @@ def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers, mode: str = "de
     Next: One kernel a layer.
     Source: torch.compile, with torch.backends.cudnn.allow_tf32.
     """
-    return _compiled(case, inputs, outputs, mode, allow_tf32=True)
+    return _compiled(case, inputs, outputs, allow_tf32=True)
 
 
-def _compiled(case: Case, inputs: Buffers, outputs: Buffers, mode: str, *, allow_tf32: bool) -> Repacked:
+def _compiled(case: Case, inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Repacked:
     import torch
     from torch.nn import functional
 
@@ -97,7 +97,7 @@ def _compiled(case: Case, inputs: Buffers, outputs: Buffers, mode: str, *, allow
             else:
                 x = _normalised(given, x, layer.number)
 
-    return Repacked(torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32, mode=mode), repack)
+    return Repacked(torch_bridge.compile_for_graph(generate, allow_tf32=allow_tf32), repack)
 
 
 def _repacked(given: Mapping[str, Any], network: Sequence[Layer], memory_format: Any) -> tuple[list[Any], Callable[[], None]]:

@@ -46,7 +46,7 @@ def _call(op: str, x: Any, w: Any, y: Any) -> Callable[[], Any]:
     return calls[op]
 
 
-def torch_compiled(case: Case, inputs: Buffers, outputs: Buffers, mode: str = "default") -> Callable[[], None]:
+def torch_compiled(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """The Triton kernel that PyTorch's compiler writes for the operation, in a CUDA graph.
 
     Idea: One kernel for these shapes, reductions included. Python launches nothing.
@@ -70,7 +70,7 @@ def torch_compiled(case: Case, inputs: Buffers, outputs: Buffers, mode: str = "d
         "softmax": lambda: torch.softmax(x, -1),
     }
     result = results[operation_of(case)]
-    return torch_bridge.compile_for_graph(lambda: y.copy_(result()), mode=mode)
+    return torch_bridge.compile_for_graph(lambda: y.copy_(result()))
 
 
 def cub_sum(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:

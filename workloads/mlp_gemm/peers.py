@@ -13,7 +13,7 @@ def cublas_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], N
     Idea: What everybody would call. cuBLAS chooses among kernels for many tiles, and splits the sums of small products.
     Bottleneck: The multiply-add units, at sizes that fill the device. cuBLAS updates C in place, so PyTorch copies C into D
         before it: a pass over two matrices that counts here, below 1 % from n = 4096 on, and a launch more at small sizes.
-    Next: A call that gives D memory of its own: `cublaslt`.
+    Next: Less precision a product (`cublas_tf32`), or products of three that lose none (3xTF32).
     Source: NVIDIA cuBLAS by torch.addmm.
     """
     return _addmm(inputs, outputs, allow_tf32=False)
@@ -24,7 +24,7 @@ def cublas_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], N
 
     Idea: Tensor cores, on operands of 10 bits of mantissa; products and sums are float32.
     Bottleneck: The tensor cores at large sizes; at small ones, feeding them. C is copied into D first, as for `cublas`.
-    Next: `cublaslt_tf32`.
+    Next: Nothing in this library: less precision would be another type.
     Source: NVIDIA cuBLAS by torch.addmm with torch.backends.cuda.matmul.allow_tf32.
     """
     return _addmm(inputs, outputs, allow_tf32=True)

@@ -16,11 +16,13 @@ LIBRARY_VARIANTS = (
         *("cublaslt", "cuBLASLt", "peer", "fp32", _ORDERS_OF_A),
         requires=cublaslt.REQUIRES,
         prepare=peers.cublaslt_fp32,
+        draft=True,
     ),
     LibraryVariant(
         *("cublaslt_tf32", "cuBLASLt, TF32", "peer", "tf32", _ORDERS_OF_A),
         requires=cublaslt.REQUIRES,
         prepare=peers.cublaslt_tf32,
+        draft=True,
     ),
 )
 
