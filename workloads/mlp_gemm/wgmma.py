@@ -1,6 +1,7 @@
 """The rungs on Hopper's warpgroups, with their tensor maps and the launches that prepare operands for them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -66,6 +67,14 @@ def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, t
     return (*(_pad(name, copy, case) for name, copy in padded.items()), product)
 
 
+def _staged(case: Case, config: Params) -> Sequence[Launch]:
+    """As `_launches`, with tensor maps of C and D: their boxes are squares."""
+    *pads, product = _launches(case, config, "v15_staged_results_tf32", tf32=True)
+    a, b, _, _, *scalars = product.args
+    c, d = (TensorMap(name, (_BOX, _BOX), 128) for name in ("c", "d"))
+    return (*pads, replace(product, args=(a, b, c, d, "c", *scalars)))
+
+
 def _scalars(size: Size) -> tuple[np.generic, ...]:
     return np.int32(size.m), np.int32(size.n), np.int32(size.k), np.float32(ALPHA), np.float32(BETA)
 
@@ -104,6 +113,23 @@ WGMMA_VARIANTS: Final = (
         source=KERNELS / "v14_shared_columns_tf32.cu",
         launches=partial(_launches, kernel="v14_shared_columns_tf32", tf32=True),
         scratch=_scratch,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+    ),
+    CudaVariant(
+        name="v15_staged_results_tf32",
+        title="Results by way of the stages, TF32",
+        role="rung",
+        precision="tf32",
+        configs=(
+            {"columns": 256, "stages": 4, "blocks": 1, "band": 16},
+            {"columns": 64, "stages": 8, "blocks": 1, "band": 8},
+            {"columns": 256, "stages": 4, "blocks": 2, "band": 16},
+        ),
+        source=KERNELS / "v15_staged_results_tf32.cu",
+        launches=_staged,
+        scratch=_scratch,
+        skip=lambda case, config: "columns of C and D are no multiple of 16 bytes" if size_of(case).m % 4 else None,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
     ),
