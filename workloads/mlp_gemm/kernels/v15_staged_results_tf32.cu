@@ -14,6 +14,29 @@
 #define MODE 0
 #endif
 
+#ifdef HINT  // C and D are used once: leave A and B in L2
+__device__ __forceinline__ unsigned long long once() {
+  unsigned long long policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+__device__ __forceinline__ void load_once(void* shared, const TensorMap& map, int x, int y, Mbarrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(
+          shared_address(shared)),
+      "l"(&map), "r"(x), "r"(y), "r"(shared_address(barrier)), "l"(once())
+      : "memory");
+}
+__device__ __forceinline__ void store_once(const TensorMap& map, int x, int y, const void* shared) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;" ::"l"(&map), "r"(x), "r"(y),
+               "r"(shared_address(shared)), "l"(once())
+               : "memory");
+}
+#else
+#define load_once tma_load
+#define store_once tma_store
+#endif
+
 constexpr int kBox = 32;  // rows and columns of C and D in a box
 
 // C in a stage: boxes of 32 x 32, four below one another, then the next columns.
@@ -78,6 +101,9 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
   __shared__ Pipeline<stages> pipeline;
+#ifndef NOMAPS
+  if (threadIdx.x == 32) prefetch_map(a), prefetch_map(b), prefetch_map(c), prefetch_map(d);
+#endif
   pipeline.init(blocks * kConsumerWarps, kConsumerWarps);  // `split`: the consumers have written D into a stage
   if constexpr (blocks > 1) cluster_sync();
 
@@ -120,7 +146,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
             mbarrier_arrive_expect(full, across * kRows * kBox * sizeof(float));
             for (int x = 0; x < across; ++x)
               for (int y = 0; y < kRows / kBox; ++y)
-                tma_load(Of::box(stage[ring.stage], y, x), c, row + y * kBox, column + part * Of::kColumns + x * kBox, full);
+                load_once(Of::box(stage[ring.stage], y, x), c, row + y * kBox, column + part * Of::kColumns + x * kBox, full);
           }
         }
       }
@@ -140,7 +166,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
             for (int x = 0; x < Of::boxes_across(part); ++x)
               for (int y = 0; y < kRows / kBox; ++y) {
                 const int to_row = row + y * kBox, to_column = column + part * Of::kColumns + x * kBox;
-                if (to_row < m && to_column < n) tma_store(d, to_row, to_column, Of::box(stage[at], y, x));
+                if (to_row < m && to_column < n) store_once(d, to_row, to_column, Of::box(stage[at], y, x));
               }
             tma_store_commit();
             tma_store_wait_read<0>();
