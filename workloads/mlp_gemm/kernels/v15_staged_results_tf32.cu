@@ -110,6 +110,11 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
   const int rank = blocks > 1 ? cluster_rank() : 0, clusters = gridDim.x / blocks, first = blockIdx.x / blocks;
   const int tiles = ((m + kClusterRows - 1) / kClusterRows) * ((n + columns - 1) / columns);
   const int steps = steps_of(k);
+#ifdef EARLY
+  const int prefetch_from = 0;
+#else
+  const int prefetch_from = max(0, steps - 48);
+#endif
 
   if (threadIdx.x < kProducers) {
     give_registers<40>();
@@ -131,7 +136,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
             else
               tma_load(now.b, b, step * kDepth, column, full);
           }
-          if (MODE == 0) prefetch_tile<columns>(c_values, row, column, m, n, step);
+          if (MODE == 0 && step >= prefetch_from) prefetch_tile<columns>(c_values, row, column, m, n, step - prefetch_from);
         }
         if (MODE == 1) continue;
         for (int part = 0; part < Of::kCount; ++part, ring.next()) {
