@@ -52,9 +52,6 @@ __device__ __forceinline__ void tma_load(void* shared, const TensorMap& map, int
       : "memory");
 }
 
-// Has the TMA fetch a tensor map that it will need.
-__device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
-
 // A box in shared memory to where it belongs; elements outside the buffer are left out. A group of boxes is what a thread has asked for since
 // its last tma_store_commit().
 __device__ __forceinline__ void tma_store(const TensorMap& map, int x, int y, const void* shared) {

@@ -27,7 +27,6 @@ EMULATOR_INLINE void tma_load(void* shared, const TensorMap& map, int x, int y, 
   emulator::load_box(shared, map, at, 2, barrier);
 }
 
-inline void prefetch_map(const TensorMap&) {}
 inline void tma_store(const TensorMap& map, int x, int y, const void* shared) {
   emulator::start_async([map, x, y, shared] {
     const int at[] = {x, y};

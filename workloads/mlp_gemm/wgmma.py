@@ -121,16 +121,13 @@ WGMMA_VARIANTS: Final = (
         title="Results by way of the stages, TF32",
         role="rung",
         precision="tf32",
-        configs=(
-            {"columns": 256, "stages": 4, "blocks": 1, "band": 16},
-            {"columns": 64, "stages": 8, "blocks": 1, "band": 8},
-            {"columns": 256, "stages": 4, "blocks": 2, "band": 16},
-        ),
+        configs=({"columns": 256, "stages": 4, "blocks": 1}, {"columns": 256, "stages": 4, "blocks": 2}),
         source=KERNELS / "v15_staged_results_tf32.cu",
         launches=_staged,
         scratch=_scratch,
         skip=lambda case, config: "columns of C and D are no multiple of 16 bytes" if size_of(case).m % 4 else None,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
+        draft=True,
     ),
 )
