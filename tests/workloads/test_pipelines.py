@@ -14,7 +14,7 @@ from warpladder.workloads.mlp_training import problem as training
 
 #: Cases whose products have more than 8 steps of 32. The blocks of gan_tconv fill stages again at its emulation cases already.
 CASES = {
-    "mlp_gemm": gemm.make_case({"shape": "8x300x9"}),
+    "mlp_gemm": gemm.make_case({"shape": "5x300x9"}),
     "mlp_training": training.make_case({"batch": 260, "inputs": 260, "hidden": 8}),
 }
 ON_WARPGROUPS = [(workload, variant) for workload, variant in CUDA if variant.only_architecture and workload.name in CASES]

@@ -15,6 +15,8 @@ from warpladder.workloads.mlp_gemm.rungs import KERNELS
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
+_OPERANDS: Final = ("a", "b")
+_RESULTS: Final = ("c", "d")  # what is added, and the sum
 
 
 def _pitch(extent: int) -> int:
@@ -22,22 +24,37 @@ def _pitch(extent: int) -> int:
     return ceil_div(extent, 4) * 4
 
 
-def _padded(case: Case) -> Mapping[str, Buffer]:
-    """Padded copies of A and B, where their rows do not have such a pitch, by the name of the original."""
-    inputs, _ = buffers(case)
-    shapes = {name: inputs[name].shape for name in ("a", "b")}
+def _padded(case: Case, names: Sequence[str] = _OPERANDS) -> Mapping[str, Buffer]:
+    """Padded copies of those matrices whose columns do not have such a pitch, by the name of the original."""
+    inputs, outputs = buffers(case)
+    shapes = {name: (inputs | outputs)[name].shape for name in names}
     return {name: Buffer((rows, _pitch(columns))) for name, (rows, columns) in shapes.items() if columns % 4}
 
 
-def _scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    return {f"{name}_padded": buffer for name, buffer in _padded(case).items()}
+def _scratch(case: Case, config: Params, names: Sequence[str] = _OPERANDS) -> Mapping[str, Buffer]:
+    return {_copy_of(name): buffer for name, buffer in _padded(case, names).items()}
 
 
-def _pad(name: str, copy: Buffer, case: Case) -> Launch:
-    rows, pitch = copy.shape
-    _, columns = buffers(case)[0][name].shape
+def _copy_of(name: str) -> str:
+    return f"{name}_padded"
+
+
+def _pad(name: str, case: Case) -> Launch:
+    """Fills the padded copy of a matrix."""
+    return _between("pad", name, _copy_of(name), name, case)
+
+
+def _crop(name: str, case: Case) -> Launch:
+    """Fills a matrix from its padded copy."""
+    return _between("crop", _copy_of(name), name, name, case)
+
+
+def _between(kernel: str, source: str, to: str, name: str, case: Case) -> Launch:
+    rows, pitch = _padded(case, (name,))[name].shape
+    inputs, outputs = buffers(case)
+    _, columns = (inputs | outputs)[name].shape
     scalars = (np.int32(rows), np.int32(columns), np.int32(pitch))
-    return Launch("pad", (ceil_div(rows * pitch, 256), 1, 1), (256, 1, 1), (name, f"{name}_padded", *scalars))
+    return Launch(kernel, (ceil_div(rows * pitch, 256), 1, 1), (256, 1, 1), (source, to, *scalars))
 
 
 def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, tf32: bool = False) -> Sequence[Launch]:
@@ -53,7 +70,7 @@ def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, t
     """
     size, padded = size_of(case), _padded(case)
     columns, rows, depth, blocks = config["columns"], _TILE["kRows"], _TILE["kDepth"], config.get("blocks", 1)
-    a, b = (f"{name}_padded" if name in padded else name for name in ("a", "b"))
+    a, b = (_copy_of(name) if name in padded else name for name in _OPERANDS)
     maps = (TensorMap(a, (depth, _BOX), 128, tf32=tf32), TensorMap(b, (columns // blocks, depth), 128, tf32=tf32))
     clusters = min(ceil_div(size.m, blocks * rows) * ceil_div(size.n, columns), MULTIPROCESSORS // blocks)
     shared = config["stages"] * _FLOAT * depth * (rows + floats_a_step * columns) + ALIGNMENT_BYTES
@@ -64,15 +81,18 @@ def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, t
         args=(*maps, "c", "d", *_scalars(size)),
         dynamic_shared_bytes=shared,
     )
-    return (*(_pad(name, copy, case) for name, copy in padded.items()), product)
+    return (*(_pad(name, case) for name in padded), product)
 
 
 def _staged(case: Case, config: Params) -> Sequence[Launch]:
     """As `_launches`, with tensor maps of C and D: their boxes are squares."""
     *pads, product = _launches(case, config, "v15_staged_results_tf32", tf32=True)
+    padded = _padded(case, _RESULTS)
+    c, d = (_copy_of(name) if name in padded else name for name in _RESULTS)
     a, b, _, _, *scalars = product.args
-    c, d = (TensorMap(name, (_BOX, _BOX), 128) for name in ("c", "d"))
-    return (*pads, replace(product, args=(a, b, c, d, "c", *scalars)))
+    maps = (a, b, *(TensorMap(name, (_BOX, _BOX), 128) for name in (c, d)))
+    product = replace(product, args=(*maps, c, *scalars))
+    return (*pads, _pad("c", case), product, _crop("d", case)) if padded else (*pads, product)
 
 
 def _scalars(size: Size) -> tuple[np.generic, ...]:
@@ -124,8 +144,7 @@ WGMMA_VARIANTS: Final = (
         configs=({"columns": 256, "stages": 4, "blocks": 1}, {"columns": 256, "stages": 4, "blocks": 2}),
         source=KERNELS / "v15_staged_results_tf32.cu",
         launches=_staged,
-        scratch=_scratch,
-        skip=lambda case, config: "columns of C and D are no multiple of 16 bytes" if size_of(case).m % 4 else None,
+        scratch=partial(_scratch, names=(*_OPERANDS, *_RESULTS)),
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
         draft=True,

@@ -64,7 +64,8 @@ struct BoxShare {
 };
 
 // Blocks of a cluster have tiles one below the other and fetch a share of the columns of B each, as in v14_shared_columns_tf32. C is a tensor map
-// for the stages, and `c_values` for L2.
+// for the stages, and `c_values` for L2,
+// at the pitch that the TMA takes.
 template <int columns, int stages, int blocks>
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kConsumers, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const __grid_constant__ TensorMap c,
@@ -110,7 +111,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
               tma_load(now.b, b, step * kDepth, column, full);
           }
           const int of_c = step - max(0, steps - kAhead);
-          if (of_c >= 0) prefetch_tile<columns>(c_values, row, column, m, n, of_c);
+          if (of_c >= 0) prefetch_tile<columns>(c_values, row, column, (m + 3) / 4 * 4, n, of_c);
         }
         for (int part = 0; part < Part::kCount; ++part, ring.next()) {
           Mbarrier* full = &pipeline.full[ring.stage];
@@ -175,4 +176,10 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
     }
   }
   if constexpr (blocks > 1) cluster_sync();  // before a block ends, no other writes to its shared memory any more
+}
+
+// An array without the padding at the ends of its rows.
+__global__ void crop(const float* in, float* out, int rows, int columns, int pitch) {
+  const int element = blockIdx.x * blockDim.x + threadIdx.x, column = element % pitch;
+  if (element < rows * pitch && column < columns) out[(size_t)(element / pitch) * columns + column] = in[element];
 }
