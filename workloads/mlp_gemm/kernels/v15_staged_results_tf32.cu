@@ -1,9 +1,10 @@
-// Idea: The way out of v12_wgmma_tf32 keeps the tensor cores waiting: a tile's 128 KB of C come in, and its 128 KB of D go out, by accesses of 4 bytes. Here C comes
-//     by TMA into the stages of the pipeline, behind the last steps of a tile. The consumers write D over it, each thread over the elements
-//     that it read, without bank conflicts. A second warp of the producers has the TMA store D, and frees the stage. No consumer waits for memory.
-// Bottleneck: The tensor cores, and the power that they draw. On an H100 without any way out, n = 4096 takes 342 us and n = 8192 3028 us; with it 373
-//     and 3101. At n = 1024 there are 32 tiles for 132 multiprocessors, and tiles of 64 columns (v12_wgmma_tf32) are faster.
-// Next: Nothing that we know of. Tiles of 128 columns take 1.3 times the time at n = 2048. A hint that L2 need not keep C and D changes nothing.
+// Idea: The way out of v12_wgmma_tf32 keeps the tensor cores waiting: a tile's 128 KB of C come in, and its 128 KB of D go out, by accesses of
+//     4 bytes. Here C comes by TMA into the stages of the pipeline, behind the last steps of a tile. The consumers write D over it, each thread
+//     over the elements that it read, without bank conflicts. A second warp of the producers has the TMA store D, and frees the stage. No
+//     consumer waits for memory.
+// Bottleneck: The tensor cores, and the power that they draw. On an H100 without any way out, n = 4096 takes 342 us and n = 8192 3028 us; with it
+//     373 and 3101. At n = 1024 there are 32 tiles for 132 multiprocessors, and tiles of 64 columns (v12_wgmma_tf32) are faster.
+// Next: Nothing that we know of. Tiles of 128 columns take 1.3 times the time at n = 2048. A hint that L2 need not keep C and D gains nothing.
 // Source: Own work; PTX ISA, cp.async.bulk.tensor from shared to global memory.
 
 #include "../../hopper.cuh"
