@@ -26,9 +26,13 @@ def _pitch(extent: int) -> int:
 
 def _padded(case: Case, names: Sequence[str] = _OPERANDS) -> Mapping[str, Buffer]:
     """Padded copies of those matrices whose columns do not have such a pitch, by the name of the original."""
-    inputs, outputs = buffers(case)
-    shapes = {name: (inputs | outputs)[name].shape for name in names}
+    shapes = {name: _matrices(case)[name].shape for name in names}
     return {name: Buffer((rows, _pitch(columns))) for name, (rows, columns) in shapes.items() if columns % 4}
+
+
+def _matrices(case: Case) -> Mapping[str, Buffer]:
+    inputs, outputs = buffers(case)
+    return {**inputs, **outputs}
 
 
 def _scratch(case: Case, config: Params, names: Sequence[str] = _OPERANDS) -> Mapping[str, Buffer]:
@@ -51,8 +55,7 @@ def _crop(name: str, case: Case) -> Launch:
 
 def _between(kernel: str, source: str, to: str, name: str, case: Case) -> Launch:
     rows, pitch = _padded(case, (name,))[name].shape
-    inputs, outputs = buffers(case)
-    _, columns = (inputs | outputs)[name].shape
+    _, columns = _matrices(case)[name].shape
     scalars = (np.int32(rows), np.int32(columns), np.int32(pitch))
     return Launch(kernel, (ceil_div(rows * pitch, 256), 1, 1), (256, 1, 1), (source, to, *scalars))
 
