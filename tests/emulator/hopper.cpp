@@ -56,6 +56,12 @@ void load_box(void* shared, const TensorMap& map, const int* at, unsigned axes, 
   copies.push_back(copy);
 }
 
+void store_box(const TensorMap& map, const int* at, unsigned axes, const void* shared) {
+  for_each_of_box(checked_box(shared, map, axes, EMULATOR_CALLER), const_cast<void*>(shared), at, [](const float* from, float* to) {
+    if (to) *to = *from;
+  });
+}
+
 /// Makes the copies that were put off; false if there are none.
 bool make_copies() {
   for (const Copy& copy : copies) {

@@ -27,6 +27,15 @@ EMULATOR_INLINE void tma_load(void* shared, const TensorMap& map, int x, int y, 
   emulator::load_box(shared, map, at, 2, barrier);
 }
 
+inline void tma_store(const TensorMap& map, int x, int y, const void* shared) {
+  emulator::start_async([map, x, y, shared] {
+    const int at[] = {x, y};
+    emulator::store_box(map, at, 2, shared);
+  });
+}
+inline void tma_store_commit() { emulator::commit_async(); }
+template <int groups> EMULATOR_INLINE void tma_store_wait_read() { emulator::wait_async(groups); }
+
 // ---- Memory and registers.
 inline void prefetch_l2(const void* global) { (void)*static_cast<const volatile char*>(global); }  // outside a buffer it is a fault here
 inline void store_if(bool condition, float* to, float first, float second) {

@@ -28,7 +28,7 @@ void thread_main() {
   for (;;) {  // a fiber serves every block in turn
     running->call(running_arguments);
     if (const std::size_t count = current->deferred.count())
-      fail("ends with %zu products of its warpgroup that it has not waited for", count);
+      fail("ends with %zu products of its warpgroup or stores of the TMA that it has not waited for", count);
     yield_as(State::returned);
   }
 }

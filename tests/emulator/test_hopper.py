@@ -42,6 +42,12 @@ def box_of(tensor, first, shape):
     return box
 
 
+def inside(box, first, extents):
+    """A box at a place of a tensor, zeros where it is outside."""
+    rows, columns = (start + np.arange(extent) for start, extent in zip(first, box.shape, strict=True))
+    return box * np.outer((rows >= 0) & (rows < extents[0]), (columns >= 0) & (columns < extents[1]))
+
+
 def exchanged(box):
     """Rows of 32 floats as the 128-byte swizzle has them in shared memory: piece p of row r lies where piece p ^ r % 8 would."""
     found = np.empty_like(box)
@@ -86,6 +92,52 @@ def test_a_block_that_ends_before_its_box_is_there_is_an_error():
     source, args = loads("tma_load(box, x, 0, 0, &full)", 64, ""), (TensorMap("x", (2, 32), 128), "y")
     with pytest.raises(EmulationError, match="the block ends while the TMA copies to its shared memory"):
         emulate_on_hopper(source, x=np.ones((2, 32), np.float32), y=np.zeros(64, np.float32), args=args, order="backward")
+
+
+STORE = """
+__global__ void k(const float* x, const __grid_constant__ TensorMap y) {
+  __shared__ __align__(1024) float box[16 * 32];
+  for (int i = threadIdx.x; i < 16 * 32; i += 32) box[i] = x[i];
+  fence_proxy_async();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    tma_store(y, COLUMN, ROW, box);
+    tma_store_commit();
+    WAIT;
+    for (float& value : box) value = -1;
+    tma_store_wait_read<0>();
+  }
+}"""
+
+
+def stored(box, first, wait="tma_store_wait_read<0>()", order="forward"):
+    """A tensor of zeros after a store of a box, which is written over behind the wait."""
+    source = STORE.replace("ROW", str(first[0])).replace("COLUMN", str(first[1])).replace("WAIT", wait)
+    args = ("x", TensorMap("y", (16, 32), 128))
+    return emulate_on_hopper(source, x=box, y=np.zeros((20, 36), np.float32), args=args, order=order)
+
+
+@ORDERS
+@pytest.mark.parametrize("first", [(0, 0), (-3, 5), (13, -2)])
+def test_a_box_is_stored_with_its_pieces_exchanged_back_and_nothing_outside_of_the_tensor(order, first):
+    box = 1 + RNG.random((16, 32), np.float32)
+    found, expected = stored(exchanged(box), first, order=order), inside(box, first, (20, 36))
+    assert np.array_equal(box_of(found, first, (16, 32)), expected)
+    assert np.count_nonzero(found) == np.count_nonzero(expected)
+
+
+def test_a_store_that_nobody_waits_for_is_an_error():
+    source = "__global__ void k(const __grid_constant__ TensorMap y) {\n__shared__ __align__(1024) float box[64];\n"
+    store = "if (threadIdx.x == 0) box[0] = 1, tma_store(y, 0, 0, box), tma_store_commit();\n}"
+    with pytest.raises(
+        EmulationError, match="ends with 1 products of its warpgroup or stores of the TMA that it has not waited for"
+    ):
+        emulate_on_hopper(source + store, y=np.zeros((2, 32), np.float32), args=(TensorMap("y", (2, 32), 128),))
+
+
+@pytest.mark.parametrize(("order", "found"), [("forward", 1), ("backward", -1)])
+def test_a_box_that_is_written_over_before_it_was_read_is_wrong_in_one_of_the_orders(order, found):
+    assert np.all(stored(np.ones((16, 32), np.float32), (0, 0), wait="", order=order)[:16, :32] == found)
 
 
 PRODUCT = """
@@ -151,7 +203,9 @@ def test_a_product_sees_19_bits_of_its_operands(operand):
 
 def test_a_product_that_nobody_waits_for_is_an_error():
     x = np.ones((64 + 64, 32), np.float32)
-    with pytest.raises(EmulationError, match="ends with 4 products of its warpgroup that it has not waited for"):
+    with pytest.raises(
+        EmulationError, match="ends with 4 products of its warpgroup or stores of the TMA that it has not waited for"
+    ):
         product(x, 64, "values + 4 * i", wait="")
 
 

@@ -15,12 +15,12 @@ from warpladder.workloads.mlp_gemm import wgmma
 pytestmark = [needs_compiler, pytest.mark.slow]
 
 
-def agreements(workload: str, name: str, case_name: str) -> list[Agreement]:
-    """Of a rung's first config at a case, in both orders of threads."""
+def agreements(workload: str, name: str, case_name: str, config_number: int = 0) -> list[Agreement]:
+    """Of a rung's config at a case, in both orders of threads."""
     of = registry.load(workload)
     variant, case = of.variant(name), of.case(case_name)
     assert isinstance(variant, CudaVariant)
-    config = variant.configs[0]
+    config = variant.configs[config_number]
     launches = variant.launches(case, config)
     inputs, outputs = inputs_and_outputs(of, case)
     scratch = {each: np.zeros(buffer.shape, buffer.dtype) for each, buffer in variant.scratch(case, config).items()}
@@ -33,16 +33,20 @@ def agreements(workload: str, name: str, case_name: str) -> list[Agreement]:
 
 
 @pytest.mark.parametrize(
-    ("name", "case_name"),
+    ("name", "case_name", "config_number"),
     [
-        ("v12_wgmma_tf32", "shape=300x136x300"),
-        ("v13_wgmma_3xtf32", "shape=300x136x300"),
-        ("v14_shared_columns_tf32", "shape=600x136x300"),
+        ("v12_wgmma_tf32", "shape=300x136x300", 0),
+        ("v13_wgmma_3xtf32", "shape=300x136x300", 0),
+        ("v14_shared_columns_tf32", "shape=600x136x300", 0),
+        ("v15_staged_results_tf32", "shape=300x136x300", 0),
+        ("v15_staged_results_tf32", "shape=600x136x300", 1),
     ],
 )
-def test_a_block_with_several_tiles_computes_all_of_them(name: str, case_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_with_several_tiles_computes_all_of_them(
+    name: str, case_name: str, config_number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(wgmma, "MULTIPROCESSORS", 2)
-    assert all(agreement.ok for agreement in agreements("mlp_gemm", name, case_name))
+    assert all(agreement.ok for agreement in agreements("mlp_gemm", name, case_name, config_number))
 
 
 @pytest.mark.parametrize("name", ["v12_wgmma_tf32", "v14_shared_columns_tf32"])

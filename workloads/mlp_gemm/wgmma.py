@@ -1,6 +1,7 @@
 """The rungs on Hopper's warpgroups, with their tensor maps and the launches that prepare operands for them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -14,6 +15,8 @@ from warpladder.workloads.mlp_gemm.rungs import KERNELS
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
+_OPERANDS: Final = ("a", "b")
+_RESULTS: Final = ("c", "d")  # what is added, and the sum
 
 
 def _pitch(extent: int) -> int:
@@ -21,22 +24,40 @@ def _pitch(extent: int) -> int:
     return ceil_div(extent, 4) * 4
 
 
-def _padded(case: Case) -> Mapping[str, Buffer]:
-    """Padded copies of A and B, where their rows do not have such a pitch, by the name of the original."""
-    inputs, _ = buffers(case)
-    shapes = {name: inputs[name].shape for name in ("a", "b")}
+def _padded(case: Case, names: Sequence[str] = _OPERANDS) -> Mapping[str, Buffer]:
+    """Padded copies of those matrices whose columns do not have such a pitch, by the name of the original."""
+    shapes = {name: _matrices(case)[name].shape for name in names}
     return {name: Buffer((rows, _pitch(columns))) for name, (rows, columns) in shapes.items() if columns % 4}
 
 
-def _scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    return {f"{name}_padded": buffer for name, buffer in _padded(case).items()}
+def _matrices(case: Case) -> Mapping[str, Buffer]:
+    inputs, outputs = buffers(case)
+    return {**inputs, **outputs}
 
 
-def _pad(name: str, copy: Buffer, case: Case) -> Launch:
-    rows, pitch = copy.shape
-    _, columns = buffers(case)[0][name].shape
+def _scratch(case: Case, config: Params, names: Sequence[str] = _OPERANDS) -> Mapping[str, Buffer]:
+    return {_copy_of(name): buffer for name, buffer in _padded(case, names).items()}
+
+
+def _copy_of(name: str) -> str:
+    return f"{name}_padded"
+
+
+def _pad(name: str, case: Case) -> Launch:
+    """Fills the padded copy of a matrix."""
+    return _between("pad", name, _copy_of(name), name, case)
+
+
+def _crop(name: str, case: Case) -> Launch:
+    """Fills a matrix from its padded copy."""
+    return _between("crop", _copy_of(name), name, name, case)
+
+
+def _between(kernel: str, source: str, to: str, name: str, case: Case) -> Launch:
+    rows, pitch = _padded(case, (name,))[name].shape
+    _, columns = _matrices(case)[name].shape
     scalars = (np.int32(rows), np.int32(columns), np.int32(pitch))
-    return Launch("pad", (ceil_div(rows * pitch, 256), 1, 1), (256, 1, 1), (name, f"{name}_padded", *scalars))
+    return Launch(kernel, (ceil_div(rows * pitch, 256), 1, 1), (256, 1, 1), (source, to, *scalars))
 
 
 def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, tf32: bool = False) -> Sequence[Launch]:
@@ -52,7 +73,7 @@ def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, t
     """
     size, padded = size_of(case), _padded(case)
     columns, rows, depth, blocks = config["columns"], _TILE["kRows"], _TILE["kDepth"], config.get("blocks", 1)
-    a, b = (f"{name}_padded" if name in padded else name for name in ("a", "b"))
+    a, b = (_copy_of(name) if name in padded else name for name in _OPERANDS)
     maps = (TensorMap(a, (depth, _BOX), 128, tf32=tf32), TensorMap(b, (columns // blocks, depth), 128, tf32=tf32))
     clusters = min(ceil_div(size.m, blocks * rows) * ceil_div(size.n, columns), MULTIPROCESSORS // blocks)
     shared = config["stages"] * _FLOAT * depth * (rows + floats_a_step * columns) + ALIGNMENT_BYTES
@@ -63,7 +84,18 @@ def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, t
         args=(*maps, "c", "d", *_scalars(size)),
         dynamic_shared_bytes=shared,
     )
-    return (*(_pad(name, copy, case) for name, copy in padded.items()), product)
+    return (*(_pad(name, case) for name in padded), product)
+
+
+def _staged(case: Case, config: Params) -> Sequence[Launch]:
+    """As `_launches`, with tensor maps of C and D: their boxes are squares."""
+    *pads, product = _launches(case, config, "v15_staged_results_tf32", tf32=True)
+    padded = _padded(case, _RESULTS)
+    c, d = (_copy_of(name) if name in padded else name for name in _RESULTS)
+    a, b, _, _, *scalars = product.args
+    maps = (a, b, *(TensorMap(name, (_BOX, _BOX), 128) for name in (c, d)))
+    product = replace(product, args=(*maps, c, *scalars))
+    return (*pads, _pad("c", case), product, _crop("d", case)) if padded else (*pads, product)
 
 
 def _scalars(size: Size) -> tuple[np.generic, ...]:
@@ -106,5 +138,18 @@ WGMMA_VARIANTS: Final = (
         scratch=_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
+    ),
+    CudaVariant(
+        name="v15_staged_results_tf32",
+        title="Results by way of the stages, TF32",
+        role="rung",
+        precision="tf32",
+        configs=({"columns": 256, "stages": 4, "blocks": 1}, {"columns": 256, "stages": 4, "blocks": 2}),
+        source=KERNELS / "v15_staged_results_tf32.cu",
+        launches=_staged,
+        scratch=partial(_scratch, names=(*_OPERANDS, *_RESULTS)),
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+        draft=True,
     ),
 )
