@@ -52,21 +52,6 @@ __device__ __forceinline__ void tma_load(void* shared, const TensorMap& map, int
       : "memory");
 }
 
-// A box in shared memory to where it belongs; elements outside the buffer are left out. A group of boxes is what a thread has asked for since
-// its last tma_store_commit().
-__device__ __forceinline__ void tma_store(const TensorMap& map, int x, int y, const void* shared) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x), "r"(y),
-               "r"(shared_address(shared))
-               : "memory");
-}
-__device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-
-// Waits until the shared memory of all of this thread's groups but the last `groups` has been read.
-template <int groups>
-__device__ __forceinline__ void tma_store_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(groups) : "memory");
-}
-
 // Orders a thread's own reads and writes of shared memory before those that wgmma and the TMA make after it.
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

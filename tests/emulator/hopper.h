@@ -1,4 +1,4 @@
-// What workloads/hopper.cuh and hopper_bf16.cuh do by inline PTX, for the emulator: functions of the same names. emulator.py takes those that stand
+// What workloads/hopper.cuh, hopper_bf16.cuh and hopper_stores.cuh do by inline PTX, for the emulator: functions of the same names. emulator.py takes those that stand
 // here out of the source; the rest of those headers is compiled as it is. Included at the end of cuda_emulator.h.
 //
 // Copies by the TMA and products are done at once where threads run from first to last, and as late as waits allow where they run from last to first:

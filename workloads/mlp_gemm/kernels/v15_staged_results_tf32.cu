@@ -9,6 +9,7 @@
 
 #include "../../hopper.cuh"
 #include "../../hopper_clusters.cuh"
+#include "../../hopper_stores.cuh"
 #include "wgmma_tile.cuh"
 #include "tf32_product.cuh"
 
@@ -64,9 +65,8 @@ struct BoxShare {
   }
 };
 
-// Blocks of a cluster have tiles one below the other and fetch a share of the columns of B each, as in v14_shared_columns_tf32. C is a tensor map
-// for the stages, and `c_values` for L2,
-// at the pitch that the TMA takes.
+// Blocks of a cluster have tiles one below the other and fetch a share of the columns of B each, as in v14_shared_columns_tf32. C is a tensor
+// map for the stages, and `c_values` for L2, at the pitch that the TMA takes.
 template <int columns, int stages, int blocks>
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kConsumers, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const __grid_constant__ TensorMap c,
@@ -85,8 +85,8 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
   const int tiles = ((m + kClusterRows - 1) / kClusterRows) * ((n + columns - 1) / columns);
   const int steps = steps_of(k);
   const auto place = [&](int tile, int& row, int& column) {
-    place_tile<columns, kClusterRows>(tile, m, n, row, column);
-    row += rank * kRows;
+    place_tile<columns>(tile, (m + blocks - 1) / blocks, n, row, column);  // as if a cluster were a block of a matrix with fewer rows
+    row = row * blocks + rank * kRows;
   };
   const auto arrive_at_others = [&](Mbarrier* barrier) {
     for (int other = 1; other < blocks; ++other) mbarrier_arrive_remote(barrier, (rank + other) % blocks);

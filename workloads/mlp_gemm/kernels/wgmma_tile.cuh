@@ -5,12 +5,12 @@ constexpr int kDepth = 32;  // of a stage: 128 bytes, the span of the swizzle
 constexpr int kBand = 8;    // tiles one above the other that are walked together, so that their columns stay in L2
 
 // First row and column of a tile, by its number.
-template <int columns, int rows = kRows>
+template <int columns>
 __device__ __forceinline__ void place_tile(int tile, int m, int n, int& row, int& column) {
-  const int down = (m + rows - 1) / rows, across = (n + columns - 1) / columns;
+  const int down = (m + kRows - 1) / kRows, across = (n + columns - 1) / columns;
   const int band = tile / (kBand * across), within = tile % (kBand * across);
   const int height = min(kBand, down - band * kBand);
-  row = (band * kBand + within % height) * rows;
+  row = (band * kBand + within % height) * kRows;
   column = within / height * columns;
 }
 
