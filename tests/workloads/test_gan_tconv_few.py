@@ -11,7 +11,7 @@ from warpladder.workloads.gan_tconv.workload import WORKLOAD
 
 pytestmark = pytest.mark.slow
 
-RUNGS = ("v14_few_images", "v15_few_images_tf32")
+RUNGS = ("v14_few_images", "v15_few_images_tf32", "v17_few_images_bf16_corrections")
 
 
 def emulated(name, case, config):
@@ -38,6 +38,7 @@ def layers_of(name, case):
     [
         ("v14_few_images", [(16, 6, 96), (64, 2, 128), (64, 2, 64)]),
         ("v15_few_images_tf32", [(16, 6, 96), (32, 3, 96), (64, 2, 64)]),
+        ("v17_few_images_bf16_corrections", [(16, 6, 96), (64, 2, 128), (64, 2, 64)]),
     ],
 )
 def test_ten_images_are_clusters_that_all_run_at_once(name, slices):
@@ -112,6 +113,20 @@ def test_any_number_of_images_is_right(name, images):
     for config in WORKLOAD.variant(name).configs:
         verdict = emulated(name, case, config)
         assert verdict.ok, f"{config}: {verdict.detail}"
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("v15_few_images_tf32", 5e-5, 5e-4),  # 11 bits of both operands
+        ("v17_few_images_bf16_corrections", 2e-7, 8e-7),  # 8 bits of corrections
+    ],
+)
+def test_tensor_cores_err_as_much_as_the_bits_of_their_operands_say(name, least, most):
+    """Sums are rounded in the emulator, where a GPU cuts them off: the error here is that of the operands."""
+    error = emulated(name, make_case({"images": 2, "channels": 64, "side": 2}), {}).rel_l2_error
+    assert least < error < most
 
 
 @needs_compiler

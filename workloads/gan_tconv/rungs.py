@@ -194,12 +194,14 @@ def _phases_rung(
     )
 
 
-def _few_images_rung(name: str, title: str, arithmetic: few.Arithmetic) -> CudaVariant:
+def _few_images_rung(
+    name: str, title: str, arithmetic: few.Arithmetic, precision: Precision, draft: bool = False
+) -> CudaVariant:
     return CudaVariant(
         name=name,
         title=title,
         role="rung",
-        precision="tf32" if arithmetic.rounded else "fp32",
+        precision=precision,
         source=_KERNELS / f"{name}.cu",
         launches=lambda case, config: few.launches(case, arithmetic),
         scratch=few.scratch,
@@ -207,6 +209,7 @@ def _few_images_rung(name: str, title: str, arithmetic: few.Arithmetic) -> CudaV
         min_compute_capability=(9, 0),
         graph=True,
         end_to_end=Overlapped(parts_of(_PART)),
+        draft=draft,
     )
 
 
@@ -262,8 +265,8 @@ CUDA_VARIANTS: Final = (
         graph=True,
         end_to_end=_WARPGROUPS,
     ),
-    _few_images_rung("v14_few_images", "Few images", few.FMA),
-    _few_images_rung("v15_few_images_tf32", "Few images, TF32", few.TENSOR_CORES),
+    _few_images_rung("v14_few_images", "Few images", few.FMA, "fp32"),
+    _few_images_rung("v15_few_images_tf32", "Few images, TF32", few.TENSOR_CORES, "tf32"),
     CudaVariant(
         name="v16_rounded_on_load_tf32",
         title="Warpgroups, rounded by the TMA",
@@ -277,5 +280,9 @@ CUDA_VARIANTS: Final = (
         only_architecture="sm_90a",
         graph=True,
         end_to_end=_WARPGROUPS,
+    ),
+    # Its precision is that of the class whose tolerance it is held to.
+    _few_images_rung(
+        "v17_few_images_bf16_corrections", "Few images, TF32 with BF16 corrections", few.CORRECTED, "3xtf32", draft=True
     ),
 )
