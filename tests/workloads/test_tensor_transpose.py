@@ -5,7 +5,7 @@ import pytest
 
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE, passes
-from warpladder.workloads.tensor_transpose.problem import PERMUTATIONS, case, perm_of, shape_of
+from warpladder.workloads.tensor_transpose.problem import DRAWN_SHAPES, PERMUTATIONS, case, perm_of, shape_of
 from warpladder.workloads.tensor_transpose.rungs import PlaneStack, plane_stack
 from warpladder.workloads.tensor_transpose.workload import WORKLOAD
 
@@ -47,9 +47,16 @@ def test_the_odd_case_reads_and_writes_every_element_once():
 
 def test_cases_are_named_after_size_and_permutation():
     names = [a_case.name for a_case in WORKLOAD.cases]
-    assert len(names) == 30  # six permutations of four cubes and an odd shape
+    assert len(names) == 78  # six permutations of four cubes, of an odd shape, and of eight drawn ones
     assert names[:2] == ["n=64,perm=012", "n=64,perm=021"]
-    assert names[-1] == "shape=65x127x33,perm=210"
+    assert names[29] == "shape=65x127x33,perm=210"
+    assert names[-1] == "shape=178x396x400,perm=210"
+
+
+def test_the_drawn_shapes_are_the_first_of_their_kind():
+    draws = np.random.default_rng(37).integers(129, 512, (100, 3))
+    of_their_kind = draws[(draws % 32).all(axis=1) & (draws.prod(axis=1) >= 1 << 24)]
+    assert tuple("x".join(map(str, shape)) for shape in of_their_kind[:8]) == DRAWN_SHAPES
 
 
 @pytest.mark.parametrize(
@@ -57,7 +64,7 @@ def test_cases_are_named_after_size_and_permutation():
     [
         ("quick", 5, {64, 128, 256}),  # (2,1,0) at three sizes, (0,2,1) at two
         ("report", 12, {64}),  # six of the report's cube, six of the odd shape
-        ("full", 30, {64, 128, 256, 512}),
+        ("full", 78, {64, 128, 256, 512}),
     ],
 )
 def test_the_sets_hold_the_sizes_that_they_should(cases, count, sizes):
