@@ -51,8 +51,8 @@ def cases() -> tuple[Case, ...]:
 
 
 def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU: no multiple of any tile, multiples of 4 only, and less than one tile."""
-    shapes = ("33x31x37", "36x8x68", "5x8x4")
+    """Small cases for the tests on the CPU: no multiple of any tile, multiples of 4 only, less than one tile, and planes of many tiles."""
+    shapes = ("33x31x37", "36x8x68", "5x8x4", "2x130x66")
     return tuple(case({"shape": shape, "perm": perm}, ("full",), None) for shape in shapes for perm in PERMUTATIONS)
 
 

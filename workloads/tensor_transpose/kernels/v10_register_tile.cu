@@ -1,7 +1,7 @@
 // Idea: No shared memory and no barrier: a thread loads four float4 from four rows, transposes the 4x4 in its registers, which is
 //     only a matter of naming them, and stores four float4. The config says how the 32 lanes lie: `read` 128 bytes a row
-//     and write 64, or read 64 and write 128.
-// Bottleneck: One of the two sides moves 64 bytes a row at a time. At small sizes nothing is quicker, since no thread waits for another;
+//     and write 64, or read 64 and write 128, or read 256 and write 32.
+// Bottleneck: One of the two sides moves at most 64 bytes a row at a time. At small sizes nothing is quicker, since no thread waits for another;
 //     at large ones, where rows lie far apart, memory wants longer runs.
 // Next: Long rows on both sides: exchange the 4x4 tiles through shared memory.
 // Source: Own work.
