@@ -82,11 +82,17 @@ def _needs_planes(case: Case, config: Params) -> str | None:
 
 
 def _counts_in_32_bits(case: Case, config: Params) -> str | None:
-    return None if np.prod(shape_of(case), dtype=object) < 2**31 else "counts elements in 32 bits; needs fewer than 2^31 of them"
+    return (
+        None if np.prod(shape_of(case), dtype=object) < 2**31 else "counts elements in 32 bits; needs fewer than 2^31 of them"
+    )
 
 
 def _needs_rows(case: Case, config: Params) -> str | None:
-    return _counts_in_32_bits(case, config) if keeps_rows(case) else "the innermost dimension moves, so that rows do not stay whole"
+    return (
+        _counts_in_32_bits(case, config)
+        if keeps_rows(case)
+        else "the innermost dimension moves, so that rows do not stay whole"
+    )
 
 
 def _needs_short_planes(case: Case, config: Params) -> str | None:
@@ -309,7 +315,10 @@ CUDA_VARIANTS: Final = (
         title="4x4 register tiles",
         role="rung",
         source=_KERNELS / "v10_register_tile.cu",
-        configs=(*({"read": read, "threads": threads} for read in (128, 64) for threads in (256, 128)), {"read": 256, "threads": 64}),
+        configs=(
+            *({"read": read, "threads": threads} for read in (128, 64) for threads in (256, 128)),
+            {"read": 256, "threads": 64},
+        ),
         skip=_needs_vectors,
         launches=_register_tile,
     ),
