@@ -39,7 +39,8 @@ __global__ void __launch_bounds__(THREADS)
     const unsigned to = first + k * THREADS;
     const unsigned row = over(to, reciprocal_columns, shift_columns), column = to - row * columns;
     const unsigned a = over(row, reciprocal_b, shift_b), b = row - a * dim_b;
-    if (to < count) value[k] = in[(b * dim_a + a) * columns + column];
+    // By __ldg, or the compiler moves the last load behind a store.
+    if (to < count) value[k] = __ldg(in + ((b * dim_a + a) * columns + column));
   }
 #pragma unroll
   for (int k = 0; k < PER_THREAD; k++)

@@ -39,15 +39,22 @@ __global__ void __launch_bounds__(256, HEIGHT == 64 ? 4 : 3)
   }
   __syncthreads();
 
-  constexpr int DOWN = HEIGHT / LANES, COLUMNS_AT_ONCE = WARPS / DOWN;
+  constexpr int DOWN = HEIGHT / LANES, COLUMNS_AT_ONCE = WARPS / DOWN, PASSES = WIDTH / COLUMNS_AT_ONCE;
   const int r = warp % DOWN * LANES + lane, c = warp / DOWN;
   if (r >= WRITTEN) return;
+  float value[PASSES];
+  unsigned at[PASSES];
 #pragma unroll
-  for (int p = 0; p < WIDTH / COLUMNS_AT_ONCE; p++) {
+  for (int p = 0; p < PASSES; p++) {
     const int column = c + p * COLUMNS_AT_ONCE;
     const unsigned row_start = plane * out_plane + (left + column) * out_row;
     const int shift = SHIFTED ? LARGEST_SHIFT - row_start % SECTOR : 0;  // row_start + top + shift is a multiple of SECTOR
-    const int to = top + r + shift;
-    if (left + column < width && to >= 0 && to < height) out[row_start + to] = tile[column][r + shift];
+    at[p] = top + r + shift;  // beyond the height too where it is negative
+    value[p] = tile[column][r + shift];
+  }
+#pragma unroll
+  for (int p = 0; p < PASSES; p++) {
+    const int column = left + c + p * COLUMNS_AT_ONCE;
+    if (column < width && at[p] < static_cast<unsigned>(height)) out[plane * out_plane + column * out_row + at[p]] = value[p];
   }
 }
