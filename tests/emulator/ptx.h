@@ -1,6 +1,6 @@
 // What kernels do by inline PTX, for the emulator: functions of the names and types that the kernels give their own wrappers.
 // Included at the end of cuda_emulator.h. Definitions: PTX ISA, section 9.7 (mma.m16n8k8 of .tf32, mma.m16n8k16 of .bf16, cp.async,
-// cvt.rna.tf32, cvt.rn.bf16x2).
+// cvt.rna.tf32, cvt.rn.bf16x2, ld.global.nc.L2::256B).
 #pragma once
 
 /// cvt.rna.tf32.f32: rounded to the nearest value with 10 bits of fraction, ties away from zero; the bits of a float.
@@ -89,3 +89,6 @@ template <int bytes> void cp_async(void* shared, const void* global, bool valid 
 }
 inline void cp_async_commit() {}
 template <int groups> void cp_async_wait() {}
+
+/// ld.global.nc.L2::256B: a load; what it prefetches has no effect here.
+template <class T> T load_with_256_bytes(const T* from) { return *from; }

@@ -7,7 +7,9 @@ from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.installation import ROOT
 from warpladder.workloads.api import CudaVariant, Launch, read_source
 
-_HEADERS = tuple(ROOT / "workloads" / name for name in ("hopper.cuh", "hopper_bf16.cuh", "hopper_clusters.cuh", "hopper_stores.cuh"))
+_HEADERS = tuple(
+    ROOT / "workloads" / name for name in ("hopper.cuh", "hopper_bf16.cuh", "hopper_clusters.cuh", "hopper_stores.cuh")
+)
 
 
 def emulate(

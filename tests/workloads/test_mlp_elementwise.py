@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from warpladder.workloads.mlp_elementwise.problem import BINARY, OPERATIONS, TOLERANCES, make_case
+from warpladder.workloads.mlp_elementwise.problem import BINARY, OPERATIONS, TOLERANCES, make_case, rows_and_columns
 from warpladder.workloads.mlp_elementwise.workload import WORKLOAD
 
 MATRIX = np.array([[1.0, 2.0, 3.0], [-1.0, 0.0, 5.0]], np.float32)  # columns (1, 2, 3) and (-1, 0, 5): 3 rows, 2 columns
@@ -109,6 +109,26 @@ def launch_of(name: str, op: str, **where: object):
 def test_blocks_cover_the_matrix(name, op, where, kernel, grid):
     launch = launch_of(name, op, **where)
     assert (launch.kernel, launch.grid) == (kernel, grid)
+
+
+@pytest.mark.parametrize(
+    ("where", "config", "kernel", "vectors"),
+    [
+        ({"n": 1000}, {"threads": 32, "loads": 4}, "column_sum<float4, 32, 4>", 250),
+        ({"shape": "1003x517"}, {"threads": 512, "loads": 2}, "column_sum<float, 512, 2>", 1003),
+    ],
+)
+def test_a_block_sums_a_column_of_vectors_where_columns_are_aligned(where, config, kernel, vectors):
+    case = make_case({"op": "column_sum", **where})
+    (launch,) = WORKLOAD.variant("v04_block_a_column").launches(case, config)
+    assert (launch.kernel, launch.args[-1]) == (kernel, vectors)
+    assert launch.grid == (rows_and_columns(case)[1], 1, 1)
+
+
+def test_the_rung_of_column_sums_has_no_other_operation():
+    skip = WORKLOAD.variant("v04_block_a_column").skip
+    served = {op for op in OPERATIONS if skip(make_case({"op": op, "n": 1000}), {}) is None}
+    assert served == {"column_sum"}
 
 
 def test_columns_that_no_block_can_hold_in_registers_are_skipped_with_a_reason():

@@ -5,8 +5,8 @@ import pytest
 
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.tensor_transpose.bank_conflicts import FEWEST_PADDING, REPORT_PADDING, TILE, passes
-from warpladder.workloads.tensor_transpose.problem import PERMUTATIONS, case, perm_of, shape_of
-from warpladder.workloads.tensor_transpose.rungs import PlaneStack, plane_stack
+from warpladder.workloads.tensor_transpose.problem import DRAWN_SHAPES, PERMUTATIONS, case, perm_of, shape_of
+from warpladder.workloads.tensor_transpose.rungs import PlaneStack, plane_stack, reciprocal
 from warpladder.workloads.tensor_transpose.workload import WORKLOAD
 
 
@@ -47,9 +47,16 @@ def test_the_odd_case_reads_and_writes_every_element_once():
 
 def test_cases_are_named_after_size_and_permutation():
     names = [a_case.name for a_case in WORKLOAD.cases]
-    assert len(names) == 30  # six permutations of four cubes and an odd shape
+    assert len(names) == 78  # six permutations of four cubes, of an odd shape, and of eight drawn ones
     assert names[:2] == ["n=64,perm=012", "n=64,perm=021"]
-    assert names[-1] == "shape=65x127x33,perm=210"
+    assert names[29] == "shape=65x127x33,perm=210"
+    assert names[-1] == "shape=178x396x400,perm=210"
+
+
+def test_the_drawn_shapes_are_the_first_of_their_kind():
+    draws = np.random.default_rng(37).integers(129, 512, (100, 3))
+    of_their_kind = draws[(draws % 32).all(axis=1) & (draws.prod(axis=1) >= 1 << 24)]
+    assert tuple("x".join(map(str, shape)) for shape in of_their_kind[:8]) == DRAWN_SHAPES
 
 
 @pytest.mark.parametrize(
@@ -150,11 +157,56 @@ def test_plane_strides_reach_every_element_of_the_transposition(perm):
             "copy_rows<float, 64>",
             (8, 1, 1),
         ),  # 4 rows a block
+        (
+            "v10_register_tile",
+            {"read": 256, "threads": 64},
+            "64x64x128",
+            "210",
+            "transpose<16, 2>",
+            (1, 8, 64),
+        ),  # 128 across, 8 down
+        ("v12_flat_rows", {"per_thread": 1, "threads": 1024}, "64x64x64", "012", "copy<1, 1024>", (64, 1, 1)),  # 65,536 float4
+        ("v12_flat_rows", {"per_thread": 4, "threads": 256}, "64x64x64", "102", "copy_rows<float4, 4, 256>", (64, 1, 1)),
+        ("v12_flat_rows", {"per_thread": 4, "threads": 256}, "3x5x6", "102", "copy_rows<float2, 4, 256>", (1, 1, 1)),
+        ("v12_flat_rows", {"per_thread": 1, "threads": 1024}, "65x127x33", "102", "copy_rows<float, 1, 1024>", (267, 1, 1)),
+        (
+            "v13_whole_sectors",
+            {"height": 64, "first": "across"},
+            "512x512x512",
+            "210",
+            "transpose<64, false, false>",
+            (8 * 8 * 512, 1, 1),
+        ),
+        (
+            "v13_whole_sectors",
+            {"height": 128, "first": "down"},
+            "65x127x130",
+            "201",
+            "transpose<128, true, true>",
+            (3 * 2 * 65, 1, 1),
+        ),  # 127 rows, shifted by up to 7, in steps of 120
     ],
 )
 def test_blocks_cover_the_tensor(name, config, shape, perm, kernel, grid):
     (launch,) = WORKLOAD.variant(name).launches(of(shape, perm), config)
     assert (launch.kernel, launch.grid) == (kernel, grid)
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 8, 301, 641, 2**16 + 1, 2**30 - 1, 2**30, 2**30 + 1, 2**31 - 1])
+def test_a_reciprocal_divides_every_number_below_2_to_the_31(divisor):
+    factor, shift = reciprocal(divisor)
+    quotients = [0, 1, 2, (2**31 - 1) // divisor]
+    numbers = [q * divisor + near for q in quotients for near in (-1, 0, 1)] + [2**31 - 1]
+    assert factor < 2**32
+    assert all(n * factor >> shift == n // divisor for n in numbers if 0 <= n < 2**31)
+
+
+def test_rows_begin_with_sectors_where_they_and_the_planes_of_the_output_are_multiples_of_32_bytes():
+    # (2,1,0): rows of dim1 * dim0 elements, planes dim0 apart. (0,2,1): rows of dim1, planes dim2 * dim1 apart.
+    assert plane_stack(of("8x3x5", "210")).begins_with_sectors
+    assert not plane_stack(of("12x2x5", "210")).begins_with_sectors  # rows of 24, planes 12 apart
+    assert plane_stack(of("5x16x3", "021")).begins_with_sectors
+    assert not plane_stack(of("2x4x4", "021")).begins_with_sectors
 
 
 @pytest.mark.parametrize(
@@ -165,6 +217,10 @@ def test_blocks_cover_the_tensor(name, config, shape, perm, kernel, grid):
         ("v10_register_tile", "64x64x64", {"021", "120", "201", "210"}),
         ("v10_register_tile", "8x6x4", {"120", "210"}),  # those that transpose planes of 8x4, and not of 6x4
         ("v11_swizzled_tile", "65x127x33", set(PERMUTATIONS)),
+        ("v12_flat_rows", "65x127x33", {"012", "102"}),
+        ("v12_flat_rows", "2048x1024x1024", set()),  # 2^31 elements
+        ("v13_whole_sectors", "65x127x33", {"021", "120", "201", "210"}),
+        ("v13_whole_sectors", "2048x1024x1024", set()),
     ],
 )
 def test_a_rung_skips_what_it_cannot_serve_and_says_why(name, shape, served):

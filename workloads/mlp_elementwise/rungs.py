@@ -68,6 +68,17 @@ def _vectorized(case: Case, config: Params) -> Sequence[Launch]:
     return [Launch(op, (blocks, 1, 1), (threads, 1, 1), (*_matrices(op), np.int64(count)))]
 
 
+def _block_a_column(case: Case, config: Params) -> Sequence[Launch]:
+    rows, columns = rows_and_columns(case)
+    width, vector = (_FLOAT4, "float4") if rows % _FLOAT4 == 0 else (1, "float")
+    kernel = f"column_sum<{vector}, {config['threads']}, {config['loads']}>"
+    return [Launch(kernel, (columns, 1, 1), (config["threads"], 1, 1), ("x", "y", np.int32(rows // width)))]
+
+
+def _sums_only(case: Case, config: Params) -> str | None:
+    return None if operation_of(case) == "column_sum" else "sums columns; the other operations are those of v03_vectorized"
+
+
 def _rows_a_warp() -> int:
     """Rows of a column that a warp of the last rung keeps in registers."""
     of = _VECTORIZED.within("softmax")
@@ -95,4 +106,10 @@ CUDA_VARIANTS: Final = (
     _rung("v01_naive", "Thread an element", _naive),
     _rung("v02_coalesced", "Coalesced", _coalesced),
     _rung("v03_vectorized", "Vectors, columns in registers", _vectorized, skip=_fits_registers),
+    _rung(
+        *("v04_block_a_column", "Sum of a column by a block of its size", _block_a_column),
+        configs=({"threads": 1024, "loads": 2}, {"threads": 512, "loads": 2}, {"threads": 32, "loads": 4}),
+        skip=_sums_only,
+        draft=True,
+    ),
 )

@@ -18,12 +18,25 @@ Triple = tuple[int, int, int]
 PERMUTATIONS: Final = tuple("".join(axes) for axes in itertools.permutations("012"))
 SIZES: Final = (64, 128, 256, 512)  # of cubes; the student report has 64
 ODD_SHAPE: Final = "65x127x33"  # no multiple of any tile
+#: Shapes larger than any L2, without an extent that is a multiple of 32. They are the first eight of their kind, with at least 2^24
+#: elements, that `numpy.random.default_rng(37).integers(129, 512, 3)` gives.
+DRAWN_SHAPES: Final = (
+    "190x398x371",
+    "477x398x236",
+    "251x437x301",
+    "491x504x212",
+    "343x170x455",
+    "454x397x396",
+    "460x222x308",
+    "178x396x400",
+)
 
 _BYTES_PER_ELEMENT: Final = 8  # a float read, a float written
 
 
 def cases() -> tuple[Case, ...]:
-    """Cubes by size and permutation, and an odd shape that is verified but not charted.
+    """Cubes by size and permutation, and further shapes that are not charted: a small odd one, and the drawn ones, which are in no set
+    and measured where they are named.
 
     `quick` has the two most important permutations: (2,1,0), the hardest, at three sizes, and (0,2,1), a stack of matrices, at
     the smaller two.
@@ -34,12 +47,13 @@ def cases() -> tuple[Case, ...]:
         for perm in PERMUTATIONS
     ]
     odd = [case({"shape": ODD_SHAPE, "perm": perm}, ("report", "full"), None) for perm in PERMUTATIONS]
-    return (*cubes, *odd)
+    drawn = [case({"shape": shape, "perm": perm}, (), None) for shape in DRAWN_SHAPES for perm in PERMUTATIONS]
+    return (*cubes, *odd, *drawn)
 
 
 def emulation_cases() -> tuple[Case, ...]:
-    """Small cases for the tests on the CPU: no multiple of any tile, multiples of 4 only, and less than one tile."""
-    shapes = ("33x31x37", "36x8x68", "5x8x4")
+    """Small cases for the tests on the CPU: no multiple of any tile, multiples of 4 only, less than one tile, and planes of many tiles."""
+    shapes = ("33x31x37", "36x8x68", "5x8x4", "2x130x66")
     return tuple(case({"shape": shape, "perm": perm}, ("full",), None) for shape in shapes for perm in PERMUTATIONS)
 
 

@@ -14,7 +14,10 @@ _KERNELS: Final = Path(__file__).parent / "kernels"
 _PADDING: Final = {"report": REPORT_PADDING, "fewest": FEWEST_PADDING}
 
 _COPY: Final = Constants(_KERNELS / "v01_copy.cu")
+_SECTORS: Final = Constants(_KERNELS / "v13_whole_sectors.cu")
 _PADDED_TILE: Final = Constants(_KERNELS / "v09_padded_tile.cu")
+_SECTOR: Final = 8  # elements
+_VECTORS: Final = {4: "float4", 2: "float2", 1: "float"}  # elements -> type
 _BLOCKS_PER_SM: Final = {64: 16, 128: 8, 256: 6}  # by threads of the swizzled tile: what its registers allow
 
 
@@ -40,8 +43,13 @@ class PlaneStack:
         return self.height % 4 == 0 and self.width % 4 == 0
 
     @property
+    def begins_with_sectors(self) -> bool:
+        """Rows of the output start at multiples of 32 bytes, which memory is written in."""
+        return self.out_row % _SECTOR == 0 and self.out_plane % _SECTOR == 0
+
+    @property
     def args(self) -> tuple[object, ...]:
-        """Arguments of every plane kernel."""
+        """Arguments of the plane kernels that count elements in 64 bits."""
         sizes = (np.int32(self.height), np.int32(self.width))
         strides = (np.int64(self.in_row), np.int64(self.in_plane), np.int64(self.out_row), np.int64(self.out_plane))
         return ("x", "y", *sizes, *strides)
@@ -73,6 +81,24 @@ def _needs_planes(case: Case, config: Params) -> str | None:
     return "the innermost dimension stays in place, so there is no plane to transpose" if keeps_rows(case) else None
 
 
+def _counts_in_32_bits(case: Case, config: Params) -> str | None:
+    return (
+        None if np.prod(shape_of(case), dtype=object) < 2**31 else "counts elements in 32 bits; needs fewer than 2^31 of them"
+    )
+
+
+def _needs_rows(case: Case, config: Params) -> str | None:
+    return (
+        _counts_in_32_bits(case, config)
+        if keeps_rows(case)
+        else "the innermost dimension moves, so that rows do not stay whole"
+    )
+
+
+def _needs_short_planes(case: Case, config: Params) -> str | None:
+    return _needs_planes(case, config) or _counts_in_32_bits(case, config)
+
+
 def _needs_vectors(case: Case, config: Params) -> str | None:
     reason = _needs_planes(case, config)
     if reason is None and not plane_stack(case).vectorizes:
@@ -86,6 +112,10 @@ def _needs_matrices(case: Case, config: Params) -> str | None:
 
 def _int32(*values: int) -> tuple[np.int32, ...]:
     return tuple(np.int32(value) for value in values)
+
+
+def _uint32(*values: int) -> tuple[np.uint32, ...]:
+    return tuple(np.uint32(value) for value in values)
 
 
 def _template(name: str, *arguments: object) -> str:
@@ -171,6 +201,42 @@ def _copy_rows(case: Case) -> tuple[Launch, ...]:
     blocks = ceil_div(dim_a * dim_b, 256 // lanes)
     args = ("x", "y", *_int32(dim_a, dim_b, columns))
     return (Launch(_template("copy_rows", element, lanes), (blocks, 1, 1), (256, 1, 1), args),)
+
+
+def reciprocal(divisor: int) -> tuple[int, int]:
+    """Factor and shift that divide by a number: n // divisor == n * factor >> shift for 0 <= n < 2^31.
+
+    The factor is below 2^32 and exceeds 2^shift / divisor by at most one. So the product, shifted, exceeds the quotient by less than
+    1 / divisor, too little to reach the next whole number (Granlund and Montgomery, Division by Invariant Integers using Multiplication,
+    PLDI 1994).
+    """
+    shift = 31 + (divisor - 1).bit_length()
+    return 2**shift // divisor + 1, shift
+
+
+def _flat_rows(case: Case, config: Params) -> tuple[Launch, ...]:
+    """(0,1,2) and (1,0,2): the output from end to end, `per_thread` vectors a thread."""
+    (dim0, dim1, dim2), per_thread, threads = shape_of(case), config["per_thread"], config["threads"]
+    count = dim0 * dim1 * dim2
+    if perm_of(case) == (0, 1, 2):
+        blocks = max(1, ceil_div(count // 4, per_thread * threads))
+        return (Launch(_template("copy", per_thread, threads), (blocks, 1, 1), (threads, 1, 1), ("x", "y", *_uint32(count))),)
+    vector, element = next((width, name) for width, name in _VECTORS.items() if dim2 % width == 0)
+    columns = dim2 // vector
+    args = (count // vector, dim1, dim0, columns, *reciprocal(dim0), *reciprocal(columns))
+    blocks = ceil_div(count // vector, per_thread * threads)
+    kernel = _template("copy_rows", element, per_thread, threads)
+    return (Launch(kernel, (blocks, 1, 1), (threads, 1, 1), ("x", "y", *_uint32(*args))),)
+
+
+def _whole_sectors(case: Case, config: Params) -> tuple[Launch, ...]:
+    stack, height, shifted = plane_stack(case), config["height"], not plane_stack(case).begins_with_sectors
+    across = ceil_div(stack.width, _SECTORS.within("transpose")["WIDTH"])
+    down = ceil_div(stack.height + _SECTOR - 1, height - _SECTOR) if shifted else ceil_div(stack.height, height)
+    kernel = _template("transpose", height, shifted, config["first"] == "down")
+    strides = _uint32(stack.in_row, stack.in_plane, stack.out_row, stack.out_plane)
+    args = ("x", "y", *_int32(stack.height, stack.width), *strides, *_int32(across, down))
+    return (Launch(kernel, (across * down * stack.planes, 1, 1), (256, 1, 1), args),)
 
 
 CUDA_VARIANTS: Final = (
@@ -260,5 +326,25 @@ CUDA_VARIANTS: Final = (
         source=_KERNELS / "v11_swizzled_tile.cu",
         configs=({"tile": 64, "threads": 256}, {"tile": 64, "threads": 128}, {"tile": 32, "threads": 64}),
         launches=_swizzled_tile,
+    ),
+    CudaVariant(
+        name="v12_flat_rows",
+        title="Rows end to end",
+        role="rung",
+        source=_KERNELS / "v12_flat_rows.cu",
+        configs=({"per_thread": 1, "threads": 1024}, {"per_thread": 4, "threads": 256}),
+        skip=_needs_rows,
+        launches=_flat_rows,
+        draft=True,
+    ),
+    CudaVariant(
+        name="v13_whole_sectors",
+        title="Whole sectors of the output",
+        role="rung",
+        source=_KERNELS / "v13_whole_sectors.cu",
+        configs=({"height": 64, "first": "across"}, {"height": 128, "first": "down"}),
+        skip=_needs_short_planes,
+        launches=_whole_sectors,
+        draft=True,
     ),
 )

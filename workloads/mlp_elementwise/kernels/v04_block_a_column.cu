@@ -1,0 +1,71 @@
+// Idea: The column sum again, with a block of as many threads as the column has work for: 32 for a column of 1000, 1024 for 8192, and
+//     two to four vectors of 16 bytes in flight a thread. A load asks the L2 for the whole 256 bytes around it, so that the next warp's
+//     are on their way before it asks.
+// Bottleneck: Memory at 8192 x 8192: 3.1 TB/s on an H100. At 1000 x 1000 the launch and one round trip to memory.
+// Next: No kernel at all: the sum in the epilogue of the product before it (workload mlp_training).
+// Source: Own work; shuffles after J. Luitjens, "Faster Parallel Reductions on Kepler", NVIDIA.
+
+constexpr int kLanes = 32;
+constexpr unsigned kWholeWarp = 0xffffffffu;
+
+#ifndef WARPLADDER_EMULATOR
+// Loads that also bring the aligned 256 bytes around them into the L2, from sm_80 on. Source: PTX ISA, ld.global.nc.L2::256B.
+__device__ __forceinline__ float load_with_256_bytes(const float* from) {
+#if __CUDA_ARCH__ >= 800
+  float value;
+  asm("ld.global.nc.L2::256B.f32 %0, [%1];" : "=f"(value) : "l"(from));
+  return value;
+#else
+  return __ldg(from);
+#endif
+}
+
+__device__ __forceinline__ float4 load_with_256_bytes(const float4* from) {
+#if __CUDA_ARCH__ >= 800
+  float4 value;
+  asm("ld.global.nc.L2::256B.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w) : "l"(from));
+  return value;
+#else
+  return __ldg(from);
+#endif
+}
+#endif
+
+__device__ __forceinline__ float of_vector(float value) { return value; }
+__device__ __forceinline__ float of_vector(float4 value) { return (value.x + value.y) + (value.z + value.w); }
+
+__device__ __forceinline__ void add(float& sum, float value) { sum += value; }
+__device__ __forceinline__ void add(float4& sum, float4 value) {
+  sum.x += value.x, sum.y += value.y, sum.z += value.z, sum.w += value.w;
+}
+
+__device__ __forceinline__ float of_warp(float value) {
+#pragma unroll
+  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(kWholeWarp, value, lanes);
+  return value;
+}
+
+// Columns of `count` vectors, one after another.
+template <class Vector, int kThreads, int kLoads>
+__global__ void __launch_bounds__(kThreads) column_sum(const Vector* __restrict__ x, float* __restrict__ y, int count) {
+  constexpr int kWarps = kThreads / kLanes;
+  __shared__ float of_warps[kWarps];
+  const Vector* from = x + (size_t)blockIdx.x * count;
+  Vector sum = {};
+  for (int first = threadIdx.x; first < count; first += kThreads * kLoads) {
+    Vector value[kLoads] = {};
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k)
+      if (first + k * kThreads < count) value[k] = load_with_256_bytes(from + first + k * kThreads);
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) add(sum, value[k]);
+  }
+  float total = of_warp(of_vector(sum));
+  if constexpr (kWarps > 1) {
+    if (threadIdx.x % kLanes == 0) of_warps[threadIdx.x / kLanes] = total;
+    __syncthreads();
+    if (threadIdx.x >= kLanes) return;
+    total = of_warp(threadIdx.x < kWarps ? of_warps[threadIdx.x] : 0.0f);
+  }
+  if (threadIdx.x == 0) y[blockIdx.x] = total;
+}
