@@ -214,6 +214,18 @@ def test_a_sample_has_the_energy_of_its_loop_the_state_of_the_gpu_and_its_other_
     assert reading.state["throttle_reasons"] == 4
 
 
+@pytest.mark.parametrize(("starved", "loops"), [([True, False], 2), ([True] * 4, 3)])
+def test_a_loop_whose_device_ran_out_of_work_is_taken_again_at_most_twice(
+    monkeypatch: pytest.MonkeyPatch, starved: list[bool], loops: int
+) -> None:
+    readings = [Energy(number, 10**9, 33_000.0, IDLE_W, each) for number, each in enumerate(starved)]
+    taken = iter(readings)
+    bench = bench_on(monkeypatch, lambda: (SimpleNamespace(energy=lambda loop, idle_w: next(taken)), IDLE_W))
+    reading = bench.sample(bench.prepare(library(), {}), bench.passes[0], 1)
+    assert reading.energy is not None
+    assert (reading.energy.energy_mj, reading.energy.starved) == (loops - 1, starved[loops - 1])
+
+
 def test_without_a_counter_no_variant_can_run_and_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Any:
         raise EnergyError("NVML reads no energy of this GPU")
