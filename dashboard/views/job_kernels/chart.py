@@ -8,10 +8,9 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_interval, format_percent
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, slug, text, ticks
 from warpladder.dashboard.ui.text import cut
-from warpladder.dashboard.views.job_kernels.query import most_different
+from warpladder.dashboard.views.job_kernels.query import NAME_CHARACTERS, title_of
 
 _MOST_BARS: Final = 12
-_NAME_CHARACTERS: Final = 40
 _HOVER_CHARACTERS: Final = 160
 #: More ranks than this are drawn as points.
 _MOST_RANK_BARS: Final = 64
@@ -57,7 +56,7 @@ def leading(frame: pd.DataFrame, look: Look, extent: str) -> Chart:
             font={"size": 12},
             text=text(f"{format_percent(row['percent'])}{f', {_difference(row)}' if row['differs'] else ''}"),
         )
-    name_rows(figure, [text(cut(row["kernel"], _NAME_CHARACTERS)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
+    name_rows(figure, [text(cut(row["kernel"], NAME_CHARACTERS)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
     axis = ticks(0, longest, format_duration, logarithmic=False)
     figure.update_xaxes(range=[0, 1.5 * longest], title_text="time a rank", **axis)
     more = f" The first {len(rows)} of {len(frame)} are drawn." if len(rows) < len(frame) else ""
@@ -66,7 +65,7 @@ def leading(frame: pd.DataFrame, look: Look, extent: str) -> Chart:
         "does not execute the kernel. Beside each bar: share of the time of all kernels of the job, and how a rank differs. Kernels of "
         f"communication hold the wait for other ranks.{more}"
     )
-    return Chart(slug("job-kernels", extent), _title(frame), figure, frame, note)
+    return Chart(slug("job-kernels", extent), title_of(frame), figure, frame, note)
 
 
 def by_rank(frame: pd.DataFrame, row: "pd.Series[Any]", look: Look, extent: str) -> Chart:
@@ -100,38 +99,12 @@ def by_rank(frame: pd.DataFrame, row: "pd.Series[Any]", look: Look, extent: str)
     )
     figure.update_layout(showlegend=False)
     title = (
-        f"{cut(row['kernel'], _NAME_CHARACTERS)}: "
+        f"{cut(row['kernel'], NAME_CHARACTERS)}: "
         f"{format_interval(format_duration(row['fastest_ns']), format_duration(row['slowest_ns']))} a rank, "
         f"{_difference(row.to_dict()) if row['differs'] else 'no rank differs'}"
     )
     note = look.note(f"{extent}, sum of the executions on each rank; the line is their median.")
     return Chart(slug("job-kernel-by-rank", extent, str(row["kernel"])), title, figure, frame, note)
-
-
-def _title(frame: pd.DataFrame) -> str:
-    """The kernel and the rank that differ the most."""
-    most = most_different(frame)
-    if most is None:
-        first = frame.iloc[0]
-        return (
-            f"No rank differs: {cut(first['kernel'], _NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
-        )
-    alike = frame[(frame["differing_rank"] == most["differing_rank"]) & (frame["differs"] == most["differs"])]
-    title = f"{cut(most['kernel'], _NAME_CHARACTERS)} differs the most: {_on_rank(most)}"
-    if len(alike) > 1 and most["differs"] in ("slower rank", "faster rank"):
-        title += f", and is {str(most['differs']).split()[0]} in {len(alike)} of {len(frame)} kernels"
-    return title
-
-
-def _on_rank(row: "pd.Series[Any]") -> str:
-    """`rank 5 takes 103 ms, 16.1 ms more than the median rank`, and why that is no equal work."""
-    time = row["median_all_ns"] + row["difference_ns"]
-    away = f"{format_duration(abs(row['difference_ns']))} {'more' if row['difference_ns'] > 0 else 'less'} than the median rank"
-    why = {
-        "some ranks": f", as {row['ranks']} of {row['of_ranks']} ranks execute it",
-        "counts": ", as numbers of executions differ",
-    }
-    return f"rank {row['differing_rank']} takes {format_duration(time)}, {away}{why.get(str(row['differs']), '')}"
 
 
 def _difference(row: dict[Any, Any]) -> str:

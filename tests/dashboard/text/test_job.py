@@ -1,0 +1,60 @@
+"""The summary of a job as text: the late rank, the cause, the kernel that differs, and the ranks."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.synthetic import made_jobs
+from warpladder.__main__ import command
+from warpladder.dashboard.core.numbers import format_duration
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.text import job
+from warpladder.data import store
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunData]:
+    folder = tmp_path_factory.mktemp("jobs")
+    return lambda name, **options: load(store.open_run(made_jobs.write(folder, name, **options)))
+
+
+def test_a_job_is_named_its_late_rank_the_cause_and_the_kernel_that_differs(made: Callable[..., RunData]) -> None:
+    first, cause, kernel, headings, *rows = job.render(made("told"), "table").splitlines()
+    good = [rank for rank in range(made_jobs.RANKS) if rank != made_jobs.BROKEN]
+    waits = sum(made_jobs.wait_ns(rank, iteration) for rank in good for iteration in range(made_jobs.ITERATIONS))
+    assert f"exposed communication; rank 5 is late: the others wait {format_duration(waits)} of " in first
+    assert cause == "cause: kernels take longer"
+    assert "differs the most: rank 5 takes 240 ms" in kernel
+    assert headings.split()[:3] == ["rank", "host", "span"]
+    assert rows[0].split()[0] == "5" and len(rows) == len(good)
+    assert rows[0].endswith("kernels take longer") and not rows[1].endswith("longer")
+
+
+def test_why_no_late_rank_can_be_told_is_a_line(made: Callable[..., RunData]) -> None:
+    lines = job.render(made("refused", told=False), "table").splitlines()
+    assert any(line.startswith("no late rank can be told: ") and "spread by 32.5 ms" in line for line in lines)
+
+
+def test_the_command_prints_the_forms(tmp_path: Path) -> None:
+    made_jobs.write(tmp_path)
+
+    def printed(form: str) -> str:
+        done = CliRunner().invoke(command(), ["summary", "job", "--data-dir", str(tmp_path), "--format", form])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    content = json.loads(printed("json"))
+    assert (content["run_id"], content["ranks"][0]["rank"], len(content["sentences"])) == ("job", 5, 3)
+    assert printed("csv").splitlines()[0].startswith("rank,host,distance,differs_in,span_ns,compute_ns")
+    assert printed("markdown").count("\n| ") == 1 + 1 + len(content["ranks"])
+    assert printed("table").splitlines()[0] == content["sentences"][0]
+
+
+def test_of_many_ranks_the_outliers_are_shown(made: Callable[..., RunData], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "_MOST_ROWS", 3)
+    data = made("many")
+    assert job.render(data, "table").splitlines()[-1] == "4 more ranks are nearer to the median: summary --all"
+    assert len(job.render(data, "table", every=True).splitlines()) == 4 + made_jobs.RANKS - 1
