@@ -12,9 +12,9 @@ from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
-from warpladder.dashboard.core import history
+from warpladder.dashboard.core import history, side_by_side
 from warpladder.dashboard.run.opened import open_run
-from warpladder.dashboard.views.devices import query as side_by_side
+from warpladder.dashboard.views.devices import query as of_devices
 from warpladder.dashboard.views.published import query as published
 from warpladder.dashboard.views.trends import chart, query
 from warpladder.data import figures, store
@@ -81,12 +81,12 @@ def test_devices() -> None:
         ):
             found = side_by_side.side_by_side(of_a, of_b, workload, timing)
             where = (workload, timing.scope, timing.cache)
-            frame = side_by_side.frame_of(found.pairs)
+            frame = of_devices.frame_of(found.pairs)
             pairs.append((b, Shown("devices", f"{a.id} {b.id}", "pairs", "", where, frame), devices.PAIRS))
             losers = [asdict(each) | each.behind.columns("behind") for each in side_by_side.one_sided(found)]
             lost = pd.DataFrame(losers).assign(workload=workload)
             sided.append((b, Shown("devices", f"{a.id} {b.id}", "losers", "", where, lost), devices.LOSERS))
-        rates = {each.what: each.ratio for each in side_by_side.rates(of_a, of_b, found)}
+        rates = {each.what: each.ratio for each in of_devices.rates(of_a, of_b, found)}
         assert rates["copies in memory"] == devices.rate(a, b, ("device_copy",), time=False)
         assert rates["an empty kernel"] == devices.rate(a, b, ("graph_node",), time=True)
         assert rates.get("TF32") in (None, devices.rate(a, b, ("tf32_mma", "tf32_wgmma"), time=False))
