@@ -49,7 +49,7 @@ Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_
 _FLOOR_DASHES: Final = ("dot", "2px,7px", "8px,2px,2px,2px", "12px,4px")
 _HEIGHT: Final = 440
 _LEGEND_ROW_PX: Final = 19
-_AROUND_LEGEND_PX: Final = 70
+_AROUND_LEGEND_PX: Final = 84
 _STRIP_ROW_PX: Final = 62
 #: About how many characters the tiles of a row have room for.
 _STRIP_CHARACTERS: Final = 90
@@ -401,36 +401,76 @@ def _title(
     if beside is None or second is None or _ranked(second.frame).empty:
         return f"{where}: {_first(with_metric, every, look, metric, axis)}"
     common = set(with_metric["size"]) & set(second.frame["size"])
-    clauses = []
-    for device, rows, of_device in zip(second.names, (with_metric, second.frame), (every, beside.frame), strict=True):
-        rows = rows[rows["size"].isin(common)] if common else rows
-        clauses.append(f"on the {device} {_first(rows, of_device[of_device[metric].notna()], look, metric, axis)}")
-    return f"{where}: {'; '.join(clauses)}"
+    a, b = ((rows[rows["size"].isin(common)] if common else rows) for rows in (with_metric, second.frame))
+    if both := _first_on_both(a, b, look, metric, axis) if common else "":
+        shown = _of_shown(with_metric, every, beside.frame)
+        at = _largest(a, metric, axis)["size"].iloc[0]
+        return f"{where}: at {at}, first{shown} on the {second.names[0]} and the {second.names[1]}: {both}"
+    others = beside.frame[beside.frame[metric].notna()]
+    clauses = [_first(a, every, look, metric, axis), _first(b, others, look, metric, axis)]
+    return f"{where}: {'; '.join(f'on the {device} {words}' for device, words in zip(second.names, clauses, strict=True))}"
 
 
 def _first(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
     """The first at the largest size, in each precision of the rungs, among the variants that are compared in it."""
-    ranked = _ranked(with_metric)
-    largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(metric, ascending=not axis.more_is_better)
+    largest = _largest(with_metric, metric, axis)
     at, places = f"at {largest['size'].iloc[0]}", []
     good = largest[is_trusted(largest)]
     if good.empty:
         return f"{at}, {about(passed_over(largest, good), won=False)}"
-    for precision in precisions(good):
-        (best,) = records(Point, compared(good, precision).head(1))
+    for precision, best in _best(good).items():
         figure = f" with {axis.write(axis.of(best).value)}"
         if metric == "percent_of_floor":
             figure += f" of the {best.floor_bound} floor"
         elif metric == "speedup":
             over = format_over(best.speedup.value, best.variant, best.baseline, best.verdict)
             figure = f", {over}" if over else ""
-        # An fp32 peer can be ahead of every rung in 3xTF32.
-        ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
         tied = f", tied with {look.variant_name(best.workload, best.tied_with)}," if best.tied_with else ""
-        places.append(f"{look.variant_name(best.workload, best.variant)}{ahead}{tied}{figure}".replace(",,", ","))
-    left_out = set(_ranked(every)["variant"]) - set(with_metric["variant"])
-    shown = f" of the {with_metric['variant'].nunique()} shown" if left_out else ""
-    return f"{at}, first{shown} {'are' if len(places) > 1 else 'is'} {'; '.join(places)}"
+        places.append(f"{_name(best, precision, look)}{tied}{figure}".replace(",,", ","))
+    return f"{at}, first{_of_shown(with_metric, every)} {'are' if len(places) > 1 else 'is'} {'; '.join(places)}"
+
+
+def _first_on_both(a: pd.DataFrame, b: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
+    """`v10 ≈ v09 with 33.2 µs and 42.1 µs` of the largest size, a clause for each precision; empty where one device has no variant that
+    may be called best.
+    """
+    largest = [_largest(rows, metric, axis) for rows in (a, b)]
+    of_a, of_b = (_best(rows[is_trusted(rows)]) for rows in largest)
+
+    def clause(precision: str) -> str:
+        bests = of_a[precision], of_b[precision]
+        names = [
+            _name(each, precision, look) + (f" ≈ {look.variant_name(each.workload, each.tied_with)}" if each.tied_with else "")
+            for each in bests
+        ]
+        first, second = (axis.write(axis.of(each).value) for each in bests)
+        return f"{names[0]} with {first} and {'' if names[0] == names[1] else f'{names[1]} with '}{second}"
+
+    return "; ".join(clause(precision) for precision in of_a if precision in of_b)
+
+
+def _largest(with_metric: pd.DataFrame, metric: Metric, axis: _Axis) -> pd.DataFrame:
+    """The rows that can be first at the largest size, the best first."""
+    ranked = _ranked(with_metric)
+    largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
+    return largest.sort_values(metric, ascending=not axis.more_is_better)
+
+
+def _best(good: pd.DataFrame) -> dict[str, Point]:
+    """The first of the rows that are compared in each precision of the rungs."""
+    return {precision: records(Point, compared(good, precision).head(1))[0] for precision in precisions(good)}
+
+
+def _name(best: Point, precision: str, look: Look) -> str:
+    # An fp32 peer can be ahead of every rung in 3xTF32.
+    ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
+    return f"{look.variant_name(best.workload, best.variant)}{ahead}"
+
+
+def _of_shown(with_metric: pd.DataFrame, *every: pd.DataFrame) -> str:
+    """` of the 3 shown` where variants that could be first are left out."""
+    left_out = {name for rows in every for name in _ranked(rows)["variant"]} - set(with_metric["variant"])
+    return f" of the {with_metric['variant'].nunique()} shown" if left_out else ""
 
 
 def _passed(with_metric: pd.DataFrame, where: str = "") -> str:
