@@ -453,7 +453,8 @@ def _largest(with_metric: pd.DataFrame, metric: Metric, axis: _Axis) -> pd.DataF
     """The rows that can be first at the largest size, the best first."""
     ranked = _ranked(with_metric)
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
-    return largest.sort_values(metric, ascending=not axis.more_is_better)
+    ordered: pd.DataFrame = largest.sort_values(metric, ascending=not axis.more_is_better)
+    return ordered
 
 
 def _best(good: pd.DataFrame) -> dict[str, Point]:

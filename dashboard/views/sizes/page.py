@@ -61,9 +61,9 @@ def page() -> None:
     regions = runs.ask(run, queries.regions, workload, series)
     beside = _beside(run, other, workload, timing, series) if other else None
     with chart_place:
-        widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown, beside))
         if other and beside and not beside.frame["variant"].isin(shown).any():
             other_device.lacks(other, workload, timing)
+        widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown, beside))
     best = runs.ask(run, winners.best_per_size, workload, timing)
     undecided = runs.ask(run, winners.undecided, workload, timing)
     if best:
