@@ -79,16 +79,16 @@ def _compared(data: RunData, other: runs.NamedRun, workload: str, timing: Timing
     return side_by_side.side_by_side(data, runs.load(other), workload, timing)
 
 
-def lacks(other: ListedRun, workload: str, timing: Timing, case: str = "") -> None:
-    """Show that a second device has no time of a case, or of any shown case, with the command that records it there."""
-    device, what = other.facts.device, f" at {case}" if case else ""
-    timed = widgets.timing(other.run, timing)
-    st.caption(
-        plain(
-            f"The run {dated(other.run)} has no variant of this chart{what} in {timed}. "
-            f"Record it on {device}: {how_to_record(workload, case)}"
-        )
-    )
+def lacks(other: ListedRun, workload: str, timing: Timing, where: str, case: str = "") -> None:
+    """Show that the run of a second device has no time of the shown variants, with the command that records it there.
+
+    Args:
+        where: the case, or the series of cases; may be empty.
+        case: the case to record; all of the workload where it is empty.
+    """
+    timed, at = widgets.timing(other.run, timing), f" at {where}" if where else ""
+    lacking = f"The run {dated(other.run)} has none of these variants{at} in {timed}."
+    st.caption(plain(f"{lacking} Record it on {other.facts.device}: {how_to_record(workload, case)}"))
 
 
 def how_to_record(workload: str, case: str = "") -> str:

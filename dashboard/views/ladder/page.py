@@ -87,7 +87,7 @@ def _rows_beside(data: RunData, other: runs.NamedRun, workload: str, case: str, 
 def _on_both(run: store.Run, other: ListedRun, beside: Beside, workload: str, case: str, timing: Timing) -> None:
     """A line about the rungs that win on one device and lose on the other, or about what the second device has not."""
     if beside.frame.empty:
-        other_device.lacks(other, workload, timing, case)
+        other_device.lacks(other, workload, timing, case, case)
         return
     found = other_device.compared(run, other, workload, timing)
     if losers := side_by_side.losers_of_case(found, case, beside.names):

@@ -62,7 +62,7 @@ def page() -> None:
     beside = _beside(run, other, workload, timing, series) if other else None
     with chart_place:
         if other and beside and not beside.frame["variant"].isin(shown).any():
-            other_device.lacks(other, workload, timing)
+            other_device.lacks(other, workload, timing, series)
         widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown, beside))
     best = runs.ask(run, winners.best_per_size, workload, timing)
     undecided = runs.ask(run, winners.undecided, workload, timing)

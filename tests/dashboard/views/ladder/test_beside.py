@@ -123,7 +123,7 @@ def test_a_case_that_the_other_run_has_not_is_one_line_with_the_command(tmp_path
     write(tmp_path, "b", 1, times={"n=1": TIMES["n=1"]})
     app = open_app(tmp_path, "ladder", run="a", beside="NVIDIA H200", **{"case.n": "2"})
     assert (
-        "has no variant of this chart at n=2 in device time, cold L2. Record it on NVIDIA H200: warpladder record w --case n=2"
+        "has none of these variants at n=2 in device time, cold L2. Record it on NVIDIA H200: warpladder record w --case n=2"
         in words(app)
     )
     assert app.main.get("plotly_chart")

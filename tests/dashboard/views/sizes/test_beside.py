@@ -141,7 +141,7 @@ def test_a_device_that_timed_none_of_the_shown_variants_is_said_with_the_command
     write(tmp_path, "a", 0)
     write(tmp_path, "b", 1, times={case: {"v07": (1, 1), "v01": (9, 9)} for case in TIMES})
     app = open_app(tmp_path, "sizes", run="a", beside="NVIDIA H200", variants="v02")
-    assert "has no variant of this chart in device time, cold L2. Record it on NVIDIA H200: warpladder record w" in words(app)
+    assert "has none of these variants in device time, cold L2. Record it on NVIDIA H200: warpladder record w" in words(app)
 
 
 def test_a_damaged_run_of_the_device_leaves_the_page(tmp_path: Path, open_app: Open) -> None:
