@@ -18,6 +18,7 @@ from warpladder.dashboard.core.cell import Cell, Estimate, Timing
 from warpladder.dashboard.core.compare import is_mixed, with_precision, word
 from warpladder.dashboard.core.numbers import format_error, format_percent
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.ui.text import plain_line
 
 #: Lightnesses (CIELAB, 0 to 100) that differ by less look alike in print.
@@ -470,6 +471,15 @@ def measured(frame: pd.DataFrame, device: str, *further: str) -> str:
     )
     kinds = " and ".join(kind for kind in dict.fromkeys(frame["interval_kind"]) if kind)
     return " ".join([f"{device}; {how}; medians with {kinds}; {samples(frame['n'])}.", *filter(None, further)])
+
+
+def of_second(beside: Beside, marks: str) -> str:
+    """The sentence of a note about the second device of a chart.
+
+    Args:
+        marks: what is drawn of it, such as `Open diamonds`.
+    """
+    return f"{marks}: {beside.devices[1]}, run {beside.run}; {samples(beside.frame['n'])}."
 
 
 def samples(counts: Iterable[int]) -> str:

@@ -182,14 +182,18 @@ def _same_source(run: Shipped, row: Row, shown: Shown) -> bool:
     return len({side.variant(shown.where[0], row["variant"])["source_sha256"] for side in _sides(shown)}) == 1
 
 
+#: The time on B over that on A.
+RATIO: Final[Rules] = {
+    "ratio": lambda run, row, shown: math.exp(_log(_sides(shown)[1], row, shown) - _log(_sides(shown)[0], row, shown)),
+    "ratio_low": _end(1),
+    "ratio_high": _end(2),
+}
 PAIRS: Final[Rules] = {
     **dict.fromkeys(("workload", "case", "variant", "precision")),
     "wins": _wins,
     **_of_side(0),
     **_of_side(1),
-    "ratio": lambda run, row, shown: math.exp(_log(_sides(shown)[1], row, shown) - _log(_sides(shown)[0], row, shown)),
-    "ratio_low": _end(1),
-    "ratio_high": _end(2),
+    **RATIO,
     "ratio_of_floors": _ratio_of_floors,
     "same_source": _same_source,
 }  # fmt: skip

@@ -1,20 +1,26 @@
-"""Twenty figures of Details, Published, Compare and Trends, at random from the shipped runs, from the parquet files alone."""
+"""Figures of Details, Published, Compare, Devices and Trends, and of Sizes and Ladder with two devices, at random from the shipped runs,
+from the parquet files alone.
+"""
 
 import random
 from dataclasses import asdict
+from functools import partial
 from itertools import combinations, islice
 
 import pandas as pd
 import pytest
 
-from tests.recomputed import definitions, details, devices, displayed, several
+from tests.recomputed import cells, definitions, details, devices, displayed, several
 from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
-from warpladder.dashboard.core import history
+from warpladder.dashboard.core import axes, history, side_by_side
 from warpladder.dashboard.run.opened import open_run
-from warpladder.dashboard.views.devices import query as side_by_side
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views import ladder as of_ladder
+from warpladder.dashboard.views import sizes as of_sizes
+from warpladder.dashboard.views.devices import query as of_devices
 from warpladder.dashboard.views.published import query as published
 from warpladder.dashboard.views.trends import chart, query
 from warpladder.data import figures, store
@@ -66,14 +72,18 @@ def test_compare() -> None:
     check(draw(rng, found, numbers))
 
 
+def _two_devices() -> list[tuple[definitions.Shipped, definitions.Shipped]]:
+    """The pairs of shipped recordings of a workload on two devices."""
+    runs = [run for run in definitions.shipped() if run.info["kind"] == "recording" and run.info["device_count"] == 1]
+    return [
+        (a, b) for a, b in combinations(runs, 2) if a.info["device_name"] != b.info["device_name"] and a.workloads & b.workloads
+    ]
+
+
 def test_devices() -> None:
     rng = random.Random(f"devices {SEED}")
     pairs, sided = [], []
-    runs = [run for run in definitions.shipped() if run.info["kind"] == "recording" and run.info["device_count"] == 1]
-    two = [
-        (a, b) for a, b in combinations(runs, 2) if a.info["device_name"] != b.info["device_name"] and a.workloads & b.workloads
-    ]
-    for a, b in rng.sample(two, 3):
+    for a, b in rng.sample(_two_devices(), 3):
         of_a, of_b = displayed.loaded(a.id), displayed.loaded(b.id)
         workload = rng.choice(sorted(a.workloads & b.workloads))
         for timing in rng.sample(
@@ -81,16 +91,45 @@ def test_devices() -> None:
         ):
             found = side_by_side.side_by_side(of_a, of_b, workload, timing)
             where = (workload, timing.scope, timing.cache)
-            frame = side_by_side.frame_of(found.pairs)
+            frame = of_devices.frame_of(found.pairs)
             pairs.append((b, Shown("devices", f"{a.id} {b.id}", "pairs", "", where, frame), devices.PAIRS))
             losers = [asdict(each) | each.behind.columns("behind") for each in side_by_side.one_sided(found)]
             lost = pd.DataFrame(losers).assign(workload=workload)
             sided.append((b, Shown("devices", f"{a.id} {b.id}", "losers", "", where, lost), devices.LOSERS))
-        rates = {each.what: each.ratio for each in side_by_side.rates(of_a, of_b, found)}
+        rates = {each.what: each.ratio for each in of_devices.rates(of_a, of_b, found)}
         assert rates["copies in memory"] == devices.rate(a, b, ("device_copy",), time=False)
         assert rates["an empty kernel"] == devices.rate(a, b, ("graph_node",), time=True)
         assert rates.get("TF32") in (None, devices.rate(a, b, ("tf32_mma", "tf32_wgmma"), time=False))
     check([*draw(rng, pairs, numbers), *draw(rng, sided, numbers, 10)])
+
+
+def test_sizes_and_ladder_of_two_devices() -> None:
+    rng = random.Random(f"beside {SEED}")
+    found = []
+    for a, b in rng.sample(_two_devices(), 2):
+        of_a, of_b = displayed.loaded(a.id), displayed.loaded(b.id)
+        workload = rng.choice(sorted(a.workloads & b.workloads))
+        timing = rng.choice([each for each in side_by_side.timings(of_a, of_b, workload) if each.scope in definitions.SCOPES])
+        case = rng.choice(side_by_side.side_by_side(of_a, of_b, workload, timing).cases)
+        beside = partial(side_by_side.Beside, names=("A", "B"), devices=(a.info["device_name"], b.info["device_name"]), run="")
+        series = str(axes.charted_cases(of_a, workload).set_index("case").loc[case, "series"])
+        sizes, sizes_of_b = (of_sizes.query.sizes(data, workload, timing, series) for data in (of_a, of_b))
+        regions = of_sizes.query.regions(of_a, workload, series)
+        ladder, ladder_of_b = (
+            of_ladder.query.ladder(of_a, workload, case, timing),
+            of_ladder.query.beside(of_a, of_b, workload, case, timing),
+        )
+        charts = [
+            (of_sizes.chart.over_size(sizes, regions, look(of_a), beside=beside(sizes_of_b)), cells.SIZES),
+            (of_ladder.chart.ladder(ladder, look(of_a), beside=beside(ladder_of_b)), cells.LADDER),
+        ]
+        for drawn, rules in charts:
+            of_device = dict.fromkeys(("device", "ratio", "ratio_low", "ratio_high")) | dict(rules)
+            for run, of_run in ((a, of_device), (b, of_device | devices.RATIO)):
+                rows = drawn.data[drawn.data["device"] == run.info["device_name"]]
+                where = (workload, timing.scope, timing.cache)
+                found.append((run, Shown("beside", f"{a.id} {b.id}", drawn.name, "", where, rows), of_run))
+    check(draw(rng, found, numbers, 40), 40)
 
 
 def test_trends() -> None:

@@ -46,6 +46,7 @@ OF_PAGE: Final = frozenset(
         "by",
         "recording",
         "after",
+        "beside",
     ]
 )
 #: Pages of text, which draw no chart.

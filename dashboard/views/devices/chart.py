@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from warpladder.dashboard.core.cell import Cell, Estimate
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_ratio
+from warpladder.dashboard.core.side_by_side import Contest, Pair, SideBySide, labels
 from warpladder.dashboard.ui.template import (
     ABOVE,
     Chart,
@@ -27,7 +28,7 @@ from warpladder.dashboard.ui.template import (
     timing,
 )
 from warpladder.dashboard.views.devices import query
-from warpladder.dashboard.views.devices.query import Pair, Rate, SideBySide
+from warpladder.dashboard.views.devices.query import Rate
 
 Show = Literal["time", "floor", "ratio"]
 
@@ -64,7 +65,7 @@ class Shown:
         return [pair for pair in self.found.pairs if pair.a.case == self.case]
 
     @property
-    def contests(self) -> list[query.Contest]:
+    def contests(self) -> list[Contest]:
         return [contest for contest in self.found.contests if contest.case == self.case]
 
 
@@ -99,7 +100,7 @@ def _marks(figure: go.Figure, shown: Shown, look: Look, show: Show) -> None:
     for row, pair in enumerate(pairs):
         ends, line = [of(pair.a).value, of(pair.b).value], {"color": look.tones.grid, "width": 2}
         figure.add_scatter(x=ends, y=[row - _APART, row + _APART], mode="lines", line=line, hoverinfo="skip", showlegend=False)
-    looks = zip(shown.devices, query.labels(shown.devices), _SYMBOLS, palette(look.theme), strict=False)
+    looks = zip(shown.devices, labels(shown.devices), _SYMBOLS, palette(look.theme), strict=False)
     for side, (device, label, symbol, color) in enumerate(looks):
         cells = [pair.b if side else pair.a for pair in pairs]
         figure.add_scatter(
@@ -172,7 +173,7 @@ def _name(pair: Pair, shown: Shown, look: Look) -> str:
 
 def _words(shown: Shown, look: Look) -> list[dict[str, Any]]:
     """Columns right of the plot: both times, their ratio, and where the variant wins."""
-    a, b = query.labels(shown.devices)
+    a, b = labels(shown.devices)
     heads = {"a": a, "b": b, "ratio": f"{b} / {a}", "wins": "wins on"}
     wins = {"both": "both", "A": a, "B": b, "": ""}
     items = [_word(head, column, 1, look.tones.muted, yref="paper", yanchor="bottom") for column, head in heads.items()]

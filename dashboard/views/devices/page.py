@@ -1,22 +1,21 @@
 """Devices: the variants of a workload on two devices, side by side."""
 
-from typing import Any, Final, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import streamlit as st
 
-from warpladder.dashboard.core import axes, run_index
+from warpladder.dashboard.core import axes, run_index, side_by_side
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.run_index import ListedRun, label_of
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.core.run_index import ListedRun
+from warpladder.dashboard.core.side_by_side import SideBySide
+from warpladder.dashboard.ui import other_device, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.devices import VIEW
 from warpladder.dashboard.views.devices import chart as charts
 from warpladder.dashboard.views.devices import query as queries
 from warpladder.data import store
-
-_RECORD: Final = "warpladder record {}"
 
 
 def page() -> None:
@@ -35,13 +34,15 @@ def page() -> None:
         if not timings:
             _nothing_in_common(run, other, workload)
         timing = widgets.choose_timing_of(timings, on_gpu=a.on_gpu)
-        found = runs.ask(run, _side_by_side, runs.as_recorded(other.run), workload, timing)
+        found = other_device.compared(run, other, workload, timing)
         cases = runs.ask(run, axes.charted_cases, workload).set_index("case")["params"]
         case = widgets.choose_case_of({name: cases[name] for name in found.cases}, found.cases)
-        on = queries.devices_of(a, b, found)
-        devices = queries.short_names(*on)
+        on = side_by_side.devices_of(a, b, found)
+        devices = side_by_side.short_names(*on)
         rates = queries.rates(a, b, found)
-        about = " and ".join(f"{device}, run {_dated(each)}" for device, each in zip(on, (run, other.run), strict=True))
+        about = " and ".join(
+            f"{device}, run {other_device.dated(each)}" for device, each in zip(on, (run, other.run), strict=True)
+        )
         shown = charts.Shown(found, case, devices, about, rates)
         show = _choose_show(shown)
     if found.changed_sources:
@@ -56,65 +57,47 @@ def page() -> None:
 
 def _choose_workload(run: store.Run) -> str:
     """A workload of the run that another device has too."""
-    every = runs.context().every
-    among = [name for name in runs.load(run).workloads if _others(every, run, name)]
+    among = [name for name in runs.load(run).workloads if other_device.others(run, name)]
     if not among:
         _without_other_device(run)
     return widgets.choose_workload(run, among)
 
 
-def _others(every: run_index.Runs, run: store.Run, workload: str) -> dict[str, tuple[ListedRun, ...]]:
-    """The other devices with their runs of a workload. Of a GPU's run, the other GPUs come first."""
-    own = run_index.device_of(run)
-    found = {
-        device: run_index.suitable(every, device, workload) for device in run_index.devices_of(every, workload) if device != own
-    }
-    on_gpu = bool(run.info["device_name"])
-    return dict(sorted(found.items(), key=lambda each: bool(each[1][0].run.info["device_name"]) != on_gpu))
-
-
 def _choose_other(run: store.Run, workload: str) -> ListedRun:
     """Device B and its run."""
-    others = _others(runs.context().every, run, workload)
+    others = other_device.others(run, workload)
     device = state.choose(
         "other", "Device B", list(others), always=True, owner=workload, help="Device A is that of the run in the sidebar."
     )
-    by_name = {each.name: each for each in others[device]}
-    if len(by_name) == 1:
-        return next(iter(by_name.values()))
-    title = lambda name: _dated(by_name[name].run)  # noqa: E731
-    return by_name[state.choose("with", "Run of B", list(by_name), text=title, owner=f"{workload} {device}", always=True)]
+    return other_device.choose_run(others[device], "Run of B", workload)
 
 
 def _without_other_device(run: store.Run) -> NoReturn:
     device, names = run_index.device_of(run), runs.load(run).workloads
     why = f"Only {device} has times of {', '.join(names)}." if names else "This run has no variants to compare."
     _record(
-        f"{why} Record a workload on another device, then copy the folder of that run here:", names[0] if names else "WORKLOAD"
+        f"{why} Record a workload on another device, then copy the folder of that run here:",
+        other_device.how_to_record(names[0] if names else "WORKLOAD"),
     )
 
 
 def _nothing_in_common(run: store.Run, other: ListedRun, workload: str) -> NoReturn:
     why = f"{run_index.device_of(run)} and {other.facts.device} timed no variant of {workload} at the same case."
     case = runs.ask(run, axes.charted_cases, workload)["case"].iloc[-1]
-    _record(f"{why} Record a case of this run on {other.facts.device}:", f"{workload} --case {case}")
+    _record(f"{why} Record a case of this run on {other.facts.device}:", other_device.how_to_record(workload, case))
 
 
-def _record(why: str, what: str) -> NoReturn:
+def _record(why: str, command: str) -> NoReturn:
     """Say why there is nothing to show, with the command that changes it and runs that have something. Ends the page."""
     st.info(plain(why))
-    st.code(_RECORD.format(what), language="bash")
+    st.code(command, language="bash")
     widgets.offer_runs(VIEW)
     widgets.end_page()
     st.stop()
 
 
 def _timings(data: RunData, other: runs.NamedRun, workload: str) -> tuple[Timing, ...]:
-    return queries.timings(data, runs.load(other), workload)
-
-
-def _side_by_side(data: RunData, other: runs.NamedRun, workload: str, timing: Timing) -> queries.SideBySide:
-    return queries.side_by_side(data, runs.load(other), workload, timing)
+    return side_by_side.timings(data, runs.load(other), workload)
 
 
 def _choose_show(shown: charts.Shown) -> charts.Show:
@@ -124,17 +107,12 @@ def _choose_show(shown: charts.Shown) -> charts.Show:
     return cast("charts.Show", state.choose("show", "Show", list(options), text=options.__getitem__, style="segmented"))
 
 
-def _dated(run: store.Run) -> str:
-    """The label of a run with its date, which a label that is made has already."""
-    return f"{label_of(run)} · {run.info['started_at']:%Y-%m-%d}" if run.info["label"] else label_of(run)
-
-
-def _winners(found: queries.SideBySide, devices: tuple[str, str]) -> None:
+def _winners(found: SideBySide, devices: tuple[str, str]) -> None:
     """The winners of every case, with what they lose on the other device."""
     if not found.contests:
         return
-    sided = queries.one_sided(found)
-    st.markdown(f"## {plain(queries.losers(sided, devices))}")
+    sided = side_by_side.one_sided(found)
+    st.markdown(f"## {plain(side_by_side.losers(sided, devices))}")
     precision = {"precision": "Precision"} if len({each.precision for each in found.contests}) > 1 else {}
     if sided:
         columns = {
@@ -146,9 +124,9 @@ def _winners(found: queries.SideBySide, devices: tuple[str, str]) -> None:
             "slower": "Slower there",
         }
         widgets.table_of_times(
-            queries.frame_of_losers(sided, queries.labels(devices)), columns | {"to": "Than", "source": "Source"}
+            queries.frame_of_losers(sided, side_by_side.labels(devices)), columns | {"to": "Than", "source": "Source"}
         )
-    a, b = queries.labels(devices)
+    a, b = side_by_side.labels(devices)
     st.markdown("## The winners of each case")
     widgets.table_of_times(
         queries.winners(found.contests),
@@ -180,9 +158,9 @@ def _loss(won: str, other: str) -> Any:
     return st.column_config.TextColumn(f"{won}'s, on {other}", help=help, width=190)
 
 
-def _ratios(found: queries.SideBySide, devices: tuple[str, str], rates: tuple[queries.Rate, ...]) -> None:
+def _ratios(found: SideBySide, devices: tuple[str, str], rates: tuple[queries.Rate, ...]) -> None:
     """Each variant of every case on both devices, and the ceilings of both."""
-    a, b = queries.labels(devices)
+    a, b = side_by_side.labels(devices)
     st.markdown(f"## {plain(f'Each variant, {b} over {a}')}")
     if rates:
         given = ", ".join(f"{rate.what} {significant(rate.ratio)} ({rate.a}, {rate.b})" for rate in rates)

@@ -8,7 +8,7 @@ from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfTiming, View
-from warpladder.dashboard.views.ladder import chart, query
+from warpladder.dashboard.views.ladder import chart, errors, query
 
 
 def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
@@ -28,7 +28,7 @@ def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterato
         costs = query.error_and_time(data, workload, case, timing)
         # Where no variant has a rounding error, there is nothing to show.
         if first and (costs["rel_l2_error"] > 0).any():
-            yield chart.error_and_time(costs, look)
+            yield errors.error_and_time(costs, look)
 
 
 VIEW = View("ladder", "Ladder", "What does each step gain, and why?", (OfTiming("comparisons", _charts, place=1),))

@@ -1,4 +1,4 @@
-"""The ladder of one case as bars, and its errors over time."""
+"""The ladder of one case as bars."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from warpladder.dashboard.core import energy
 from warpladder.dashboard.core.cell import records
 from warpladder.dashboard.core.changes import Change
-from warpladder.dashboard.core.compare import PEERS_OF, compared, precisions, with_precision, word
+from warpladder.dashboard.core.compare import PEERS_OF, compared, precisions, word
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_energy,
@@ -23,9 +23,9 @@ from warpladder.dashboard.core.numbers import (
     format_rate,
     format_ratio,
 )
+from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.core.trusted import about, passed_over, sentence
 from warpladder.dashboard.ui.template import (
-    BESIDE,
     Chart,
     Look,
     above_ceiling,
@@ -34,12 +34,13 @@ from warpladder.dashboard.ui.template import (
     hatch,
     hover,
     measured,
+    of_second,
     share_of_floor,
     slug,
     text,
     ticks,
 )
-from warpladder.dashboard.views.ladder.query import Point, Rung, contestants, leaders
+from warpladder.dashboard.views.ladder.query import Rung, RungBeside, contestants, leaders
 
 _Items = list[dict[str, Any]]
 
@@ -78,7 +79,11 @@ class _Row(Rung):
 
 
 def ladder(
-    frame: pd.DataFrame, look: Look, scale: Scale = "auto", pinned: Mapping[tuple[str, str], Change] | None = None
+    frame: pd.DataFrame,
+    look: Look,
+    scale: Scale = "auto",
+    pinned: Mapping[tuple[str, str], Change] | None = None,
+    beside: Beside | None = None,
 ) -> Chart:
     """The variants of one case: time with interval, gain of each rung, and the floor as a line.
 
@@ -88,6 +93,7 @@ def ladder(
         frame: `query.ladder` with at least one cell that has samples.
         scale: of the times: bars on a linear axis, marks on a logarithmic one, or `auto` for the one that suits the times.
         pinned: the rows against a pinned run, by variant and config; None where no run is pinned.
+        beside: rows of `query.beside`, drawn as open diamonds.
     """
     specimens = frame.loc[(frame["role"] == "specimen") & (frame["n"] > 0), "variant"]
     # A specimen shows an error and not a time. It is drawn only where there is nothing else.
@@ -98,17 +104,21 @@ def ladder(
     shown = pd.concat([timed, failed]).sort_index()
     rows = records(_Row, _place(shown))
     with_samples = [row for row in rows if row.n]
-    logarithmic = scale == "log" or (scale == "auto" and timed["median_ns"].max() > _BAR_RANGE * timed["median_ns"].min())
+    second = _second(beside, timed)
+    times = pd.concat([timed, second.frame]) if second else timed
+    logarithmic = scale == "log" or (scale == "auto" and times["median_ns"].max() > _BAR_RANGE * times["median_ns"].min())
     depth = rows[-1].y + 1.3
     figure = blank(look.theme, max(int(_ROW_PX * depth) + 64, _LEAST_HEIGHT_PX))
-    least = timed[["median_ns", "floor_ns"]].min().min() if logarithmic else 0
-    _draw_times(figure, with_samples, look, logarithmic)
+    least = min(timed[["median_ns", "floor_ns"]].min().min(), times["median_ns"].min()) if logarithmic else 0
+    _draw_times(figure, with_samples, look, logarithmic, second.names[0] if second else "")
+    if second:
+        _draw_beside(figure, with_samples, look, second)
     (floor_words, floor_line), (group_words, group_lines) = _floor(timed, look, logarithmic), _groups(rows, look)
     figure.update_xaxes(
-        title_text="median time, log scale" if logarithmic else "median time",
+        title_text=f"median time{', log scale' if logarithmic else ''}{f'; ◇ on the {text(second.names[1])}' if second else ''}",
         type="log" if logarithmic else "linear",
         tickangle=0,
-        **ticks(least, timed["high_ns"].max(), format_duration, logarithmic=logarithmic, most=_TICKS),
+        **ticks(least, times["high_ns"].max(), format_duration, logarithmic=logarithmic, most=_TICKS),
     )
     mixed, metered = len({row.precision for row in rows}) > 1, any(row.energy_mj.known for row in rows)
     labels = {"tickmode": "array", "tickvals": [row.y for row in rows], "ticktext": _labels(rows, look)}
@@ -135,6 +145,7 @@ def ladder(
     note = measured(
         timed,
         look.device,
+        of_second(second, "Open diamonds") if second else "",
         *_on_comparisons(with_samples, look, mixed),
         above_ceiling(timed),
         sentence(_passed(timed)),
@@ -144,9 +155,20 @@ def ladder(
         f"Left out, because they are specimens: {', '.join(specimens)}." if len(specimens) else "",
     )
     first = with_samples[0]
-    name = slug("ladder", first.workload, first.case, first.scope, first.cache)
-    shown_columns = frame if metered else frame.drop(columns=list(energy.COLUMNS))
+    name = slug(
+        "ladder", first.workload, first.case, first.scope, first.cache, *(("beside", second.names[1]) if second else ())
+    )
+    data = second.with_rows_of(frame) if second else frame
+    shown_columns = data if metered else data.drop(columns=list(energy.COLUMNS))
     return Chart(name, _title(with_samples, look, timed), figure, shown_columns, note)
+
+
+def _second(beside: Beside | None, timed: pd.DataFrame) -> Beside | None:
+    """The rows of the second device that are drawn: those of the variants of the frame. None where there is no such row."""
+    if beside is None:
+        return None
+    rows = beside.frame[beside.frame["variant"].isin(timed["variant"])]
+    return replace(beside, frame=rows) if len(rows) else None
 
 
 def _on_energy(rows: list[_Row]) -> str:
@@ -182,11 +204,22 @@ def _place(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(y=places)
 
 
-def _draw_times(figure: go.Figure, rows: list[_Row], look: Look, logarithmic: bool) -> None:
+def _draw_times(figure: go.Figure, rows: list[_Row], look: Look, logarithmic: bool, device: str) -> None:
+    """Draw a bar or a mark for each row.
+
+    Args:
+        device: short name for the hover texts; empty where one device is shown.
+    """
     for row in rows:
         style = look.style(row.workload, row.variant)
         bars = error_bars([row.median_ns], color=look.tones.text, thickness=1.2)
-        shared = {"x": [row.median_ns.value], "y": [row.y], "hovertext": _hover(row), "hoverinfo": "text", "error_x": bars}
+        shared = {
+            "x": [row.median_ns.value],
+            "y": [row.y],
+            "hovertext": _hover(row, device),
+            "hoverinfo": "text",
+            "error_x": bars,
+        }
         if logarithmic:
             figure.add_scatter(mode="markers", marker={"color": style.color, "symbol": style.symbol, "size": 10}, **shared)
         else:
@@ -194,12 +227,30 @@ def _draw_times(figure: go.Figure, rows: list[_Row], look: Look, logarithmic: bo
             figure.add_bar(orientation="h", width=0.62, marker=marker, **shared)
 
 
+def _draw_beside(figure: go.Figure, rows: list[_Row], look: Look, second: Beside) -> None:
+    """Draw a mark for each row that the second device has too, in one trace, which alone has a name."""
+    places = {row.variant: place for place, row in enumerate(rows)}
+    marks = records(RungBeside, second.frame)
+    colors = [look.style(mark.workload, mark.variant).color for mark in marks]
+    figure.add_scatter(
+        x=[mark.median_ns.value for mark in marks],
+        y=[rows[places[mark.variant]].y for mark in marks],
+        mode="markers",
+        cliponaxis=False,
+        name=text(second.names[1]),
+        marker={"symbol": "diamond-open", "size": 13, "color": colors, "line": {"width": 1.8}},
+        customdata=[places[mark.variant] for mark in marks],
+        hovertext=[_hover_beside(mark, second.names) for mark in marks],
+        hoverinfo="text",
+    )
+
+
 def answering(chart: Chart) -> Chart:
     """The chart of `ladder` for a page: the whole row of a variant answers to the pointer, by a bar that is not seen. The `customdata`
     of a row is its place among the rows of `data` with samples.
     """
     figure = go.Figure(chart.figure)
-    rows = list(figure.data)
+    rows = [trace for trace in figure.data if trace.name is None]
     for place, row in enumerate(rows):
         row.customdata = [place]
     times = [row.x[0] for row in rows]
@@ -215,6 +266,8 @@ def answering(chart: Chart) -> Chart:
         hovertext=[row.hovertext for row in rows],
         hoverinfo="text",
     )
+    # Bars of several traces would stand beside each other, and so apart from their names.
+    figure.update_layout(barmode="overlay")
     return replace(chart, figure=figure)
 
 
@@ -344,8 +397,9 @@ def _labels(rows: list[_Row], look: Look) -> list[str]:
     ]
 
 
-def _hover(row: _Row) -> str:
-    figures = [("median", format_estimate(row.median_ns, format_duration))]
+def _hover(row: _Row, device: str) -> str:
+    figures = [("device", device)] if device else []
+    figures.append(("median", format_estimate(row.median_ns, format_duration)))
     if row.gb_per_s.known:
         figures.append(("bandwidth", format_rate(row.gb_per_s.value)))
     if row.gflop_per_s.known:
@@ -359,6 +413,15 @@ def _hover(row: _Row) -> str:
     if row.energy_mj.known:
         figures += _of_energy(row)
     return hover(row, *figures)
+
+
+def _hover_beside(mark: RungBeside, devices: tuple[str, str]) -> str:
+    figures = [("device", devices[1]), ("median", format_estimate(mark.median_ns, format_duration))]
+    if mark.ratio.known:
+        figures.append((f"over the {devices[0]}", f"{format_estimate(mark.ratio, format_ratio)} the time"))
+    if mark.percent_of_floor.known:
+        figures.append(share_of_floor(mark))
+    return hover(mark, *figures)
 
 
 def _gain(row: _Row) -> str:
@@ -433,136 +496,3 @@ def _faster_peer(with_samples: list[_Row], rung: _Row, look: Look) -> str:
     if rung.role != "rung" or peer is None:
         return ""
     return f"{look.variant_name(peer.workload, peer.variant)} {format_ratio(_median(rung) / _median(peer))}"
-
-
-_ERROR_HEIGHT: Final = 410
-#: Room before and after the points on an axis, as a part of their span in decades. The names of the front are on the left.
-_LEFT_FACTOR: Final = 0.5
-_ASIDE: Final = 0.12
-#: The fewest decades of an axis, so that some tick is on it.
-_LEAST_SPAN: Final = 1.0
-#: Width and height of a name as parts of the plot. A name that would cover another is left out.
-_NAME_WIDE, _NAME_HIGH = 0.33, 0.06
-#: An error of 0 is drawn at the least other error divided by this.
-_ZERO: Final = 4.0
-
-
-@dataclass(frozen=True)
-class _DrawnPoint(Point):
-    """A point, and the error at which it is drawn, which is positive."""
-
-    shown: float
-
-
-def error_and_time(frame: pd.DataFrame, look: Look) -> Chart:
-    """Error against time of each variant of one case, with the front: the variants that no other beats in both.
-
-    Args:
-        frame: `query.error_and_time`, not empty.
-    """
-    positive = frame.loc[frame["rel_l2_error"] > 0, "rel_l2_error"]
-    zero = float(positive.min()) / _ZERO if len(positive) else 1e-9
-    frame = frame.assign(shown=frame["rel_l2_error"].where(frame["rel_l2_error"] > 0, zero))
-    left, right = _reach(frame["median_ns"], _LEFT_FACTOR)
-    low, high = _reach(frame["shown"], _ASIDE * 2)
-    figure = blank(look.theme, _ERROR_HEIGHT)
-    points = records(_DrawnPoint, frame)
-    front = [point for point in points if point.on_front]
-    if front:
-        _draw_front(figure, front, 10**right, 10**high, look)
-    for point in points:
-        _draw_point(figure, point, look)
-    _name_front(figure, front, (left, right, low, high), look)
-    scale = ticks(10**low, 10**high, _tick, logarithmic=True, most=8)
-    if (frame["rel_l2_error"] == 0).any():
-        scale_ticks = zip(scale["tickvals"], scale["ticktext"], strict=True)
-        shown_ticks = [(value, words) for value, words in scale_ticks if value > zero * 1.5]
-        scale |= {
-            "tickvals": [zero, *(value for value, _ in shown_ticks)],
-            "ticktext": ["0", *(words for _, words in shown_ticks)],
-        }
-    times = ticks(10**left, 10**right, format_duration, logarithmic=True)
-    figure.update_xaxes(type="log", range=[left, right], title_text="median time, log scale: left is faster", **times)
-    figure.update_yaxes(type="log", range=[low, high], title_text="relative error, log scale: down is more exact", **scale)
-    figure.update_layout(legend=BESIDE)
-    note = measured(
-        frame,
-        look.device,
-        "Each variant with its fastest config.",
-        "Error: relative error (L2 norm) of all elements against float64, for the inputs of the run's seed.",
-        "Front: no other variant is both as fast and as exact.",
-        sentence(about(passed_over(frame, frame[frame["on_front"]]), won=bool(front))),
-    )
-    first = points[0]
-    name = slug("error", first.workload, first.case, first.scope, first.cache)
-    title = _error_title(front) if front else f"{first.workload}, {first.case}: no variant may be called best"
-    return Chart(name, title, figure, frame.drop(columns="shown"), note)
-
-
-def _tick(error: float) -> str:
-    """`1e-4`, because ticks are at round numbers."""
-    return format_error(error).replace(".0e", "e")
-
-
-def _reach(values: "pd.Series[float]", before: float) -> tuple[float, float]:
-    """Ends of a logarithmic axis as powers of ten.
-
-    Args:
-        before: room before the values, as a part of their span.
-    """
-    low, high = math.log10(values.min()), math.log10(values.max())
-    missing = max(0.0, _LEAST_SPAN - (high - low))
-    span = high - low + missing
-    return low - missing / 2 - before * span, high + missing / 2 + _ASIDE * span
-
-
-def _draw_front(figure: go.Figure, front: list[_DrawnPoint], right: float, high: float, look: Look) -> None:
-    """Draw steps along the front. Right of and above the steps, a variant of the front is better in both."""
-    times, errors = [point.median_ns.value for point in front], [point.shown for point in front]
-    x, y = [times[0], *times, right], [high, *errors, errors[-1]]
-    line = {"color": look.tones.good, "width": 1.5, "dash": "dot", "shape": "hv"}
-    figure.add_scatter(x=x, y=y, mode="lines", name="front", hoverinfo="skip", legendrank=2000, line=line)
-
-
-def _draw_point(figure: go.Figure, point: _DrawnPoint, look: Look) -> None:
-    style = look.style(point.workload, point.variant)
-    figure.add_scatter(
-        x=[point.median_ns.value],
-        y=[point.shown],
-        mode="markers",
-        name=text(with_precision(point.variant, point.precision)),
-        marker={"symbol": style.symbol, "size": 10, "color": style.color},
-        error_x=error_bars([point.median_ns]),
-        hoverinfo="text",
-        hovertext=hover(point, ("median", format_estimate(point.median_ns, format_duration))),
-    )
-
-
-def _name_front(figure: go.Figure, front: list[_DrawnPoint], reach: tuple[float, ...], look: Look) -> None:
-    """Write names left of and below the points, where no other point can be. The legend has all names."""
-    left, right, low, high = reach
-    written: list[tuple[float, float]] = []
-    for point in front:
-        x, y = math.log10(point.median_ns.value), math.log10(point.shown)
-        place = (x - left) / (right - left), (y - low) / (high - low)
-        if any(abs(place[0] - other[0]) < _NAME_WIDE and abs(place[1] - other[1]) < _NAME_HIGH for other in written):
-            continue
-        written.append(place)
-        words = f"<b>{text(with_precision(point.variant, point.precision))}</b>  {text(format_error(point.rel_l2_error))}"
-        font = {"size": 12, "color": look.tones.text}
-        side = {"xanchor": "right", "yanchor": "top", "xshift": -6, "yshift": -2}
-        figure.add_annotation(x=x, y=y, text=words, showarrow=False, font=font, **side)
-
-
-def _error_title(front: list[_DrawnPoint]) -> str:
-    fastest, exact = front[0], front[-1]
-    where = f"{fastest.workload}, {fastest.case}"
-    name = with_precision(fastest.variant, fastest.precision)
-    error = format_error(fastest.rel_l2_error)
-    if len(front) == 1:
-        return f"{where}: {name} is the fastest and the most exact, with a relative error of {error}"
-    ratio = format_ratio(exact.median_ns.value / fastest.median_ns.value)
-    return (
-        f"{where}: {name} is the fastest, with a relative error of {error}; "
-        f"{with_precision(exact.variant, exact.precision)} takes {ratio} its time, with {format_error(exact.rel_l2_error)}"
-    )

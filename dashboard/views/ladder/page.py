@@ -5,13 +5,15 @@ from typing import Any, Final, cast
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import compare, suspect
+from warpladder.dashboard.core import compare, side_by_side, suspect
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.ui import ideas, runs, sidebar, state, widgets
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import ListedRun
+from warpladder.dashboard.core.side_by_side import Beside
+from warpladder.dashboard.ui import ideas, other_device, runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.ladder import VIEW
+from warpladder.dashboard.views.ladder import VIEW, errors
 from warpladder.dashboard.views.ladder import chart as charts
-from warpladder.dashboard.views.ladder import chart as pareto
 from warpladder.dashboard.views.ladder import query as queries
 from warpladder.data import store
 from warpladder.installation import ROOT
@@ -30,10 +32,11 @@ def page() -> None:
         timing = widgets.choose_timing(run, workload)
         shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
         scale = cast("charts.Scale", state.choose("scale", "Scale", charts.SCALES)) if shown == "rungs" else "auto"
+        other = other_device.choose_beside(run, workload) if shown == "rungs" else None
     if shown == "error":
         _error_and_time(run, workload, case, timing)
     else:
-        _rungs(run, workload, case, timing, scale)
+        _rungs(run, workload, case, timing, scale, other)
     widgets.end_page()
 
 
@@ -44,10 +47,10 @@ def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) ->
             f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured error at {case}.",
             "Choose another case, scope or cache.",
         )
-    widgets.show_chart(pareto.error_and_time(frame, runs.look_of(run, widgets.theme())))
+    widgets.show_chart(errors.error_and_time(frame, runs.look_of(run, widgets.theme())))
 
 
-def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: charts.Scale) -> None:
+def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: charts.Scale, other: ListedRun | None) -> None:
     frame = runs.ask(run, queries.ladder, workload, case, timing)
     if not (frame["n"] > 0).any():
         widgets.nothing(
@@ -59,14 +62,36 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
     # The style sheet of the pages puts them one below the other in a narrow window.
     wide = frame["precision"].nunique() > 1 or frame["energy_mj"].notna().any()
     left, right = st.container(key="side-by-side").columns([15, 7] if wide else [13, 9], gap="medium")
+    beside = _beside(run, other, workload, case, timing) if other else None
     with left:
-        chart = charts.ladder(frame, runs.look_of(run, widgets.theme()), scale, changes)
+        if other and beside:
+            _on_both(run, other, beside, workload, case, timing)
+        chart = charts.ladder(frame, runs.look_of(run, widgets.theme()), scale, changes, beside)
         timed = chart.data.loc[chart.data["n"] > 0].sort_index()["variant"].tolist()
         widgets.show_chart(charts.answering(chart), on_click=lambda place: state.pick("variant", timed[int(place)]))
         st.caption("Click a row for the source of its variant.")
     with right:
         _source(run, workload, frame)
     widgets.attribution(run)
+
+
+def _beside(run: store.Run, other: ListedRun, workload: str, case: str, timing: Timing) -> Beside:
+    frame = runs.ask(run, _rows_beside, runs.as_recorded(other.run), workload, case, timing)
+    return other_device.beside(run, other, frame)
+
+
+def _rows_beside(data: RunData, other: runs.NamedRun, workload: str, case: str, timing: Timing) -> pd.DataFrame:
+    return queries.beside(data, runs.load(other), workload, case, timing)
+
+
+def _on_both(run: store.Run, other: ListedRun, beside: Beside, workload: str, case: str, timing: Timing) -> None:
+    """A line about the rungs that win on one device and lose on the other, or about what the second device has not."""
+    if beside.frame.empty:
+        other_device.lacks(other, workload, timing, case, case)
+        return
+    found = other_device.compared(run, other, workload, timing)
+    if losers := side_by_side.losers_of_case(found, case, beside.names):
+        st.caption(plain(losers))
 
 
 def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from warpladder.dashboard.core import why
-from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Estimate, Timing
+from warpladder.dashboard.core import side_by_side, why
+from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_config, cells, select
 from warpladder.dashboard.core.compare import UNDECIDED, judged, noise_of, precisions, steps, with_speedups
 from warpladder.dashboard.core.energy import add_energy
@@ -55,6 +55,17 @@ class Rung(Cell):
 
 
 @dataclass(frozen=True)
+class RungBeside(Rung):
+    """A row of `beside`.
+
+    Attributes:
+        ratio: its time over the time of the variant on the first device; see `history.ratio`.
+    """
+
+    ratio: Estimate
+
+
+@dataclass(frozen=True)
 class Point(Cell):
     """A row of `error_and_time`.
 
@@ -90,6 +101,28 @@ def ladder(data: RunData, workload: str, case: str, timing: Timing) -> pd.DataFr
     return _against_leaders(
         data, workload, case, timing, frame.merge(gains_frame[columns].astype(types), on="variant", how="left")
     )
+
+
+def beside(data: RunData, other: RunData, workload: str, case: str, timing: Timing) -> pd.DataFrame:
+    """The variants of `ladder` that a run of a second device timed too.
+
+    Args:
+        other: the run of the second device.
+
+    Returns:
+        Rows of `ladder` of the other run with the columns of `RungBeside`.
+    """
+    here = {row.variant: row for row in _timed_rungs(ladder(data, workload, case, timing))}
+    frame = ladder(other, workload, case, timing)
+    frame = frame[(frame["n"] > 0) & frame["variant"].isin(list(here))].reset_index(drop=True)
+    ratio = side_by_side.ratios(data, other, workload)
+    figures = [ratio(here[row.variant], row) for row in _timed_rungs(frame)]
+    columns = [(each.value, each.low, each.high) for each in figures]
+    return frame.join(pd.DataFrame(columns, columns=list(Estimate.names("ratio")), dtype=float))
+
+
+def _timed_rungs(frame: pd.DataFrame) -> list[Rung]:
+    return records(Rung, frame[frame["n"] > 0])
 
 
 #: Variant, config, and median in nanoseconds.

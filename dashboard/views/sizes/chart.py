@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from warpladder.dashboard.core.numbers import (
     format_rate,
     format_ratio,
 )
+from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.core.trusted import about, is_trusted, passed_over, sentence
 from warpladder.dashboard.core.winners import UndecidedCase, Winner, frame_of
 from warpladder.dashboard.ui.template import (
@@ -33,6 +34,7 @@ from warpladder.dashboard.ui.template import (
     hover,
     luminance,
     measured,
+    of_second,
     samples,
     slug,
     spaced,
@@ -46,6 +48,8 @@ Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_
 #: Of the floors of several precisions.
 _FLOOR_DASHES: Final = ("dot", "2px,7px", "8px,2px,2px,2px", "12px,4px")
 _HEIGHT: Final = 440
+_LEGEND_ROW_PX: Final = 19
+_AROUND_LEGEND_PX: Final = 84
 _STRIP_ROW_PX: Final = 62
 #: About how many characters the tiles of a row have room for.
 _STRIP_CHARACTERS: Final = 90
@@ -82,8 +86,10 @@ def over_size(
     look: Look,
     metric: Metric = "median_ns",
     shown: Collection[str] | None = None,
+    beside: Beside | None = None,
 ) -> Chart:
-    """A line for each variant over size, with intervals. Sizes that fit L2 or are launch-bound are shaded.
+    """A line for each variant over size, with intervals, and a thinner one for the same variant on a second device. Sizes that fit L2
+    or are launch-bound are shaded.
 
     The axes are logarithmic, except that percent of floor has a linear axis up to 100 %.
 
@@ -92,17 +98,47 @@ def over_size(
         regions: `query.regions` of the same workload and series.
         shown: the variants to draw, at least one; all when None. The title tells where a variant that is left out could be
             first.
+        beside: rows of `query.sizes` of the second device, in the same timing and series.
     """
     axis = _AXES[metric]
     every = frame
     frame = frame if shown is None else frame[frame["variant"].isin(shown)]
     with_metric = frame[frame[metric].notna()]
+    second = _second(beside, with_metric, metric)
+    both = with_metric if second is None else pd.concat([with_metric, second.frame])
     figure = blank(look.theme, _HEIGHT)
     _shade(figure, regions, look)
-    for _, line in with_metric.groupby("variant", sort=False):
-        _draw_line(figure, records(Point, line), look, metric, axis)
-    _draw_floor(figure, with_metric, look, metric)
-    sizes = regions.sort_values("size_value")
+    _draw_lines(figure, with_metric, look, metric, axis, second)
+    _lay_axes(figure, pd.concat([regions, both]), both[metric], axis)
+    reference = (
+        f" over {with_metric['baseline'].iloc[0]}, its fastest config" if metric == "speedup" and len(with_metric) else ""
+    )
+    figure.update_yaxes(title_text=text(axis.title + reference))
+    figure.update_layout(legend=BESIDE, margin={"t": 34})
+    first = records(Point, frame.head(1))[0]
+    of = [first.workload, first.series, first.scope, first.cache, axis.title.replace("%", "percent")]
+    note = measured(
+        with_metric if len(with_metric) else frame,
+        look.device,
+        of_second(second, "Thin lines with open marks") if second else "",
+        "Each variant with its fastest config at each size.",
+        _explain(regions, second.names[0] if second else ""),
+        _how_many(frame, every),
+        above_ceiling(both) if metric == "percent_of_floor" else "",
+        _passed(with_metric),
+        _passed(second.frame, f"on the {second.names[1]} ") if second else "",
+        sentence("; ".join(dict.fromkeys(filter(None, frame["no_speedup"])))),
+    )
+    every = every[every[metric].notna()]
+    title = _title(with_metric, every, look, metric, axis, beside) if len(with_metric) else axis.title
+    if second is None:
+        return Chart(slug("sizes", *of), title, figure, frame, note)
+    return Chart(slug("sizes", *of, "beside", second.names[1]), title, figure, second.with_rows_of(frame), note)
+
+
+def _lay_axes(figure: go.Figure, sizes: pd.DataFrame, values: "pd.Series[float]", axis: _Axis) -> None:
+    """Set the ticks and ends of the axes for sizes and for values of a metric, which may be none."""
+    sizes = sizes.drop_duplicates("size_value").sort_values("size_value")
     labelled = sizes[sizes["size_value"].isin(spaced(sizes["size_value"]))]
     figure.update_xaxes(
         type="log",
@@ -111,32 +147,21 @@ def over_size(
         ticktext=[text(size) for size in labelled["size"]],
         range=[math.log10(end) for end in _edges(sizes["size_value"])],
     )
-    values = with_metric[metric]
     if len(values):
         low, high = (values.min(), values.max()) if axis.logarithmic else (0.0, max(values.max(), 100.0))
         scale = ticks(low, high, axis.write, logarithmic=axis.logarithmic)
         figure.update_yaxes(type="log" if axis.logarithmic else "linear", **scale)
         if not axis.logarithmic:
             figure.update_yaxes(range=[0, high * 1.08])
-    reference = (
-        f" over {with_metric['baseline'].iloc[0]}, its fastest config" if metric == "speedup" and len(with_metric) else ""
-    )
-    figure.update_yaxes(title_text=text(axis.title + reference))
-    figure.update_layout(legend=BESIDE, margin={"t": 34})
-    first = records(Point, frame.head(1))[0]
-    name = slug("sizes", first.workload, first.series, first.scope, first.cache, axis.title.replace("%", "percent"))
-    note = measured(
-        with_metric if len(with_metric) else frame,
-        look.device,
-        "Each variant with its fastest config at each size.",
-        _explain(regions),
-        _how_many(frame, every),
-        above_ceiling(with_metric) if metric == "percent_of_floor" else "",
-        _passed(with_metric),
-        sentence("; ".join(dict.fromkeys(filter(None, frame["no_speedup"])))),
-    )
-    title = _title(with_metric, every[every[metric].notna()], look, metric, axis) if len(with_metric) else axis.title
-    return Chart(name, title, figure, frame, note)
+
+
+def _second(beside: Beside | None, frame: pd.DataFrame, metric: Metric) -> Beside | None:
+    """The rows of the second device that are drawn: those of the variants of the frame. None where there is no such row."""
+    if beside is None:
+        return None
+    rows = beside.frame
+    rows = rows[rows["variant"].isin(frame["variant"]) & rows[metric].notna()]
+    return replace(beside, frame=rows) if len(rows) else None
 
 
 def best_strip(
@@ -224,37 +249,74 @@ def _doubts(winners: Sequence[Winner], undecided: Sequence[UndecidedCase]) -> st
     return "".join(f" {each}" for each in list(words)[:_MOST_DOUBTS]) + more
 
 
-def _draw_line(figure: go.Figure, line: list[Point], look: Look, metric: Metric, axis: _Axis) -> None:
+def _draw_lines(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metric, axis: _Axis, second: Beside | None) -> None:
+    """Draw the variants, each with its line of the second device after it, then the floors."""
+    names = second.names if second else ("", "")
+    for variant, line in frame.groupby("variant", sort=False):
+        _draw_line(figure, records(Point, line), look, metric, axis, names[0], second=False)
+        if second and len(other := second.frame[second.frame["variant"] == variant]):
+            _draw_line(figure, records(Point, other), look, metric, axis, names[1], second=True)
+    _draw_floor(figure, frame, look, metric, "")
+    if second:
+        _draw_floor(figure, second.frame, look, metric, names[1])
+        # So that the legend is not cut.
+        figure.update_layout(height=max(_HEIGHT, _LEGEND_ROW_PX * len(figure.data) + _AROUND_LEGEND_PX))
+
+
+def _draw_line(
+    figure: go.Figure, line: list[Point], look: Look, metric: Metric, axis: _Axis, device: str, *, second: bool
+) -> None:
+    """Draw a variant over size.
+
+    Args:
+        device: short name for the hover texts; empty where one device is shown.
+        second: the line is of the second device.
+    """
     first = line[0]
     style = look.style(first.workload, first.variant)
+    name = look.variant_name(first.workload, first.variant)
+    width = 2.2 if first.role == "rung" else 1.6
     figure.add_scatter(
         x=[point.size_value for point in line],
         y=[axis.of(point).value for point in line],
         mode="lines+markers",
-        name=text(look.variant_name(first.workload, first.variant)),
-        line={"color": style.color, "dash": style.dash, "width": 2.2 if first.role == "rung" else 1.6},
-        marker={"symbol": style.symbol, "size": 8, "color": style.color},
+        name=text(f"{name} · {device}" if second else name),
+        line={"color": style.color, "dash": style.dash, "width": width / 2 if second else width},
+        marker={"symbol": _opened(style.symbol) if second else style.symbol, "size": 7 if second else 8, "color": style.color},
         error_y=error_bars(map(axis.of, line)),
-        hovertext=[_hover(point, metric, axis) for point in line],
+        hovertext=[_hover(point, metric, axis, device) for point in line],
         hoverinfo="text",
     )
 
 
-def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metric) -> None:
-    """Draw the floor of each precision of the rungs, or of the host where there are no rungs."""
+def _opened(symbol: str) -> str:
+    """The open form of a variant's symbol; with a dot where the symbol is open, or has a dot, on the first device."""
+    bare = symbol.removesuffix("-open").removesuffix("-dot")
+    return f"{bare}-open" if bare == symbol else f"{bare}-open-dot"
+
+
+def _draw_floor(figure: go.Figure, frame: pd.DataFrame, look: Look, metric: Metric, device: str) -> None:
+    """Draw the floor of each precision of the rungs, or of the host where there are no rungs.
+
+    Args:
+        device: short name of the second device; empty for the first one. Percent of floor has one line for both.
+    """
     rungs = frame[frame["role"] == "rung"] if (frame["role"] == "rung").any() else frame[frame["role"] == "host"]
     with_floor = rungs[rungs["floor_ns"].notna()].drop_duplicates(["precision", "size"]).sort_values("size_value")
-    if with_floor.empty or metric == "speedup":
+    if with_floor.empty or metric == "speedup" or (device and metric == "percent_of_floor"):
         return
     # Where memory limits a workload, all precisions have one floor.
     one = metric == "percent_of_floor" or (with_floor.groupby("size")["floor_ns"].nunique() == 1).all()
     for place, precision in enumerate([""] if one else precisions(with_floor)):
         floor = with_floor[with_floor["precision"] == precision] if precision else with_floor.drop_duplicates("size")
         dash = _FLOOR_DASHES[place % len(_FLOOR_DASHES)]
-        _draw_one_floor(figure, floor, look, metric, f"floor, {word(precision)}" if precision else "floor", dash)
+        name = f"floor{f', {word(precision)}' if precision else ''}{f' · {device}' if device else ''}"
+        _draw_one_floor(figure, floor, look, metric, name, {"dash": dash, "width": 0.8 if device else 1.5})
 
 
-def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, metric: Metric, name: str, dash: str) -> None:
+def _draw_one_floor(
+    figure: go.Figure, floor: pd.DataFrame, look: Look, metric: Metric, name: str, line: dict[str, Any]
+) -> None:
     amount = {
         "median_ns": None,
         "gb_per_s": "min_bytes",
@@ -267,7 +329,7 @@ def _draw_one_floor(figure: go.Figure, floor: pd.DataFrame, look: Look, metric: 
         if amount is None
         else floor[amount] / floor["floor_ns"] * (100 if metric == "percent_of_floor" else 1)
     )
-    line = {"color": look.tones.good, "dash": dash, "width": 1.5}
+    line = {"color": look.tones.good, **line}
     figure.add_scatter(x=floor["size_value"], y=y, mode="lines", name=text(name), hoverinfo="skip", line=line)
 
 
@@ -297,10 +359,11 @@ def _edges(values: Any) -> tuple[float, float]:
     return ordered[0] / step, ordered[-1] * step
 
 
-def _hover(point: Point, metric: Metric, axis: _Axis) -> str:
+def _hover(point: Point, metric: Metric, axis: _Axis, device: str) -> str:
     figure = axis.of(point)
     above = ", above the measured ceiling" if metric == "percent_of_floor" and figure.value > 100 else ""
-    figures = [(axis.title, f"{format_estimate(figure, axis.write)}{above}")]
+    figures = [("device", device)] if device else []
+    figures.append((axis.title, f"{format_estimate(figure, axis.write)}{above}"))
     if metric != "median_ns":
         figures.append(("median", format_duration(point.median_ns.value)))
     if metric == "speedup":
@@ -321,41 +384,102 @@ def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["role"].isin(["rung", "peer"]) if has_rung else frame["role"] != "ceiling"]
 
 
-def _title(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
-    """The first at the largest size, in each precision of the rungs, among the variants that are compared in it.
+def _title(
+    with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric, axis: _Axis, beside: Beside | None
+) -> str:
+    """The first at the largest size; with a second device on both, at the largest size that both have.
 
     Args:
         with_metric: the rows that are shown.
         every: the same, with those that are not shown.
+        beside: all rows of the second device.
     """
     where = ", ".join(filter(None, (with_metric["workload"].iloc[0], with_metric["series"].iloc[0])))
-    ranked = _ranked(with_metric)
-    if ranked.empty:
+    if _ranked(with_metric).empty:
         return f"{where}: {axis.title}"
-    largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()].sort_values(metric, ascending=not axis.more_is_better)
-    places = []
+    second = _second(beside, with_metric, metric)
+    if beside is None or second is None or _ranked(second.frame).empty:
+        return f"{where}: {_first(with_metric, every, look, metric, axis)}"
+    common = set(with_metric["size"]) & set(second.frame["size"])
+    a, b = ((rows[rows["size"].isin(common)] if common else rows) for rows in (with_metric, second.frame))
+    if both := _first_on_both(a, b, look, metric, axis) if common else "":
+        shown = _of_shown(with_metric, every, beside.frame)
+        at = _largest(a, metric, axis)["size"].iloc[0]
+        return f"{where}: at {at}, first{shown} on the {second.names[0]} and the {second.names[1]}: {both}"
+    others = beside.frame[beside.frame[metric].notna()]
+    clauses = [_first(a, every, look, metric, axis), _first(b, others, look, metric, axis)]
+    return f"{where}: {'; '.join(f'on the {device} {words}' for device, words in zip(second.names, clauses, strict=True))}"
+
+
+def _first(with_metric: pd.DataFrame, every: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
+    """The first at the largest size, in each precision of the rungs, among the variants that are compared in it."""
+    largest = _largest(with_metric, metric, axis)
+    at, places = f"at {largest['size'].iloc[0]}", []
     good = largest[is_trusted(largest)]
     if good.empty:
-        return f"{where}: at {largest['size'].iloc[0]}, {about(passed_over(largest, good), won=False)}"
-    for precision in precisions(good):
-        (best,) = records(Point, compared(good, precision).head(1))
+        return f"{at}, {about(passed_over(largest, good), won=False)}"
+    for precision, best in _best(good).items():
         figure = f" with {axis.write(axis.of(best).value)}"
         if metric == "percent_of_floor":
             figure += f" of the {best.floor_bound} floor"
         elif metric == "speedup":
             over = format_over(best.speedup.value, best.variant, best.baseline, best.verdict)
             figure = f", {over}" if over else ""
-        # An fp32 peer can be ahead of every rung in 3xTF32.
-        ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
         tied = f", tied with {look.variant_name(best.workload, best.tied_with)}," if best.tied_with else ""
-        places.append(f"{look.variant_name(best.workload, best.variant)}{ahead}{tied}{figure}".replace(",,", ","))
-    left_out = set(_ranked(every)["variant"]) - set(with_metric["variant"])
-    first = f"first of the {with_metric['variant'].nunique()} shown" if left_out else "first"
-    return f"{where}: at {largest['size'].iloc[0]}, {first} {'are' if len(places) > 1 else 'is'} {'; '.join(places)}"
+        places.append(f"{_name(best, precision, look)}{tied}{figure}".replace(",,", ","))
+    return f"{at}, first{_of_shown(with_metric, every)} {'are' if len(places) > 1 else 'is'} {'; '.join(places)}"
 
 
-def _passed(with_metric: pd.DataFrame) -> str:
-    """A sentence about the faster cell at the largest size that may not be called best; empty without such a cell."""
+def _first_on_both(a: pd.DataFrame, b: pd.DataFrame, look: Look, metric: Metric, axis: _Axis) -> str:
+    """`v10 ≈ v09 with 33.2 µs and 42.1 µs` of the largest size, a clause for each precision; empty where one device has no variant that
+    may be called best.
+    """
+    largest = [_largest(rows, metric, axis) for rows in (a, b)]
+    of_a, of_b = (_best(rows[is_trusted(rows)]) for rows in largest)
+
+    def clause(precision: str) -> str:
+        bests = of_a[precision], of_b[precision]
+        names = [
+            _name(each, precision, look) + (f" ≈ {look.variant_name(each.workload, each.tied_with)}" if each.tied_with else "")
+            for each in bests
+        ]
+        first, second = (axis.write(axis.of(each).value) for each in bests)
+        return f"{names[0]} with {first} and {'' if names[0] == names[1] else f'{names[1]} with '}{second}"
+
+    return "; ".join(clause(precision) for precision in of_a if precision in of_b)
+
+
+def _largest(with_metric: pd.DataFrame, metric: Metric, axis: _Axis) -> pd.DataFrame:
+    """The rows that can be first at the largest size, the best first."""
+    ranked = _ranked(with_metric)
+    largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
+    ordered: pd.DataFrame = largest.sort_values(metric, ascending=not axis.more_is_better)
+    return ordered
+
+
+def _best(good: pd.DataFrame) -> dict[str, Point]:
+    """The first of the rows that are compared in each precision of the rungs."""
+    return {precision: records(Point, compared(good, precision).head(1))[0] for precision in precisions(good)}
+
+
+def _name(best: Point, precision: str, look: Look) -> str:
+    # An fp32 peer can be ahead of every rung in 3xTF32.
+    ahead = f" (before any in {word(precision)})" if best.precision != precision else ""
+    return f"{look.variant_name(best.workload, best.variant)}{ahead}"
+
+
+def _of_shown(with_metric: pd.DataFrame, *every: pd.DataFrame) -> str:
+    """` of the 3 shown` where variants that could be first are left out."""
+    left_out = {name for rows in every for name in _ranked(rows)["variant"]} - set(with_metric["variant"])
+    return f" of the {with_metric['variant'].nunique()} shown" if left_out else ""
+
+
+def _passed(with_metric: pd.DataFrame, where: str = "") -> str:
+    """A sentence about the faster cell at the largest size that may not be called best; empty without such a cell.
+
+    Args:
+        where: the words before it.
+    """
     ranked = _ranked(with_metric)
     largest = ranked[ranked["size_rank"] == ranked["size_rank"].max()]
     reasons = []
@@ -363,15 +487,23 @@ def _passed(with_metric: pd.DataFrame) -> str:
         rows = compared(largest, precision)
         good = rows[is_trusted(rows)].sort_values("median_ns", kind="stable").head(1)
         reasons.append(about(passed_over(rows, good), won=len(good) > 0))
-    return sentence("; ".join(dict.fromkeys(filter(None, reasons))))
+    words = "; ".join(dict.fromkeys(filter(None, reasons)))
+    return sentence(where + words) if words else ""
 
 
-def _explain(regions: pd.DataFrame) -> str:
+def _explain(regions: pd.DataFrame, device: str) -> str:
+    """Sentences about the shaded sizes.
+
+    Args:
+        device: short name of the device whose sizes are shaded, where two are shown; else empty.
+    """
     words = []
     if regions["fits_l2"].any():
         words.append("Fits L2: inputs and outputs together fit in the L2 cache, so a hot cell can be faster than the floor.")
     if regions["launch_bound"].any():
         words.append("Launch-bound: the floor is below the launch latency measured in the same run.")
+    if words and device:
+        words.append(f"The shaded sizes are those of the {device}.")
     return " ".join(words)
 
 

@@ -5,12 +5,16 @@ from typing import Final, cast
 import streamlit as st
 
 from warpladder.dashboard.core import axes, winners
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.run_index import ListedRun
+from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.core.trusted import about
-from warpladder.dashboard.ui import runs, sidebar, state, widgets
+from warpladder.dashboard.ui import other_device, runs, sidebar, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.sizes import VIEW
 from warpladder.dashboard.views.sizes import chart as charts
 from warpladder.dashboard.views.sizes import query as queries
+from warpladder.data import store
 
 _METRICS: Final[dict[str, str]] = {
     "median_ns": "Time",
@@ -38,6 +42,7 @@ def page() -> None:
             )
         metrics = [name for name in _METRICS if frame[name].notna().any()]
         metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
+        other = other_device.choose_beside(run, workload)
     sidebar.show(run, timing, frame)
     chart_place = st.container()
     variants = list(dict.fromkeys(frame["variant"]))
@@ -54,8 +59,11 @@ def page() -> None:
     if len(shown) < len(variants):
         st.caption(f"{len(shown)} of {len(variants)} shown")
     regions = runs.ask(run, queries.regions, workload, series)
+    beside = _beside(run, other, workload, timing, series) if other else None
     with chart_place:
-        widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown))
+        if other and beside and not beside.frame["variant"].isin(shown).any():
+            other_device.lacks(other, workload, timing, series)
+        widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown, beside))
     best = runs.ask(run, winners.best_per_size, workload, timing)
     undecided = runs.ask(run, winners.undecided, workload, timing)
     if best:
@@ -63,6 +71,11 @@ def page() -> None:
     elif undecided:
         st.caption(plain(f"{undecided[-1].case}: {about(undecided[-1].passed, won=False)}"))
     widgets.end_page()
+
+
+def _beside(run: store.Run, other: ListedRun, workload: str, timing: Timing, series: str) -> Beside:
+    frame = runs.ask(runs.as_recorded(other.run), queries.sizes, workload, timing, series)
+    return other_device.beside(run, other, frame)
 
 
 page()

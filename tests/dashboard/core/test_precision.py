@@ -17,7 +17,7 @@ from warpladder.dashboard.reports import copies
 from warpladder.dashboard.reports import copies as copy_charts
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as ladder
-from warpladder.dashboard.views.ladder import chart as pareto
+from warpladder.dashboard.views.ladder import errors
 from warpladder.dashboard.views.ladder import query as ladders
 from warpladder.dashboard.views.overview import chart as overview
 from warpladder.dashboard.views.sizes import chart as sizes
@@ -119,7 +119,7 @@ def test_the_front_is_what_no_other_beats_in_both_time_and_error() -> None:
 
 def test_the_chart_of_error_and_time_names_the_front_and_every_precision() -> None:
     data = errors_and_times(("v01_a", "fp32", 500, 2e-7), ("v02_b", "tf32", 100, 3e-4), ("v03_c", "tf32", 400, 3e-4))
-    chart = pareto.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data))
+    chart = errors.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data))
     assert chart.title == (
         "w, n=1: v02_b · TF32 is the fastest, with a relative error of 3.0e-4; v01_a · fp32 takes 5.00× its time, with 2.0e-7"
     )
@@ -134,7 +134,7 @@ def test_the_chart_of_error_and_time_names_the_front_and_every_precision() -> No
 
 def test_an_exact_variant_stands_at_nought_below_the_others() -> None:
     data = errors_and_times(("v01_a", "fp32", 500, 0.0), ("v02_b", "tf32", 100, 4e-4))
-    figure = pareto.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data)).figure
+    figure = errors.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data)).figure
     ticks = dict(zip(figure.layout.yaxis.tickvals, figure.layout.yaxis.ticktext, strict=True))
     assert ticks[1e-4] == "0", "a quarter of 4e-4"
     assert figure.data[2].y[0] == 1e-4
@@ -142,7 +142,7 @@ def test_an_exact_variant_stands_at_nought_below_the_others() -> None:
 
 def test_one_that_is_both_the_fastest_and_the_most_exact_is_the_whole_front() -> None:
     data = errors_and_times(("v01_a", "fp32", 500, 2e-7), ("v02_b", "fp32", 100, 1e-7))
-    chart = pareto.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data))
+    chart = errors.error_and_time(ladders.error_and_time(data, "w", "n=1", COLD), look(data))
     assert chart.title == "w, n=1: v02_b · fp32 is the fastest and the most exact, with a relative error of 1.0e-7"
 
 

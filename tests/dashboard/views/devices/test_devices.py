@@ -7,7 +7,7 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_devices import COPY, TIMES, write, write_both
-from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core import run_data, side_by_side
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import look
@@ -34,16 +34,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(folder: Path) -> queries.SideBySide:
-    return queries.side_by_side(loaded(folder, "h100"), loaded(folder, "h200"), "w", TIMING)
+def found(folder: Path) -> side_by_side.SideBySide:
+    return side_by_side.side_by_side(loaded(folder, "h100"), loaded(folder, "h200"), "w", TIMING)
 
 
-def of_case(found: queries.SideBySide, case: str) -> tuple[list[queries.Contest], dict[str, queries.Pair]]:
+def of_case(found: side_by_side.SideBySide, case: str) -> tuple[list[side_by_side.Contest], dict[str, side_by_side.Pair]]:
     pairs = {pair.a.variant: pair for pair in found.pairs if pair.a.case == case}
     return [each for each in found.contests if each.case == case], pairs
 
 
-def test_rungs_stand_before_peers_with_the_ratio_of_their_times(found: queries.SideBySide) -> None:
+def test_rungs_stand_before_peers_with_the_ratio_of_their_times(found: side_by_side.SideBySide) -> None:
     assert [(pair.a.case, pair.a.variant) for pair in found.pairs] == [(case, name) for case in TIMES for name in TIMES[case]]
     for pair in found.pairs:
         a, b = TIMES[pair.a.case][pair.a.variant]
@@ -52,7 +52,7 @@ def test_rungs_stand_before_peers_with_the_ratio_of_their_times(found: queries.S
         assert pair.b.percent_of_floor.value == pytest.approx(100 * 50 / b, rel=2e-3)
 
 
-def test_the_headline_names_the_winner_of_both_or_the_two_winners(found: queries.SideBySide) -> None:
+def test_the_headline_names_the_winner_of_both_or_the_two_winners(found: side_by_side.SideBySide) -> None:
     assert (
         queries.headline(*of_case(found, "n=2"), NAMES)
         == "v03 wins on both and takes 0.830 times as long on the H200 as on the H100"
@@ -67,7 +67,7 @@ def test_the_headline_names_the_winner_of_both_or_the_two_winners(found: queries
     )
 
 
-def test_a_rung_within_the_noise_of_the_fastest_wins_too(found: queries.SideBySide) -> None:
+def test_a_rung_within_the_noise_of_the_fastest_wins_too(found: side_by_side.SideBySide) -> None:
     (contest,) = of_case(found, "n=3")[0]
     assert set(contest.b.winners) == {"v02", "v03"} and contest.a.winners == ("v03",)
     assert contest.both == "v03", "it wins on both, whichever of the two has the lesser median on B"
@@ -79,8 +79,8 @@ def test_a_rung_within_the_noise_of_the_fastest_wins_too(found: queries.SideBySi
     }
 
 
-def test_each_variant_that_wins_on_one_and_loses_on_the_other_is_named_with_its_loss(found: queries.SideBySide) -> None:
-    sided = queries.one_sided(found)
+def test_each_variant_that_wins_on_one_and_loses_on_the_other_is_named_with_its_loss(found: side_by_side.SideBySide) -> None:
+    sided = side_by_side.one_sided(found)
     assert [(each.case, each.variant, each.wins, each.to) for each in sided] == [
         ("n=1", "v02", "B", "v03"),
         ("n=1", "v03", "A", "v02"),
@@ -89,8 +89,8 @@ def test_each_variant_that_wins_on_one_and_loses_on_the_other_is_named_with_its_
     for each, truth in zip(sided, (2.0, 1.1, 1.025), strict=True):
         assert each.behind.low < each.behind.value < each.behind.high
         assert each.behind.value == pytest.approx(truth, rel=3e-3)
-    assert queries.losers(sided[2:], NAMES).startswith("v02 wins on the H200 and is 2.")
-    assert queries.losers([], NAMES) == "No variant wins on one of the H100 and the H200 and loses on the other"
+    assert side_by_side.losers(sided[2:], NAMES).startswith("v02 wins on the H200 and is 2.")
+    assert side_by_side.losers([], NAMES) == "No variant wins on one of the H100 and the H200 and loses on the other"
     frame = queries.winners(found.contests)
     assert frame["result"].tolist()[:2] == ["differ", "same"]
     assert frame["a_on_b"].tolist()[0].startswith("10.") or frame["a_on_b"].tolist()[0].startswith("9.9")
@@ -99,7 +99,7 @@ def test_each_variant_that_wins_on_one_and_loses_on_the_other_is_named_with_its_
 
 def test_a_distrusted_time_of_one_device_wins_on_neither(folder: Path, tmp_path: Path) -> None:
     write(tmp_path, "hot", 1, doubt="n=2")
-    found = queries.side_by_side(loaded(folder, "h100"), loaded(tmp_path, "hot"), "w", TIMING)
+    found = side_by_side.side_by_side(loaded(folder, "h100"), loaded(tmp_path, "hot"), "w", TIMING)
     (contest,) = of_case(found, "n=2")[0]
     assert contest.both == "v02" and found.doubted == {("n=2", "v03")}
 
@@ -109,14 +109,14 @@ def test_what_one_run_has_alone_or_of_another_source_is_named(folder: Path, tmp_
         case: {"v04" if name == "lib" else name: us for name, us in of.items()} | {"v04": (5, 5)} for case, of in TIMES.items()
     }
     write(tmp_path, "other", 1, times=times, source="changed")
-    found = queries.side_by_side(loaded(folder, "h100"), loaded(tmp_path, "other"), "w", TIMING)
+    found = side_by_side.side_by_side(loaded(folder, "h100"), loaded(tmp_path, "other"), "w", TIMING)
     assert found.changed_sources == ("v02",) and found.alone == (("lib",), ("v04",))
-    assert {each.variant: each.same_source for each in queries.one_sided(found)} == {"v02": False, "v03": True}
-    assert queries.losers(queries.one_sided(found), NAMES).endswith("n=1, with another source")
+    assert {each.variant: each.same_source for each in side_by_side.one_sided(found)} == {"v02": False, "v03": True}
+    assert side_by_side.losers(side_by_side.one_sided(found), NAMES).endswith("n=1, with another source")
     assert "v04" not in {name for each in found.contests for name in each.b.winners}, "faster, but not timed on both"
 
 
-def test_ceilings_are_ratios_of_times(folder: Path, found: queries.SideBySide) -> None:
+def test_ceilings_are_ratios_of_times(folder: Path, found: side_by_side.SideBySide) -> None:
     rates = queries.rates(loaded(folder, "h100"), loaded(folder, "h200"), found)
     assert [(rate.what, round(rate.ratio, 3), rate.a, rate.b) for rate in rates] == [
         ("copies in memory", 0.667, "4.00 TB/s", "6.00 TB/s"),
@@ -134,13 +134,13 @@ def test_ceilings_are_ratios_of_times(folder: Path, found: queries.SideBySide) -
     ],
 )  # fmt: skip
 def test_names_of_devices_are_short_unless_they_would_be_equal(a: str, b: str, short: tuple[str, str]) -> None:
-    assert queries.short_names(a, b) == short
-    assert queries.labels(short) == (short if short == NAMES else ("A", "B"))
+    assert side_by_side.short_names(a, b) == short
+    assert side_by_side.labels(short) == (short if short == NAMES else ("A", "B"))
 
 
 @pytest.mark.parametrize(("show", "value"), [("time", 166_000.0), ("floor", 100 * 50 / 166)])
 def test_the_two_devices_differ_in_symbol_and_filling(
-    folder: Path, found: queries.SideBySide, show: charts.Show, value: float
+    folder: Path, found: side_by_side.SideBySide, show: charts.Show, value: float
 ) -> None:
     a, b = loaded(folder, "h100"), loaded(folder, "h200")
     shown = charts.Shown(found, "n=2", NAMES, "about", queries.rates(a, b, found))
@@ -152,7 +152,7 @@ def test_the_two_devices_differ_in_symbol_and_filling(
     assert all(up > 0 for up in second.error_x.array)
 
 
-def test_the_chart_of_ratios_has_a_line_for_each_ceiling(folder: Path, found: queries.SideBySide) -> None:
+def test_the_chart_of_ratios_has_a_line_for_each_ceiling(folder: Path, found: side_by_side.SideBySide) -> None:
     a, b = loaded(folder, "h100"), loaded(folder, "h200")
     shown = charts.Shown(found, "n=2", NAMES, "about", queries.rates(a, b, found))
     marks, copies, fma = charts.variants(shown, look(a), "ratio").figure.data
@@ -181,10 +181,10 @@ def test_variants_of_the_host_ran_on_the_processors_of_runs_with_gpus(tmp_path: 
     write(tmp_path, "two", 1, cpu="Intel Xeon")
     one, two = loaded(tmp_path, "one"), loaded(tmp_path, "two")
     two = replace(two, info={**two.info, "device_name": "NVIDIA H200"})
-    found = queries.side_by_side(one, two, "w", TIMING)
-    assert queries.devices_of(one, two, found) == ("AMD EPYC 9654", "Intel Xeon")
+    found = side_by_side.side_by_side(one, two, "w", TIMING)
+    assert side_by_side.devices_of(one, two, found) == ("AMD EPYC 9654", "Intel Xeon")
     two = replace(two, info={**two.info, "cpu_name": "AMD EPYC 9654"})
-    assert queries.devices_of(one, two, found) == ("AMD EPYC 9654", "NVIDIA H200")
+    assert side_by_side.devices_of(one, two, found) == ("AMD EPYC 9654", "NVIDIA H200")
 
 
 def test_with_one_device_alone_the_page_has_the_command_that_records_on_another(tmp_path: Path, open_app: Open) -> None:
