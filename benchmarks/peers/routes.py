@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any, Final
 
 from warpladder.workloads import registry, torch_bridge
-from warpladder.workloads.api import Buffers, Case, LibraryVariant, Workload
+from warpladder.workloads.api import Buffers, Case, LibraryVariant, Params, Precision, Workload
 
 #: The mode of `torch.compile` that times more kernels.
 AUTOTUNED: Final = ({"mode": "max-autotune-no-cudagraphs"},)
@@ -29,6 +29,40 @@ def searched(name: str, *routes: LibraryVariant) -> Workload:
         if peer.name.startswith("torch_compile")
     ]
     return replace(workload, variants=(*peers, *compiled, *routes), baseline=peers[0].name, host_baseline="")
+
+
+def compiled_routes(
+    operation: Callable[[Case, Buffers, Buffers], Callable[[], object]], *precisions: Precision
+) -> tuple[LibraryVariant, ...]:
+    """An operation compiled by PyTorch, in both modes and in each precision, in a CUDA graph.
+
+    Args:
+        operation: gives a function that reads and writes tensors of the arrays.
+        precisions: `fp32`, `tf32`.
+    """
+    names = {"fp32": ("torch_compile", "torch.compile"), "tf32": ("torch_compile_tf32", "torch.compile, TF32")}
+    modes: tuple[Params, ...] = ({"mode": "default"}, *AUTOTUNED)
+    return tuple(
+        LibraryVariant(
+            *(*names[precision], "peer", precision, modes),
+            requires=torch_bridge.COMPILER,
+            prepare=_compiled(operation, allow_tf32=precision == "tf32"),
+            graph=True,
+        )
+        for precision in precisions
+    )
+
+
+def _compiled(
+    operation: Callable[[Case, Buffers, Buffers], Callable[[], object]], *, allow_tf32: bool
+) -> Callable[..., Callable[[], None]]:
+    @wraps(operation)
+    def prepared(case: Case, inputs: Buffers, outputs: Buffers, mode: str) -> Callable[[], None]:
+        torch_bridge.use_current_stream()
+        with torch_bridge.compile_mode(mode):
+            return torch_bridge.compile_for_graph(operation(case, inputs, outputs), allow_tf32=allow_tf32)
+
+    return prepared
 
 
 def _in_mode(prepare: Callable[..., Any]) -> Callable[..., Any]:
