@@ -63,7 +63,7 @@ ROWS: Final = (
     Row("transpose 512³, (0,1,2)", "H200 tensor_transpose", "tensor_transpose", _perms(512, *SIX[:4]),
         peers=(("torch_compile",) * 4, ("torch",) * 4), ranges=(1,)),
     Row("transpose 512³, (2,0,1)", "H200 tensor_transpose", "tensor_transpose", _perms(512, *SIX[4:]),
-        peers=(("torch_compile",) * 2, ("torch", "")), ),
+        peers=(("torch_compile",) * 2, ("torch", "")), stronger=("", "257")),
     Row("transpose 64³", "H200 tensor_transpose", "tensor_transpose", _perms(64, *SIX),
         peers=(("torch_compile",) * 6, ("torch",) * 6), ranges=("time", "floor", 0, 1)),
     *(Row(f"5x5 convolution, {n}²", "H200 conv2d", "conv2d", (f"n={n}",), peers=CONVOLUTION) for n in (8192, 2048, 512)),
@@ -74,7 +74,8 @@ ROWS: Final = (
     Row("matrix product 4096³", "H200 mlp_gemm", "mlp_gemm", ("n=4096",), ALL, (CUBLAS3,), stronger=("2,710", "2,710", "353")),
     Row("matrix product 8192³", "H200 mlp_gemm", "mlp_gemm", ("n=8192",), ALL, (CUBLAS3,), stronger=("21,400", "21,400", "2,700")),
     Row("element-wise operations, 8192²: softmax", "H200 mlp_elementwise", "mlp_elementwise",
-        tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")), peers=(("torch_compile",) * 3, ("torch",) * 3)),
+        tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")), peers=(("torch_compile",) * 3, ("torch",) * 3),
+        stronger=("128", "", "")),
     Row("element-wise operations, 8192²: subtract", "H200 mlp_elementwise", "mlp_elementwise",
         tuple(f"op={op},n=8192" for op in ("subtract", "multiply", "sigmoid")), peers=(("torch_compile",) * 3, ("torch", "", ""))),
     *(Row(f"GAN generator, {n:,} images", "H200 gan_tconv, torch.compile", "gan_tconv", (f"images={n}",), ALL, GENERATOR)

@@ -13,7 +13,10 @@ AUTOTUNED: Final = ({"mode": "max-autotune-no-cudagraphs"},)
 
 
 def searched(name: str, *routes: LibraryVariant) -> Workload:
-    """The workload with its peers, each peer that `torch.compile` compiles also in its other mode, and further routes, and no rungs."""
+    """The workload with its peers, and further routes, and no rungs.
+
+    A peer that `torch.compile` compiles is a route in its other mode too, unless the workload declares that.
+    """
     workload = registry.load(name)
     declared = [variant for variant in workload.variants if variant.role == "peer" and isinstance(variant, LibraryVariant)]
     peers = [replace(variant, draft=False) for variant in declared]
@@ -26,7 +29,8 @@ def searched(name: str, *routes: LibraryVariant) -> Workload:
             prepare=_in_mode(peer.prepare),
         )
         for peer in peers
-        if peer.name.startswith("torch_compile")
+        if peer.name in ("torch_compile", "torch_compile_tf32")
+        and f"{peer.name}_autotuned" not in {each.name for each in peers}
     ]
     return replace(workload, variants=(*peers, *compiled, *routes), baseline=peers[0].name, host_baseline="")
 

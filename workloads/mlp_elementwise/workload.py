@@ -27,6 +27,13 @@ WORKLOAD: Final = Workload(
             graph=True,
         ),
         LibraryVariant(
+            *("torch_compile_autotuned", "torch.compile, max-autotune, CUDA graph", "peer", "fp32"),
+            requires=("torch", *COMPILER),
+            prepare=peers.torch_autotuned,
+            graph=True,
+            draft=True,
+        ),
+        LibraryVariant(
             *("cub", "CUB by CuPy", "peer", "fp32"),
             skip=peers.sums_only,
             requires=("cupy",),

@@ -136,6 +136,20 @@ def torch_compiled(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[]
     return torch_bridge.compile_for_graph(lambda: out.copy_(view))
 
 
+def torch_autotuned(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
+    """The same in the mode `max-autotune`, whose compiler times more tiles.
+
+    Idea: As `torch_compile`, with the fastest of several kernels.
+    Bottleneck: As for `torch_compile`.
+    Next: As for `torch_compile`.
+    Source: torch.compile with mode="max-autotune-no-cudagraphs", TorchInductor.
+    """
+    from warpladder.workloads import torch_bridge
+
+    with torch_bridge.compile_mode("max-autotune-no-cudagraphs"):
+        return torch_compiled(case, inputs, outputs)
+
+
 def cupy_unsynchronized(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """A pitfall, kept as a specimen: the call is timed on the host and nobody waits for the device.
 

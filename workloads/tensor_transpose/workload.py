@@ -21,6 +21,15 @@ LIBRARY_VARIANTS = (
         graph=True,
     ),
     LibraryVariant(
+        name="torch_compile_autotuned",
+        title="torch.compile, max-autotune, CUDA graph",
+        role="peer",
+        requires=("cupy", "torch", *COMPILER),
+        prepare=peers.torch_autotuned,
+        graph=True,
+        draft=True,
+    ),
+    LibraryVariant(
         name="cutensor", title="cuTENSOR permute", role="peer", requires=("cupy", "cutensor"), prepare=peers.cutensor_permute
     ),
     LibraryVariant(
