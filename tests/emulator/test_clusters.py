@@ -136,10 +136,19 @@ def test_a_cluster_that_the_grid_or_the_emulator_does_not_take_is_an_error(dims,
         emulate_on_hopper(source, grid=(3, 1, 1), compiled=False)
 
 
-def test_kernels_of_clusters_declare_dynamic_shared_memory_inside():
-    source = "extern __shared__ float all[];\n__global__ void __cluster_dims__(2, 1, 1) k(const float* x, float* y) {}"
-    with pytest.raises(EmulationError, match="`extern __shared__` outside of functions; kernels of clusters declare it inside"):
-        emulate_on_hopper(source, grid=(2, 1, 1), compiled=False)
+@ORDERS
+def test_dynamic_shared_memory_declared_outside_of_functions_is_that_of_each_block_of_a_cluster(order):
+    source = """
+extern __shared__ float mine[];
+    __device__ __forceinline__ void fill(float value) { mine[threadIdx.x] = value; }
+    __global__ void __cluster_dims__(2, 1, 1) k(const float* x, float* y) {
+      fill(x[threadIdx.x] + 100 * cluster_rank());
+      cluster_sync();
+      y[blockIdx.x * 32 + threadIdx.x] = mine[threadIdx.x] + 1000 * *of_block(mine + threadIdx.x, 1 - cluster_rank());
+      cluster_sync();
+    }"""
+    y = emulate_on_hopper(source, grid=(2, 1, 1), y=np.zeros(64, np.float32), dynamic=128, order=order)
+    assert y.tolist() == [t + 100 * rank + 1000 * (t + 100 * (1 - rank)) for rank in range(2) for t in range(32)]
 
 
 def test_threads_that_have_returned_are_not_waited_for_at_the_barrier_of_the_cluster():

@@ -14,6 +14,8 @@ _HERE: Final = Path(__file__).resolve().parent
 _EXTERN_SHARED: Final = re.compile(
     r"extern\s+__shared__\s+(?:(?:__align__|alignas)\(\d+\)\s*)?(?P<type>[\w:]+(?:\s+[\w:]+)*?)\s+(?P<name>\w+)\s*\[\s*\]\s*;"
 )
+#: Such a declaration outside of functions. In a source with kernels of clusters its name becomes a macro: each block has memory of its own.
+_OUTSIDE: Final = re.compile("^" + _EXTERN_SHARED.pattern, re.MULTILINE)
 #: A function outside of all others, with its template head: one line, or as many as end with a brace at the left.
 _FUNCTION: Final = re.compile(
     r"^(?:template <[^\n]*>\n)?__device__ __forceinline__ [^;{}]*?\b(?P<name>\w+)\([^;{}]*\) (?:const )?\{(?:[^\n]*\}\n|\n.*?^\}\n)",
@@ -47,9 +49,9 @@ def translation_unit(variant: CudaVariant, kernels: Sequence[str]) -> str:
     """
     source = _without_emulated(variant.source_text)
     clusters = {match["name"]: match for match in _CLUSTER.finditer(source)}
-    if clusters and re.search(r"^extern\s+__shared__", source, re.MULTILINE):
-        raise EmulationError(f"{variant.name}: `extern __shared__` outside of functions; kernels of clusters declare it inside")
     source = _CLUSTER.sub(_with_cluster, source)
+    if clusters:
+        source = _OUTSIDE.sub(r"#define \g<name> ((\g<type>*)emulator::dynamic_shared_memory())", source)
     source = _EXTERN_SHARED.sub(r"\g<type>* const \g<name> = (\g<type>*)emulator::dynamic_shared_memory();", source)
     entries = [f'    entry_point<&::{kernel}>("{kernel}", {_cluster_of(kernel, clusters)}),' for kernel in kernels]
     symbols = [f'    {{"{symbol}", &{symbol}, sizeof({symbol})}},' for symbol in variant.constants]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import Order, needs_compiler, run
-from warpladder.workloads.api import CudaVariant, HostVariant
+from warpladder.workloads.api import Case, CudaVariant, HostVariant, Params
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, TOLERANCES, Size, make_case, size_of
 from warpladder.workloads.mlp_gemm.workload import WORKLOAD
 
@@ -210,6 +210,36 @@ def test_a_product_of_one_step_is_not_split() -> None:
     assert launch.args[-3:] == (2, 1, 16)  # both tiles whole
 
 
+def test_two_blocks_of_a_cluster_share_the_steps_and_their_sums_take_the_place_of_the_stages() -> None:
+    variant = WORKLOAD.variant("v16_cluster_sums")
+    (launch,) = variant.launches(WORKLOAD.case("n=1024"), {**BLOCK_TILE, "parts": 2})
+    assert launch.kernel == "gemm_cluster<128, 128, 16, 8, 8, 2, 3, 2, true, 2>"
+    assert launch.grid == (128, 1, 1)  # 64 tiles
+    assert launch.args[-1] == 512
+    assert launch.dynamic_shared_bytes == 65_536  # 128 * 128 floats, more than the stages
+
+
+def test_only_an_a_whose_columns_are_no_multiple_of_16_bytes_is_padded_where_b_is_turned() -> None:
+    variant, config = WORKLOAD.variant("v17_turned_columns"), {"tile": "128x256x32", "thread": "8x16", "stages": 4, "apart": 1}
+    turn, product = variant.launches(WORKLOAD.case("n=4096"), config)
+    assert turn.grid == (128, 128, 1)  # squares of 32 x 32
+    assert product.kernel == "gemm_turned<128, 256, 32, 8, 16, 2, 4, 1, true, 1>"
+    assert product.grid == (512, 1, 1)
+    assert product.dynamic_shared_bytes == 196_608  # 4 * 32 * (128 + 256) floats
+    odd = make_case({"shape": "131x37x67"})
+    assert [launch.kernel.partition("<")[0] for launch in variant.launches(odd, config)] == ["pad", "turn", "gemm_turned"]
+    shapes = {name: buffer.shape for name, buffer in variant.scratch(odd, config).items()}
+    assert shapes == {"b_turned": (37, 68), "a_padded": (37, 132)}
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+def test_a_whole_tile_of_256_columns_comes_out_where_b_is_turned(order: Order) -> None:
+    """160 steps are five stages of 32, one more than a block has."""
+    config = {"tile": "128x256x32", "thread": "8x16", "stages": 4, "apart": 1}
+    assert _error("v17_turned_columns", make_case({"shape": "128x160x256"}), config, order) < 3e-7
+
+
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 def test_whole_waves_and_split_tiles_of_one_product_come_together(order: Order) -> None:
@@ -218,27 +248,24 @@ def test_whole_waves_and_split_tiles_of_one_product_come_together(order: Order) 
     variant = WORKLOAD.variant("v08_split_sums")
     launches = variant.launches(case, config)
     assert [launch.grid for launch in launches] == [(132 + 3 * 2, 1, 1), (3, 16, 1)]
+    assert _error("v08_split_sums", case, config, order) < 2e-7
+
+
+def _error(name: str, case: Case, config: Params, order: Order = "forward") -> float:
+    """The relative L2 error of a rung's D in emulation."""
+    variant = WORKLOAD.variant(name)
     inputs = dict(WORKLOAD.make_inputs(case, np.random.default_rng(3)))
     written = {
         name: np.full(buffer.shape, np.nan, np.float32)
         for name, buffer in {**WORKLOAD.buffers(case)[1], **variant.scratch(case, config)}.items()
     }
-    run(variant, launches, inputs, written, order)
+    run(variant, variant.launches(case, config), inputs, written, order)
     expected = WORKLOAD.reference(case, inputs)["d"]
-    assert np.linalg.norm(written["d"] - expected) < 2e-7 * np.linalg.norm(expected)
+    return float(np.linalg.norm(written["d"] - expected) / np.linalg.norm(expected))
 
 
 @needs_compiler
 def test_3xtf32_is_as_accurate_as_float32_and_tf32_is_not() -> None:
-    case = make_case({"shape": "128x128x128"})
-    inputs = dict(WORKLOAD.make_inputs(case, np.random.default_rng(3)))
-    expected = WORKLOAD.reference(case, inputs)["d"]
-
-    def error_of(name: str) -> float:
-        variant = WORKLOAD.variant(name)
-        d = np.full(expected.shape, np.nan, np.float32)
-        run(variant, variant.launches(case, {"tile": "128x128x32", "stages": 3}), inputs, {"d": d})
-        return float(np.linalg.norm(d - expected) / np.linalg.norm(expected))
-
-    assert error_of("v10_tensor_cores_3xtf32") < 2e-7
-    assert 1e-4 < error_of("v09_tensor_cores_tf32") < 4e-4  # 2.9e-4 of two roundings to 11 bits
+    case, config = make_case({"shape": "128x128x128"}), {"tile": "128x128x32", "stages": 3}
+    assert _error("v10_tensor_cores_3xtf32", case, config) < 2e-7
+    assert 1e-4 < _error("v09_tensor_cores_tf32", case, config) < 4e-4  # 2.9e-4 of two roundings to 11 bits

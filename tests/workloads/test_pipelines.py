@@ -1,4 +1,4 @@
-"""Rungs on Hopper's warpgroups, in emulation, where a pipeline's stages are filled again: more steps along a product than stages."""
+"""Rungs for Hopper, in emulation, where a pipeline's stages are filled again: more steps along a product than stages."""
 
 from dataclasses import replace
 from typing import get_args
@@ -17,7 +17,7 @@ CASES = {
     "mlp_gemm": gemm.make_case({"shape": "5x300x9"}),
     "mlp_training": training.make_case({"batch": 260, "inputs": 260, "hidden": 8}),
 }
-ON_WARPGROUPS = [(workload, variant) for workload, variant in CUDA if variant.only_architecture and workload.name in CASES]
+FOR_HOPPER = [(workload, variant) for workload, variant in CUDA if variant.only_architecture and workload.name in CASES]
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
@@ -38,7 +38,7 @@ def agreements(workload, variant) -> list[Agreement]:
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize(("workload", "variant"), ON_WARPGROUPS, ids=name_of)
+@pytest.mark.parametrize(("workload", "variant"), FOR_HOPPER, ids=name_of)
 def test_a_stage_that_is_filled_again_was_free(workload, variant):
     if original := same_as(variant, lambda of, each: of.name in CASES):
         pytest.skip(f"{workload.name} {variant.name} is the code of {original}")
@@ -49,21 +49,26 @@ def test_a_stage_that_is_filled_again_was_free(workload, variant):
 
 
 @pytest.mark.parametrize(
-    ("left_out", "instead", "what"),
+    ("name", "left_out", "instead", "what"),
     [
-        ("mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);", "", "deadlock"),
-        ("mbarrier_wait(&pipeline.full[ring.stage], ring.parity);", "", "deadlock"),
-        ("wgmma_wait<1>();", "", "relative L2 error"),
-        ("if (step + turn > 0) release(previous);", "release(ring.stage);", "relative L2 error"),
-        ("sizeof now", "sizeof now + 16", "deadlock"),
-        ("operand + 2 * i", "operand + 4 * i", "relative L2 error"),
+        ("v12_wgmma_tf32", "mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);", "", "deadlock"),
+        ("v12_wgmma_tf32", "mbarrier_wait(&pipeline.full[ring.stage], ring.parity);", "", "deadlock"),
+        ("v12_wgmma_tf32", "wgmma_wait<1>();", "", "relative L2 error"),
+        ("v12_wgmma_tf32", "if (step + turn > 0) release(previous);", "release(ring.stage);", "relative L2 error"),
+        ("v12_wgmma_tf32", "sizeof now", "sizeof now + 16", "deadlock"),
+        ("v12_wgmma_tf32", "operand + 2 * i", "operand + 4 * i", "relative L2 error"),
+        ("v16_cluster_sums", "cluster_sync();  // the sums of all blocks are there", "", "not finite"),
+        ("v16_cluster_sums", "cluster_sync();  // before a block ends", "//", "block 0 of the cluster has ended"),
+        ("v17_turned_columns", "mbarrier_wait(&pipeline.empty[before.stage], before.parity);", "", "deadlock"),
+        ("v17_turned_columns", "pipeline.empty[before.stage]", "pipeline.empty[ring.stage]", "deadlock"),
+        ("v17_turned_columns", "fetch(number - 1 + kStages, ", "fetch(number + kStages, ", "relative L2 error"),
     ],
 )
-def test_a_pipeline_that_lacks_a_wait_or_counts_wrongly_does_not_pass(left_out, instead, what):
+def test_a_rung_that_lacks_a_wait_or_counts_wrongly_does_not_pass(name, left_out, instead, what):
     workload = next(workload for workload in WORKLOADS if workload.name == "mlp_gemm")
-    right = workload.variant("v12_wgmma_tf32")
+    right = workload.variant(name)
     assert left_out in right.source_text
-    wrong = replace(right, source=right.source_text.replace(left_out, instead), configs=({"columns": 256, "stages": 4},))
+    wrong = replace(right, source=right.source_text.replace(left_out, instead), configs=right.configs[:1])
     try:
         details = "".join(agreement.detail for agreement in agreements(workload, wrong))
     except EmulationError as error:

@@ -87,14 +87,17 @@ class BlockTile:
         """Tiles that cover D."""
         return ceil_div(size.m, self.rows) * ceil_div(size.n, self.columns)
 
-    def kernel(self, name: str, size: Size) -> str:
-        """The kernel of that name with this tile. Its registers determine how many blocks fit on a multiprocessor."""
+    def kernel(self, name: str, size: Size, *more: int) -> str:
+        """The kernel of that name with this tile and further arguments of its template.
+
+        Registers determine how many blocks fit on a multiprocessor.
+        """
         registers = 128 if self.thread_rows * self.thread_columns <= 64 else 256
         warps_down = self.rows // (_WARP_TILE["kLaneRows"] * self.thread_rows)
         blocks = 65_536 // (registers * self.threads)
         shape = (self.rows, self.columns, self.depth, self.thread_rows, self.thread_columns, warps_down, self.stages, blocks)
         has_whole_tiles = size.m % self.rows == 0 and size.n % self.columns == 0 and size.k % self.depth == 0
-        return f"{name}<{', '.join(map(str, shape))}, {_flag(has_whole_tiles)}>"
+        return f"{name}<{', '.join(map(str, (*shape, _flag(has_whole_tiles), *more)))}>"
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,21 @@ def _split_sums(case: Case, config: Params) -> Sequence[Launch]:
         args=("partial_sums", "c", "d", m, n, beta, whole_tiles, parts),
     )
     return [products, sums]
+
+
+def cluster_sums(case: Case, config: Params) -> Sequence[Launch]:
+    """A cluster for each tile, whose blocks have a part each along k. Their sums take the place of the stages."""
+    size, tile, parts = size_of(case), BlockTile.of(config), config["parts"]
+    part_depth = ceil_div(ceil_div(size.k, tile.depth), parts) * tile.depth
+    return [
+        Launch(
+            kernel=tile.kernel("gemm_cluster", size, parts),
+            grid=(tile.count(size) * parts, 1, 1),
+            block=(tile.threads, 1, 1),
+            args=(*_arguments(size), np.int32(part_depth)),
+            dynamic_shared_bytes=max(tile.shared_bytes, _FLOAT_BYTES * tile.rows * tile.columns),
+        )
+    ]
 
 
 def _register_tile(case: Case, config: Params, of: Constants) -> Sequence[Launch]:

@@ -1,4 +1,4 @@
-"""The rungs on Hopper's warpgroups, with their tensor maps and the launches that prepare operands for them."""
+"""The rungs on Hopper's warpgroups and TMA, with their tensor maps and the launches that prepare operands for them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,9 +10,10 @@ import numpy as np
 from warpladder.workloads.api import Buffer, Case, Constants, CudaVariant, Launch, Params, TensorMap, ceil_div
 from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
-from warpladder.workloads.mlp_gemm.rungs import KERNELS
+from warpladder.workloads.mlp_gemm.rungs import KERNELS, BlockTile, cluster_sums
 
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
+_TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
 _BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
 _OPERANDS: Final = ("a", "b")
@@ -98,6 +99,34 @@ def _staged(case: Case, config: Params) -> Sequence[Launch]:
     return (*pads, _pad("c", case), product, _crop("d", case)) if padded else (*pads, product)
 
 
+def _turned_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    size = size_of(case)
+    return {"b_turned": Buffer((size.k, _pitch(size.n))), **_scratch(case, config, ("a",))}
+
+
+def _turned_columns(case: Case, config: Params) -> Sequence[Launch]:
+    """Turns B; then a block for each tile."""
+    size, tile, pads = size_of(case), BlockTile.of(config), _padded(case, ("a",))
+    turn = Launch(
+        kernel="turn",
+        grid=(ceil_div(size.k, _TURNED), ceil_div(size.n, _TURNED), 1),
+        block=(_TURNED, 8, 1),
+        args=("b", "b_turned", np.int32(size.n), np.int32(size.k), np.int32(_pitch(size.n))),
+    )
+    maps = (
+        TensorMap(_copy_of("a") if pads else "a", (tile.depth, tile.rows)),
+        TensorMap("b_turned", (tile.depth, tile.columns)),
+    )
+    product = Launch(
+        kernel=tile.kernel("gemm_turned", size, config["apart"]),
+        grid=(tile.count(size), 1, 1),
+        block=(tile.threads, 1, 1),
+        args=(*maps, "c", "d", *_scalars(size)),
+        dynamic_shared_bytes=_FLOAT * tile.stages * tile.depth * (tile.rows + tile.columns),
+    )
+    return (*(_pad(name, case) for name in pads), turn, product)
+
+
 def _scalars(size: Size) -> tuple[np.generic, ...]:
     return np.int32(size.m), np.int32(size.n), np.int32(size.k), np.float32(ALPHA), np.float32(BETA)
 
@@ -148,6 +177,36 @@ WGMMA_VARIANTS: Final = (
         source=KERNELS / "v15_staged_results_tf32.cu",
         launches=_staged,
         scratch=partial(_scratch, names=(*_OPERANDS, *_RESULTS)),
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+        draft=True,
+    ),
+    CudaVariant(
+        name="v16_cluster_sums",
+        title="Parts along k in a cluster",
+        role="rung",
+        configs=(
+            {"tile": "128x128x16", "thread": "8x8", "stages": 3, "parts": 2},
+            {"tile": "128x64x16", "thread": "8x8", "stages": 3, "parts": 2},
+        ),
+        source=KERNELS / "v16_cluster_sums.cu",
+        launches=cluster_sums,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+        draft=True,
+    ),
+    CudaVariant(
+        name="v17_turned_columns",
+        title="B turned beforehand, TMA",
+        role="rung",
+        configs=(
+            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 1},
+            {"tile": "128x128x16", "thread": "8x8", "stages": 4, "apart": 2},
+            {"tile": "128x256x32", "thread": "8x16", "stages": 4, "apart": 1},
+        ),
+        source=KERNELS / "v17_turned_columns.cu",
+        launches=_turned_columns,
+        scratch=_turned_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
         draft=True,
