@@ -1,9 +1,10 @@
-// Idea: v16_storing_warps_tf32 with whole images: a block has one image at a time, in seven bands of five rows side by side, where that has
-//     seven images. Bands have all rows of their sums in registers, seven filter rows meet five output rows, and nothing turns. An image's
-//     outputs are one piece of 74 KB in shared memory and in global memory: one copy by the TMA stores them, while the next image fills the other
-//     of two buffers. The TMA loads an image with one copy too, one image ahead.
-// Bottleneck: Not measured. Stores of whole planes take 198 us by themselves for 10,000 images of layer 2 on an H200, where those of two rows
-//     take 302, and copies of the inputs and outputs 255. Products have fewer columns, 32 to 160, in 11 steps for each image.
+// Idea: v16_storing_warps_tf32 with an image at a time: seven bands of its rows stand side by side in a product, where that rung has seven
+//     images. A band has five output rows, and their sums are all in registers. The outputs of an image are one piece of 74 KB, in shared memory
+//     as in global memory. One copy by the TMA stores them while the next image fills the second of two buffers. One copy loads an image, while
+//     the one before is multiplied. Few images are shared out more evenly than rows of seven images.
+// Bottleneck: Not measured yet. On an H200 a kernel that only stores 10,000 images of layer 2 takes 198 us by whole planes, and 302 us by two
+//     rows at a time; one that only reads and writes as many bytes takes 255 us. Products have 32 to 160 columns, in 11 steps an image; in
+//     v16_storing_warps_tf32 most have 224, in 40 steps for seven images.
 // Next: -
 // Source: Own work; fragments and operands are those of PTX ISA, wgmma; warpgroups that take turns, J. Shah et al., "FlashAttention-3", 2024.
 
