@@ -62,6 +62,16 @@ void store_box(const TensorMap& map, const int* at, unsigned axes, const void* s
   });
 }
 
+void check_bytes(const void* global, const void* shared, std::size_t bytes) {
+  const auto at = EMULATOR_CALLER;
+  const Block* owner = owner_of(shared);
+  if (!owner) fault(at, "the TMA copies between global and shared memory; %p is in no shared memory", shared);
+  const auto together = reinterpret_cast<std::uintptr_t>(global) | reinterpret_cast<std::uintptr_t>(shared) | bytes;
+  if (together % 16) fault(at, "the TMA copies multiples of 16 bytes, from and to multiples of 16");
+  const std::size_t has = owner->bytes_from(shared, running_dynamic_bytes);
+  if (bytes > has) fault(at, "a copy of %zu bytes where shared memory has %zu", bytes, has);
+}
+
 /// Makes the copies that were put off; false if there are none.
 bool make_copies() {
   for (const Copy& copy : copies) {

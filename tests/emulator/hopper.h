@@ -33,6 +33,10 @@ inline void tma_store(const TensorMap& map, int x, int y, const void* shared) {
     emulator::store_box(map, at, 2, shared);
   });
 }
+EMULATOR_INLINE void tma_store_bytes(void* global, const void* shared, unsigned bytes) {
+  emulator::check_bytes(global, shared, bytes);
+  emulator::start_async([global, shared, bytes] { std::memcpy(global, shared, bytes); });
+}
 inline void tma_store_commit() { emulator::commit_async(); }
 template <int groups> EMULATOR_INLINE void tma_store_wait_read() { emulator::wait_async(groups); }
 

@@ -30,6 +30,8 @@ inline TensorMapWords words_of(const TensorMap& map) {
 // The runtime copies, as it knows shared memory.
 void load_box(void* shared, const TensorMap& map, const int* at, unsigned axes, unsigned long long* barrier);
 void store_box(const TensorMap& map, const int* at, unsigned axes, const void* shared);
+/// Faults where the TMA would not store so many bytes there.
+void check_bytes(const void* global, const void* shared, std::size_t bytes);
 
 inline std::size_t box_bytes(const TensorMapWords& map) {
   std::size_t bytes = sizeof(float);

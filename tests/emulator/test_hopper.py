@@ -140,6 +140,50 @@ def test_a_box_that_is_written_over_before_it_was_read_is_wrong_in_one_of_the_or
     assert np.all(stored(np.ones((16, 32), np.float32), (0, 0), wait="", order=order)[:16, :32] == found)
 
 
+BYTES = """
+__global__ void k(const float* x, float* y) {
+  __shared__ __align__(1024) float shared[64];
+  for (int i = threadIdx.x; i < 64; i += 32) shared[i] = x[i];
+  fence_proxy_async();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    tma_store_bytes(TO, FROM, BYTES);
+    tma_store_commit();
+    tma_store_wait_read<0>();
+  }
+}"""
+
+
+def bytes_stored(to="y", start="shared", count=64, order="forward"):
+    """80 zeros after a store of bytes from 64 floats of shared memory."""
+    source = BYTES.replace("TO", to).replace("FROM", start).replace("BYTES", str(count))
+    x = np.arange(1, 65, dtype=np.float32)
+    return emulate_on_hopper(source, x=x, y=np.zeros(80, np.float32), args=("x", "y"), order=order)
+
+
+@ORDERS
+def test_bytes_are_stored_where_they_belong_and_no_others(order):
+    expected = np.zeros(80, np.float32)
+    expected[4:44] = np.arange(9, 49)
+    assert np.array_equal(bytes_stored("y + 4", "shared + 8", 160, order), expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"to": "y + 2"}, "multiples of 16"),
+        ({"start": "shared + 1"}, "multiples of 16"),
+        ({"count": 20}, "multiples of 16"),
+        ({"start": "x"}, "in no shared memory"),
+        ({"start": "shared + 60", "count": 32}, "a copy of 32 bytes where shared memory has 16"),
+        ({"to": "y + 76", "count": 32}, "past the end of y"),
+    ],
+)
+def test_bytes_that_the_tma_cannot_store_are_an_error(given, message):
+    with pytest.raises(EmulationError, match=message):
+        bytes_stored(**given)
+
+
 PRODUCT = """
 __global__ void k(const __grid_constant__ TensorMap x, float* y, int columns_of_x) {
   __shared__ __align__(1024) float a[64 * 32];

@@ -84,7 +84,7 @@ def cases() -> tuple[Case, ...]:
 
 def emulation_cases() -> tuple[Case, ...]:
     """Images small enough for the CPU emulator: sides odd and even, more columns than a tile of 16, rows of every alignment."""
-    shapes = {1: ("2x14x14", "3x23x29"), 2: ("1x24x41", "2x23x40")}
+    shapes = {1: ("2x14x14", "3x23x29"), 2: ("1x24x41", "2x23x40", "2x24x40")}
     return tuple(case({"layer": layer, "shape": shape}) for layer, of_layer in shapes.items() for shape in of_layer)
 
 

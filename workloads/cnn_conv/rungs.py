@@ -1,13 +1,14 @@
 """The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, Precision, ceil_div
+from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, Precision, TensorMap, ceil_div
 from warpladder.workloads.cnn_conv.problem import SIZE, Shape, shape_of
 from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
 
@@ -27,6 +28,12 @@ _MAP_A_LANE: Final = Constants(KERNELS / "v07_map_a_lane.cu")
 _UNIFORM_WEIGHTS: Final = Constants(KERNELS / "v08_uniform_weights.cu")
 _CHANNEL_AT_A_TIME: Final = Constants(KERNELS / "v09_channel_at_a_time.cu")
 _TOEPLITZ: Final = Constants(KERNELS / "toeplitz.cuh")
+_STORING_WARPS: Final = Constants(KERNELS / "v16_storing_warps_tf32.cu")
+_WHOLE_IMAGES: Final = Constants(KERNELS / "v17_whole_images_tf32.cu")
+
+_MOST_SHARED_BYTES: Final = 227 * 1024  # of a block on Hopper
+_MOST_IN_STAGES: Final = 8
+_MOST_OF_BOX: Final = 256  # elements along an axis
 
 
 def _sizes(shape: Shape) -> tuple[np.int32, ...]:
@@ -158,6 +165,118 @@ def _not_for_warpgroups(case: Case, config: Params, of: Constants) -> str | None
     if ceil_div(shape_of(case).out_width, 2) > most_pairs:
         return f"a block computes rows of at most {2 * most_pairs} outputs; these rows are longer"
     return _one_layer(2, lambda config: (SIZE - 1, 2))(case, config)
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """What a block of `v16_storing_warps_tf32` has in shared memory: the filters and two rings of stages, pixels and outputs.
+
+    Attributes:
+        images: whose rows lie side by side in a stage.
+        inputs: stages of pixels: as many as fit beside the outputs, up to 8. None fits where it is less than 1.
+        nbytes: of shared memory.
+    """
+
+    images: int
+    inputs: int
+    nbytes: int
+
+    @classmethod
+    def of(cls, shape: Shape, config: Params) -> "_Stages":
+        of = _STORING_WARPS
+        pairs = of["kWarpgroups"] * of["kPairs"]
+        images = min(pairs // max(shape.out_width // 2, 1), _MOST_OF_BOX // shape.channels)
+        ring = config["stages"] * config["rows"] * shape.out_width
+        outputs = images * shape.maps * (ring + (24 - ring % 16) % 16)
+        barriers = 2 * (config["stages"] + _MOST_IN_STAGES) + of["kWarpgroups"] + 1
+        fixed = (of["kSegments"] * of["kColumns"] * of["kWords"] + outputs + 2 * barriers) * _WORD_BYTES + ALIGNMENT_BYTES
+        stage = ceil_div(images * shape.channels * of["kInRows"] * shape.width, 32) * 32 * _WORD_BYTES
+        inputs = min((_MOST_SHARED_BYTES - fixed) // max(stage, 1), _MOST_IN_STAGES)
+        return cls(images, inputs, fixed + inputs * stage)
+
+
+def _storing_warps(case: Case, config: Params) -> Sequence[Launch]:
+    """A block for each multiprocessor, with an equal share of the output rows."""
+    shape, of = shape_of(case), _STORING_WARPS
+    stages, in_rows = _Stages.of(shape, config), of["kInRows"]
+    units = ceil_div(shape.batch, stages.images) * (shape.out_height // of["kUnit"])
+    numbers = (shape.height, shape.width, stages.images, stages.inputs, config["rows"], config["stages"])
+    pixels = TensorMap(
+        "x",
+        box=(stages.images * shape.channels, in_rows * shape.width),
+        shape=(shape.batch * shape.channels, shape.height * shape.width),
+    )
+    return [
+        Launch(
+            kernel=f"conv_layer<{', '.join(map(str, numbers))}>",
+            grid=(min(MULTIPROCESSORS, units), 1, 1),
+            block=(of["kThreads"], 1, 1),
+            args=(pixels, "k", "y", np.int32(shape.batch)),
+            dynamic_shared_bytes=stages.nbytes,
+        )
+    ]
+
+
+def _not_for_storing_warps(case: Case, config: Params) -> str | None:
+    shape = shape_of(case)
+    if skipped := _one_layer(2, lambda config: (2, 2))(case, config):
+        return skipped
+    if shape.height % 2 or shape.width % 4:
+        return "rows of pixels, and pairs of rows of outputs, must begin at multiples of 16 bytes: an even height, a width in fours"
+    if shape.width > _MOST_OF_BOX // _STORING_WARPS["kInRows"]:
+        return f"the TMA copies two rows of at most {_MOST_OF_BOX // _STORING_WARPS['kInRows']} pixels at once"
+    if _Stages.of(shape, config).inputs < 2:
+        return "the stages are larger than shared memory"
+    return None
+
+
+def _band_rows(shape: Shape) -> int:
+    """Output rows of a band, where an image is as many bands side by side as a block has pairs for."""
+    pairs = _WHOLE_IMAGES["kWarpgroups"] * _WHOLE_IMAGES["kPairs"]
+    return ceil_div(shape.out_height, max(pairs // (shape.out_width // 2), 1))
+
+
+def _whole_images_bytes(shape: Shape) -> int:
+    """Shared memory of a block: the filters, and buffers for the pixels and the outputs of images."""
+    of = _WHOLE_IMAGES
+    pixels = ceil_div(shape.channels * shape.height * shape.width, 32) * 32
+    outputs = ceil_div(shape.maps * shape.out_height * shape.out_width, 32) * 32
+    barriers = 4 * of["kBuffers"] + of["kWarpgroups"] + 1
+    floats = SIZE * of["kColumns"] * of["kWords"] + of["kBuffers"] * (pixels + outputs) + 2 * barriers
+    return floats * _WORD_BYTES + ALIGNMENT_BYTES
+
+
+def _whole_images(case: Case, config: Params) -> Sequence[Launch]:
+    """A block for each multiprocessor. It takes one image after another."""
+    shape = shape_of(case)
+    rows = shape.channels * shape.height
+    return [
+        Launch(
+            kernel=f"conv_layer<{shape.height}, {shape.width}, {_band_rows(shape)}>",
+            grid=(min(MULTIPROCESSORS, shape.batch), 1, 1),
+            block=(_WHOLE_IMAGES["kThreads"], 1, 1),
+            args=(
+                TensorMap("x", box=(rows, shape.width), shape=(shape.batch * rows, shape.width)),
+                "k",
+                "y",
+                np.int32(shape.batch),
+            ),
+            dynamic_shared_bytes=_whole_images_bytes(shape),
+        )
+    ]
+
+
+def _not_for_whole_images(case: Case, config: Params) -> str | None:
+    shape = shape_of(case)
+    if skipped := _one_layer(2, lambda config: (1, 2))(case, config):
+        return skipped
+    if shape.width % 4:
+        return "the TMA copies rows of pixels whose bytes are a multiple of 16: a width in fours"
+    if shape.channels * shape.height > _MOST_OF_BOX or _whole_images_bytes(shape) > _MOST_SHARED_BYTES:
+        return "two images and their outputs are larger than shared memory, or than the TMA copies at once"
+    if _band_rows(shape) > SIZE:
+        return f"a block computes bands of at most {SIZE} rows side by side; these images have more rows"
+    return None
 
 
 def _smaller_than(rows: int, columns: int, shape: Shape) -> str | None:
@@ -311,4 +430,29 @@ CUDA_VARIANTS: Final = (
     _warpgroups_rung("v14_warpgroups_3xtf32", "Warpgroups, 3xTF32", "3xtf32", "Split"),
     # Its precision is that of the class whose tolerance it is held to.
     _warpgroups_rung("v15_warpgroups_bf16_corrections", "Warpgroups, TF32 with BF16 corrections", "3xtf32", "Corrected"),
+    CudaVariant(
+        name="v16_storing_warps_tf32",
+        title="Storing warps, TF32",
+        role="rung",
+        precision="tf32",
+        draft=True,
+        source=KERNELS / "v16_storing_warps_tf32.cu",
+        launches=_storing_warps,
+        configs=({"rows": 2, "stages": 3}, {"rows": 4, "stages": 2}),
+        skip=_not_for_storing_warps,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+    ),
+    CudaVariant(
+        name="v17_whole_images_tf32",
+        title="Whole images, TF32",
+        role="rung",
+        precision="tf32",
+        draft=True,
+        source=KERNELS / "v17_whole_images_tf32.cu",
+        launches=_whole_images,
+        skip=_not_for_whole_images,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+    ),
 )
