@@ -97,8 +97,8 @@ def _weak(run: Shipped, row: Row, shown: Shown) -> Interval:
     return _times_of(of.ratio(_times(run, row, 1, one), _times(run, row, row["ranks"]), paired=False), 100)
 
 
-def _best_ranks(run: Shipped, row: Row, shown: Shown) -> int:
-    """The number of ranks that is fastest at the case, among those whose times may be called best."""
+def _best_ranks(run: Shipped, row: Row, shown: Shown) -> int | None:
+    """The number of ranks that is fastest at the case, among those whose times may be called best; None where no time may."""
     found = {}
     for ranks in sorted(set(shown.frame["ranks"])):
         entry = _ranked(run, row, ranks)
@@ -106,11 +106,13 @@ def _best_ranks(run: Shipped, row: Row, shown: Shown) -> int:
             run, row["workload"], row["variant"], entry[0], row["case"], entry[1], row["scope"], row["cache"]
         ):
             found[ranks] = _times(run, row, ranks).median()
-    return min(found, key=found.__getitem__)
+    return min(found, key=found.__getitem__, default=None)
 
 
-def _over_best(run: Shipped, row: Row, shown: Shown) -> Interval:
+def _over_best(run: Shipped, row: Row, shown: Shown) -> Interval | None:
     best = _best_ranks(run, row, shown)
+    if best is None:
+        return None
     if best == row["ranks"]:
         return Interval(1.0, of.Between(1.0, 1.0), of.Between(1.0, 1.0))
     return of.ratio(_times(run, row, row["ranks"]), _times(run, row, best), paired=False)

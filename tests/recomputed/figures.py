@@ -97,13 +97,13 @@ _UNITS: Final = {
 
 
 def estimate(
-    name: str, interval: Callable[[Shipped, Mapping[str, Any], Shown], Interval], ends: Sequence[str] = ()
+    name: str, interval: Callable[[Shipped, Mapping[str, Any], Shown], Interval | None], ends: Sequence[str] = ()
 ) -> dict[str, Rule]:
-    """The rules of a figure and the two ends of its interval."""
+    """The rules of a figure and the two ends of its interval. A figure without an interval is not known."""
     columns = ends or (name, f"{name}_low", f"{name}_high")
 
     def end(place: int) -> Rule:
-        return lambda run, row, shown: interval(run, row, shown)[place]
+        return lambda run, row, shown: found[place] if (found := interval(run, row, shown)) else None
 
     return {column: end(place) for place, column in enumerate(columns)}
 

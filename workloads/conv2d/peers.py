@@ -128,7 +128,7 @@ def npp(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     return Repacked(npp_filter(case, {**inputs, "a": filter_}, outputs), repack)
 
 
-def npp_aligned(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
+def npp_pitched(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
     """The same on an image and a result whose rows begin at multiples of 512 bytes, as in images that NPP allocates.
 
     Idea: NPP reads and writes aligned rows several pixels at a time. The image is copied into such rows when the inputs change.
@@ -162,7 +162,7 @@ def npp_aligned(case: Case, inputs: Buffers, outputs: Buffers) -> Repacked:
 
 
 def aligned_already(case: Case, config: Params) -> str | None:
-    """Why `npp_aligned` is not measured: it would be `npp`."""
+    """Why `npp_pitched` is not measured: it would be `npp`."""
     _, width = image_shape(case)
     return "its rows are aligned as they are: see npp" if _aligned(width) == width else None
 

@@ -17,11 +17,11 @@ LIBRARY_VARIANTS: Final = (
         "npp", "NPP, replicated border", "peer", requires=("cupy", "cuda"), reference=peers.replicated, prepare=peers.npp
     ),
     LibraryVariant(
-        *("npp_aligned", "NPP, aligned rows", "peer"),
+        *("npp_pitched", "NPP, aligned rows", "peer"),
         requires=("cupy", "cuda"),
         skip=peers.aligned_already,
         reference=peers.replicated,
-        prepare=peers.npp_aligned,
+        prepare=peers.npp_pitched,
         draft=True,
     ),
     LibraryVariant("cupy_ndimage", "CuPy ndimage", "peer", requires=("cupyx",), prepare=peers.cupy_ndimage),

@@ -34,7 +34,7 @@ WORKLOAD: Final = Workload(
             draft=True,
         ),
         LibraryVariant(
-            *("cub", "CUB by CuPy", "peer", "fp32"),
+            *("cupy_cub", "CUB by CuPy", "peer", "fp32"),
             skip=peers.sums_only,
             requires=("cupy",),
             prepare=peers.cub_sum,

@@ -35,7 +35,7 @@ def cublaslt_fp32(case: Case, inputs: Buffers, outputs: Buffers, a: str) -> Call
 
     Idea: One kernel reads C and writes D, so that nothing is copied. Each algorithm is timed once; the best config of A is the peer.
     Bottleneck: The multiply-add units at large sizes.
-    Next: Less precision a product (`cublaslt_tf32`), or products of three that lose none (3xTF32).
+    Next: Less precision a product (`cublaslt_own_d_tf32`), or products of three that lose none (3xTF32).
     Source: NVIDIA cuBLASLt, cublasLtMatmul with CUBLAS_COMPUTE_32F, by nvmath-python.
     """
     return cublaslt.product(case, inputs, outputs, allow_tf32=False, a=a)
@@ -44,7 +44,7 @@ def cublaslt_fp32(case: Case, inputs: Buffers, outputs: Buffers, a: str) -> Call
 def cublaslt_tf32(case: Case, inputs: Buffers, outputs: Buffers, a: str) -> Callable[[], Buffers | None]:
     """The same call with TensorFloat-32 allowed.
 
-    Idea: As `cublaslt`, on tensor cores. They read both operands along k, so that rows of A need no transposition inside the kernel.
+    Idea: As `cublaslt_own_d`, on tensor cores. They read both operands along k, so that rows of A need no transposition inside the kernel.
     Bottleneck: The tensor cores, and the power that they take, at large sizes.
     Next: Nothing in this library: less precision would be another type.
     Source: NVIDIA cuBLASLt, cublasLtMatmul with CUBLAS_COMPUTE_32F_FAST_TF32, by nvmath-python.

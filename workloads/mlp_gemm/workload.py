@@ -13,13 +13,13 @@ LIBRARY_VARIANTS = (
     LibraryVariant("cublas", "cuBLAS", "peer", "fp32", requires=("torch",), prepare=peers.cublas_fp32),
     LibraryVariant("cublas_tf32", "cuBLAS, TF32", "peer", "tf32", requires=("torch",), prepare=peers.cublas_tf32),
     LibraryVariant(
-        *("cublaslt", "cuBLASLt", "peer", "fp32", _ORDERS_OF_A),
+        *("cublaslt_own_d", "cuBLASLt, D apart", "peer", "fp32", _ORDERS_OF_A),
         requires=cublaslt.REQUIRES,
         prepare=peers.cublaslt_fp32,
         draft=True,
     ),
     LibraryVariant(
-        *("cublaslt_tf32", "cuBLASLt, TF32", "peer", "tf32", _ORDERS_OF_A),
+        *("cublaslt_own_d_tf32", "cuBLASLt, D apart, TF32", "peer", "tf32", _ORDERS_OF_A),
         requires=cublaslt.REQUIRES,
         prepare=peers.cublaslt_tf32,
         draft=True,

@@ -8,7 +8,6 @@
 //   Weights: an operand of 16 channels, from rows g and g + 8 of term t, then of term t + 4
 //   Pixels: an operand of 8 pixels, from terms t and t + 4
 //   weights, pixels: make these of two terms' numbers in the order of their operand
-//   ordered: whether a tap's weights are read after those of the tap before, which takes fewer registers than the compiler's order
 //   add: adds a tap's products of `per` images to sums that lie 16 apart
 #ifndef GAN_TCONV_FEW_IMAGES_MMA
 #define GAN_TCONV_FEW_IMAGES_MMA
@@ -43,7 +42,6 @@ struct TensorCores {
       for (int x = 0; x < 2; ++x) {
         const int r = y + 1 - 2 * dy, s = x + 1 - 2 * dx;
         if (r < 0 || r >= kSize || s < 0 || s >= kSize) continue;
-        if constexpr (Product::ordered) __syncwarp();  // no read moves up past this
         const float* from = weights + (r * kSize + s) * kColumns * depth;
         const float4 upper = *reinterpret_cast<const float4*>(from), lower = *reinterpret_cast<const float4*>(from + 8 * depth);
         const typename Product::Weights a[2] = {Product::weights(upper.x, lower.x, upper.y, lower.y),
