@@ -478,6 +478,7 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
     """
     first = frame.iloc[0]
     subject = f"{first['workload']}, {look.variant_name(first['workload'], first['variant'])}"
+    sizes = frame["case"].nunique()
     frame = frame[frame.groupby("case")["place"].transform(lambda places: (places == "best").any())]
     if frame.empty:
         return f"{subject}: no number is best; each time is {doubt(int(first['n']), first['flags'])}"
@@ -491,9 +492,8 @@ def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
     unit = ranks_words(1, on_gpu=on_gpu)[2:] if counts == "1" else ranks_words(2, on_gpu=on_gpu)[2:]
     are = f"{name}: {counts} {unit} {'is' if counts == '1' else 'are'} best"
     if len(stretches) == 1:
-        return (
-            f"{name}: {counts.replace('or', 'and')} {unit} are tied at every size" if "or" in counts else f"{are} at every size"
-        )
+        where = "every size" if len(best) == sizes else last if len(best) == 1 else f"{len(best)} of {sizes} sizes"
+        return f"{name}: {counts.replace('or', 'and')} {unit} are tied at {where}" if "or" in counts else f"{are} at {where}"
     if len(stretches) > _MOST_STRETCHES or frame["series"].nunique() > 1:
         alone = frame[frame["place"].isin(["best", "tied"])].groupby("case")["ranks"].transform("size") == 1
         won = frame.loc[alone.index[alone], "ranks"].value_counts().sort_index()

@@ -157,6 +157,17 @@ def test_the_best_number_of_a_case_is_marked_and_what_is_tied_with_it() -> None:
     assert chart.title == "w, v01_a: 1 or 2 GPUs are best up to n=1, 2 above"
 
 
+def test_sizes_in_which_nothing_may_be_called_best_are_not_counted_by_the_title() -> None:
+    alone = samples("v01_a", [98, 99, 100, 101, 102, 103], "n=1") + samples("v01_a", [200] * 6, "n=2")
+    two = [92, 95, 100, 102, 105, 108]
+    together = ranked("v01_a", [50] * 6, two, case="n=1") + ranked("v01_a", [50] * 6, [100] * 6, case="n=2")
+    made = scaled(alone, together, [case(1), case(2, 1)])
+    found = queries.crossover(made, "w", COLD, "v01_a")
+    found.loc[found["case"] == "n=2", "place"] = "unknown"
+    chart = gpu_counts.best_counts(found, None, generator.table_4().head(0), look(made))
+    assert chart.title == "w, v01_a: 1 and 2 GPUs are tied at n=1"
+
+
 def test_where_no_number_is_slower_the_map_says_that_all_are_tied() -> None:
     two = ranked("v01_a", [50] * 6, [92, 95, 100, 102, 105, 108])
     made = scaled(samples("v01_a", [98, 99, 100, 101, 102, 103]), two)
