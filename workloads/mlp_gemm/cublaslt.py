@@ -62,7 +62,9 @@ def _fastest(size: Size, inputs: Buffers, d: Array, allow_tf32: bool, transposed
         stream.synchronize()
         return float(min(map(cupy.cuda.get_elapsed_time, marks, marks[1:])))
 
-    return min(map(of, plan.algorithms()), key=least_ms)
+    if not (algorithms := plan.algorithms()):
+        raise RuntimeError("cuBLASLt's heuristic offers no algorithm for this product")
+    return min(map(of, algorithms), key=least_ms)
 
 
 class _Plan:
