@@ -232,7 +232,7 @@ class Repacked:
     """A call whose library needs an input in another layout, such as a reversed filter.
 
     Attributes:
-        run: enqueues one operation. It returns what the function of `prepare` may return.
+        run: enqueues one operation. It returns None or the outputs by name, as the function of `prepare` does.
         repack: enqueues the copy into that layout. It is called whenever the inputs change: as part of the scope `end_to_end`, and outside
             of the device time, as the copy of an input into constants of a kernel is.
     """

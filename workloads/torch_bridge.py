@@ -19,6 +19,8 @@ COMPILER: Final = ("torch._inductor.compile_fx", "triton")
 #: Calls before a compiled function is captured in a CUDA graph. PyTorch compiles at the first, and its libraries choose
 #: algorithms.
 _WARM_UPS: Final = 3
+#: Mode of `torch.compile`; see `compile_mode`.
+_mode = "default"
 #: Whether cuDNN times its algorithms for each new shape and keeps the fastest. It is off while a variant runs only to be
 #: compiled.
 time_algorithms = True
@@ -107,9 +109,6 @@ def compile_mode(mode: str) -> Iterator[None]:
         yield
     finally:
         _mode = before
-
-
-_mode = "default"
 
 
 def compile_for_graph(function: Callable[[], object], *, allow_tf32: bool = False) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Measures every library route that this machine has to a workload, and prints those that beat the declared peers by 2 % or more.
+"""Measures the peers of a workload and further routes through libraries, and prints the routes that beat the peers by 2 % or more.
 
     python -m benchmarks.peers mlp_gemm --case n=4096
     python -m benchmarks.peers tensor_transpose --seconds 0.2
@@ -16,6 +16,7 @@ from typing import Final
 import pandas as pd
 
 import warpladder
+from warpladder.commands.common import ExitCode
 from warpladder.workloads import registry
 
 #: Ratio of times from which a route is a stronger peer.
@@ -61,7 +62,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "warpladder", "record", str(_HERE / f"{chosen.workload}.py"), "--data-dir", folder]
         done = subprocess.run([*command, *options], stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
+        if done.returncode not in (0, ExitCode.WRONG):  # a wrong route is one of those that are not measured
             return done.returncode
         table = warpladder.open_run(done.stdout.split()[-1], data_dir=folder).table()
     declared = frozenset(variant.name for variant in registry.load(chosen.workload).variants)

@@ -1,4 +1,4 @@
-"""What the modules of routes share: the workload that is searched, and the route that every compiled peer has."""
+"""What the modules of routes share: the workload that is searched, and the routes by PyTorch's compiler."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ def searched(name: str, *routes: LibraryVariant) -> Workload:
     """
     workload = registry.load(name)
     declared = [variant for variant in workload.variants if variant.role == "peer" and isinstance(variant, LibraryVariant)]
-    peers = [replace(variant, draft=False) for variant in declared]
+    peers, names = [replace(variant, draft=False) for variant in declared], {variant.name for variant in declared}
     compiled = [
         replace(
             peer,
@@ -29,8 +29,7 @@ def searched(name: str, *routes: LibraryVariant) -> Workload:
             prepare=_in_mode(peer.prepare),
         )
         for peer in peers
-        if peer.name in ("torch_compile", "torch_compile_tf32")
-        and f"{peer.name}_autotuned" not in {each.name for each in peers}
+        if peer.name in ("torch_compile", "torch_compile_tf32") and f"{peer.name}_autotuned" not in names
     ]
     return replace(workload, variants=(*peers, *compiled, *routes), baseline=peers[0].name, host_baseline="")
 

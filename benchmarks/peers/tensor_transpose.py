@@ -10,18 +10,13 @@ from warpladder.workloads.tensor_transpose.problem import perm_of
 def contiguous_of_torch(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], Buffers]:
     """PyTorch's copy into memory that it allocates."""
     import cupy
+    import torch
 
     from warpladder.workloads import torch_bridge
 
     torch_bridge.use_current_stream()
     view = torch_bridge.as_tensor(inputs["x"]).permute(perm_of(case))
-    return lambda: {"y": cupy.from_dlpack(view.clone(memory_format=_packed()))}
-
-
-def _packed() -> object:
-    import torch
-
-    return torch.contiguous_format
+    return lambda: {"y": cupy.from_dlpack(view.clone(memory_format=torch.contiguous_format))}
 
 
 def contiguous_of_cupy(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], Buffers]:

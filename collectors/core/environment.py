@@ -33,15 +33,8 @@ _PACKAGES: Final = (
         "nvidia-cuda-nvrtc",
         "torch",
     ),
-    *(
-        "cutensor-cu13",
-        "cutensor-cu12",
-        "nvmath-python",
-        "nvidia-cudnn-cu13",
-        "nvidia-cudnn-cu12",
-        "nvidia-cublas",
-        "nvidia-cublas-cu12",
-    ),
+    *("nvmath-python", "cutensor-cu13", "cutensor-cu12"),
+    *("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cublas", "nvidia-cublas-cu12"),
 )
 
 #: Columns about the GPU on a machine without one.

@@ -83,12 +83,7 @@ def import_trace(
     rank, ranks = rank_of(report.trace.head, path.name)
     with open_writer(data_dir, started, label or path.name.split(".")[0], _COMPRESSION_LEVEL) as writer:
         fill(report, writer, naming, path.name.split(".")[0], rank or 0, notes)
-        row = {
-            "run_id": writer.run_id,
-            "schema_version": schema.SCHEMA_VERSION,
-            "label": label,
-            "source_sha256": digest,
-        }
+        row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label, "source_sha256": digest}
         writer.append("run", [{**row, **_facts(report, started, arguments)}])
         writer.append("diagnostics", notes.finish())
         writer.commit()

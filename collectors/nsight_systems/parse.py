@@ -62,12 +62,7 @@ def import_opened(
         take_over_messages(report, notes)
         tell_what_is_not_taken(report, notes)
         devices = write_tables(report, writer, naming, path.stem, notes).devices
-        row = {
-            "run_id": writer.run_id,
-            "schema_version": schema.SCHEMA_VERSION,
-            "label": label,
-            "source_sha256": digest,
-        }
+        row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label, "source_sha256": digest}
         writer.append("run", [{**row, **facts.run_facts(report, started, devices, arguments)}])
         writer.append("diagnostics", notes.finish())
         writer.commit()

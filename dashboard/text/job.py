@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form
@@ -50,7 +49,7 @@ def render(data: RunData, form: Form, *, every: bool = False) -> str:
 def _sentences(data: RunData) -> list[str]:
     """What the pages Ranks, Stragglers and Kernels have as titles."""
     answer = ranks.answer(data)
-    _, _, cause = stragglers.title(lateness(data), stragglers.ranking(data)).partition(". Cause: ")
+    cause = stragglers.cause_of(stragglers.ranking(data))
     executed = kernels.kernels(data, None)
     lines = [answer.sentence, f"cause: {cause}" if cause else "", kernels.title_of(executed) if len(executed) else ""]
     return [line for line in (*lines, *(f"no late rank can be told: {reason}" for reason in answer.reasons)) if line]

@@ -153,9 +153,10 @@ def with_later(rows: pa.Table, table: Table) -> pa.Table:
     """With the columns that came later, and which the file may lack, as their defaults."""
     for column in table.columns:
         if column.later and column.name not in rows.column_names:
-            # Nulls are made without a scalar, for which pyarrow would import pandas.
-            null, number = column.default is None, len(rows)
-            values = pa.nulls(number, column.type) if null else pa.repeat(pa.scalar(column.default, column.type), number)
+            if column.default is None:  # no scalar, for which pyarrow would import pandas
+                values = pa.nulls(len(rows), column.type)
+            else:
+                values = pa.repeat(pa.scalar(column.default, column.type), len(rows))
             rows = rows.append_column(column.field, values)
     return rows
 

@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 
 from tests.synthetic.made_runs import row, run_row, write_tables
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data import store
 
 DEVICES = ("NVIDIA H100 80GB HBM3", "NVIDIA H200")
+#: Their short names.
+NAMES = ("H100", "H200")
+TIMING = Timing("device", "cold")
 #: Case -> variant -> microseconds on both devices. Of n=1 the winners differ, of n=2 one wins on both, and of n=3 two are tied on B.
 TIMES = {
     "n=1": {"v01": (900, 900), "v02": (200, 100), "v03": (100, 110), "lib": (150, 105)},
@@ -87,3 +94,7 @@ def write_both(folder: Path) -> None:
     """The runs `h100` and `h200`."""
     write(folder, "h100", 0)
     write(folder, "h200", 1)
+
+
+def loaded(folder: Path, run_id: str) -> RunData:
+    return run_data.load(store.open_run(folder / run_id))

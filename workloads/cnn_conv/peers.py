@@ -61,7 +61,7 @@ def _channels_last(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Repac
     torch_bridge.use_current_stream()
     given = [torch_bridge.as_tensor(array) for array in (inputs["x"], inputs["k"], outputs["y"])]
     images, filters, result = (torch.empty_like(each, memory_format=torch.channels_last) for each in given)
-    convolve, y = _enqueue(images, filters, result, allow_tf32=allow_tf32), cupy.from_dlpack(result)
+    convolve, y = _call(images, filters, result, allow_tf32=allow_tf32), cupy.from_dlpack(result)
 
     def repack() -> None:
         images.copy_(given[0])
@@ -80,10 +80,10 @@ def _convolution(inputs: Buffers, outputs: Buffers, allow_tf32: bool) -> Callabl
 
     torch_bridge.use_current_stream()
     tensors = (torch_bridge.as_tensor(array) for array in (inputs["x"], inputs["k"], outputs["y"]))
-    return _enqueue(*tensors, allow_tf32=allow_tf32)
+    return _call(*tensors, allow_tf32=allow_tf32)
 
 
-def _enqueue(images: Any, filters: Any, result: Any, *, allow_tf32: bool) -> Callable[[], None]:
+def _call(images: Any, filters: Any, result: Any, *, allow_tf32: bool) -> Callable[[], None]:
     """The convolution of tensors in any layout."""
     import torch
 

@@ -50,6 +50,11 @@ def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:
 
 def title(found: Lateness, ranks: pd.DataFrame) -> str:
     """`Rank 13 is late: … longer, 1.20 s of it exposed. Cause: kernels take longer`, or `No late rank can be told`."""
-    sentence = found.sentence[0].upper() + found.sentence[1:]
+    sentence, why = found.sentence[0].upper() + found.sentence[1:], cause_of(ranks)
+    return f"{sentence}. Cause: {why}" if why else sentence
+
+
+def cause_of(ranks: pd.DataFrame) -> str:
+    """Why the late ranks of `ranking` are late, in words; empty where none is late or their causes differ."""
     causes = {str(cause) for cause in ranks.loc[ranks["late"].astype(bool), "cause"]}
-    return f"{sentence}. Cause: {CAUSES[causes.pop()]}" if len(causes) == 1 else sentence
+    return CAUSES[causes.pop()] if len(causes) == 1 else ""

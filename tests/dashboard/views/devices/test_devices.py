@@ -6,24 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
-from tests.synthetic.made_devices import COPY, TIMES, write, write_both
-from warpladder.dashboard.core import run_data, side_by_side
-from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_data import RunData
+from tests.synthetic.made_devices import COPY, NAMES, TIMES, TIMING, loaded, write, write_both
+from warpladder.dashboard.core import side_by_side
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.devices import chart as charts
 from warpladder.dashboard.views.devices import query as queries
-from warpladder.data import store
 
 __all__ = ["open_app"]
 
 pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
-TIMING = Timing("device", "cold")
-NAMES = ("H100", "H200")
-
-
-def loaded(folder: Path, run_id: str) -> RunData:
-    return run_data.load(store.open_run(folder / run_id))
 
 
 @pytest.fixture(scope="module")

@@ -5,24 +5,16 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
-from tests.synthetic.made_devices import COPY, DEVICES, MIN_BYTES, TIMES, write, write_both
-from warpladder.dashboard.core import run_data
-from warpladder.dashboard.core.cell import Timing
+from tests.synthetic.made_devices import COPY, DEVICES, MIN_BYTES, TIMES, TIMING, loaded, write, write_both
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.ui.template import Chart, look
 from warpladder.dashboard.views.sizes import chart as charts
 from warpladder.dashboard.views.sizes import query as queries
-from warpladder.data import store
 
 __all__ = ["open_app"]
 
 pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
-TIMING = Timing("device", "cold")
-
-
-def loaded(folder: Path, run_id: str) -> RunData:
-    return run_data.load(store.open_run(folder / run_id))
 
 
 @pytest.fixture(scope="module")
