@@ -11,7 +11,7 @@ from warpladder.collectors.core.environment import measure_all
 from warpladder.commands.common import ExitCode
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.text import job, summary
+from warpladder.dashboard.text import summary
 from warpladder.dashboard.text.formats import Form
 from warpladder.data import store
 from warpladder.screen import print_text, say
@@ -30,6 +30,8 @@ def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes
         say(line.replace(measure_all(typed), measure_all(typed, folders=True)))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     if store.open_run(path).info["kind"] == "job":
+        from warpladder.dashboard.text import job  # views, which import Plotly
+
         print_of(path, lambda data: job.render(data, form, every=every))
     elif form == "table":
         print_of(path, lambda data: summary.terminal(data, width, sizes=sizes, every=every))

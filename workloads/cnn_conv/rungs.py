@@ -1,7 +1,6 @@
 """The ladder: every CUDA variant and how it is launched. What each tries stands at the head of its `.cu` file."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,11 +27,9 @@ _MAP_A_LANE: Final = Constants(KERNELS / "v07_map_a_lane.cu")
 _UNIFORM_WEIGHTS: Final = Constants(KERNELS / "v08_uniform_weights.cu")
 _CHANNEL_AT_A_TIME: Final = Constants(KERNELS / "v09_channel_at_a_time.cu")
 _TOEPLITZ: Final = Constants(KERNELS / "toeplitz.cuh")
-_STORING_WARPS: Final = Constants(KERNELS / "v16_storing_warps_tf32.cu")
-_WHOLE_IMAGES: Final = Constants(KERNELS / "v17_whole_images_tf32.cu")
+_WHOLE_IMAGES: Final = Constants(KERNELS / "v16_whole_images_tf32.cu")
 
 _MOST_SHARED_BYTES: Final = 227 * 1024  # of a block on Hopper
-_MOST_IN_STAGES: Final = 8
 _MOST_OF_BOX: Final = 256  # elements along an axis
 
 
@@ -165,69 +162,6 @@ def _not_for_warpgroups(case: Case, config: Params, of: Constants) -> str | None
     if ceil_div(shape_of(case).out_width, 2) > most_pairs:
         return f"a block computes rows of at most {2 * most_pairs} outputs; these rows are longer"
     return _one_layer(2, lambda config: (SIZE - 1, 2))(case, config)
-
-
-@dataclass(frozen=True)
-class _Stages:
-    """What a block of `v16_storing_warps_tf32` has in shared memory: the filters and two rings of stages, pixels and outputs.
-
-    Attributes:
-        images: whose rows lie side by side in a stage.
-        inputs: stages of pixels: as many as fit beside the outputs, up to 8. None fits where it is less than 1.
-        nbytes: of shared memory.
-    """
-
-    images: int
-    inputs: int
-    nbytes: int
-
-    @classmethod
-    def of(cls, shape: Shape, config: Params) -> "_Stages":
-        of = _STORING_WARPS
-        pairs = of["kWarpgroups"] * of["kPairs"]
-        images = min(pairs // max(shape.out_width // 2, 1), _MOST_OF_BOX // shape.channels)
-        ring = config["stages"] * config["rows"] * shape.out_width
-        outputs = images * shape.maps * (ring + (24 - ring % 16) % 16)
-        barriers = 2 * (config["stages"] + _MOST_IN_STAGES) + of["kWarpgroups"] + 1
-        fixed = (of["kSegments"] * of["kColumns"] * of["kWords"] + outputs + 2 * barriers) * _WORD_BYTES + ALIGNMENT_BYTES
-        stage = ceil_div(images * shape.channels * of["kInRows"] * shape.width, 32) * 32 * _WORD_BYTES
-        inputs = min((_MOST_SHARED_BYTES - fixed) // max(stage, 1), _MOST_IN_STAGES)
-        return cls(images, inputs, fixed + inputs * stage)
-
-
-def _storing_warps(case: Case, config: Params) -> Sequence[Launch]:
-    """A block for each multiprocessor, with an equal share of the output rows."""
-    shape, of = shape_of(case), _STORING_WARPS
-    stages, in_rows = _Stages.of(shape, config), of["kInRows"]
-    units = ceil_div(shape.batch, stages.images) * (shape.out_height // of["kUnit"])
-    numbers = (shape.height, shape.width, stages.images, stages.inputs, config["rows"], config["stages"])
-    pixels = TensorMap(
-        "x",
-        box=(stages.images * shape.channels, in_rows * shape.width),
-        shape=(shape.batch * shape.channels, shape.height * shape.width),
-    )
-    return [
-        Launch(
-            kernel=f"conv_layer<{', '.join(map(str, numbers))}>",
-            grid=(min(MULTIPROCESSORS, units), 1, 1),
-            block=(of["kThreads"], 1, 1),
-            args=(pixels, "k", "y", np.int32(shape.batch)),
-            dynamic_shared_bytes=stages.nbytes,
-        )
-    ]
-
-
-def _not_for_storing_warps(case: Case, config: Params) -> str | None:
-    shape = shape_of(case)
-    if skipped := _one_layer(2, lambda config: (2, 2))(case, config):
-        return skipped
-    if shape.height % 2 or shape.width % 4:
-        return "rows of pixels, and pairs of rows of outputs, must begin at multiples of 16 bytes: an even height, a width in fours"
-    if shape.width > _MOST_OF_BOX // _STORING_WARPS["kInRows"]:
-        return f"the TMA copies two rows of at most {_MOST_OF_BOX // _STORING_WARPS['kInRows']} pixels at once"
-    if _Stages.of(shape, config).inputs < 2:
-        return "the stages are larger than shared memory"
-    return None
 
 
 def _band_rows(shape: Shape) -> int:
@@ -431,25 +365,11 @@ CUDA_VARIANTS: Final = (
     # Its precision is that of the class whose tolerance it is held to.
     _warpgroups_rung("v15_warpgroups_bf16_corrections", "Warpgroups, TF32 with BF16 corrections", "3xtf32", "Corrected"),
     CudaVariant(
-        name="v16_storing_warps_tf32",
-        title="Storing warps, TF32",
-        role="rung",
-        precision="tf32",
-        draft=True,
-        source=KERNELS / "v16_storing_warps_tf32.cu",
-        launches=_storing_warps,
-        configs=({"rows": 2, "stages": 3}, {"rows": 4, "stages": 2}),
-        skip=_not_for_storing_warps,
-        min_compute_capability=(9, 0),
-        only_architecture="sm_90a",
-    ),
-    CudaVariant(
-        name="v17_whole_images_tf32",
+        name="v16_whole_images_tf32",
         title="Whole images, TF32",
         role="rung",
         precision="tf32",
-        draft=True,
-        source=KERNELS / "v17_whole_images_tf32.cu",
+        source=KERNELS / "v16_whole_images_tf32.cu",
         launches=_whole_images,
         skip=_not_for_whole_images,
         min_compute_capability=(9, 0),

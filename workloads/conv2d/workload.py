@@ -1,8 +1,10 @@
 """Convolution of an image with a 5x5 filter, zero outside: C(i, j) = sum of A[m][n] * B[i + m - 2][j + n - 2]."""
 
+import math
 from typing import Final
 
 from warpladder.workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.cases import up_to
 from warpladder.workloads.conv2d import host, peers, problem
 from warpladder.workloads.conv2d.rungs import CUDA_VARIANTS
 
@@ -22,14 +24,15 @@ LIBRARY_VARIANTS: Final = (
         skip=peers.aligned_already,
         reference=peers.replicated,
         prepare=peers.npp_pitched,
-        draft=True,
     ),
     LibraryVariant("cupy_ndimage", "CuPy ndimage", "peer", requires=("cupyx",), prepare=peers.cupy_ndimage),
 )
 
+_ON_ONE_CORE: Final = up_to(2048**2, "pixels", lambda case: math.prod(problem.image_shape(case)))
+
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy", "host", run=host.numpy_shifted),
-    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial),
+    HostVariant("numpy", "NumPy", "host", run=host.numpy_shifted, skip=_ON_ONE_CORE),
+    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
     HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
 )
 

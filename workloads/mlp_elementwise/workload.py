@@ -1,15 +1,19 @@
 """Six element-wise steps of a perceptron's training on column-major matrices: the steps between its matrix products."""
 
+import math
 from typing import Final
 
 from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
+from warpladder.workloads.cases import up_to
 from warpladder.workloads.mlp_elementwise import host, peers, problem
 from warpladder.workloads.mlp_elementwise.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILER
 
+_ON_ONE_CORE: Final = up_to(2048**2, "elements", lambda case: math.prod(problem.rows_and_columns(case)))
+
 HOST_VARIANTS: Final = (
-    HostVariant("numpy", "NumPy", "host", run=host.numpy_whole_arrays),
-    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial),
+    HostVariant("numpy", "NumPy", "host", run=host.numpy_whole_arrays, skip=_ON_ONE_CORE),
+    HostVariant("numba_serial", "Numba, one core", "host", requires=("numba",), run=host.numba_serial, skip=_ON_ONE_CORE),
     HostVariant("numba_parallel", "Numba, all cores", "host", requires=("numba",), run=host.numba_parallel),
 )
 
@@ -31,14 +35,12 @@ WORKLOAD: Final = Workload(
             requires=("torch", *COMPILER),
             prepare=peers.torch_autotuned,
             graph=True,
-            draft=True,
         ),
         LibraryVariant(
             *("cupy_cub", "CUB by CuPy", "peer", "fp32"),
             skip=peers.sums_only,
             requires=("cupy",),
             prepare=peers.cub_sum,
-            draft=True,
         ),
         *HOST_VARIANTS,
     ),

@@ -179,7 +179,6 @@ WGMMA_VARIANTS: Final = (
         scratch=partial(_scratch, names=(*_OPERANDS, *_RESULTS)),
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        draft=True,
     ),
     CudaVariant(
         name="v16_cluster_sums",
@@ -193,7 +192,6 @@ WGMMA_VARIANTS: Final = (
         launches=cluster_sums,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        draft=True,
     ),
     CudaVariant(
         name="v17_turned_columns",
@@ -209,6 +207,5 @@ WGMMA_VARIANTS: Final = (
         scratch=_turned_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        draft=True,
     ),
 )

@@ -16,16 +16,15 @@ LIBRARY_VARIANTS = (
         *("cublaslt_own_d", "cuBLASLt, D apart", "peer", "fp32", _ORDERS_OF_A),
         requires=cublaslt.REQUIRES,
         prepare=peers.cublaslt_fp32,
-        draft=True,
     ),
     LibraryVariant(
         *("cublaslt_own_d_tf32", "cuBLASLt, D apart, TF32", "peer", "tf32", _ORDERS_OF_A),
         requires=cublaslt.REQUIRES,
         prepare=peers.cublaslt_tf32,
-        draft=True,
     ),
 )
 
+_ON_ONE_CORE = up_to(3, "GFLOP", lambda case: case.flops / 1e9)
 _ON_NUMBA = up_to(18, "GFLOP", lambda case: case.flops / 1e9)
 _ON_BLAS = up_to(138, "GFLOP", lambda case: case.flops / 1e9)
 
@@ -35,7 +34,7 @@ HOST_VARIANTS = (
         name="numba_serial",
         title="Numba, one core",
         role="host",
-        skip=_ON_NUMBA,
+        skip=_ON_ONE_CORE,
         requires=("numba",),
         run=host.numba_serial,
     ),

@@ -24,8 +24,8 @@ from warpladder.workloads.api import Case, CudaVariant, Params, Workload, Worklo
 
 
 def cells(workload: Workload, names: Collection[str] = ()) -> list[tuple[Case, CudaVariant, Params]]:
-    """Every config of the CUDA variants (of those names only, if any) at every odd case; where it serves none, at the smallest it does."""
-    odd = [case for case in workload.cases if case.size_rank is None]
+    """Every config of the CUDA variants (of those names only, if any) at every odd case of a set; where it serves none, at the smallest it does."""
+    odd = [case for case in workload.cases if case.size_rank is None and case.sets]
     ranked = sorted((case for case in workload.cases if case.size_rank is not None), key=lambda case: case.min_bytes)
     found = []
     for variant in workload.variants:
