@@ -174,6 +174,13 @@ GAINS: Final[Mapping[str, tuple[Gain, ...]]] = {
         Gain("mlp_training", "batch=100", "v05_three_products", "v07_warpgroups_3xtf32"),
         Gain("cnn_conv", "layer=2,batch=100", "v10_toeplitz_tf32", "v13_warpgroups_tf32"),
     ),
+    "results-by-tma": (
+        Gain("mlp_gemm", "n=4096", "v12_wgmma_tf32", "v15_staged_results_tf32"),
+        Gain("mlp_gemm", "n=8192", "v12_wgmma_tf32", "v15_staged_results_tf32"),
+        Gain("mlp_gemm", "n=1024", "v12_wgmma_tf32", "v15_staged_results_tf32"),
+        Gain("cnn_conv", "layer=2,batch=10000", "v13_warpgroups_tf32", "v16_whole_images_tf32"),
+        Gain("cnn_conv", "layer=2,batch=100", "v13_warpgroups_tf32", "v16_whole_images_tf32"),
+    ),
     "rounded-on-load": (
         Gain("gan_tconv", "images=10", "v13_warpgroups_tf32", "v16_rounded_on_load_tf32"),
         Gain("gan_tconv", "images=100", "v13_warpgroups_tf32", "v16_rounded_on_load_tf32"),
@@ -184,6 +191,7 @@ GAINS: Final[Mapping[str, tuple[Gain, ...]]] = {
         Gain("gan_tconv", "images=10", "v13_warpgroups_tf32", "v15_few_images_tf32"),
         Gain("gan_tconv", "images=100", "v09_graph", "v14_few_images"),
         Gain("gan_tconv", "images=1000", "v09_graph", "v14_few_images"),
+        Gain("mlp_gemm", "n=1024", "v08_split_sums", "v16_cluster_sums"),
         Gain("mlp_gemm", "n=4096", "v12_wgmma_tf32", "v14_shared_columns_tf32"),
         Gain("mlp_gemm", "n=8192", "v12_wgmma_tf32", "v14_shared_columns_tf32"),
         Gain("mlp_gemm", "n=1024", "v12_wgmma_tf32", "v14_shared_columns_tf32"),

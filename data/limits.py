@@ -22,6 +22,9 @@ COMPUTE: Final[Mapping[str, tuple[tuple[str, ...], float]]] = {
     "3xtf32": (_TENSOR_CORES, 1 / 3),
     "fp64": ((Ceiling.FP64_FMA,), 1.0),
 }
+#: Bit mask of the reasons that reduce the clock of a busy GPU (NVML API reference, nvmlClocksEventReasons):
+#: software power cap, hardware slowdown, software and hardware thermal slowdown, power brake.
+THROTTLING: Final = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 #: Precisions whose arithmetic no ceiling tells, on a GPU or on the host, which may have units for them.
 NOT_MEASURED: Final = ("fp16", "bf16", "fp8", "int", "mixed")
 

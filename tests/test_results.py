@@ -55,9 +55,10 @@ def _perms(n: int, *names: str) -> tuple[str, ...]:
 
 
 SIX: Final = ("012", "021", "102", "120", "201", "210")
-CUDNN3, COMPILED3 = ("cudnn", "cudnn", "cudnn_tf32"), ("torch_compile", "torch_compile", "torch_compile_tf32")
+CUDNN3, COMPILED3 = ("cudnn", "cudnn", "cudnn_nhwc_tf32"), ("torch_compile", "torch_compile", "torch_compile_tf32")
 GENERATOR: Final = (COMPILED3, ("cudnn", "cudnn", "cudnn_nhwc_tf32"))
 CUBLAS3: Final = ("cublas", "cublas", "cublas_tf32")
+CUBLASLT3: Final = ("cublaslt_own_d", "cublaslt_own_d", "cublaslt_own_d_tf32")
 CONVOLUTION: Final = (("npp",), ("cupy_ndimage",), ("cudnn",))
 ROWS: Final = (
     Row("transpose 512³, (0,1,2)", "H200 tensor_transpose", "tensor_transpose", _perms(512, *SIX[:4]),
@@ -68,11 +69,9 @@ ROWS: Final = (
         peers=(("torch_compile",) * 6, ("torch",) * 6), ranges=("time", "floor", 0, 1)),
     *(Row(f"5x5 convolution, {n}²", "H200 conv2d", "conv2d", (f"n={n}",), peers=CONVOLUTION) for n in (8192, 2048, 512)),
     Row("CNN layer 1", "H200 cnn_conv", "cnn_conv", ("layer=1,batch=10000",), peers=(("cudnn",),)),
-    Row("CNN layer 2", "H200 cnn_conv", "cnn_conv", ("layer=2,batch=10000",), ALL, (CUDNN3,), stronger=("", "", "1,518")),
+    Row("CNN layer 2", "H200 cnn_conv", "cnn_conv", ("layer=2,batch=10000",), ALL, (CUDNN3,)),
     *(Row(f"training step, {n:,} rows", "H200 mlp_training", "mlp_training", (f"batch={n}",), ALL, (COMPILED3,)) for n in (800, 8192)),
-    Row("matrix product 1024³", "H200 mlp_gemm", "mlp_gemm", ("n=1024",), ALL, (CUBLAS3,), stronger=("59.5", "59.5", "15.6")),
-    Row("matrix product 4096³", "H200 mlp_gemm", "mlp_gemm", ("n=4096",), ALL, (CUBLAS3,), stronger=("2,710", "2,710", "353")),
-    Row("matrix product 8192³", "H200 mlp_gemm", "mlp_gemm", ("n=8192",), ALL, (CUBLAS3,), stronger=("21,400", "21,400", "2,700")),
+    *(Row(f"matrix product {n}³", "H200 mlp_gemm", "mlp_gemm", (f"n={n}",), ALL, (CUBLASLT3, CUBLAS3)) for n in (1024, 4096, 8192)),
     Row("element-wise operations, 8192²: softmax", "H200 mlp_elementwise", "mlp_elementwise",
         tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")), peers=(("torch_compile",) * 3, ("torch",) * 3),
         stronger=("128", "", "")),

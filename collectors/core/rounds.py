@@ -155,10 +155,6 @@ class RoundsResult:
             of_all = self.sample_counts.total()
             text = f"{where}: samples that stayed throttled, and were kept: {throttled} of {of_all}; see throttle_reasons"
             yield "warning", Source.THROTTLING, text, None
-        for cell in self._mostly(self.kept_throttled):
-            shares = f"{self.kept_throttled[cell]} of {self.sample_counts[cell]} samples"
-            text = f"{shares} stayed throttled, so its {how.scope} {how.cache} time is that of a slowed clock"
-            yield "warning", Source.THROTTLING, text, cell
         for cell in sorted(self.pending, key=str):
             text = f"the {how.scope} clock was stopped while the device was still at work: the call was never synchronised"
             yield "warning", Source.NEVER_SYNCHRONIZED, text, cell

@@ -31,19 +31,31 @@ def check(
     """
     if samples.empty:
         return []
+    slowed = [*_slowed(samples)]
     alone = samples[(samples["twin"] == 0) & (samples["gpus"] <= 1)]  # of several ranks, each has only a share of the case
     medians = alone.groupby([*_CELL, "gpus", "scope", "cache"], as_index=False)["duration_ns"].median()
     medians = medians[medians["scope"].isin(["device", "operation", "end_to_end"])].rename(columns={"duration_ns": "median_ns"})
     medians = medians.merge(pd.DataFrame(cases), on=["workload", "case"])
     medians = medians.merge(pd.DataFrame(variants)[["workload", "variant", "kind", "precision"]], on=["workload", "variant"])
     if medians.empty:
-        return []
+        return slowed
     values = {row["name"]: row["value"] for row in ceilings}
     return [
+        *slowed,
         *_above_ceiling(medians, values, l2_bytes or 0),
         *_not_growing(medians[medians["scope"] != "end_to_end"], limits.memories(values)),
         *_repeats_skipped(medians[(medians["scope"] == "device") & (medians["kind"] != "host")], values, l2_bytes or 0),
     ]
+
+
+def _slowed(samples: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    """Find cells of whose samples at least half stayed throttled: the median is then one of them, or next to one."""
+    own = samples[(samples["twin"] == 0) & samples["throttle_reasons"].notna()]
+    throttled = (own["throttle_reasons"].astype("int64") & limits.THROTTLING) > 0
+    counts = throttled.groupby([own[name] for name in (*_CELL, "gpus", "scope", "cache")]).agg(["sum", "size"]).reset_index()
+    for row in counts[2 * counts["sum"] >= counts["size"]].to_dict("records"):
+        text = f"{row['sum']} of {row['size']} samples stayed throttled, so the time is that of a slowed clock"
+        yield _finding(Source.THROTTLING, text, row)
 
 
 def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes: int) -> Iterable[dict[str, Any]]:

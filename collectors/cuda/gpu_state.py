@@ -6,9 +6,7 @@ from typing import Any, Final
 
 import pynvml
 
-#: Bit mask of the reasons that reduce the clock of a busy GPU (NVML API reference, nvmlClocksEventReasons):
-#: software power cap, hardware slowdown, software and hardware thermal slowdown, power brake.
-THROTTLING: Final = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+from warpladder.data.limits import THROTTLING
 
 #: Why the energy of a GPU that MIG divides is of no use.
 DIVIDED: Final = "the GPU is divided by MIG, and NVML counts the energy of the whole GPU"

@@ -124,10 +124,10 @@ def test_host_variant_writes_every_output(variant, a_case):
     assert np.linalg.norm(output["y"] - expected) <= TOLERANCE["fp32"] * np.linalg.norm(expected)
 
 
-def test_one_core_is_spared_the_largest_batch_and_says_why():
+def test_one_core_is_spared_large_batches_and_says_why():
     serial = WORKLOAD.variant("numba_serial")
-    assert serial.skip(WORKLOAD.case("layer=2,batch=1000"), {}) is None
-    assert "measured up to 1,000 images" in serial.skip(WORKLOAD.case("layer=2,batch=10000"), {})
+    assert serial.skip(WORKLOAD.case("layer=2,batch=100"), {}) is None
+    assert "measured up to 100 images" in serial.skip(WORKLOAD.case("layer=2,batch=1000"), {})
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)

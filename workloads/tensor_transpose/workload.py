@@ -27,6 +27,7 @@ LIBRARY_VARIANTS = (
         requires=("cupy", "torch", *COMPILER),
         prepare=peers.torch_autotuned,
         graph=True,
+        draft=True,
     ),
     LibraryVariant(
         name="cutensor", title="cuTENSOR permute", role="peer", requires=("cupy", "cutensor"), prepare=peers.cutensor_permute

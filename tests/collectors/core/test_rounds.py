@@ -127,15 +127,12 @@ def test_a_sample_that_stays_throttled_is_kept_and_counted() -> None:
     assert result.discarded == 10 * RETRIES
 
 
-@pytest.mark.parametrize(("throttled", "flagged"), [(4, []), (5, [A])])
-def test_a_cell_is_distrusted_where_at_least_half_of_its_samples_stayed_throttled(throttled: int, flagged: list[Cell]) -> None:
-    result = run(lambda entry, number: Reading(1000, throttled=entry.cell == A and number < throttled))
+def test_samples_that_stay_throttled_are_told_of_the_case() -> None:
+    result = run(lambda entry, number: Reading(1000, throttled=entry.cell == A and number < 5))
     doubts = [(text, cell) for severity, _, text, cell in result.doubts("w/n=1, device cold", HOW) if severity == "warning"]
-    assert doubts[0] == (
-        f"w/n=1, device cold: samples that stayed throttled, and were kept: {2 * throttled} of 30; see throttle_reasons",
-        None,
-    )
-    assert [cell for _, cell in doubts[1:]] == flagged
+    assert doubts == [
+        ("w/n=1, device cold: samples that stayed throttled, and were kept: 10 of 30; see throttle_reasons", None)
+    ]
 
 
 @pytest.mark.parametrize(("late", "flagged"), [(0, []), (1, []), (4, []), (5, [A]), (10, [A])])

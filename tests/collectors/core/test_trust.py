@@ -36,7 +36,7 @@ def case(n: int) -> dict[str, Any]:
 
 def samples(variant: str, n: int, duration_ns: int, scope: str = "device", cache: str = "cold") -> list[dict[str, Any]]:
     row = {"workload": "w", "variant": variant, "config": "", "case": f"n={n}", "scope": scope, "cache": cache, "twin": 0}
-    return [{**row, "gpus": 1, "duration_ns": duration_ns} for _ in range(3)]
+    return [{**row, "gpus": 1, "duration_ns": duration_ns, "throttle_reasons": 0} for _ in range(3)]
 
 
 def found(rows: list[dict[str, Any]], *sizes: int, l2_bytes: int | None = None) -> list[tuple[str, str]]:
@@ -48,6 +48,17 @@ def test_a_rate_above_the_copy_ceiling_is_distrusted() -> None:
     # 1 MB in 200 ns is 5000 GB/s, above 4000; in 250 ns it is 4000.
     assert found(samples("gpu", 1_000_000, 200), 1_000_000) == [(Source.ABOVE_CEILING, "n=1000000")]
     assert found(samples("gpu", 1_000_000, 250), 1_000_000) == []
+
+
+@pytest.mark.parametrize(("slowed", "finding"), [(1, []), (2, [(Source.THROTTLING, "n=1000000")])])
+def test_a_cell_is_distrusted_where_at_least_half_of_its_samples_of_all_processes_stayed_throttled(
+    slowed: int, finding: list[tuple[str, str]]
+) -> None:
+    rows = samples("gpu", 1_000_000, 1000)
+    for number, row in enumerate(rows):
+        row["process"] = number
+        row["throttle_reasons"] = 0x4 if number < slowed else 0x1  # the power limit; idle, which slows nothing
+    assert found(rows, 1_000_000) == finding
 
 
 def test_a_hot_rate_may_be_above_it_but_not_beyond_what_caches_do() -> None:
@@ -189,6 +200,7 @@ BOTH = {Source.ABOVE_CEILING, Source.NOT_GROWING}
 def findings_of(variant: str, durations_ns: Mapping[str, int], scope: str = "operation") -> set[str]:
     """Sources of the findings about a variant that took these times, by case, on a machine of these ceilings."""
     row = {"workload": "call_routes", "variant": variant, "config": "", "scope": scope, "cache": "hot", "twin": 0, "gpus": 1}
+    row |= {"throttle_reasons": None}
     rows = pd.DataFrame([{**row, "case": case, "duration_ns": ns} for case, ns in durations_ns.items() for _ in range(3)])
     cases = [case_row(ROUTES, case) for case in map(ROUTES.case, durations_ns)]
     of = ROUTES.variant(variant)
@@ -309,7 +321,8 @@ def test_no_honest_cell_of_a_run_that_ships_is_distrusted(run: store.Run) -> Non
     cases, variants, ceilings = (run.table(name).to_dict("records") for name in ("cases", "variants", "ceilings"))
     found = trust.check(run.table("samples"), cases, variants, ceilings, run.info["l2_bytes"])
     specimens = {row["variant"] for row in variants if row["role"] == "specimen"}
-    assert {row["variant"] for row in found} <= specimens
+    untrue = [row for row in found if row["source"] != Source.THROTTLING]  # a slowed clock is the machine's
+    assert {row["variant"] for row in untrue} <= specimens
     assert Source.TRUST not in {row["source"] for row in found}
 
 

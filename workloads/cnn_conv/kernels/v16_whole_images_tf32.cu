@@ -1,10 +1,9 @@
-// Idea: v16_storing_warps_tf32 with an image at a time: seven bands of its rows stand side by side in a product, where that rung has seven
-//     images. A band has five output rows, and their sums are all in registers. The outputs of an image are one piece of 74 KB, in shared memory
-//     as in global memory. One copy by the TMA stores them while the next image fills the second of two buffers. One copy loads an image, while
-//     the one before is multiplied. Few images are shared out more evenly than rows of seven images.
-// Bottleneck: Not measured yet. On an H200 a kernel that only stores 10,000 images of layer 2 takes 198 us by whole planes, and 302 us by two
-//     rows at a time; one that only reads and writes as many bytes takes 255 us. Products have 32 to 160 columns, in 11 steps an image; in
-//     v16_storing_warps_tf32 most have 224, in 40 steps for seven images.
+// Idea: An image at a time: seven bands of its rows stand side by side in a product, where v13_warpgroups_tf32 has rows of seven images. A
+//     band has five output rows, and their sums are all in registers. The outputs of an image are one piece of 74 KB, in shared memory as in
+//     global memory. One copy by the TMA stores them while the next image fills the second of two buffers. One copy loads an image, while
+//     the one before is multiplied. Few images are shared out evenly.
+// Bottleneck: Memory. On an H200 10,000 images take 295 us, and a kernel that only reads and writes as many bytes takes 255 us; on an H100
+//     368 and 345 us. There the kernel takes 268 us without its stores, and 359 us without its products.
 // Next: -
 // Source: Own work; fragments and operands are those of PTX ISA, wgmma; warpgroups that take turns, J. Shah et al., "FlashAttention-3", 2024.
 
