@@ -75,6 +75,12 @@ def test_many_images_need_fewer_slices():
     assert [few.plan(case, layer, few.FMA).slices for layer in layers(case)[:3]] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("images", [1, 10, 20, 100, 1000])
+def test_no_block_of_the_corrected_products_adds_up_more_channels_than_those_of_ten_images(images):
+    case = make_case({"images": images})
+    assert all(few.plan(case, layer, few.CORRECTED).slice <= 128 for layer in layers(case)[:3])
+
+
 @pytest.mark.parametrize("channels", [512, 544, 1024, 32])
 def test_slices_cover_the_channels_and_none_is_empty(channels):
     for layer in layers(make_case({"images": 2, "channels": channels}))[:3]:
