@@ -354,17 +354,20 @@ class ReadOnlyInputs:
 
     Args:
         inputs: the inputs by name; not changed.
+
+    Attributes:
+        originals: the inputs that variants have copies of.
     """
 
     def __init__(self, inputs: Mapping[str, np.ndarray]) -> None:
-        self._originals = inputs
+        self.originals = inputs
         # A proxy: otherwise a variant could replace an array in the mapping.
         self.arrays = MappingProxyType({name: np.copy(array) for name, array in inputs.items()})
         self._writable(False)
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Replace the inputs by others of the same shapes and types."""
-        self._originals = inputs
+        self.originals = inputs
         self._writable(True)
         for name, array in self.arrays.items():
             np.copyto(array, inputs[name])
@@ -372,9 +375,9 @@ class ReadOnlyInputs:
 
     def changed(self) -> tuple[str, ...]:
         """Return the names of the inputs that have changed, and restore them."""
-        names = tuple(name for name, array in self.arrays.items() if not same(array, self._originals[name]))
+        names = tuple(name for name, array in self.arrays.items() if not same(array, self.originals[name]))
         if names:
-            self.load(self._originals)
+            self.load(self.originals)
         self._writable(False)
         return names
 

@@ -86,7 +86,8 @@ class CudaBench:
         self._host_outputs = {name: np.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._pinned = PinnedBuffers(inputs, self._host_outputs)
         self._pageable = {name: np.copy(array) for name, array in inputs.items()}
-        self._on_host: Mapping[str, np.ndarray] = inputs  # what `_pageable`, `_pinned` and `_host_inputs` hold
+        self._in_pageable: Mapping[str, np.ndarray] = inputs  # the set that `_pageable` holds
+        self._host_poison: bool | None = None  # the argument of the last `poison`, until outputs on the host are filled
         self._last_outputs: Callable[[], Buffers] = lambda: self.outputs
         self._last: CudaOperation | None = None
         self._returned: Any = None  # what the last execution of `_last` returned
@@ -122,8 +123,8 @@ class CudaBench:
     def _prepare_program(self, variant: LibraryVariant, config: Params) -> Operation:
         if self._case.resident:
             raise Unavailable("takes all its inputs on the host, and the case has some on the device")
-        self._load_host()
-        self._host_inputs = self._host_inputs or ReadOnlyInputs(self._on_host)
+        self._host_inputs = self._host_inputs or ReadOnlyInputs(self._sets.on_host)
+        self._load_programs()
         with torch_bridge.own_choice_of_stream():
             run = variant.prepare(self._case, self._host_inputs.arrays, self._host_outputs, **config)
         return CudaOperation(run, passes=(OPERATION, END_TO_END), on_host=True)
@@ -191,7 +192,7 @@ class CudaBench:
         copies = copies_of(parts, self._pinned, self.inputs, self.outputs, gathered, self.communicator)
         enqueue = overlap(parts, loaded, copies, scratch, operation.refresh, self.device.stream)
         if gathered:
-            self._load_host()  # the copies below bring to the device what the host has
+            self._pinned.load(self._sets.on_host)  # the copies below bring to the device what the host has
             enqueue()  # NCCL connects the GPUs here too
             self.device.stream.synchronize()
         operation.overlapped = graph_of(self.device.stream, enqueue) if variant.graph else enqueue
@@ -199,6 +200,8 @@ class CudaBench:
 
     def _run_overlapped(self, enqueue: Callable[[], object], inputs: Buffers) -> Buffers:
         """Poison inputs on the device, and run with overlapped copies. Returns the outputs that were copied to the host."""
+        self._pinned.load(self._sets.on_host)
+        self._poison_host(self._pinned.outputs)
         poison(self._moved(inputs))
         enqueue()
         self.device.stream.synchronize()
@@ -215,15 +218,17 @@ class CudaBench:
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
         self._sets.load(inputs)
 
-    def _load_host(self) -> None:
-        """Bring the inputs on the host to the set that the device has, for work that starts there."""
-        if self._sets.on_host is not self._on_host:
-            self._on_host = self._sets.on_host
-            self._pinned.load(self._on_host)
+    # Copies on the host follow the device's inputs when work starts there: a set may have gigabytes.
+
+    def _load_pageable(self) -> None:
+        if self._sets.on_host is not self._in_pageable:
+            self._in_pageable = self._sets.on_host
             for name, array in self._pageable.items():
-                np.copyto(array, self._on_host[name])
-            if self._host_inputs:
-                self._host_inputs.load(self._on_host)
+                np.copyto(array, self._in_pageable[name])
+
+    def _load_programs(self) -> None:
+        if self._host_inputs and self._host_inputs.originals is not self._sets.on_host:
+            self._host_inputs.load(self._sets.on_host)
 
     def draw(self, operation: Operation, seed: int | None) -> None:
         self._use_stream()
@@ -235,15 +240,16 @@ class CudaBench:
             self._sets.use(next_inputs(self._sets.count, self._sets.loaded, operation.last_inputs, chance))
         operation.last_inputs = self._sets.loaded
         if operation.on_host:
-            self._load_host()
+            self._load_programs()
         operation.refresh()
 
     def run(self, operation: Operation) -> Buffers:
         assert isinstance(operation, CudaOperation)
         self._use_stream()
-        self._load_host()  # for the ways that start on the host
         self._start(operation)
         self._draw(operation, None)
+        if operation.on_host:
+            self._poison_host(self._host_outputs)
         operation.before()
         self._returned = operation.run()
         return self.last_outputs()
@@ -276,10 +282,15 @@ class CudaBench:
 
     def poison(self, again: bool) -> None:
         poison(self.outputs, again)
-        poison(self._host_outputs, again)
-        poison(self._pinned.outputs, again)
+        self._host_poison = again
         for allocate in allocators():
             poison_free_memory(self.outputs, again, allocate)
+
+    def _poison_host(self, outputs: Buffers) -> None:
+        """Fill outputs on the host as the last `poison` asks. It leaves this to the work that ends there."""
+        if self._host_poison is not None:
+            poison(outputs, self._host_poison)
+            self._host_poison = None
 
     def changed(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self._sets.changed(), *(self._host_inputs.changed() if self._host_inputs else ()))))
@@ -414,10 +425,15 @@ class CudaBench:
     def _end_to_end(self, operation: CudaOperation) -> Reading:
         if operation.on_host:
             return self._operation(operation)
-        self._load_host()
         if operation.overlapped:
+            self._pinned.load(self._sets.on_host)
             return self._end_to_end_overlapped(operation.overlapped)
-        host = self._pinned.arrays if operation.pinned else {**self._pageable, **self._host_outputs}
+        if operation.pinned:
+            self._pinned.load(self._sets.on_host)
+            host = self._pinned.arrays
+        else:
+            self._load_pageable()
+            host = {**self._pageable, **self._host_outputs}
         self._last_outputs = lambda: self.place({name: host[name] for name in self._host_outputs})
         moved = self._moved(operation.own_inputs or self.inputs)
         sizes = [array.nbytes for array in (*moved.values(), *self.outputs.values())]

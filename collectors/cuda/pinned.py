@@ -66,7 +66,7 @@ class PinnedBuffers:
         """Copies of the inputs, and room for the outputs."""
         if not self._arrays:
             self._arrays = {name: pinned_like(array) for name, array in {**self._inputs, **self._outputs}.items()}
-            self.load(self._inputs)
+            self._fill()
         return self._arrays
 
     @property
@@ -82,10 +82,14 @@ class PinnedBuffers:
         return self._together[key]
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Take other values of the inputs."""
-        self._inputs = inputs
-        for name, array in inputs.items():
+        """Take other values of the inputs, unless they are those that it has."""
+        if inputs is not self._inputs:
+            self._inputs = inputs
+            self._fill()
+            for together in self._together.values():
+                together.load(inputs)
+
+    def _fill(self) -> None:
+        for name, array in self._inputs.items():
             if name in self._arrays:
                 self._arrays[name][...] = array
-        for together in self._together.values():
-            together.load(inputs)

@@ -213,6 +213,35 @@ def test_copies_before_the_kernels_leave_resident_inputs_out(
     assert log.count(" in") == copied
 
 
+def test_copies_on_the_host_wait_for_work_that_starts_there(monkeypatch: pytest.MonkeyPatch, log: list[Any]) -> None:
+    bench = bench_of(cuda_events := install_events(monkeypatch, log), COPIED)
+    monkeypatch.setattr(cuda_events, "allocators", tuple)
+    operation = bench.prepare(GAN.variant("v06_pinned"), {})
+    bench.sample(operation, cuda_events.END_TO_END, None)
+    before = {name: array.copy() for name, array in bench._pinned.arrays.items()}
+    bench.load(other := GAN.make_inputs(COPIED, np.random.default_rng(1)))
+    bench.poison(again=False)
+    bench.run(operation)
+    assert all(np.array_equal(array, before[name], equal_nan=True) for name, array in bench._pinned.arrays.items())
+    bench.sample(operation, cuda_events.END_TO_END, None)
+    assert all(np.array_equal(bench.inputs[name].values, array) for name, array in other.items())
+
+
+def test_outputs_on_the_host_are_poisoned_before_the_way_that_ends_there(
+    monkeypatch: pytest.MonkeyPatch, log: list[Any]
+) -> None:
+    cuda_events = install_events(monkeypatch, log)
+    monkeypatch.setitem(cuda_events.load.__globals__, "encode", lambda *arguments: None)
+    monkeypatch.setattr(cuda_events, "allocators", tuple)
+    bench = bench_of(cuda_events, COPIED)
+    operation = bench.prepare(replace(GAN.variant("v13_warpgroups_tf32"), graph=False), {})  # type: ignore[type-var]
+    for again, holds in ((False, np.isnan), (True, lambda values: values == np.finfo(np.float32).max)):
+        bench.poison(again)
+        assert not any(holds(array).all() for array in bench._pinned.outputs.values())
+        operation.from_end_to_end()
+        assert all(holds(array).all() for array in bench._pinned.outputs.values())
+
+
 def test_verification_spoils_no_resident_input(monkeypatch: pytest.MonkeyPatch, log: list[Any]) -> None:
     cuda_events = install_events(monkeypatch, log)
     monkeypatch.setitem(cuda_events.load.__globals__, "encode", lambda *arguments: None)
