@@ -22,9 +22,12 @@ COMPUTE: Final[Mapping[str, tuple[tuple[str, ...], float]]] = {
     "3xtf32": (_TENSOR_CORES, 1 / 3),
     "fp64": ((Ceiling.FP64_FMA,), 1.0),
 }
-#: Bit mask of the reasons that reduce the clock of a busy GPU (NVML API reference, nvmlClocksEventReasons):
-#: software power cap, hardware slowdown, software and hardware thermal slowdown, power brake.
-THROTTLING: Final = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+#: Bit masks of the reasons that reduce the clock of a busy GPU (NVML API reference, nvmlClocksEventReasons). Work that draws much power
+#: reaches the software power cap in every run. Hardware slowdown, software and hardware thermal slowdown and the power brake tell of
+#: the machine.
+POWER_LIMIT: Final = 0x4
+SLOWDOWN: Final = 0x8 | 0x20 | 0x40 | 0x80
+THROTTLING: Final = POWER_LIMIT | SLOWDOWN
 #: Precisions whose arithmetic no ceiling tells, on a GPU or on the host, which may have units for them.
 NOT_MEASURED: Final = ("fp16", "bf16", "fp8", "int", "mixed")
 

@@ -19,6 +19,8 @@ from warpladder.data.statistics import median_interval
 
 #: A throttled sample is repeated at most this often; then it is kept, with its throttle reasons.
 RETRIES: Final = 3
+#: A cell with so many samples that stayed throttled reaches the power limit by itself: no more of its samples are repeated.
+STEADY: Final = 2
 _CHECK_EVERY: Final = 5
 
 
@@ -216,7 +218,8 @@ def run_rounds(
         number = turn.first_round + rounds
         for position, index in enumerate(rng.permutation(len(entries))):
             entry = entries[index]
-            reading, retaken = _take_unthrottled(entry, number, take)
+            retries = RETRIES if result.kept_throttled[entry.cell] < STEADY else 0
+            reading, retaken = _take_unthrottled(entry, number, take, retries)
             result.discarded += retaken
             result.sample_counts[entry.cell] += 1
             if reading.throttled:
@@ -280,7 +283,7 @@ def relative_half_width(durations_ns: Sequence[int]) -> float:
     return (high - low) / 2 / median if median else 0.0
 
 
-def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Reading]) -> tuple[Reading, int]:
+def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Reading], retries: int) -> tuple[Reading, int]:
     """Take a reading, and repeat it while it is throttled. Returns it and the number of discarded readings."""
     discarded = 0
     while True:
@@ -290,6 +293,6 @@ def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Re
             raise
         except BaseException as error:  # a variant may raise SystemExit
             raise SampleFailed(entry.cell) from error
-        if not reading.throttled or discarded == RETRIES:
+        if not reading.throttled or discarded == retries:
             return reading, discarded
         discarded += 1

@@ -49,13 +49,24 @@ def check(
 
 
 def _slowed(samples: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    """Find cells of whose samples at least half stayed throttled: the median is then one of them, or next to one."""
+    """Find cells of whose samples at least half stayed throttled: the median is then one of them, or next to one.
+
+    A slowdown makes a time doubtful. The power limit does not: the cell reaches it wherever it runs.
+    """
     own = samples[(samples["twin"] == 0) & samples["throttle_reasons"].notna()]
-    throttled = (own["throttle_reasons"].astype("int64") & limits.THROTTLING) > 0
-    counts = throttled.groupby([own[name] for name in (*_CELL, "gpus", "scope", "cache")]).agg(["sum", "size"]).reset_index()
-    for row in counts[2 * counts["sum"] >= counts["size"]].to_dict("records"):
-        text = f"{row['sum']} of {row['size']} samples stayed throttled, so the time is that of a slowed clock"
+    reasons = own["throttle_reasons"].astype("int64")
+    slowed = (reasons & limits.SLOWDOWN) > 0
+    throttled = pd.DataFrame({"slowed": slowed, "limited": ((reasons & limits.POWER_LIMIT) > 0) & ~slowed, "size": 1})
+    timing = [*_CELL, "gpus", "scope", "cache"]
+    counts = pd.concat([own[timing], throttled], axis=1).groupby(timing, as_index=False)[["slowed", "limited", "size"]].sum()
+    for row in counts[2 * counts["slowed"] >= counts["size"]].to_dict("records"):
+        text = f"{row['slowed']} of {row['size']} samples stayed throttled, so the time is that of a slowed clock"
         yield _finding(Source.THROTTLING, text, row)
+    for row in counts[(2 * counts["slowed"] < counts["size"]) & (2 * counts["limited"] >= counts["size"])].to_dict("records"):
+        text = (
+            f"at the power limit in {row['limited']} of {row['size']} samples, so the time is that of the clock at this limit"
+        )
+        yield {**_finding(Source.THROTTLING, text, row), "severity": "info"}
 
 
 def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes: int) -> Iterable[dict[str, Any]]:

@@ -11,6 +11,7 @@ from warpladder.collectors.core.bench import Pass, Reading
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.rounds import (
     RETRIES,
+    STEADY,
     Entry,
     Limits,
     RoundsResult,
@@ -122,9 +123,9 @@ def test_a_sample_that_stays_throttled_is_kept_and_counted() -> None:
         return Reading(1000, throttled=entry.cell == B)
 
     result = run(take)
-    assert calls[B, 0, 0] == RETRIES + 1
+    assert [calls[B, 0, number] for number in range(4)] == [RETRIES + 1] * STEADY + [1, 1]
     assert result.kept_throttled == {B: 10}
-    assert result.discarded == 10 * RETRIES
+    assert result.discarded == STEADY * RETRIES
 
 
 def test_samples_that_stay_throttled_are_told_of_the_case() -> None:

@@ -50,15 +50,25 @@ def test_a_rate_above_the_copy_ceiling_is_distrusted() -> None:
     assert found(samples("gpu", 1_000_000, 250), 1_000_000) == []
 
 
-@pytest.mark.parametrize(("slowed", "finding"), [(1, []), (2, [(Source.THROTTLING, "n=1000000")])])
-def test_a_cell_is_distrusted_where_at_least_half_of_its_samples_of_all_processes_stayed_throttled(
-    slowed: int, finding: list[tuple[str, str]]
+IDLE, POWER, HOT = 0x1, 0x4, 0x20  # reasons of NVML; idle slows nothing
+
+
+@pytest.mark.parametrize(
+    ("reasons", "severities"),
+    [
+        ((HOT, IDLE, IDLE), []),
+        ((HOT, HOT, IDLE), ["warning"]),
+        ((POWER, POWER, IDLE), ["info"]),
+        ((POWER, HOT, HOT), ["warning"]),
+    ],
+)
+def test_at_least_half_of_the_samples_of_all_processes_make_a_clock_slowed_or_at_the_power_limit(
+    reasons: tuple[int, ...], severities: list[str]
 ) -> None:
-    rows = samples("gpu", 1_000_000, 1000)
-    for number, row in enumerate(rows):
-        row["process"] = number
-        row["throttle_reasons"] = 0x4 if number < slowed else 0x1  # the power limit; idle, which slows nothing
-    assert found(rows, 1_000_000) == finding
+    rows = [{**row, "throttle_reasons": reason} for row, reason in zip(samples("gpu", 10**6, 1000), reasons, strict=True)]
+    findings = trust.check(pd.DataFrame(rows), [case(10**6)], VARIANTS, CEILINGS, None)
+    assert [row["severity"] for row in findings] == severities
+    assert all((row["source"], row["case"]) == (Source.THROTTLING, "n=1000000") for row in findings)
 
 
 def test_a_hot_rate_may_be_above_it_but_not_beyond_what_caches_do() -> None:

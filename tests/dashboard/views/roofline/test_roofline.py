@@ -273,7 +273,7 @@ def test_a_workload_without_arithmetic_points_to_its_percent_of_floor(open_app: 
 
 def test_the_name_of_the_best_is_not_drawn_over_a_flat_roof() -> None:
     """At 97 % of its roof, which is 2 pixels above the point."""
-    data = load(store.open_run(store.RECORDED / "20261122T160244Z-h200-conv2d-813a"))
+    data = load(store.find_run("H200 conv2d", [store.RECORDED]))
     rows = queries.points(data, "conv2d", Timing("device", "cold"))
     rows = rows[rows["case"] == "n=8192"].head(1)
     point = records(queries.Point, rows)[0]

@@ -88,8 +88,9 @@ def test_the_shipped_runs_have_both_kinds_of_dispatch(shipped: tuple[RunData, qu
     for before, after in zip(plan.branches, plan.branches[1:], strict=False):
         assert (before.variant, before.config) != (after.variant, after.config)
         assert before.last < before.limit.value <= after.first
-    # Ties are tied with the fastest shipped variant, so the loss is hardly more than the regret.
-    assert plan.mean.value <= query.shipments(found)[-1].mean.value + 1
+    # Ties are tied with the fastest shipped variant, so the loss is hardly more than the regret, or cannot be told from it.
+    regret = query.shipments(found)[-1].mean.value
+    assert plan.mean.value <= regret + 1 or plan.mean.low <= regret
 
 
 @pytest.fixture(scope="module")
