@@ -9,6 +9,7 @@
 
 #include "../../hopper.cuh"
 #include "../../hopper_clusters.cuh"
+#include "../../hopper_cluster_stores.cuh"
 #include "wgmma_tile.cuh"
 #include "tf32_product.cuh"
 
@@ -21,88 +22,81 @@ struct Memory {
   static_assert(kShare % 4 == 0);
 
   Stage<columns> stage[stages];
-  float4 sums[parts - 1][kShare / 4][kConsumers];  // for the other blocks
-
-  // What this memory's block, of number `of`, has for block `part`.
-  __device__ __forceinline__ float4* sums_for(int part, int of, int thread) { return &sums[part - (part > of)][0][thread]; }
+  float4 sums[parts - 1][kShare / 4][kConsumers];  // of the other blocks: of the next one by number, then of the one after it
 };
 
 template <int columns, int stages, int parts>
 __global__ void __cluster_dims__(parts, 1, 1) __launch_bounds__(kThreads, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const float* __restrict__ c, float* __restrict__ d, int m,
          int n, int k, float alpha, float beta) {
-  using Memory = Memory<columns, stages, parts>;
-  constexpr int kShare = Memory::kShare, kShareColumns = columns / parts;
+  using Shared = Memory<columns, stages, parts>;
+  constexpr int kShare = Shared::kShare;
   extern __shared__ char dynamic[];
-  auto& memory = *aligned_1024<Memory>(dynamic);
+  auto& memory = *aligned_1024<Shared>(dynamic);
   __shared__ Pipeline<stages> pipeline;
+  __shared__ Mbarrier summed;
+  if (threadIdx.x == 0) mbarrier_init(&summed, 1);
   pipeline.init(kConsumers / kLanes);
+  if (threadIdx.x == 0) mbarrier_arrive_expect(&summed, sizeof memory.sums);
+  cluster_arrive_relaxed();
 
-  const int part = cluster_rank(), steps = steps_of((k + parts - 1) / parts), first = part * steps * kDepth;
+  const int part = cluster_rank(), steps = steps_of((k + parts - 1) / parts);
   int row, column;
   place_tile<columns>(blockIdx.x / parts, m, n, row, column);
-  const int share_column = column + part * kShareColumns;
   Ring<stages> ring;
 
   if (threadIdx.x >= kConsumers) {
-    for (int step = 0; step < steps; ++step, ring.next()) {
+    for (int step = part * steps; step < (part + 1) * steps; ++step, ring.next()) {
       auto& now = memory.stage[ring.stage];
       Mbarrier* full = &pipeline.full[ring.stage];
       mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
       if (threadIdx.x == kConsumers) {
         mbarrier_arrive_expect(full, sizeof now);
-        for (int box = 0; box < kRows / 32; ++box) tma_load(now.a + box * 32 * kDepth, a, row + box * 32, first + step * kDepth, full);
-        tma_load(now.b, b, first + step * kDepth, column, full);
+        for (int box = 0; box < kRows / 32; ++box) tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, full);
+        tma_load(now.b, b, step * kDepth, column, full);
       }
-      prefetch_tile<kShareColumns>(c, row, share_column, m, n, step);
     }
-    cluster_sync();
-    cluster_sync();
+    cluster_wait();
     return;
   }
 
   const int thread = threadIdx.x;
   const WgmmaFragments fragments(thread);
-  float sums[columns / 2];
+  const int share_row = row + fragments.row, share_column = column + part * (columns / parts);
+  const long long share = (long long)(share_column + fragments.across(0)) * m + share_row;
+  const auto place = [&](int i) { return share + (long long)(fragments.across(i) - fragments.across(0)) * m + fragments.down(i); };
+  const auto inside = [&](int i) { return share_row + fragments.down(i) < m && share_column + fragments.across(i) < n; };
+  float old[kShare];
+#pragma unroll
+  for (int i = 0; i < kShare; ++i) old[i] = inside(i) ? c[place(i)] : 0.0f;
+
+  float sums[columns / 2], mine[kShare];
   multiply_tile<columns>(sums, steps, memory.stage, pipeline, ring, fragments, [&](int of_stage) { pipeline.release(of_stage); });
 
-  float share[kShare];
+  cluster_wait();  // the other blocks have their barriers
 #pragma unroll
   for (int to = 0; to < parts; ++to) {
     const float* of = sums + to * kShare;
     if (to == part) {
 #pragma unroll
-      for (int i = 0; i < kShare; ++i) share[i] = of[i];
+      for (int i = 0; i < kShare; ++i) mine[i] = of[i];
     } else {
-      float4* there = memory.sums_for(to, part, thread);
+      float4* there = &memory.sums[(part - to + parts) % parts - 1][0][thread];
 #pragma unroll
-      for (int i = 0; i < kShare; i += 4) there[i / 4 * kConsumers] = make_float4(of[i], of[i + 1], of[i + 2], of[i + 3]);
+      for (int i = 0; i < kShare; i += 4)
+        store_remote(there + i / 4 * kConsumers, make_float4(of[i], of[i + 1], of[i + 2], of[i + 3]), &summed, to);
     }
   }
-  cluster_arrive();
 
-  const auto place = [&](int i) {
-    const int to_row = row + fragments.row + fragments.down(i), to_column = share_column + fragments.across(i);
-    return to_row < m && to_column < n ? (long long)to_column * m + to_row : -1;
-  };
-  float old[kShare];
+  mbarrier_wait_of_cluster(&summed, 0);
 #pragma unroll
-  for (int i = 0; i < kShare; ++i) old[i] = place(i) < 0 ? 0.0f : c[place(i)];
-
-  cluster_wait();  // the sums of all blocks are there
-#pragma unroll
-  for (int other = 1; other < parts; ++other) {
-    const int from = (part + other) % parts;
-    const float4* there = of_block(memory.sums_for(part, from, thread), from);
+  for (int other = 0; other < parts - 1; ++other)
 #pragma unroll
     for (int i = 0; i < kShare; i += 4) {
-      const float4 four = there[i / 4 * kConsumers];
-      share[i] += four.x, share[i + 1] += four.y, share[i + 2] += four.z, share[i + 3] += four.w;
+      const float4 four = memory.sums[other][i / 4][thread];
+      mine[i] += four.x, mine[i + 1] += four.y, mine[i + 2] += four.z, mine[i + 3] += four.w;
     }
-  }
-  cluster_arrive();  // this thread reads no other block's sums any more
 #pragma unroll
   for (int i = 0; i < kShare; ++i)
-    if (place(i) >= 0) d[place(i)] = alpha * share[i] + beta * old[i];
-  cluster_wait();  // before a block ends, no other reads its shared memory any more
+    if (inside(i)) d[place(i)] = alpha * mine[i] + beta * old[i];
 }
