@@ -1,11 +1,10 @@
 // Stores to the shared memory of another block of the cluster (sm_90a) that count on a barrier of that block. After hopper_clusters.cuh.
 //
-// Before a block stores, the other one has made its barrier: both arrive after fence_mbarrier_init(), and wait before the first store. The other
-// one ends after it has waited for the bytes with mbarrier_wait_of_cluster().
+// A block stores after the other one has made its barrier: all call cluster_arrive_relaxed() after fence_mbarrier_init(), and cluster_wait()
+// before the first store. The other block does not end before it has waited for the bytes with mbarrier_wait_of_cluster().
 // Source: PTX ISA, sections 9.7.9 (st.async) and 9.7.13 (barrier.cluster).
 
-// Arrives as cluster_arrive() does, without its fence of the whole GPU: what this thread wrote need not be seen, but for what a fence has
-// made visible.
+// As cluster_arrive(), without its fence of the whole GPU: other blocks see what this thread wrote only where a fence makes it visible.
 __device__ __forceinline__ void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
 
 // Four floats to where `shared` lies, in the block of that rank; their 16 bytes count on its barrier that lies where `barrier` does.

@@ -1,11 +1,15 @@
-// Idea: For few tiles: the blocks of a cluster compute a tile of v12_wgmma_tf32 together, each a part of k, as v16_cluster_sums does in float32. A tile
-//     may then have 128 x 128 elements at n = 1024 too, where v12_wgmma_tf32 fills the GPU with tiles of 128 x 64. Each block adds up a share of
-//     the columns through the shared memory of the others, and loads its share of C while it waits for them.
-// Bottleneck: Not measured yet. At n = 1024 a multiprocessor copies 512 KB from L2 in place of 768, and its shared memory is busy for 10,000
-//     cycles in place of 14,000: 20 of 32 steps of its tensor cores. That is 2 us less; the sums' way through the cluster adds 0.5 us and two
-//     barriers. The estimate is 13.5 to 14.5 us on an H200, where v12_wgmma_tf32 takes 14.9. Many tiles gain nothing: every tile is split.
-// Next: Tiles of one row of a larger cluster that share A.
-// Source: Own work; parts along k are the "split-K" of NVIDIA CUTLASS.
+// Idea: For few tiles: the blocks of a cluster compute a tile of v12_wgmma_tf32 together, each a part of k, as in v16_cluster_sums. At n = 1024
+//     a pair of blocks has a tile of 128 x 128, where v12_wgmma_tf32 needs tiles of 128 x 64 to fill the GPU. Each block adds up a share
+//     of the columns. Sums come to it by stores that count on its barrier (st.async): nobody waits for the whole cluster, and no fence is
+//     needed. C is in registers before the product begins.
+// Bottleneck: Not measured yet. At n = 1024 the TMA brings 512 KB to a multiprocessor in place of 768. Its shared memory is busy for 10,200
+//     cycles (copies 4,100, fragments of A 2,050, B for both warpgroups 4,100) in place of 14,300, its tensor cores for 8,200 as before. On
+//     an H200 v12_wgmma_tf32 takes 0.32 us for a step along k with 64 columns, 0.73 with 256: 1.3 times its shared memory's cycles. So 16
+//     steps with 128 columns are estimated to take 7 us, where its 32 steps take 10; the exchange of 32 KB adds 0.5 us, and clusters start
+//     later. The estimate is 13 to 14 us in place of 14.9, and at n = 512, with 64 columns, 8 in place of 9.2. Many tiles gain nothing: each
+//     is split, and no block begins a tile while it stores another.
+// Next: Tiles of 64 x 128 without clusters, whose two warpgroups take turns along k: A and B are then read by one warpgroup each.
+// Source: Own work; parts along k are the "split-K" of NVIDIA CUTLASS. PTX ISA, st.async.
 
 #include "../../hopper.cuh"
 #include "../../hopper_clusters.cuh"
