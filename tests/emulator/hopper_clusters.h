@@ -1,4 +1,4 @@
-// What workloads/hopper_clusters.cuh does by inline PTX, for the emulator: functions of the same names. Included at the end of hopper.h.
+// What workloads/hopper_clusters.cuh and hopper_cluster_stores.cuh do by inline PTX, for the emulator: functions of the same names. Included at the end of hopper.h.
 #pragma once
 
 EMULATOR_INLINE unsigned cluster_rank() { return emulator::cluster_rank(); }
@@ -15,6 +15,13 @@ template <class T> EMULATOR_INLINE T* of_block(T* shared, unsigned rank) {
 }
 
 EMULATOR_INLINE void mbarrier_arrive_remote(Mbarrier* barrier, unsigned rank) { emulator::barrier_arrive(of_block(barrier, rank), 0); }
+
+EMULATOR_INLINE void cluster_arrive_relaxed() { emulator::cluster_arrive(); }
+EMULATOR_INLINE void store_remote(float4* shared, float4 four, Mbarrier* barrier, unsigned rank) {
+  *of_block(shared, rank) = four;
+  emulator::barrier_complete(of_block(barrier, rank), sizeof four);
+}
+EMULATOR_INLINE void mbarrier_wait_of_cluster(Mbarrier* barrier, unsigned parity) { emulator::wait_for_phase(barrier, parity); }
 
 EMULATOR_INLINE void tma_load_multicast(void* shared, const TensorMap& map, int x, int y, Mbarrier* barrier, unsigned short mask) {
   const int at[] = {x, y};

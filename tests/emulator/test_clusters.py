@@ -33,6 +33,49 @@ def test_blocks_of_a_cluster_have_shared_memory_of_their_own_and_reach_that_of_o
     assert y.tolist() == 2 * of_cluster
 
 
+STORES = """
+__global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(32) k(const float* x, float* y) {
+  __shared__ float4 from[3][32];
+  __shared__ Mbarrier full;
+  if (threadIdx.x == 0) {
+    mbarrier_init(&full, 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect(&full, sizeof from);
+  }
+  cluster_arrive_relaxed();
+  const unsigned rank = cluster_rank();
+  const float value = x[threadIdx.x] + 100 * rank;
+  cluster_wait();
+  for (unsigned other = 1; other < 4; ++other)
+    store_remote(&from[other - 1][threadIdx.x], make_float4(value, 1, 2, 3), &full, (rank + other) % 4);
+  mbarrier_wait_of_cluster(&full, 0);
+  for (int i = 0; i < 3; ++i) {
+    const float4 four = from[i][threadIdx.x];
+    y[(rank * 3 + i) * 32 + threadIdx.x] = four.x + 1000 * four.y + 10000 * four.z + 100000 * four.w;
+  }
+}"""
+
+
+@ORDERS
+def test_stores_to_other_blocks_count_on_the_barrier_there(order):
+    y = emulate_on_hopper(STORES, grid=(4, 1, 1), y=np.zeros(384, np.float32), order=order)
+    assert y.tolist() == [321_000 + t + 100 * ((rank - i) % 4) for rank in range(4) for i in (1, 2, 3) for t in range(32)]
+
+
+@pytest.mark.parametrize(
+    ("left_out", "instead", "what"),
+    [
+        ("sizeof from", "sizeof from + 16", "deadlock"),
+        ("sizeof from", "sizeof from - 16", "16 bytes came to an mbarrier that nobody expected there"),
+        ("cluster_wait();", "", "an mbarrier is used that mbarrier_init has not made"),
+    ],
+)
+def test_stores_to_other_blocks_that_are_counted_wrongly_or_come_too_early_are_an_error(left_out, instead, what):
+    assert left_out in STORES
+    with pytest.raises(EmulationError, match=what):
+        emulate_on_hopper(STORES.replace(left_out, instead), grid=(4, 1, 1), y=np.zeros(384, np.float32), compiled=False)
+
+
 @ORDERS
 def test_a_multicast_comes_to_all_blocks_of_its_mask_and_remote_arrivals_free_its_place(order):
     """Each of two blocks brings half of every tile to both; a tile is brought when both are done with the one before."""

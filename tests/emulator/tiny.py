@@ -8,7 +8,8 @@ from warpladder.installation import ROOT
 from warpladder.workloads.api import CudaVariant, Launch, read_source
 
 _HEADERS = tuple(
-    ROOT / "workloads" / name for name in ("hopper.cuh", "hopper_bf16.cuh", "hopper_clusters.cuh", "hopper_stores.cuh")
+    ROOT / "workloads" / name
+    for name in ("hopper.cuh", "hopper_bf16.cuh", "hopper_clusters.cuh", "hopper_cluster_stores.cuh", "hopper_stores.cuh")
 )
 
 

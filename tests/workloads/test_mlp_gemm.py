@@ -232,6 +232,28 @@ def test_only_an_a_whose_columns_are_no_multiple_of_16_bytes_is_padded_where_b_i
     assert shapes == {"b_turned": (37, 68), "a_padded": (37, 132)}
 
 
+def test_64_clusters_of_two_blocks_have_tiles_of_128x128_of_the_tf32_product_of_1024() -> None:
+    variant, config = WORKLOAD.variant("v18_cluster_sums_tf32"), {"columns": 128, "stages": 6, "parts": 2}
+    (launch,) = variant.launches(WORKLOAD.case("n=1024"), config)
+    assert launch.kernel == "gemm<128, 6, 2>"
+    assert (launch.grid, launch.block) == ((128, 1, 1), (288, 1, 1))  # 8 warps multiply, one loads
+    # 6 stages of 32 * (128 + 128) floats, 128 * 64 sums of the other block, and what alignment takes
+    assert launch.dynamic_shared_bytes == 196_608 + 32_768 + 1024
+    a, b = launch.args[:2]
+    assert (a.buffer, a.box, b.buffer, b.box) == ("a", (32, 32), "b", (128, 32))
+    padded = variant.launches(make_case({"shape": "131x37x67"}), config)
+    assert [launch.kernel.partition("<")[0] for launch in padded] == ["pad", "pad", "gemm"]
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize("config", WORKLOAD.variant("v18_cluster_sums_tf32").configs, ids=str)
+@pytest.mark.parametrize("shape", ["250x400x150", "131x37x67", "5x300x9", "256x512x128"])
+def test_parts_along_k_of_a_tf32_product_are_added_up_in_a_cluster(shape: str, config: Params, order: Order) -> None:
+    """Of 37 steps along k, blocks but the first have none; 512 are more than the stages hold."""
+    assert 2e-4 < _error("v18_cluster_sums_tf32", make_case({"shape": shape}), config, order) < 3e-4
+
+
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
 def test_a_whole_tile_of_256_columns_comes_out_where_b_is_turned(order: Order) -> None:

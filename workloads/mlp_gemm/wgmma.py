@@ -14,6 +14,7 @@ from warpladder.workloads.mlp_gemm.rungs import KERNELS, BlockTile, cluster_sums
 
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
+_CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
 _BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
 _OPERANDS: Final = ("a", "b")
@@ -74,8 +75,7 @@ def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, t
     """
     size, padded = size_of(case), _padded(case)
     columns, rows, depth, blocks = config["columns"], _TILE["kRows"], _TILE["kDepth"], config.get("blocks", 1)
-    a, b = (_copy_of(name) if name in padded else name for name in _OPERANDS)
-    maps = (TensorMap(a, (depth, _BOX), 128, tf32=tf32), TensorMap(b, (columns // blocks, depth), 128, tf32=tf32))
+    maps = _operand_maps(case, columns // blocks, tf32)
     clusters = min(ceil_div(size.m, blocks * rows) * ceil_div(size.n, columns), MULTIPROCESSORS // blocks)
     shared = config["stages"] * _FLOAT * depth * (rows + floats_a_step * columns) + ALIGNMENT_BYTES
     product = Launch(
@@ -86,6 +86,28 @@ def _launches(case: Case, config: Params, kernel: str, floats_a_step: int = 1, t
         dynamic_shared_bytes=shared,
     )
     return (*(_pad(name, case) for name in padded), product)
+
+
+def _operand_maps(case: Case, columns: int, tf32: bool) -> tuple[TensorMap, TensorMap]:
+    """Tensor maps of A and B, or of their padded copies. A box of B has so many columns."""
+    padded, depth = _padded(case), _TILE["kDepth"]
+    a, b = (_copy_of(name) if name in padded else name for name in _OPERANDS)
+    return TensorMap(a, (depth, _BOX), 128, tf32=tf32), TensorMap(b, (columns, depth), 128, tf32=tf32)
+
+
+def _cluster_sums(case: Case, config: Params) -> Sequence[Launch]:
+    """A cluster for each tile, whose blocks have a part each along k. Behind the stages are the sums for the other blocks."""
+    size, rows, columns, parts = size_of(case), _TILE["kRows"], config["columns"], config["parts"]
+    stages = config["stages"] * _TILE["kDepth"] * (rows + columns)
+    sums = rows * columns // parts * (parts - 1)
+    product = Launch(
+        kernel=f"gemm<{columns}, {config['stages']}, {parts}>",
+        grid=(parts * ceil_div(size.m, rows) * ceil_div(size.n, columns), 1, 1),
+        block=(_CLUSTER_SUMS["kConsumers"] + _CLUSTER_SUMS["kLanes"], 1, 1),
+        args=(*_operand_maps(case, columns, tf32=True), "c", "d", *_scalars(size)),
+        dynamic_shared_bytes=_FLOAT * (stages + sums) + ALIGNMENT_BYTES,
+    )
+    return (*(_pad(name, case) for name in _padded(case)), product)
 
 
 def _staged(case: Case, config: Params) -> Sequence[Launch]:
@@ -207,5 +229,22 @@ WGMMA_VARIANTS: Final = (
         scratch=_turned_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
+    ),
+    CudaVariant(
+        name="v18_cluster_sums_tf32",
+        title="Parts along k in a cluster, TF32",
+        role="rung",
+        precision="tf32",
+        configs=(
+            {"columns": 128, "stages": 6, "parts": 2},
+            {"columns": 64, "stages": 8, "parts": 2},
+            {"columns": 64, "stages": 8, "parts": 4},
+        ),
+        source=KERNELS / "v18_cluster_sums_tf32.cu",
+        launches=_cluster_sums,
+        scratch=_scratch,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+        draft=True,
     ),
 )
