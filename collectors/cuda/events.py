@@ -216,6 +216,7 @@ class CudaBench:
         self._sets.use(number)
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
+        self._use_stream()
         self._sets.load(inputs)
 
     # Copies on the host follow the device's inputs when work starts there: a set may have gigabytes.

@@ -37,6 +37,8 @@ class InputSets:
         self._device, self._buffers = device, buffers
         self._hosted: Sequence[Mapping[str, np.ndarray]] = (first,)
         self._sets: Sequence[Mapping[str, Array]] = ()
+        self._new: Mapping[str, np.ndarray] = {}  # what `load` was given last, and its copy on the device
+        self._new_on_device: Mapping[str, Array] = {}
         self.loaded: int | None = 0
         self.on_host = first
         self._prints: list[dict[str, int]] = [self._fingerprints()]
@@ -49,9 +51,7 @@ class InputSets:
     def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Keep these sets, on the device if they fit. The first is the one that is loaded."""
         self._hosted, self._prints = sets, []
-        size_bytes = sum(array.nbytes for each in sets for array in each.values())
-        if size_bytes <= _MOST_OF_FREE * cupy.cuda.Device().mem_info[0]:
-            self._sets = [{name: cupy.asarray(array) for name, array in each.items()} for each in sets]
+        self._sets = _on_device(sets)
         for number in reversed(range(len(sets))):  # ends with the first
             self._copy_from(number)
             self._prints.insert(0, self._fingerprints())
@@ -67,8 +67,11 @@ class InputSets:
         self._copy_from(number)
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Fill the buffers from inputs that do not belong to the sets."""
-        self._set(inputs)
+        """Fill the buffers from inputs that do not belong to the sets. Each variant is given the same ones, one after another."""
+        if inputs is not self._new:
+            self._new, self._new_on_device = inputs, {}
+            self._new_on_device = next(iter(_on_device([inputs])), {})
+        self._fill(self._new_on_device, inputs)
         self.loaded, self.on_host, self._loaded_prints = None, inputs, self._fingerprints()
 
     def changed(self) -> tuple[str, ...]:
@@ -81,13 +84,16 @@ class InputSets:
 
     def close(self) -> None:
         """Free the memory."""
-        self._buffers, self._sets, self._hosted = {}, (), ()
+        self._buffers, self._sets, self._hosted, self._new, self._new_on_device = {}, (), (), {}, {}
 
     def _copy_from(self, number: int) -> None:
-        if not self._sets:
-            self._set(self._hosted[number])
-            return
-        for name, array in self._sets[number].items():
+        self._fill(self._sets[number] if self._sets else {}, self._hosted[number])
+
+    def _fill(self, on_device: Mapping[str, Array], on_host: Mapping[str, np.ndarray]) -> None:
+        """Fill the buffers from inputs on the device, or where they are not there, from those on the host."""
+        if not on_device:
+            self._set(on_host)
+        for name, array in on_device.items():
             self._buffers[name].data.copy_from_device_async(array.data, array.nbytes, self._device.stream)
 
     def _set(self, inputs: Mapping[str, np.ndarray]) -> None:
@@ -100,3 +106,11 @@ class InputSets:
 
     def _fingerprints(self) -> dict[str, int]:
         return {name: self._device.fingerprint(array) for name, array in self._buffers.items()}
+
+
+def _on_device(sets: Sequence[Mapping[str, np.ndarray]]) -> Sequence[Mapping[str, Array]]:
+    """Copies of input sets on the device; none where they would take too much of the free memory."""
+    size_bytes = sum(array.nbytes for each in sets for array in each.values())
+    if size_bytes > _MOST_OF_FREE * cupy.cuda.Device().mem_info[0]:
+        return ()
+    return [{name: cupy.asarray(array) for name, array in each.items()} for each in sets]

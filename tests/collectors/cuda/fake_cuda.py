@@ -42,6 +42,9 @@ class FakePointer:
     def __add__(self, offset: int) -> "FakePointer":
         return FakePointer(self.mem, self.ptr + offset, self.of)
 
+    def copy_from_device_async(self, source: "FakePointer", nbytes: int, stream: object) -> None:
+        self.of.values = source.of.values.copy()
+
 
 class FakeArray:
     """Of the device; a name to be told by, and values where a test looks at them."""
@@ -165,12 +168,12 @@ def install(monkeypatch: pytest.MonkeyPatch, log: list[object], module: str) -> 
         cuda: {
             "nccl": FakeNccl(log), "driver": MagicMock(funcGetAttribute=lambda which, kernel: 0), "runtime": runtime, "function": function,
             "Event": lambda **_: SimpleNamespace(record=lambda stream: log.append("event"), synchronize=lambda: None),
-            "Stream": lambda **options: FakeStream(log, **options), "Device": lambda *_: SimpleNamespace(id=0, attributes={"MaxSharedMemoryPerBlockOptin": 227 << 10}),
+            "Stream": lambda **options: FakeStream(log, **options), "Device": lambda *_: SimpleNamespace(id=0, attributes={"MaxSharedMemoryPerBlockOptin": 227 << 10}, mem_info=(1 << 30, 1 << 30)),
             "get_elapsed_time": lambda start, stop: 0.033, "alloc_pinned_memory": _Pinned,
             "MemoryPool": MagicMock, "using_allocator": lambda allocate: nullcontext(),
         },
         cupy: {
-            "cuda": cuda, "ndarray": _view, "uint8": "uint8", "uint64": "uint64", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype),
+            "cuda": cuda, "ndarray": _view, "uint8": "uint8", "uint64": "uint64", "float32": "float32", "asarray": lambda array: FakeArray(log, array.shape, array.dtype, values=array if isinstance(array, np.ndarray) else None),
             "empty": lambda shape, dtype: FakeArray(log, tuple(np.atleast_1d(shape)), dtype),
             "zeros": lambda shape, dtype: FakeArray(log, tuple(np.atleast_1d(shape)), dtype),
             "ones": lambda size, dtype: FakeArray(log, (size,), dtype), "zeros_like": lambda array: array,

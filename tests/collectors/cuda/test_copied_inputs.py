@@ -1,6 +1,7 @@
 """Which bytes an operation from end to end copies to the device: small inputs in one copy, and no resident input."""
 
 import ctypes
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType, ModuleType, SimpleNamespace
@@ -225,6 +226,19 @@ def test_copies_on_the_host_wait_for_work_that_starts_there(monkeypatch: pytest.
     assert all(np.array_equal(array, before[name], equal_nan=True) for name, array in bench._pinned.arrays.items())
     bench.sample(operation, cuda_events.END_TO_END, None)
     assert all(np.array_equal(bench.inputs[name].values, array) for name, array in other.items())
+
+
+def test_new_inputs_cross_to_the_device_once_for_all_variants(monkeypatch: pytest.MonkeyPatch, log: list[Any]) -> None:
+    bench = bench_of(install_events(monkeypatch, log), COPIED)
+    asarray, placed = sys.modules["cupy"].asarray, []
+    monkeypatch.setattr(sys.modules["cupy"], "asarray", lambda array: placed.append(array) or asarray(array))
+    for seed in (1, 2):
+        new = GAN.make_inputs(COPIED, np.random.default_rng(seed))
+        for _ in range(3):
+            bench.load(new)
+            assert all(np.array_equal(bench.inputs[name].values, array) for name, array in new.items())
+        assert placed == list(new.values()) and " in" not in log
+        placed.clear()
 
 
 def test_outputs_on_the_host_are_poisoned_before_the_way_that_ends_there(
