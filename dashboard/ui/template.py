@@ -89,11 +89,12 @@ def spaced(values: Iterable[float]) -> list[float]:
 
 
 def _linear_values(low: float, high: float, most: int) -> list[float]:
-    span = max(high - low, 1e-12)
+    span = high - low
+    if span <= 1e-9 * abs(high):  # one value, but for rounding
+        span = abs(high) or 1.0
     power = 10.0 ** math.floor(math.log10(span / most))
     step = next(size * power for size in _STEPS if span / (size * power) <= most)
-    first = math.ceil(low / step)
-    return [number * step for number in range(first, math.floor(high * 1.08 / step) + 1)]
+    return [number * step for number in range(math.ceil(low / step), math.floor((high + 0.08 * span) / step) + 1)]
 
 
 def _log_values(low: float, high: float, most: int) -> list[float]:

@@ -79,6 +79,12 @@ def test_ticks_stand_at_round_numbers() -> None:
     assert {"2 µs", "5 µs", "10 µs", "20 µs", "50 µs"} <= set(logarithmic["ticktext"])
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (100, 100.1), (3e9, 3e9), (3e9, 3e9 + 1e-3), (0, 0), (1e-9, 5.0)])
+def test_a_linear_axis_has_few_ticks_however_close_its_ends_are(low: float, high: float) -> None:
+    values = template.ticks(low, high, str, logarithmic=False)["tickvals"]
+    assert len(values) <= 8 and all(low <= value <= high + 0.08 * (high - low or high) for value in values)
+
+
 def test_labels_of_values_close_together_make_room_for_each_other() -> None:
     assert template.spaced([10, 100, 880, 1000, 2224, 2512, 4856, 5248]) == [10, 100, 880, 2224, 4856]
     assert template.spaced([4, 4]) == [4]
