@@ -20,7 +20,7 @@ from warpladder.data import store
 pytestmark = pytest.mark.slow
 
 RESULTS: Final = (ROOT / "docs" / "results.md").read_text()
-TABLE: Final = RESULTS.partition("## One H200")[2].partition("A ratio below 1")[0]
+DEVICES: Final = ("H200", "H100")
 FP32, ALL = ("fp32",), ("fp32", "3xtf32", "tf32")
 _NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _UNITS: Final = {"µs": 1e3, "ms": 1e6}
@@ -28,10 +28,11 @@ _UNITS: Final = {"µs": 1e3, "ms": 1e6}
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table of one H200.
+    """A row of the table of one GPU.
 
     Attributes:
         start: its beginning.
+        run: whose label begins with the device.
         cases: the cases of the figures, in their order.
         precisions: of the figures of each case.
         peers: the groups of ratios, each with a peer for every figure; empty where the row has no ratio to it.
@@ -48,6 +49,16 @@ class Row:
     peers: tuple[tuple[str, ...], ...] = ()
     ranges: tuple[str | int, ...] = ()
     stronger: tuple[str, ...] = ()
+
+    @property
+    def device(self) -> str:
+        return self.run.split()[0]
+
+
+def _lines(device: str) -> list[str]:
+    """The rows of the table of one GPU."""
+    table = RESULTS.partition(f"## One {device}\n")[2].partition("\n|")[2].partition("\n\n")[0]
+    return table.splitlines()[2:]
 
 
 def _perms(n: int, *names: str) -> tuple[str, ...]:
@@ -79,6 +90,21 @@ ROWS: Final = (
         tuple(f"op={op},n=8192" for op in ("subtract", "multiply", "sigmoid")), peers=(("torch_compile",) * 3, ("torch", "", ""))),
     *(Row(f"GAN generator, {n:,} images", "H200 gan_tconv, torch.compile", "gan_tconv", (f"images={n}",), ALL, GENERATOR)
       for n in (1000, 100, 10)),
+    Row("transpose 512³, (0,1,2)", "H100 tensor_transpose", "tensor_transpose", _perms(512, *SIX[:4]),
+        peers=(("torch_compile",) * 4, ("torch",) * 4), ranges=(1,)),
+    Row("transpose 512³, (2,0,1)", "H100 tensor_transpose", "tensor_transpose", _perms(512, *SIX[4:]), peers=(("torch_compile",) * 2,)),
+    Row("transpose 64³", "H100 tensor_transpose", "tensor_transpose", _perms(64, *SIX),
+        peers=(("torch_compile",) * 6, ("torch",) * 6), ranges=("time", "floor", 0, 1)),
+    *(Row(f"5x5 convolution, {n}²", "H100 conv2d", "conv2d", (f"n={n}",), peers=CONVOLUTION) for n in (8192, 2048, 512)),
+    Row("CNN layer 1", "H100 cnn_conv", "cnn_conv", ("layer=1,batch=10000",), peers=(("cudnn",),)),
+    Row("CNN layer 2", "H100 cnn_conv", "cnn_conv", ("layer=2,batch=10000",), ALL, (CUDNN3,)),
+    *(Row(f"matrix product {n}³", "H100 mlp_gemm", "mlp_gemm", (f"n={n}",), ALL, (CUBLASLT3, CUBLAS3)) for n in (1024, 4096, 8192)),
+    Row("element-wise operations, 8192²: softmax", "H100 mlp_elementwise", "mlp_elementwise",
+        tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")),
+        peers=(("torch_compile",) * 3, ("torch_compile_autotuned",) * 3)),
+    Row("element-wise operations, 8192²: subtract", "H100 mlp_elementwise", "mlp_elementwise",
+        tuple(f"op={op},n=8192" for op in ("subtract", "multiply", "sigmoid")),
+        peers=(("torch_compile",) * 3, ("torch_compile_autotuned",) * 3)),
 )  # fmt: skip
 
 
@@ -117,9 +143,9 @@ def _times(column: str) -> tuple[list[str], list[float]]:
     return [each.group() for each in printed], [_UNITS[unit] for unit in units]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.start)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.device} {row.start}")
 def test_every_figure_of_a_row_is_that_of_the_shipped_run(row: Row) -> None:
-    (line,) = (line for line in TABLE.splitlines() if line.startswith(f"| {row.start}"))
+    (line,) = (line for line in _lines(row.device) if line.startswith(f"| {row.start}"))
     _, _, time, share, ratios, _ = line.split("|")
     entries = _entries(row)
 
@@ -150,9 +176,10 @@ def test_every_figure_of_a_row_is_that_of_the_shipped_run(row: Row) -> None:
         _agree(_NUMBER.findall(apart), [ns / best["median_ns"] for ns, best in known])
 
 
-def test_each_row_of_one_h200_is_recomputed() -> None:
-    rows = [line for line in TABLE.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) == len(ROWS) and all(any(line.startswith(f"| {row.start}") for row in ROWS) for line in rows)
+@pytest.mark.parametrize("device", DEVICES)
+def test_each_row_of_one_gpu_is_recomputed(device: str) -> None:
+    lines, starts = _lines(device), [f"| {row.start}" for row in ROWS if row.device == device]
+    assert len(lines) == len(starts) and all(line.startswith(tuple(starts)) for line in lines)
 
 
 @cache

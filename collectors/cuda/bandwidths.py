@@ -1,7 +1,7 @@
 """Measures device memory by its mix of reads and writes: rates at a large size, and times by size with a cold and a hot L2."""
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import cupy
 import numpy as np
+from cupy.cuda import runtime
 
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import REPETITIONS, CudaDevice, batch_size, cold_executions
@@ -83,11 +84,6 @@ class Way:
     blocks_per_sm: int
     threads: int = _THREADS
     streamed: int = 0
-
-    @property
-    def sides(self) -> tuple[int, int]:
-        """Arrays read, and arrays written."""
-        return self.reads, self.writes
 
     @property
     def kernel(self) -> str:
@@ -191,22 +187,21 @@ class DeviceMemory:
                 each = bytes_of_array(*mix, size)
                 nbytes = sum(mix) * each
                 about_ns = self._device.empty_kernels.one_ns + nbytes / rates[name]
+                tried = {
+                    f"kernel, {way}": partial(self._launch, way, each // way.tile_bytes) for way in ways_by_size(*mix, size)
+                }
+                if name == Ceiling.DEVICE_COPY:
+                    tried["copy by the driver"] = partial(self._copy, each)
+                offsets = self._offsets(each * max(mix))
                 for cache, timer in timers.items():
-                    way, duration_ns = self._fastest(ways_by_size(*mix, size), each, partial(timer, about_ns=about_ns))
-                    method = f"kernel with a {cache} L2, {way}, median of {_SAMPLES} samples as of a variant"
+                    way, duration_ns = _fastest(tried, offsets, partial(timer, about_ns=about_ns))
+                    method = f"{way}, with a {cache} L2, median of {_SAMPLES} samples as of a variant"
                     yield self._row(by_size(name, cache, nbytes), duration_ns / 1000, "us", method)
 
-    def _fastest(self, tried: list[Way], each: int, timer: Callable[[Callable[[], object]], "Timed"]) -> tuple[Way, float]:
-        """The way that takes least for so many bytes of each array, and its time in ns."""
-
-        def timed(way: Way, offset: int) -> Timed:
-            return timer(self._launch(way, each // way.tile_bytes, offset))
-
-        rough = {way: timed(way, 0).rough_ns() for way in tried}
-        fastest = sorted(tried, key=lambda way: rough[way])[:_FASTEST]
-        again = {(way, offset): timed(way, offset) for way in fastest for offset in self._offsets(each * max(tried[0].sides))}
-        best = min(again, key=lambda place: again[place].rough_ns())
-        return best[0], again[best].median_ns()
+    def _copy(self, nbytes: int, offset: int) -> Callable[[], object]:
+        """Copies so many bytes, which lie at an offset in both buffers."""
+        to, source = self._target.data.ptr + offset, self._source.data.ptr + offset
+        return partial(runtime.memcpyAsync, to, source, nbytes, runtime.memcpyDeviceToDevice, self._device.stream.ptr)
 
     def _offsets(self, nbytes: int) -> list[int]:
         """Offsets of arrays of so many bytes, which begin at other pages as far from each other as the buffers allow."""
@@ -230,9 +225,28 @@ class DeviceMemory:
         return Timed(sample_ns, sample_ns)
 
 
+def _fastest(
+    tried: Mapping[str, Callable[[int], Callable[[], object]]],
+    offsets: Sequence[int],
+    timer: Callable[[Callable[[], object]], "Timed"],
+) -> tuple[str, float]:
+    """The way that takes least, and its time in ns.
+
+    Args:
+        tried: a function for each way that gives what moves bytes at an offset.
+        offsets: at which the fastest ways are timed. The first is 0.
+        timer: times what moves bytes.
+    """
+    rough = {way: timer(at(offsets[0])).rough_ns() for way, at in tried.items()}
+    fastest = sorted(tried, key=lambda way: rough[way])[:_FASTEST]
+    again = {(way, offset): timer(tried[way](offset)) for way in fastest for offset in offsets}
+    best = min(again, key=lambda place: again[place].rough_ns())
+    return best[0], again[best].median_ns()
+
+
 @dataclass(frozen=True)
 class Timed:
-    """A launch that can be timed: roughly, and by samples in ns."""
+    """What moves bytes, and can be timed: roughly, and by samples in ns."""
 
     rough_ns: Callable[[], float]
     sample_ns: Callable[[], float]

@@ -85,8 +85,6 @@ class CudaBench:
         self.outputs: Mapping[str, Array] = {name: cupy.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._host_outputs = {name: np.empty(b.shape, b.storage) for name, b in outputs.items()}
         self._pinned = PinnedBuffers(inputs, self._host_outputs)
-        self._pageable = {name: np.copy(array) for name, array in inputs.items()}
-        self._in_pageable: Mapping[str, np.ndarray] = inputs  # the set that `_pageable` holds
         self._host_poison: bool | None = None  # the argument of the last `poison`, until outputs on the host are filled
         self._last_outputs: Callable[[], Buffers] = lambda: self.outputs
         self._last: CudaOperation | None = None
@@ -220,12 +218,6 @@ class CudaBench:
         self._sets.load(inputs)
 
     # Copies on the host follow the device's inputs when work starts there: a set may have gigabytes.
-
-    def _load_pageable(self) -> None:
-        if self._sets.on_host is not self._in_pageable:
-            self._in_pageable = self._sets.on_host
-            for name, array in self._pageable.items():
-                np.copyto(array, self._in_pageable[name])
 
     def _load_programs(self) -> None:
         if self._host_inputs and self._host_inputs.originals is not self._sets.on_host:
@@ -433,8 +425,10 @@ class CudaBench:
             self._pinned.load(self._sets.on_host)
             host = self._pinned.arrays
         else:
-            self._load_pageable()
-            host = {**self._pageable, **self._host_outputs}
+            in_order = {
+                name: np.asarray(array, order="C") for name, array in self._sets.on_host.items()
+            }  # else the clock has a copy
+            host = {**in_order, **self._host_outputs}
         self._last_outputs = lambda: self.place({name: host[name] for name in self._host_outputs})
         moved = self._moved(operation.own_inputs or self.inputs)
         sizes = [array.nbytes for array in (*moved.values(), *self.outputs.values())]
@@ -475,7 +469,7 @@ class CudaBench:
         return self._reading(perf_counter_ns() - started)
 
     def close(self) -> None:
-        self.inputs, self.outputs, self._pinned, self._pageable, self._host_inputs = {}, {}, PinnedBuffers({}, {}), {}, None
+        self.inputs, self.outputs, self._pinned, self._host_inputs = {}, {}, PinnedBuffers({}, {}), None
         self._returned, self._last, self._last_outputs = None, None, dict
         self._sets.close()
         cupy.get_default_pinned_memory_pool().free_all_blocks()

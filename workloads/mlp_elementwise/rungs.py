@@ -110,6 +110,5 @@ CUDA_VARIANTS: Final = (
         *("v04_block_a_column", "Sum of a column by a block of its size", _block_a_column),
         configs=({"threads": 1024, "loads": 2}, {"threads": 512, "loads": 2}, {"threads": 32, "loads": 4}),
         skip=_sums_only,
-        draft=True,
     ),
 )

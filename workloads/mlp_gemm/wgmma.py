@@ -245,6 +245,5 @@ WGMMA_VARIANTS: Final = (
         scratch=_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
-        draft=True,
     ),
 )

@@ -335,7 +335,6 @@ CUDA_VARIANTS: Final = (
         configs=({"per_thread": 1, "threads": 1024}, {"per_thread": 4, "threads": 256}),
         skip=_needs_rows,
         launches=_flat_rows,
-        draft=True,
     ),
     CudaVariant(
         name="v13_whole_sectors",
@@ -345,6 +344,5 @@ CUDA_VARIANTS: Final = (
         configs=({"height": 64, "first": "across"}, {"height": 128, "first": "down"}),
         skip=_needs_short_planes,
         launches=_whole_sectors,
-        draft=True,
     ),
 )

@@ -31,12 +31,21 @@ def bandwidths(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = install(monkeypatch, [], "bandwidths")
     monkeypatch.setattr(module, "compile_variant", lambda variant, names, arch: names)
     monkeypatch.setattr(module, "load", lambda names: {name: partial(enqueued, name) for name in names})
+    monkeypatch.setattr(module, "runtime", SimpleNamespace(memcpyAsync=copied_by_driver, memcpyDeviceToDevice=3))
     monkeypatch.setattr(module, "graph_of", lambda stream, enqueue, batch: lambda: [enqueue() for _ in range(batch)])
     return module
 
 
 #: Added to how many times longer a launch takes, where its arrays lie at the beginning of the buffers.
 AT_BEGINNING = {"slower": 0.0}
+#: How many times longer than the fastest kernel the copy by the driver takes.
+DRIVER = {"slower": 1.2}
+
+
+def copied_by_driver(to: int, source: int, nbytes: int, kind: int, stream: int) -> tuple[float, float, float]:
+    """As `enqueued`, of the copy by the driver."""
+    assert (kind, stream) == (3, Device.stream.ptr)
+    return nbytes, nbytes, DRIVER["slower"]
 
 
 def enqueued(name: str, grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> tuple[float, float, float]:
@@ -56,7 +65,8 @@ def enqueued(name: str, grid: tuple[int], block: tuple[int], arguments: tuple[An
 class Device:
     """A GPU whose memory takes the same time for a byte in every mix, and whose hot L2 is twice as fast at writes."""
 
-    index, arch, sm_count, l2_bytes, memory_bytes, stream = 0, "sm_90", 132, 50 << 20, 8 << 30, None
+    index, arch, sm_count, l2_bytes, memory_bytes = 0, "sm_90", 132, 50 << 20, 8 << 30
+    stream: ClassVar = SimpleNamespace(ptr=7)
     empty_kernels: ClassVar = SimpleNamespace(one_ns=4000.0)
     cold_executions: ClassVar[list[int]] = []
     #: How much of the difference between the kernels it shows.
@@ -111,7 +121,7 @@ def test_each_mix_has_the_time_of_its_fastest_kernel_at_each_size_cold_and_hot(b
     assert rows["device_copy_cold_16777216_bytes"]["value"] == pytest.approx(2 + 8.388608 * 0.45)
     assert rows["device_copy_hot_16777216_bytes"]["value"] == pytest.approx(2 + 8.388608 * 0.325)
     assert rows["device_copy_hot_16777216_bytes"]["method"] == (
-        "kernel with a hot L2, 2 accesses of 16 bytes a thread at once, a block for each tile, median of 7 samples as of a variant"
+        "kernel, 2 accesses of 16 bytes a thread at once, a block for each tile, with a hot L2, median of 7 samples as of a variant"
     )
     # Of 2:1, 16 MiB are three arrays of 170 times 32 KiB.
     assert rows["device_2_to_1_cold_16711680_bytes"]["value"] == pytest.approx(2 + 5.57056 * 2 * 0.2 + 5.57056 * 0.25)
@@ -137,6 +147,16 @@ def test_a_copy_of_a_device_with_a_latency_and_a_rate_meets_its_floor_at_every_s
             percent = 100 * memory.time_ns(share * nbytes, (1 - share) * nbytes) / took_ns
             assert percent.max() <= 100 + 1e-9
             assert percent[nbytes >= sizes[0]].min() >= 100 - 1e-9
+
+
+def test_a_copy_by_the_driver_counts_where_it_is_faster_than_all_kernels(
+    bandwidths: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DRIVER, "slower", 0.9)
+    rows = rows_of(bandwidths)
+    by_driver = {name for name, row in rows.items() if row["method"].startswith("copy by the driver, with a ")}
+    assert by_driver == {name for name in rows if name.startswith("device_copy_")}
+    assert rows["device_copy_cold_16777216_bytes"]["value"] == pytest.approx(2 + 8.388608 * 0.45 * 0.9)
 
 
 @pytest.mark.thorough

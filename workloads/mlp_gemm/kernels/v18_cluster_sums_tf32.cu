@@ -2,12 +2,11 @@
 //     a pair of blocks has a tile of 128 x 128, where v12_wgmma_tf32 needs tiles of 128 x 64 to fill the GPU. Each block adds up a share
 //     of the columns. Sums come to it by stores that count on its barrier (st.async): nobody waits for the whole cluster, and no fence is
 //     needed. C is in registers before the product begins.
-// Bottleneck: Not measured yet. At n = 1024 the TMA brings 512 KB to a multiprocessor in place of 768. Its shared memory is busy for 10,200
-//     cycles (copies 4,100, fragments of A 2,050, B for both warpgroups 4,100) in place of 14,300, its tensor cores for 8,200 as before. On
-//     an H200 v12_wgmma_tf32 takes 0.32 us for a step along k with 64 columns, 0.73 with 256: 1.3 times its shared memory's cycles. So 16
-//     steps with 128 columns are estimated to take 7 us, where its 32 steps take 10; the exchange of 32 KB adds 0.5 us, and clusters start
-//     later. The estimate is 13 to 14 us in place of 14.9, and at n = 512, with 64 columns, 8 in place of 9.2. Many tiles gain nothing: each
-//     is split, and no block begins a tile while it stores another.
+// Bottleneck: The latency of a few steps along k, and that clusters start later. At n = 1024 the TMA brings 512 KB to a multiprocessor in
+//     place of 768, and its shared memory is busy for 10,200 cycles (copies 4,100, fragments of A 2,050, B for both warpgroups 4,100) in
+//     place of 14,300; yet on an H100 that takes 14.5 us, as v12_wgmma_tf32 does (14.6): the exchange of 32 KB and the start of the clusters
+//     take what the steps save. With fewer tiles, parts shorten the chain of steps: 7.4 us at n = 512 in place of 9.4, 4.9 at n = 256 in
+//     place of 7.0. Many tiles gain nothing: each is split, and no block begins a tile while it stores another.
 // Next: Tiles of 64 x 128 without clusters, whose two warpgroups take turns along k: A and B are then read by one warpgroup each.
 // Source: Own work; parts along k are the "split-K" of NVIDIA CUTLASS. PTX ISA, st.async.
 

@@ -1,0 +1,38 @@
+"""Memory of the host that is poisoned before an execution."""
+
+import numpy as np
+import pytest
+
+from warpladder.collectors.host import host_clock
+from warpladder.collectors.host.host_clock import HostBench
+from warpladder.workloads.api import Buffer, Case, Workload
+
+MIB = 1 << 20
+
+
+def blocks_filled(monkeypatch: pytest.MonkeyPatch, mib: int) -> list[int]:
+    """Bytes of the outputs for which free memory is filled, where an output has so many MiB."""
+    filled: list[int] = []
+    monkeypatch.setattr(host_clock, "poison_free_memory", lambda like, *_: filled.extend(each.nbytes for each in like.values()))
+    case = Case({"n": 1}, 0, None)
+    buffers = {"x": Buffer((1,), "float32")}, {"y": Buffer((mib * MIB,), "uint8")}
+    workload = Workload("copies", "Copies", (case,), (), lambda _: buffers, lambda *_: {}, lambda *_: {}, {})
+    bench = HostBench(workload, case, {"x": np.zeros(1, np.float32)})
+    bench.poison(False)
+    assert (bench.outputs["y"] == 255).all()
+    return filled
+
+
+@pytest.mark.parametrize(("mib", "comes_back", "filled"), [(1, False, [MIB]), (40, False, []), (40, True, [40 * MIB])])
+def test_large_blocks_that_go_back_to_the_system_are_not_filled(
+    monkeypatch: pytest.MonkeyPatch, mib: int, comes_back: bool, filled: list[int]
+) -> None:
+    monkeypatch.setattr(host_clock, "large_blocks_come_back", lambda: comes_back)
+    assert blocks_filled(monkeypatch, mib) == filled
+
+
+def test_a_new_large_block_is_zero_where_large_blocks_do_not_come_back() -> None:
+    if host_clock.large_blocks_come_back():
+        pytest.skip("the allocator that is loaded keeps large blocks")
+    np.full(40 * MIB, 7, np.uint8)
+    assert not np.empty(40 * MIB, np.uint8).any()
