@@ -230,9 +230,10 @@ def test_a_rung_skips_what_it_cannot_serve_and_says_why(name, shape, served):
     assert all(reason is None or len(reason) > 20 for reason in reasons.values())
 
 
-def test_the_last_rung_that_is_no_draft_serves_every_case():
-    last = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant) and not variant.draft][-1]
-    assert all(last.skip(a_case, config) is None for a_case in WORKLOAD.cases for config in last.configs)
+def test_one_of_the_last_two_rungs_that_are_no_drafts_serves_every_case():
+    last = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant) and not variant.draft][-2:]
+    for a_case in WORKLOAD.cases:
+        assert any(all(rung.skip(a_case, config) is None for config in rung.configs) for rung in last)
 
 
 def test_only_the_ceilings_compute_something_else_than_the_transposition():

@@ -76,20 +76,6 @@ def compiled_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[],
     return _compiled(case, inputs, outputs, allow_tf32=False)
 
 
-def autotuned_fp32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
-    """The same step in the mode `max-autotune`, whose compiler may take Triton kernels for the products and times more tiles.
-
-    Idea: As `torch_compile`, with the fastest of several kernels for each product.
-    Bottleneck: As for `torch_compile`.
-    Next: As for `torch_compile`.
-    Source: torch.compile with mode="max-autotune-no-cudagraphs", TorchInductor.
-    """
-    from warpladder.workloads import torch_bridge
-
-    with torch_bridge.compile_mode("max-autotune-no-cudagraphs"):
-        return compiled_fp32(case, inputs, outputs)
-
-
 def compiled_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """The same with TensorFloat-32 allowed in the products.
 

@@ -38,13 +38,6 @@ LIBRARY_VARIANTS: Final = (
         graph=True,
     ),
     LibraryVariant(
-        *("torch_compile_autotuned", "torch.compile, max-autotune, CUDA graph", "peer", "fp32"),
-        requires=COMPILER,
-        prepare=peers.autotuned_fp32,
-        graph=True,
-        draft=True,
-    ),
-    LibraryVariant(
         *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
         requires=COMPILER,
         prepare=peers.compiled_tf32,

@@ -1,6 +1,7 @@
 """What a run gives reason to distrust."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -337,12 +338,13 @@ def test_no_honest_cell_of_a_run_that_ships_is_distrusted(run: store.Run) -> Non
 
 
 def test_a_hot_l2_may_speed_up_every_cell_that_ships_as_much_as_on_the_device_that_was_measured_by_size() -> None:
-    """The runs without times by size too, with the gain of the others, which ran on the same kind of GPU."""
-    gains = [
-        limits.hot_gain({row["name"]: row["value"] for row in run.table("ceilings").to_dict("records")}) for run in RECORDED
-    ]
-    gain = min(each for each in gains if each == each)
-    assert 1.9 < gain < 2.1
+    """The runs without times by size too, with the least gain of the others on the same kind of GPU."""
+    gains: dict[str, float] = {}
+    for run in RECORDED:
+        own = limits.hot_gain({row["name"]: row["value"] for row in run.table("ceilings").to_dict("records")})
+        kind = run.info["device_name"]
+        gains[kind] = min(gains.get(kind, math.inf), own if own == own else math.inf)
+    assert {kind.split()[1]: f"{gain:.1f}" for kind, gain in gains.items()} == {"H100": "2.2", "H200": "2.0"}
     most = 0.0
     for run in RECORDED:
         samples = run.table("samples")
@@ -350,6 +352,6 @@ def test_a_hot_l2_may_speed_up_every_cell_that_ships_as_much_as_on_the_device_th
         cell = ["workload", "variant", "config", "case"]
         medians = device.groupby([*cell, "cache"])["duration_ns"].median().unstack("cache").dropna().reset_index()
         both = medians.merge(run.table("cases"), on=["workload", "case"])
-        explained = limits.most_from_l2(both["min_bytes"], run.info["l2_bytes"], gain)
+        explained = limits.most_from_l2(both["min_bytes"], run.info["l2_bytes"], gains[run.info["device_name"]])
         most = max(most, (both["cold"] / both["hot"].clip(lower=1) / explained).max())
-    assert 0.7 < most < 0.8, "a quarter is left"
+    assert 0.7 < most < 0.81, "a fifth is left"
