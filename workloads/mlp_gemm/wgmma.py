@@ -159,7 +159,7 @@ WGMMA_VARIANTS: Final = (
         title="Warpgroups, TF32",
         role="rung",
         precision="tf32",
-        configs=({"columns": 256, "stages": 4}, {"columns": 64, "stages": 8}),
+        configs=({"columns": 256, "stages": 4}, {"columns": 128, "stages": 6}, {"columns": 64, "stages": 8}),
         source=KERNELS / "v12_wgmma_tf32.cu",
         launches=partial(_launches, kernel="v12_wgmma_tf32", tf32=True),
         scratch=_scratch,
