@@ -87,3 +87,9 @@ def work(name: str, meaning: str, unit: str) -> Column:
 
 def real(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
     return Column(name, pa.float64(), meaning, unit, **rules)
+
+
+#: Columns of device work in a trace.
+START = time("start_ns", "start on the trace's clock")
+END = time("end_ns", "end on the trace's clock")
+STREAM = integer("stream", "CUDA stream id in the trace", nullable=True)

@@ -1,14 +1,15 @@
 """Every table of a run: its columns, types, units and meanings, each written once.
 
-`store` refuses what does not fit this module, and `dictionary` prints it as `data/README.md`. `columns` has what a column is. Other names
-that rooms share, of ceilings, phases and sources of diagnostics, stand in `names`.
+`store` refuses what does not fit this module, and `dictionary` prints it as `data/README.md`. `columns` has what a column is, and
+`job_tables` the tables of a job. Other names that rooms share, of ceilings, phases and sources of diagnostics, stand in `names`.
 """
 
 from typing import Final
 
 import pyarrow as pa
 
-from warpladder.data.columns import FAR, Column, Table, identifier, integer, real, text, time, work
+from warpladder.data.columns import END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
+from warpladder.data.job_tables import COLLECTIVES, IDLE, ITERATIONS, RANK_KERNELS, RANKS
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
@@ -32,10 +33,6 @@ RANGE_STYLES: Final = ("push_pop", "start_end")
 CUDA_GRAPH: Final = "[CUDA graph]"
 MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h")
 
-RANK_STATUSES: Final = ("ok", "broken", "missing")
-#: What device work does. Communication is what NCCL or RCCL run, memory is copies and sets, compute is every other kernel.
-WORK_KINDS: Final = ("compute", "communication", "memory")
-
 _WORKLOAD = text("workload", "problem, e.g. `tensor_transpose`", not_empty=True)
 _VARIANT = text("variant", "one implementation of the workload, e.g. `v03_shared_tile`", not_empty=True)
 _CONFIG = text("config", "the variant's tunables, e.g. `block=16`; empty where it has none")
@@ -57,8 +54,6 @@ def _of_ours(column: Column) -> Column:
     return Column(column.name, column.type, column.meaning + "; null where Warpladder did not open the range", nullable=True)
 
 
-_START = time("start_ns", "start on the trace's clock")
-_END = time("end_ns", "end on the trace's clock")
 _PROCESS = identifier("process", "process id in the trace")
 _CORRELATION = integer(
     "correlation", "joins an API call to the device work that it caused; unique within a process", least=-FAR, most=FAR
@@ -71,7 +66,6 @@ _TIME_RANGE = identifier(
     nullable=True,
     later=True,
 )
-_STREAM = integer("stream", "CUDA stream id in the trace", nullable=True)
 _DEVICE = integer("device", "CUDA device ordinal", bits=32)
 
 RUN = Table(
@@ -262,7 +256,7 @@ RANGES = Table(
         text("domain", "NVTX domain; empty for the default one"),
         text("text", "message"),
         text("style", "how it was opened and closed", values=RANGE_STYLES),
-        _START,
+        START,
         time("end_ns", "end on the trace's clock; null where it was never closed", nullable=True),
         time("gpu_start_ns", "start of the first device work launched inside it", nullable=True),
         time("gpu_end_ns", "end of the last device work launched inside it", nullable=True),
@@ -302,11 +296,11 @@ KERNELS = Table(
     (
         _CORRELATION,
         _PROCESS,
-        _START,
-        _END,
+        START,
+        END,
         _DEVICE,
         integer("context", "CUDA context id", nullable=True),
-        _STREAM,
+        STREAM,
         text("name", "short name"),
         text("full_name", "demangled name with its template arguments"),
         *(integer(f"grid_{axis}", "blocks along the axis", bits=32, nullable=True) for axis in "xyz"),
@@ -329,14 +323,14 @@ MEMORY_OPS = Table(
     (
         _CORRELATION,
         _PROCESS,
-        _START,
-        _END,
+        START,
+        END,
         text("kind", "direction", values=MEMORY_OP_KINDS),
         work("bytes", "bytes moved", "B"),
         text("src_memory", "`pageable`, `pinned`, `device`, `managed`…; null where unknown", nullable=True),
         text("dst_memory", "likewise", nullable=True),
         _DEVICE,
-        _STREAM,
+        STREAM,
         _RANGE,
         _TIME_RANGE,
     ),
@@ -349,8 +343,8 @@ API_CALLS = Table(
     (
         _CORRELATION,
         _PROCESS,
-        _START,
-        _END,
+        START,
+        END,
         identifier("thread", "calling thread"),
         text("name", "function, without a version of four digits, as in `nsys stats`"),
         _RANGE,
@@ -366,8 +360,8 @@ OPERATIONS = Table(
         identifier("parent_id", "operation that encloses it on the same thread", nullable=True),
         _PROCESS,
         identifier("thread", "calling thread"),
-        _START,
-        _END,
+        START,
+        END,
         text("name", "operator, e.g. `aten::mm`"),
         text("input_dims", "shapes of the inputs as JSON; empty where the profiler recorded none"),
         text("input_types", "types of the inputs as JSON; likewise"),
@@ -384,174 +378,6 @@ OPERATIONS = Table(
     ),
     ("operation_id",),
     (("start_ns", "end_ns"),),
-)
-
-_RANK = integer("rank", "number of the process in the job", bits=32, least=0)
-_ITERATION = integer("iteration", "number of the step", nullable=True, least=0)
-
-
-def _lasts(name: str, meaning: str, *, nullable: bool = False) -> Column:
-    return integer(name, meaning, "ns", least=0, most=FAR, nullable=nullable)
-
-
-#: Columns that break the time of a rank or an iteration down.
-_BREAKDOWN = (
-    _lasts("span_ns", "from the start of the first device work to the end of the last"),
-    _lasts("busy_ns", "time of the span in which any device work ran"),
-    _lasts("compute_ns", "time in which compute ran"),
-    _lasts("communication_ns", "time in which communication ran"),
-    _lasts("memory_ns", "time in which copies or sets ran"),
-    _lasts("exposed_ns", "time in which communication ran and compute did not"),
-    _lasts(
-        "host_wait_ns", "time of the span without device work, where the next work had not been launched when the last ended"
-    ),
-    _lasts("kernel_wait_ns", "the same, where it had been launched, and less than 30 us passed"),
-    _lasts("other_idle_ns", "the rest of the span without device work"),
-)
-
-COLLECTIVES = Table(
-    "collectives",
-    "Communication kernels of a trace or of the ranks of a job. Where the ranks of a group could be matched, times are also on the job's "
-    "clock: a rank arrives when its kernel starts, and waits until the last rank arrives.",
-    (
-        _RANK,
-        _ITERATION,
-        text("collective", "what it does, e.g. `allreduce`; as the trace names it, or from the kernel's name"),
-        text("kernel", "short name of the kernel"),
-        text("group", "name of the process group; `stream N` or `communication stream N` where the trace lacks it"),
-        text("group_ranks", "ranks of the group as JSON; empty where the trace lacks them"),
-        integer("group_size", "ranks of the group", bits=32, nullable=True, least=0),
-        integer("number", "which collective of its group on this rank, from 0", bits=32, least=0),
-        integer("sequence", "number that the process group gave it", nullable=True),
-        integer("in_elements", "elements of the input", nullable=True, least=0),
-        integer("out_elements", "elements of the output", nullable=True, least=0),
-        text("element_type", "type of the elements; empty where the trace lacks it"),
-        work("bytes", "the larger of input and output; 0 where the trace lacks the elements", "B"),
-        _STREAM,
-        _START,
-        _END,
-        identifier(
-            "match", "the collective of the job that this one is a part of; null where it was not matched", nullable=True
-        ),
-        time("arrival_ns", "start on the job's clock; null where it was not matched", nullable=True),
-        time("finish_ns", "end on the job's clock; likewise", nullable=True),
-        _lasts("wait_ns", "from its arrival to the arrival of the last rank; likewise", nullable=True),
-        integer(
-            "transfer_ns",
-            "from the arrival of the last rank to its own end; likewise",
-            "ns",
-            nullable=True,
-            least=-FAR,
-            most=FAR,
-        ),
-    ),
-    spans=(("start_ns", "end_ns"),),
-)
-
-RANKS = Table(
-    "ranks",
-    "One row a rank of a job. A rank that is broken or missing has the reason, and nothing else.",
-    (
-        _RANK,
-        text("status", "whether its profile was imported", values=RANK_STATUSES),
-        text("detail", "why it was not"),
-        text("host", "machine that it ran on; empty where the profile lacks it"),
-        text("device_name", "name of its GPU; likewise"),
-        text("file", "name of its profile"),
-        integer("bytes", "size of that file", "B", least=0),
-        integer("events", "events in it", least=0),
-        *_BREAKDOWN,
-        integer("launches", "kernels, copies and sets whose launch is in the profile", least=0),
-        _lasts("launch_ns", "time of the calls that launched them"),
-        _lasts("copy_calls_ns", "time of the host in calls that copy"),
-        _lasts("delay_ns", "time from the end of such a call to the start of its work, in sum"),
-        integer("delayed", "launches with a delay of more than 100 us", least=0),
-        integer("short_kernels", "kernels that are shorter than the call that launched them", least=0),
-        integer("collectives", "communication kernels that were matched with those of other ranks", least=0),
-        _lasts("wait_ns", "time that it waited in them for other ranks; null where none was matched", nullable=True),
-        integer("last", "how often it came last", nullable=True, least=0),
-        real(
-            "offset_ns",
-            "its clock less the job's at the middle of the job; null where clocks could not be aligned",
-            "ns",
-            nullable=True,
-        ),
-        time("offset_at_ns", "the middle of the job on the job's clock; likewise", nullable=True),
-        real("drift_ppm", "how much faster its clock is; likewise", "ppm", nullable=True),
-        real(
-            "uncertainty_ns",
-            "how far its aligned ends are from those of the other ranks, as a standard deviation; likewise",
-            "ns",
-            nullable=True,
-        ),
-        real(
-            "wait_uncertainty_ns",
-            "standard deviation of `wait_ns` where it is compared with the wait of another rank; likewise",
-            "ns",
-            nullable=True,
-        ),
-        Column("late", pa.bool_(), "the other ranks wait for it: no rank waits less, beyond the uncertainty"),
-        text(
-            "cause", "why the other ranks wait for it: `compute`, `work`, `host`, `copies` or `clock`; empty where they do not"
-        ),
-    ),
-    ("rank",),
-)
-
-ITERATIONS = Table(
-    "iterations",
-    "One row an iteration and rank. Device work belongs to the iteration in which it was launched.",
-    (
-        _RANK,
-        integer("iteration", "number of the step", least=0),
-        _START,
-        _END,
-        time("device_start_ns", "start of its first device work on the trace's clock; null without any", nullable=True),
-        time("device_end_ns", "end of its last device work; likewise", nullable=True),
-        *_BREAKDOWN,
-        integer("collectives", "communication kernels that were matched with those of other ranks", least=0),
-        _lasts("wait_ns", "time that it waited in them for other ranks; null where none was matched", nullable=True),
-        integer("last", "how often it came last", nullable=True, least=0),
-    ),
-    ("rank", "iteration"),
-    (("start_ns", "end_ns"), ("device_start_ns", "device_end_ns")),
-)
-
-RANK_KERNELS = Table(
-    "rank_kernels",
-    "Executions of each kernel by rank and iteration; copies and sets are named by their kind.",
-    (
-        _RANK,
-        _ITERATION,
-        text("name", "short name of the kernel", not_empty=True),
-        text("kind", "what it does", values=WORK_KINDS),
-        integer("count", "executions", least=1),
-        _lasts("total_ns", "their time"),
-        _lasts("least_ns", "time of the shortest"),
-        _lasts("most_ns", "time of the longest"),
-        real("square_ns2", "sum of the squares of their times", "ns^2", least=0),
-    ),
-)
-
-IDLE = Table(
-    "idle",
-    "Gaps between the device work of a stream, by cause, and the work that waits in it.",
-    (
-        _RANK,
-        _STREAM,
-        *(
-            column
-            for cause, meaning in (
-                ("host_wait", "gaps whose next work was not launched when the last ended"),
-                ("kernel_wait", "gaps below 30 us whose next work had been launched"),
-                ("other", "all other gaps"),
-            )
-            for column in (integer(f"{cause}_count", meaning, least=0), _lasts(f"{cause}_ns", "their time"))
-        ),
-        integer("queued", "changes of the number of launched and not started kernels", least=0),
-        real("queue_mean", "mean of that number over the changes; null without one", nullable=True),
-        integer("queue_most", "the largest number; likewise", nullable=True),
-    ),
 )
 
 COUNTERS = Table(

@@ -189,7 +189,7 @@ class Placed(NamedTuple):
 
 
 def place(collectives: pa.Table, match: Int64s, clock_of: Mapping[int, int] = MappingProxyType({})) -> Placed:
-    """Fit the clocks, and fill the columns `match` to `transfer_ns` of `schema.COLLECTIVES`. For `clock_of`, see `fit`.
+    """Fit the clocks, and fill the columns `match` to `transfer_ns` of `job_tables.COLLECTIVES`. For `clock_of`, see `fit`.
 
     If the clocks are refused, nothing is filled, since what was matched are not the same collectives.
     """

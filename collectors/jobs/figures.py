@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.data import schema
+from warpladder.data import job_tables
 from warpladder.data.iterations import Steps
 from warpladder.data.naming import Int64s
 
 Bools = npt.NDArray[np.bool_]
 
-COMPUTE, COMMUNICATION, MEMORY = (schema.WORK_KINDS.index(kind) for kind in ("compute", "communication", "memory"))
+COMPUTE, COMMUNICATION, MEMORY = (job_tables.WORK_KINDS.index(kind) for kind in ("compute", "communication", "memory"))
 #: The stream or the iteration of work that has none.
 NONE: Final = -1
 #: A shorter gap whose next work had been launched is the cost of starting a kernel.
@@ -35,7 +35,7 @@ class DeviceWork:
     Attributes:
         start, end: times on the device in ns. No end is before its start.
         stream: `NONE` where it is not known.
-        kind: index into `schema.WORK_KINDS`.
+        kind: index into `job_tables.WORK_KINDS`.
         name: index into `names`.
         launched: the API call that launched it is in the trace.
         launch_start, launch_end: times of this call in ns; any number where it is not in the trace.
@@ -108,7 +108,7 @@ def iteration_rows(work: DeviceWork, steps: Steps) -> list[dict[str, Any]]:
 
 def kernel_rows(work: DeviceWork, steps: Steps) -> pa.Table:
     """Return the rows of `rank_kernels` without the rank, in the order of iteration, name and kind; first those outside of all."""
-    names, kinds_ = max(len(work.names), 1), len(schema.WORK_KINDS)
+    names, kinds_ = max(len(work.names), 1), len(job_tables.WORK_KINDS)
     group = ((_place_of(work, steps) - NONE) * names + work.name) * kinds_ + work.kind
     order = np.argsort(group, kind="stable")
     group, lasts = group[order], (work.end - work.start)[order]
@@ -118,7 +118,7 @@ def kernel_rows(work: DeviceWork, steps: Steps) -> pa.Table:
     columns = {
         "iteration": pa.array(np.append(steps.number, NONE)[place], mask=place == NONE),
         "name": pa.array(work.names, pa.string()).take(pa.array(group // kinds_ % names)),
-        "kind": pa.array(schema.WORK_KINDS, pa.string()).take(pa.array(group % kinds_)),
+        "kind": pa.array(job_tables.WORK_KINDS, pa.string()).take(pa.array(group % kinds_)),
         "count": pa.array(np.diff(heads, append=len(lasts))),
         "total_ns": pa.array(_by_part(np.add, lasts, heads)),
         "least_ns": pa.array(_by_part(np.minimum, lasts, heads)),

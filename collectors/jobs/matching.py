@@ -95,7 +95,7 @@ def match(collectives: pa.Table) -> Matching:
     """Match the collectives of all ranks.
 
     Args:
-        collectives: rows of `schema.COLLECTIVES` of all ranks in any order.
+        collectives: rows of `job_tables.COLLECTIVES` of all ranks in any order.
     """
     if not collectives.num_rows:
         return Matching(np.empty(0, np.int64))

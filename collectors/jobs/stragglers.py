@@ -99,11 +99,11 @@ def find(
     """Find stragglers and causes.
 
     Args:
-        collectives: rows of `schema.COLLECTIVES` of all ranks, with the columns from `match` on.
+        collectives: rows of `job_tables.COLLECTIVES` of all ranks, with the columns from `match` on.
         clocks: the ranks' clocks.
-        iterations: rows of `schema.ITERATIONS`; `rank`, `iteration`, `host_wait_ns` and `exposed_ns` are read. Without rows, nobody's cause
+        iterations: rows of `job_tables.ITERATIONS`; `rank`, `iteration`, `host_wait_ns` and `exposed_ns` are read. Without rows, nobody's cause
             is `host`.
-        kernels: rows of `schema.RANK_KERNELS`; `rank`, `iteration`, `name`, `kind`, `count` and `total_ns` are read.
+        kernels: rows of `job_tables.RANK_KERNELS`; `rank`, `iteration`, `name`, `kind`, `count` and `total_ns` are read.
         copy_calls_ns: rank -> time of its host in calls that copy.
     """
     ranks = clocks.ranks

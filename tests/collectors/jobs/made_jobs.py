@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.data import schema
+from warpladder.data import job_tables
 
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -17,7 +17,7 @@ class MadeJob:
     """A job's collectives as the ranks' profiles have them, and the truth.
 
     Attributes:
-        collectives: rows of `schema.COLLECTIVES`, without the columns from `match` on.
+        collectives: rows of `job_tables.COLLECTIVES`, without the columns from `match` on.
         event: for each row, the true event.
         arrival_ns: for each row, the true start.
         wait_ns: total wait of each rank; NaN for a missing rank.
@@ -131,13 +131,13 @@ def _table(
         "start_ns": on_clock(start.T),
         "end_ns": on_clock(end.T),
     }
-    return pa.table({c.name: pa.array(values.get(c.name, [None] * len(rank)), c.type) for c in schema.COLLECTIVES.columns})
+    return pa.table({c.name: pa.array(values.get(c.name, [None] * len(rank)), c.type) for c in job_tables.COLLECTIVES.columns})
 
 
 def without(table: pa.Table, *names: str) -> pa.Table:
     """The table with nulls, or empty texts, in some columns."""
     for name in names:
-        column = schema.COLLECTIVES.arrow.field(name)
+        column = job_tables.COLLECTIVES.arrow.field(name)
         empty = None if column.nullable else ""
         table = table.set_column(table.schema.get_field_index(name), name, pa.array([empty] * len(table), column.type))
     return table

@@ -10,7 +10,7 @@ from tests.limits import cpu_seconds
 from warpladder.collectors.jobs import figures
 from warpladder.collectors.jobs.figures import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
 from warpladder.collectors.trace.communication import is_communication
-from warpladder.data import schema
+from warpladder.data import job_tables
 from warpladder.data.columns import Table
 from warpladder.data.iterations import Steps
 
@@ -104,7 +104,7 @@ def test_of_work_that_starts_together_the_work_launched_first_decides_in_any_ord
 def test_nothing_has_no_figures() -> None:
     work = work_of()
     assert set(figures.breakdown(work).values()) == set(figures.rank_columns(work).values()) == {0}
-    assert {*figures.breakdown(work), *figures.rank_columns(work)} <= columns(schema.RANKS)
+    assert {*figures.breakdown(work), *figures.rank_columns(work)} <= columns(job_tables.RANKS)
     assert figures.idle_rows(work) == figures.iteration_rows(work, NO_STEPS) == []
     assert len(figures.kernel_rows(work, NO_STEPS)) == 0
 
@@ -157,7 +157,7 @@ def test_an_iteration_has_a_row_with_the_breakdown_of_its_own_work_or_without_an
         kernel(400, 500, (300, 301)),
     )
     first, second, third = figures.iteration_rows(work, steps)
-    assert set(first) == columns(schema.ITERATIONS) - {"rank", "collectives", "wait_ns", "last"}
+    assert set(first) == columns(job_tables.ITERATIONS) - {"rank", "collectives", "wait_ns", "last"}
     assert {name: first[name] for name in ("iteration", "start_ns", "end_ns", "device_start_ns", "device_end_ns")} == {
         "iteration": 3,
         "start_ns": 0,
@@ -187,8 +187,8 @@ def test_executions_of_a_kernel_are_summed_by_iteration_name_and_kind() -> None:
         (80, 82, 7, COMPUTE, "add", None),
     )
     table = figures.kernel_rows(work, steps_of((6, 0, 5)))
-    assert table.column_names == [column.name for column in schema.RANK_KERNELS.columns[1:]]
-    assert table.schema.types == [column.type for column in schema.RANK_KERNELS.columns[1:]]
+    assert table.column_names == [column.name for column in job_tables.RANK_KERNELS.columns[1:]]
+    assert table.schema.types == [column.type for column in job_tables.RANK_KERNELS.columns[1:]]
     assert [tuple(row.values()) for row in table.to_pylist()] == [
         (None, "add", "compute", 1, 2, 2, 2, 4.0),
         (None, "gemm", "compute", 1, 1, 1, 1, 1.0),
@@ -210,7 +210,7 @@ def test_idle_time_of_a_stream_is_by_cause_and_its_queue_over_the_changes() -> N
         kernel(1, 2, stream=9),
     )
     rows = figures.idle_rows(work)
-    assert set(rows[0]) == columns(schema.IDLE) - {"rank"}
+    assert set(rows[0]) == columns(job_tables.IDLE) - {"rank"}
     assert rows[0] == {
         "stream": 7,
         "host_wait_count": 1,

@@ -16,7 +16,7 @@ from tests.synthetic.made_jobs import BYTES, ITERATIONS, LATE, RANKS, TRANSFER_N
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.collectives import VIEW, chart, query
-from warpladder.data import schema, store
+from warpladder.data import job_tables, store
 
 __all__ = ["open_app"]
 
@@ -29,7 +29,7 @@ def table(*rows: dict[str, Any]) -> pa.Table:
         "rank": 0, "collective": "all_reduce", "group": "0", "group_ranks": "[0, 1]", "group_size": 2, "bytes": 1_000_000,
         "start_ns": 0, "end_ns": 100_000, "match": 0, "wait_ns": 0, "transfer_ns": 100_000,
     }  # fmt: skip
-    fields = [schema.COLLECTIVES.arrow.field(name) for name in query.COLUMNS]
+    fields = [job_tables.COLLECTIVES.arrow.field(name) for name in query.COLUMNS]
     read = pa.Table.from_pylist(
         [{**usual, **row} for row in rows], schema=pa.schema([field.with_nullable(True) for field in fields])
     )
