@@ -126,7 +126,7 @@ def ranks_words(ranks: int, *, on_gpu: bool) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Significant digits without an exponent: `0.0123`, `1.23`, `123`, `1230`; a dash where there is no number."""
+    """Significant digits without an exponent: `0.0123`, `1.23`, `123`, `1,230`; a dash where there is no number."""
     if math.isnan(value):
         return "–"
     rounded = float(f"{value:.{digits}g}")
@@ -135,7 +135,7 @@ def significant(value: float, digits: int = 3) -> str:
     if rounded == 0:
         return "0"
     magnitude = int(f"{abs(rounded):e}".split("e")[1])
-    return f"{rounded:.{max(0, digits - 1 - magnitude)}f}"
+    return f"{rounded:,.{max(0, digits - 1 - magnitude)}f}"
 
 
 def _with_unit(value: float, units: _Units) -> str:

@@ -209,7 +209,7 @@ def test_it_is_not_nearest_to_its_roof(cheat: RunData) -> None:
     frame = rooflines.points(cheat, "sum", COLD)
     chart = roofline_chart.roofline(frame[frame["case"] == "n=400"], rooflines.roofs(cheat), look(cheat))
     assert "v02_b is nearest to its roof" in chart.title
-    assert "v09_x at n=400 is nearer (1670 %) but distrusted: above_ceiling." in chart.note
+    assert "v09_x at n=400 is nearer (1,670 %) but distrusted: above_ceiling." in chart.note
 
 
 @pytest.mark.thorough

@@ -78,7 +78,7 @@ def title(contest: Contest, shipped: Shipment) -> str:
 
 def crossover(size: Estimate, between: tuple[float, float]) -> str:
     """`between 100 and 880, interpolated 142 to 192`; an interval that ends at no measured size is open."""
-    left, right = (f"{end:.12g}" for end in between)
+    left, right = (f"{end:,.12g}" for end in between)
     where = {(False, False): f"between {left} and {right}", (True, False): f"below {right}", (False, True): f"above {left}"}
     open_ends = between[0] == 0, math.isinf(between[1])
     if all(open_ends):

@@ -37,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunData]:
     ("nanoseconds", "written"),
     [
         (0.5, "0.500 ns"), (1, "1.00 ns"), (999.4, "999 ns"), (999.6, "1.00 µs"), (12_345, "12.3 µs"), (1e6, "1.00 ms"),
-        (999_600, "1.00 ms"), (123_456_789, "123 ms"), (2.5e9, "2.50 s"), (float("nan"), "–"),
+        (999_600, "1.00 ms"), (123_456_789, "123 ms"), (2.5e9, "2.50 s"), (1.04e12, "1,040 s"), (float("nan"), "–"),
     ],
 )  # fmt: skip
 def test_durations_have_three_significant_digits_and_an_si_unit(nanoseconds: float, written: str) -> None:
@@ -54,7 +54,7 @@ def test_rates_bytes_ratios_and_percentages_have_three_significant_digits() -> N
         "0.914×",
         "3.42×",
         "38.0×",
-        "1120×",
+        "1,120×",
     ]
     assert (numbers.format_percent(97.53), numbers.format_percent(99.97)) == ("97.5 %", "100 %")
     assert numbers.format_interval("12.2 µs", "12.4 µs") == "12.2 to 12.4 µs"

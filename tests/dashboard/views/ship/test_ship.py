@@ -213,8 +213,8 @@ def test_a_crossover_names_the_measured_sizes_around_it(data: RunData, found: qu
     assert first.between == (100, 400) and 100 < first.size.low <= first.size.value < first.size.high < 400
     plan = dispatch.dispatch(data, found, ("v01_small", "v02_middle", "v03_large"), 0.0)
     assert [branch.between for branch in plan.branches] == [(100, 400), (1600, 6400), (0, math.inf)]
-    assert code.crossover(Estimate(2048, 0, 4000), (0, 4096)) == "below 4096, interpolated up to 4000"
-    assert code.crossover(Estimate(2048, 1500, math.inf), (1024, math.inf)) == "above 1024, interpolated from 1500"
+    assert code.crossover(Estimate(2048, 0, 4000), (0, 4096)) == "below 4,096, interpolated up to 4,000"
+    assert code.crossover(Estimate(2048, 1500, math.inf), (1024, math.inf)) == "above 1,024, interpolated from 1,500"
     assert code.crossover(Estimate(2048, 0, math.inf), (0, math.inf)) == "at any size, by the intervals of the ratio"
 
 
