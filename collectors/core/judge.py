@@ -223,7 +223,8 @@ class Suspect:
     Attributes:
         how: the pass of the samples.
         seen_ns: durations of its samples.
-        new_ns: durations of its executions on new inputs that were slower.
+        is_doubted: an execution on new inputs was slower than the samples, so that the next ones are compared with executions around them.
+        new_ns: durations of those that were slower than these too.
         misses: number of those that were not.
         slow_spells: number of those in which the machine itself may have been slower.
     """
@@ -232,6 +233,7 @@ class Suspect:
     operation: Operation
     how: Pass
     seen_ns: Sequence[int]
+    is_doubted: bool = False
     new_ns: list[int] = field(default_factory=list)
     misses: int = 0
     slow_spells: int = 0
@@ -257,22 +259,27 @@ class Suspect:
 
 
 def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int) -> None:
-    """Execute a cell once on new inputs, between samples on inputs that it has seen, and note whether that is slower.
+    """Execute a cell once on new inputs, and note whether that is slower.
 
-    It is slower if it takes longer than the cell's samples, than one right before and than one right after, so that a machine that is slower
-    for a while does not count. Making the inputs slows what follows: its threads wait spinning, and its memory is in the caches. A sample
-    that does not count takes the first of that.
+    It is slower if it takes longer than the cell's samples, and if it does so again on other new inputs, where it also takes longer than
+    a sample right before and one right after, so that a machine that is slower for a while does not count. Making the inputs slows what
+    follows: its threads wait spinning, and its memory is in the caches. A sample that does not count takes the first of that.
 
     Args:
         inputs: that no variant has seen.
         seed: chooses the input sets of the samples.
     """
-    _sampled(suspect, bench, seed)
-    before_ns = _sampled(suspect, bench, seed + 1)
+    if suspect.is_doubted:
+        _sampled(suspect, bench, seed)
+        before_ns = _sampled(suspect, bench, seed + 1)
     bench.load(inputs)
     bench.draw(suspect.operation, None)
     new_ns = _sampled(suspect, bench, None)
-    if not _is_slower(new_ns, median(suspect.seen_ns)) or not _is_slower(new_ns, _sampled(suspect, bench, seed + 2)):
+    if not _is_slower(new_ns, median(suspect.seen_ns)):
+        suspect.misses += 1
+    elif not suspect.is_doubted:
+        suspect.is_doubted = True
+    elif not _is_slower(new_ns, _sampled(suspect, bench, seed + 2)):
         suspect.misses += 1
     elif _is_slower(new_ns, before_ns):
         suspect.new_ns.append(new_ns)

@@ -62,4 +62,4 @@ def _buffers(height: int, width: int) -> tuple[Mapping[str, Buffer], Mapping[str
 
 def make_inputs(case: Case, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
     inputs, _ = buffers(case)
-    return {name: rng.uniform(-1.0, 1.0, buffer.shape).astype(buffer.dtype) for name, buffer in inputs.items()}
+    return {name: rng.random(buffer.shape, np.float32) * np.float32(2) - np.float32(1) for name, buffer in inputs.items()}
