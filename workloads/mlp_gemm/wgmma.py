@@ -17,8 +17,10 @@ _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
 _EQUAL_SHARES: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
-_LEAST_PAIRS: Final = 4  # of steps, of a share of v19_equal_shares_tf32; about as long as its second launch takes. An estimate
-_PARTS_A_PAIR: Final = 16  # parts of tiles that are written and added in the time of a pair of steps. An estimate
+#: Pairs of steps that a share has at least, and that take about as long as a second launch. Not measured yet.
+_LEAST_PAIRS: Final = 4
+#: Parts of tiles that are written and added in the time of a pair of steps. Not measured yet.
+_PARTS_A_PAIR: Final = 16
 _BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
 _OPERANDS: Final = ("a", "b")
@@ -106,7 +108,7 @@ def _cluster_sums(case: Case, config: Params) -> Sequence[Launch]:
     sums = rows * columns // parts * (parts - 1)
     product = Launch(
         kernel=f"gemm<{columns}, {config['stages']}, {parts}>",
-        grid=(parts * ceil_div(size.m, rows) * ceil_div(size.n, columns), 1, 1),
+        grid=(parts * _tiles(size, columns), 1, 1),
         block=(_CLUSTER_SUMS["kConsumers"] + _CLUSTER_SUMS["kLanes"], 1, 1),
         args=(*_operand_maps(case, columns, tf32=True), "c", "d", *_scalars(size)),
         dynamic_shared_bytes=_FLOAT * (stages + sums) + ALIGNMENT_BYTES,
@@ -114,10 +116,14 @@ def _cluster_sums(case: Case, config: Params) -> Sequence[Launch]:
     return (*(_pad(name, case) for name in _padded(case)), product)
 
 
+def _tiles(size: Size, columns: int) -> int:
+    """Tiles that cover D."""
+    return ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns)
+
+
 def _cut_tiles(size: Size, columns: int) -> Line:
     """The tiles beyond the last full wave, as a line of pairs of steps. There are none where cutting them would gain nothing."""
-    tiles = ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns)
-    left, depth = tiles % MULTIPROCESSORS, ceil_div(size.k, 2 * _TILE["kDepth"])
+    left, depth = _tiles(size, columns) % MULTIPROCESSORS, ceil_div(size.k, 2 * _TILE["kDepth"])
     if blocks := min(MULTIPROCESSORS, left * (depth // _LEAST_PAIRS)):
         line = shortest_shares(left, depth, blocks)
         if depth - line.share >= _LEAST_PAIRS + line.tiles * line.slices // _PARTS_A_PAIR:
@@ -134,10 +140,10 @@ def _shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
 
 def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
     """As `_launches`, but the tiles beyond the last full wave are cut into equal shares, and added up."""
-    size, columns = size_of(case), config["columns"]
+    size, columns, of = size_of(case), config["columns"], _EQUAL_SHARES
     *pads, product = _launches(case, config, "v19_equal_shares_tf32", tf32=True)
     line = _cut_tiles(size, columns)
-    whole = ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns) - line.tiles
+    whole = _tiles(size, columns) - line.tiles
     scalars = (np.int32(whole), *line.scalars)
     m, n, _, alpha, beta = _scalars(size)
     product = replace(
@@ -147,8 +153,8 @@ def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
     )
     added = Launch(
         kernel=f"add_parts<{columns}>",
-        grid=(line.tiles, columns // 2 // _EQUAL_SHARES["kFour"], 1),
-        block=(_EQUAL_SHARES["kConsumers"], 1, 1),
+        grid=(line.tiles, of["kRows"] * columns // (of["kConsumers"] * of["kFour"]), 1),
+        block=(of["kConsumers"], 1, 1),
         args=("parts", "c", "d", m, n, alpha, beta, *scalars),
     )
     return (*pads, product, added) if line.tiles else (*pads, product)

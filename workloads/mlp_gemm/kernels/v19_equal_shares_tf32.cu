@@ -3,7 +3,7 @@
 //     of a tile in scratch memory, and a second kernel adds the parts of each tile in their order. Where all waves are full, or shares
 //     would save less than they cost, this is v12_wgmma_tf32.
 // Bottleneck: Not measured yet. An estimate for shape=700x5000x1300 on an H100: v12_wgmma_tf32 has 36 tiles of 128 x 256 for 132
-//     multiprocessors, of 157 steps along k at 0.73 us, and takes 103 us. Here 130 blocks have 44 steps each, 32 us; 165 parts of 128 KB,
+//     multiprocessors, of 157 steps along k at 0.73 us, and takes 103 us. Here 130 blocks have 44 steps each, 32 us; 164 parts of 128 KB,
 //     21 MB, are written and read once more, and a launch is added: about 15 us. Tiles of 128 columns are 66 in two parts of 80 and 78
 //     steps, 132 parts of 64 KB, which is less than half the traffic.
 // Next: The last block of a tile adds the parts of the others to the sums in its registers, without a second launch.
@@ -12,51 +12,9 @@
 #include "../../hopper.cuh"
 #include "wgmma_tile.cuh"
 #include "tf32_product.cuh"
+#include "line.cuh"
 
 constexpr int kFour = 4;
-
-// Tiles below `whole` are computed whole. The others lie behind one another, `span` pairs of steps each, and a block has `share` of those
-// pairs, no more than a tile. Pairs, for multiply_tile takes steps by two.
-struct Line {
-  int whole, share, span;
-
-  // The first block that has a part of a tile, and how many have.
-  __device__ __forceinline__ int first_block(int tile) const { return (tile - whole) * span / share; }
-  __device__ __forceinline__ int parts(int tile) const { return ((tile - whole + 1) * span - 1) / share - first_block(tile) + 1; }
-
-  // Where scratch memory has the sums of a block's part of a tile: from part to part the block, the tile or both are the next.
-  __device__ __forceinline__ int place(int block, int tile) const { return block + tile - whole; }
-};
-
-// From pair `begin` of a tile up to pair `end`.
-struct Piece {
-  int tile, begin, end;
-};
-
-// What a block computes: its whole tiles, then its share of the line. Beyond the `depth` pairs of a tile `span` may have empty ones.
-struct Pieces {
-  const Line line;
-  const int depth, last;
-  int tile, at;
-
-  __device__ __forceinline__ Pieces(Line line, int tiles, int depth)
-      : line(line), depth(depth), last(min(((int)blockIdx.x + 1) * line.share, (tiles - line.whole) * line.span)), tile(blockIdx.x),
-        at(blockIdx.x * line.share) {}
-
-  // False after the last piece.
-  __device__ __forceinline__ bool next(Piece& piece) {
-    if (tile < line.whole) {
-      piece = {tile, 0, depth};
-      tile += gridDim.x;
-      return true;
-    }
-    if (at >= last) return false;
-    const int begin = at % line.span, end = min(begin + last - at, line.span);
-    piece = {line.whole + at / line.span, begin, min(end, depth)};
-    at += end - begin;
-    return true;
-  }
-};
 
 template <int columns, int stages>
 __global__ void __launch_bounds__(kProducers + kConsumers, 1)
