@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import Order, needs_compiler, run
+from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, Params
+from warpladder.workloads.mlp_gemm import wgmma
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, TOLERANCES, Size, make_case, size_of
 from warpladder.workloads.mlp_gemm.workload import WORKLOAD
 
@@ -252,6 +254,63 @@ def test_64_clusters_of_two_blocks_have_tiles_of_128x128_of_the_tf32_product_of_
 def test_parts_along_k_of_a_tf32_product_are_added_up_in_a_cluster(shape: str, config: Params, order: Order) -> None:
     """Of 37 steps along k, blocks but the first have none; 512 are more than the stages hold."""
     assert 2e-4 < _error("v18_cluster_sums_tf32", make_case({"shape": shape}), config, order) < 3e-4
+
+
+@pytest.mark.parametrize(
+    ("columns", "grid", "line", "added", "parts"),
+    [
+        (256, 130, (0, 22, 79), (36, 32, 1), 165),  # 36 tiles of 79 pairs of steps: 2844 pairs, 22 a block
+        (128, 132, (0, 40, 80), (66, 16, 1), 197),  # two parts a tile
+    ],
+)
+def test_tiles_of_a_tf32_product_that_do_not_fill_the_multiprocessors_are_cut(columns, grid, line, added, parts) -> None:
+    variant, case = WORKLOAD.variant("v19_equal_shares_tf32"), make_case({"shape": "700x5000x1300"})
+    config = next(each for each in variant.configs if each["columns"] == columns)
+    product, sums = variant.launches(case, config)
+    assert (product.grid, product.block, product.dynamic_shared_bytes) == ((grid, 1, 1), (384, 1, 1), 197_632)
+    assert (sums.grid, sums.block) == (added, (256, 1, 1))
+    assert product.args[-3:] == sums.args[-3:] == line
+    assert variant.scratch(case, config)["parts"].shape == (parts, 128 * columns)
+
+
+@pytest.mark.parametrize("columns", [256, 128])
+def test_sums_of_cut_tiles_compile_without_spills_for_eight_warps(columns: int) -> None:
+    """No quick case, which the kernels of one architecture are compiled for, has cut tiles."""
+    kernel = f"add_parts<{columns}>"
+    compiled = compile_variant(WORKLOAD.variant("v19_equal_shares_tf32"), [kernel], "sm_90").kernels[kernel]
+    assert compiled.spill_bytes == 0
+    assert compiled.registers <= 40, "six blocks a multiprocessor"
+
+
+@pytest.mark.parametrize(("case", "whole"), [("n=256", 2), ("n=2048", 128), ("n=4096", 512), ("shape=1536x8192x2816", 132)])
+def test_tf32_tiles_are_not_cut_where_waves_are_full_or_shares_would_save_less_than_they_cost(case: str, whole: int) -> None:
+    of = WORKLOAD.case(case)
+    (launch,) = WORKLOAD.variant("v19_equal_shares_tf32").launches(of, {"columns": 256, "stages": 4})
+    (of_whole_tiles,) = WORKLOAD.variant("v12_wgmma_tf32").launches(of, {"columns": 256, "stages": 4})
+    assert (launch.kernel, launch.grid, launch.block) == (of_whole_tiles.kernel, of_whole_tiles.grid, of_whole_tiles.block)
+    assert launch.args[-3] == whole
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize("config", WORKLOAD.variant("v19_equal_shares_tf32").configs, ids=str)
+@pytest.mark.parametrize(
+    ("shape", "blocks", "line"),
+    [
+        ("300x417x67", 4, (0, 6, 7)),  # three tiles of seven pairs of steps, each of two blocks
+        ("133x417x67", 5, (0, 3, 7)),  # two tiles, each of three blocks; the third block has parts of both
+        ("389x417x67", 3, (3, 3, 9)),  # three whole tiles, and one of three blocks
+    ],
+)
+def test_parts_of_tf32_tiles_by_two_and_three_blocks_are_added_up(
+    shape: str, blocks: int, line: tuple[int, int, int], config: Params, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wgmma, "MULTIPROCESSORS", blocks)
+    monkeypatch.setattr(wgmma, "_LEAST_PAIRS", 1)
+    case = make_case({"shape": shape})
+    launches = WORKLOAD.variant("v19_equal_shares_tf32").launches(case, config)
+    assert [launch.args[-3:] for launch in launches[-2:]] == [line, line]
+    assert 2e-4 < _error("v19_equal_shares_tf32", case, config, order) < 3e-4
 
 
 @needs_compiler

@@ -6,47 +6,14 @@ import pytest
 from tests.emulator.emulator import build, needs_compiler
 from tests.workloads.test_mlp_training import relative_error
 from warpladder.workloads.api import CudaVariant, TensorMap
-from warpladder.workloads.mlp_training import full_waves, shares, wide_tiles
+from warpladder.workloads.mlp_training import full_waves, wide_tiles
 from warpladder.workloads.mlp_training.problem import TOLERANCES, Size, make_case, size_of
-from warpladder.workloads.mlp_training.shares import Line
 from warpladder.workloads.mlp_training.workload import WORKLOAD
+from warpladder.workloads.shares import Line
 
 pytestmark = pytest.mark.slow
 
 BATCHES = (1, 37, 100, 333, 400, 800, 1024, 2048, 5000, 8192, 8193, 65536)
-
-
-def parts_by_tile(line: Line) -> list[list[int]]:
-    """The blocks that have a stage of a tile, by walking over every stage."""
-    found: list[list[int]] = [[] for _ in range(line.tiles)]
-    for stage in range(line.tiles * line.span):
-        block, tile = stage // line.share, stage // line.span
-        if block not in found[tile]:
-            found[tile].append(block)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("line", "expected", "blocks", "slices"),
-    [
-        (shares.whole_tiles(256, 25, 132), Line(256, 25, 50), 128, 1),  # two tiles a block
-        (shares.whole_tiles(104, 25, 132), Line(104, 25, 25), 104, 1),
-        (shares.parts_of_tiles(16, 25, 8), Line(16, 28, 4), 112, 7),  # 25 stages are seven parts of at most four
-        (shares.even_shares(28, 256, 132), Line(28, 256, 55), 131, 6),  # 7168 stages; 256 begin in the middle of a share
-        (shares.even_shares(56, 512, 264), Line(56, 512, 109), 264, 6),
-    ],
-)
-def test_shares_counted_by_hand(line, expected, blocks, slices):
-    assert line == expected
-    assert (line.blocks, line.slices) == (blocks, slices)
-
-
-@pytest.mark.parametrize("line", [Line(7, 12, 5), Line(7, 5, 12), Line(3, 4, 4), Line(3, 12, 4), Line(3, 4, 12), Line(1, 1, 1)])
-def test_slices_are_the_most_blocks_that_share_a_tile(line):
-    parts = parts_by_tile(line)
-    assert line.blocks == 1 + max(block for blocks in parts for block in blocks)
-    assert line.slices == max(map(len, parts))
-    assert line.has_whole_tiles == (line.slices == 1)
 
 
 @pytest.mark.parametrize("batch", BATCHES)

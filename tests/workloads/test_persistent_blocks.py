@@ -40,6 +40,7 @@ def agreements(workload: str, name: str, case_name: str, config_number: int = 0)
         ("v14_shared_columns_tf32", "shape=600x136x300", 0),
         ("v15_staged_results_tf32", "shape=300x136x300", 0),
         ("v15_staged_results_tf32", "shape=600x136x300", 1),
+        ("v19_equal_shares_tf32", "shape=300x136x300", 0),
     ],
 )
 def test_a_block_with_several_tiles_computes_all_of_them(
@@ -49,7 +50,9 @@ def test_a_block_with_several_tiles_computes_all_of_them(
     assert all(agreement.ok for agreement in agreements("mlp_gemm", name, case_name, config_number))
 
 
-@pytest.mark.parametrize("name", ["v12_wgmma_tf32", "v14_shared_columns_tf32", "v18_cluster_sums_tf32"])
+@pytest.mark.parametrize(
+    "name", ["v12_wgmma_tf32", "v14_shared_columns_tf32", "v18_cluster_sums_tf32", "v19_equal_shares_tf32"]
+)
 def test_the_tma_s_rounding_leaves_the_error_of_two_rounded_operands(name: str) -> None:
     """At this shape cuBLAS has 2.5e-4 on an H200. With one operand cut off it would be 4.1e-4."""
     for agreement in agreements("mlp_gemm", name, "shape=80x70x90"):

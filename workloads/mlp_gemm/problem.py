@@ -86,10 +86,12 @@ def emulation_cases() -> tuple[Case, ...]:
     """Products small enough for the CPU emulator.
 
     They cover a few elements, less than a tile, edges anywhere, aligned columns that are no multiple of a tile, whole tiles
-    with more steps along k than any kernel holds at once, and nine tiles of 128 side by side, more than a group has.
+    with more steps along k than any kernel holds at once, nine tiles of 128 side by side, more than a group has, and a tile with
+    so many steps that blocks share it.
     """
     return tuple(
-        make_case({"shape": shape}) for shape in ("1x5x2", "3x9x5", "131x37x67", "68x52x132", "128x128x128", "3x17x1027")
+        make_case({"shape": shape})
+        for shape in ("1x5x2", "3x9x5", "131x37x67", "68x52x132", "128x128x128", "3x17x1027", "5x517x9")
     )
 
 

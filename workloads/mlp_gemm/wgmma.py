@@ -11,10 +11,16 @@ from warpladder.workloads.api import Buffer, Case, Constants, CudaVariant, Launc
 from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
 from warpladder.workloads.mlp_gemm.rungs import KERNELS, BlockTile, cluster_sums
+from warpladder.workloads.shares import Line, shortest_shares
 
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
+_EQUAL_SHARES: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
+#: Pairs of steps that a share has at least, and that take about as long as a second launch. Not measured yet.
+_LEAST_PAIRS: Final = 4
+#: Parts of tiles that are written and added in the time of a pair of steps. Not measured yet.
+_PARTS_A_PAIR: Final = 16
 _BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
 _OPERANDS: Final = ("a", "b")
@@ -102,12 +108,56 @@ def _cluster_sums(case: Case, config: Params) -> Sequence[Launch]:
     sums = rows * columns // parts * (parts - 1)
     product = Launch(
         kernel=f"gemm<{columns}, {config['stages']}, {parts}>",
-        grid=(parts * ceil_div(size.m, rows) * ceil_div(size.n, columns), 1, 1),
+        grid=(parts * _tiles(size, columns), 1, 1),
         block=(_CLUSTER_SUMS["kConsumers"] + _CLUSTER_SUMS["kLanes"], 1, 1),
         args=(*_operand_maps(case, columns, tf32=True), "c", "d", *_scalars(size)),
         dynamic_shared_bytes=_FLOAT * (stages + sums) + ALIGNMENT_BYTES,
     )
     return (*(_pad(name, case) for name in _padded(case)), product)
+
+
+def _tiles(size: Size, columns: int) -> int:
+    """Tiles that cover D."""
+    return ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns)
+
+
+def _cut_tiles(size: Size, columns: int) -> Line:
+    """The tiles beyond the last full wave, as a line of pairs of steps. There are none where cutting them would gain nothing."""
+    left, depth = _tiles(size, columns) % MULTIPROCESSORS, ceil_div(size.k, 2 * _TILE["kDepth"])
+    if blocks := min(MULTIPROCESSORS, left * (depth // _LEAST_PAIRS)):
+        line = shortest_shares(left, depth, blocks)
+        if depth - line.share >= _LEAST_PAIRS + line.tiles * line.slices // _PARTS_A_PAIR:
+            return line
+    return Line(0, depth, depth)
+
+
+def _shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """The sums of a block's part of a tile are number `block + tile`."""
+    line = _cut_tiles(size_of(case), config["columns"])
+    parts = Buffer((max(1, line.blocks + line.tiles - 1), _TILE["kRows"] * config["columns"]))
+    return {"parts": parts, **_scratch(case, config)}
+
+
+def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
+    """As `_launches`, but the tiles beyond the last full wave are cut into equal shares, and added up."""
+    size, columns, of = size_of(case), config["columns"], _EQUAL_SHARES
+    *pads, product = _launches(case, config, "v19_equal_shares_tf32", tf32=True)
+    line = _cut_tiles(size, columns)
+    whole = _tiles(size, columns) - line.tiles
+    scalars = (np.int32(whole), *line.scalars)
+    m, n, _, alpha, beta = _scalars(size)
+    product = replace(
+        product,
+        grid=(max(line.blocks, min(whole, MULTIPROCESSORS)), 1, 1),
+        args=(*product.args[:4], "parts", *_scalars(size), *scalars),
+    )
+    added = Launch(
+        kernel=f"add_parts<{columns}>",
+        grid=(line.tiles, of["kRows"] * columns // (of["kConsumers"] * of["kFour"]), 1),
+        block=(of["kConsumers"], 1, 1),
+        args=("parts", "c", "d", m, n, alpha, beta, *scalars),
+    )
+    return (*pads, product, added) if line.tiles else (*pads, product)
 
 
 def _staged(case: Case, config: Params) -> Sequence[Launch]:
@@ -245,5 +295,18 @@ WGMMA_VARIANTS: Final = (
         scratch=_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
+    ),
+    CudaVariant(
+        name="v19_equal_shares_tf32",
+        title="Equal shares of a line of tiles, TF32",
+        role="rung",
+        precision="tf32",
+        configs=({"columns": 256, "stages": 4}, {"columns": 128, "stages": 6}),
+        source=KERNELS / "v19_equal_shares_tf32.cu",
+        launches=_equal_shares,
+        scratch=_shares_scratch,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+        draft=True,
     ),
 )

@@ -11,7 +11,7 @@ from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ce
 from warpladder.workloads.launches import MULTIPROCESSORS
 from warpladder.workloads.mlp_training import shares
 from warpladder.workloads.mlp_training.problem import Size, size_of
-from warpladder.workloads.mlp_training.shares import Line
+from warpladder.workloads.shares import Line, even_shares, parts_of_tiles
 
 _OF: Final = Constants(Path(__file__).resolve().parent / "kernels" / "v09_full_waves.cu")
 _FLOAT: Final = 4
@@ -70,8 +70,8 @@ def forward_line(size: Size, tile: Tile = FORWARD) -> Line:
     """Of x w1: whole tiles, parts of tiles or even shares, whichever takes the least time by rounds of blocks and memory's traffic."""
     tiles, depth = tile.count(size.hidden, size.batch), ceil_div(size.inputs, _OF["kDepth"])
     most = max(1, depth // _LEAST_STAGES)
-    lines = [shares.parts_of_tiles(tiles, depth, parts) for parts in range(1, most + 1)]
-    lines.append(shares.even_shares(tiles, depth, min(tile.slots, tiles * most)))
+    lines = [parts_of_tiles(tiles, depth, parts) for parts in range(1, most + 1)]
+    lines.append(even_shares(tiles, depth, min(tile.slots, tiles * most)))
 
     def time_us(line: Line) -> float:
         rounds = ceil_div(line.blocks, tile.slots)
@@ -83,7 +83,7 @@ def forward_line(size: Size, tile: Tile = FORWARD) -> Line:
 def backward_line(size: Size, tile: Tile = BACKWARD) -> Line:
     """Of x^T dz1: even shares."""
     tiles, depth = tile.count(size.hidden, size.inputs), ceil_div(size.batch, _OF["kDepth"])
-    return shares.even_shares(tiles, depth, min(tile.slots, tiles * max(1, depth // _LEAST_STAGES)))
+    return even_shares(tiles, depth, min(tile.slots, tiles * max(1, depth // _LEAST_STAGES)))
 
 
 def skip(case: Case, config: Params) -> str | None:

@@ -10,8 +10,8 @@ from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, Te
 from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS
 from warpladder.workloads.mlp_training import shares
 from warpladder.workloads.mlp_training.problem import Size, size_of
-from warpladder.workloads.mlp_training.shares import Line
 from warpladder.workloads.mlp_training.wgmma import SPARE_BLOCKS, pitch_of
+from warpladder.workloads.shares import Line, even_shares, parts_of_tiles, whole_tiles
 
 _OF: Final = Constants(Path(__file__).resolve().parent / "kernels" / "v08_warpgroups_tf32.cu")
 _FLOAT: Final = 4
@@ -27,7 +27,7 @@ def forward_line(size: Size, config: Params) -> Line:
     """Of x w1: whole tiles, or parts of tiles if these fit all multiprocessors at once."""
     tiles, depth = _tiles(size.hidden, size.batch, config["columns"]), ceil_div(size.inputs, _OF["kDepth"])
     parts = min(MULTIPROCESSORS // tiles, max(1, depth // _LEAST_STAGES))
-    return shares.parts_of_tiles(tiles, depth, parts) if parts > 1 else shares.whole_tiles(tiles, depth, MULTIPROCESSORS)
+    return parts_of_tiles(tiles, depth, parts) if parts > 1 else whole_tiles(tiles, depth, MULTIPROCESSORS)
 
 
 def backward_line(size: Size, config: Params) -> Line:
@@ -36,10 +36,10 @@ def backward_line(size: Size, config: Params) -> Line:
     tiles, depth = _tiles(size.inputs, size.hidden, config["columns"]), ceil_div(size.batch, _OF["kDepth"])
     most = MULTIPROCESSORS - SPARE_BLOCKS
     if most / 2 < tiles <= most:
-        return shares.whole_tiles(tiles, depth, most)
+        return whole_tiles(tiles, depth, most)
     if parts := _PARTS.get(config["columns"]):
-        return shares.parts_of_tiles(tiles, depth, min(parts, max(1, depth // _LEAST_STAGES)))
-    return shares.even_shares(tiles, depth, min(MULTIPROCESSORS, max(tiles, tiles * depth // _LEAST_STAGES)))
+        return parts_of_tiles(tiles, depth, min(parts, max(1, depth // _LEAST_STAGES)))
+    return even_shares(tiles, depth, min(MULTIPROCESSORS, max(tiles, tiles * depth // _LEAST_STAGES)))
 
 
 def scratch(case: Case, config: Params) -> Mapping[str, Buffer]:

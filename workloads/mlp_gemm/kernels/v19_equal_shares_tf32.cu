@@ -1,0 +1,104 @@
+// Idea: For tiles that do not fill the multiprocessors: after the waves of v12_wgmma_tf32 that are full, the tiles left over lie behind one
+//     another along k, as one line of steps, and each block has an equal share of it, wherever tiles end. A block leaves its sums of a part
+//     of a tile in scratch memory, and a second kernel adds the parts of each tile in their order. Where all waves are full, or shares
+//     would save less than they cost, this is v12_wgmma_tf32.
+// Bottleneck: Not measured yet. An estimate for shape=700x5000x1300 on an H100: v12_wgmma_tf32 has 36 tiles of 128 x 256 for 132
+//     multiprocessors, of 157 steps along k at 0.73 us, and takes 103 us. Here 130 blocks have 44 steps each, 32 us; 164 parts of 128 KB,
+//     21 MB, are written and read once more, and a launch is added: about 15 us. Tiles of 128 columns are 66 in two parts of 80 and 78
+//     steps, 132 parts of 64 KB, which is less than half the traffic.
+// Next: The last block of a tile adds the parts of the others to the sums in its registers, without a second launch.
+// Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
+
+#include "../../hopper.cuh"
+#include "wgmma_tile.cuh"
+#include "tf32_product.cuh"
+#include "line.cuh"
+
+constexpr int kFour = 4;
+
+template <int columns, int stages>
+__global__ void __launch_bounds__(kProducers + kConsumers, 1)
+    gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const float* c, float* d, float4* parts, int m, int n,
+         int k, float alpha, float beta, int whole, int share, int span) {
+  extern __shared__ char memory[];
+  auto* stage = aligned_1024<Stage<columns>>(memory);
+  __shared__ Pipeline<stages> pipeline;
+  pipeline.init(kConsumers / 32);
+
+  const int tiles = ((m + kRows - 1) / kRows) * ((n + columns - 1) / columns);
+  const Line line{whole, share, span};
+  Pieces pieces(line, tiles, steps_of(k) / 2);
+  Piece piece;
+  Ring<stages> ring;
+
+  if (threadIdx.x < kProducers) {
+    give_registers<40>();
+    if (threadIdx.x >= 32) return;
+    while (pieces.next(piece)) {
+      int row, column;
+      place_tile<columns>(piece.tile, m, n, row, column);
+      for (int step = 2 * piece.begin; step < 2 * piece.end; ++step, ring.next()) {
+        auto& now = stage[ring.stage];
+        mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
+        if (threadIdx.x == 0) {
+          mbarrier_arrive_expect(&pipeline.full[ring.stage], sizeof now);
+          for (int box = 0; box < kRows / 32; ++box)
+            tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, &pipeline.full[ring.stage]);
+          tma_load(now.b, b, step * kDepth, column, &pipeline.full[ring.stage]);
+        }
+        prefetch_tile<columns>(c, row, column, m, n, step);
+      }
+    }
+    return;
+  }
+
+  take_registers<232>();
+  const int thread = threadIdx.x - kProducers;
+  const WgmmaFragments fragments(thread);
+  while (pieces.next(piece)) {
+    float sums[columns / 2];
+    multiply_tile<columns>(sums, 2 * (piece.end - piece.begin), stage, pipeline, ring, fragments,
+                           [&](int of_stage) { pipeline.release(of_stage); });
+    if (piece.tile < whole) {
+      int row, column;
+      place_tile<columns>(piece.tile, m, n, row, column);
+      store_tile(sums, c, d, row, column, fragments, m, n, alpha, beta);
+    } else {  // a thread's fours lie apart, so that a warp writes 512 bytes in one go
+      float4* to = parts + (size_t)line.place(blockIdx.x, piece.tile) * (kRows * columns / kFour) + thread;
+#pragma unroll
+      for (int i = 0; i < columns / 2; i += kFour)
+        to[i / kFour * kConsumers] = make_float4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]);
+    }
+  }
+}
+
+// D = alpha * sum of the parts + beta * C for the tiles of the line: blockIdx.x a tile, blockIdx.y one of the fours of each thread.
+template <int columns>
+__global__ void __launch_bounds__(kConsumers)
+    add_parts(const float4* __restrict__ parts, const float* __restrict__ c, float* __restrict__ d, int m, int n, float alpha, float beta,
+              int whole, int share, int span) {
+  constexpr int kFours = kRows * columns / kFour;  // of a part
+  const Line line{whole, share, span};
+  const int tile = whole + blockIdx.x, count = line.parts(tile);
+  const WgmmaFragments fragments(threadIdx.x);
+  int row, column;
+  place_tile<columns>(tile, m, n, row, column);
+  row += fragments.row, column += fragments.across(kFour * blockIdx.y);
+  const auto place = [&](int i) { return (long long)(column + i % 2) * m + row + fragments.down(i); };
+  const auto inside = [&](int i) { return row + fragments.down(i) < m && column + i % 2 < n; };
+  float old[kFour];
+#pragma unroll
+  for (int i = 0; i < kFour; ++i) old[i] = inside(i) ? c[place(i)] : 0.0f;
+
+  const float4* from = parts + (size_t)line.place(line.first_block(tile), tile) * kFours + blockIdx.y * kConsumers + threadIdx.x;
+  float4 sum = *from;
+#pragma unroll 4
+  for (int part = 1; part < count; ++part) {
+    const float4 value = from[(size_t)part * kFours];
+    sum = make_float4(sum.x + value.x, sum.y + value.y, sum.z + value.z, sum.w + value.w);
+  }
+  const float sums[kFour] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+  for (int i = 0; i < kFour; ++i)
+    if (inside(i)) d[place(i)] = alpha * sums[i] + beta * old[i];
+}
