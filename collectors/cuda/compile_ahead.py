@@ -6,6 +6,7 @@ cell's status. `python -m warpladder.collectors.child compile COUNT` reads one j
 when it is done.
 """
 
+import inspect
 import json
 import os
 import queue
@@ -116,7 +117,8 @@ def _first_call(
     requires = set(variant.requires) if isinstance(variant, HostVariant | LibraryVariant) else set()
     on, targets = least, architectures
     if isinstance(variant, HostVariant) and "numba" in requires:  # the machine code depends on types, not on sizes
-        versions, targets = _versions("numba"), (cpu_name(), os.environ.get("NUMBA_CACHE_DIR", ""))
+        versions = _versions("numba")
+        targets = (cpu_name(), os.environ.get("NUMBA_CACHE_DIR", ""), *_place_and_time(variant.run))
     elif not (isinstance(variant, LibraryVariant) and architectures and requires):
         return None
     elif requires >= {*torch_bridge.COMPILER}:
@@ -130,6 +132,12 @@ def _first_call(
     cell = variant.name, format_params(config), on.name
     mark = kernel_cache.key_of(_RUN_ONCE, workload.name, *cell, variant.source_sha256, targets, versions)
     return None if kernel_cache.holds(mark) else (on.name, mark)
+
+
+def _place_and_time(function: Callable[..., object]) -> tuple[str, str]:
+    """The file of a function and when it was written. Numba's machine code belongs to both, so that another clone compiles again."""
+    path = inspect.unwrap(function).__code__.co_filename
+    return path, str(Path(path).stat().st_mtime_ns)
 
 
 def _keeps_code(variant: LibraryVariant) -> bool:

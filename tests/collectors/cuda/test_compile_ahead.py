@@ -1,10 +1,12 @@
 """What a plan needs is compiled before anything is measured, side by side."""
 
+import inspect
 import os
 import subprocess
 import sys
 from dataclasses import astuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,6 +53,21 @@ def test_what_was_compiled_is_on_disk_for_whoever_measures(cache: Path) -> None:
     assert list((cache / "numba").rglob("*.nbc"))
     variant = registry.load("conv2d").variant("v02_naive_global")
     assert kernel_cache.holds(compilation_of(variant, ["conv2d"], "sm_90").key)
+
+
+def test_numba_compiles_again_where_the_file_of_the_loops_is_another_or_was_written_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (job,) = compile_ahead.jobs_of(PLAN, [])
+    assert isinstance(job, RunOnce)
+    kernel_cache.write(job.mark, {}, b"")
+    assert compile_ahead.jobs_of(PLAN, []) == []
+    loops = inspect.unwrap(registry.load("conv2d").variant("numba_serial").run)  # type: ignore[union-attr]
+    source, stat = Path(loops.__code__.co_filename), Path.stat
+    later = SimpleNamespace(st_mtime_ns=source.stat().st_mtime_ns + 1)
+    monkeypatch.setattr(Path, "stat", lambda path, **how: later if path == source else stat(path, **how))
+    (again,) = compile_ahead.jobs_of(PLAN, [])
+    assert isinstance(again, RunOnce) and again.mark != job.mark
 
 
 def test_what_does_not_compile_is_left_for_its_verdict() -> None:
