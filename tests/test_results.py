@@ -94,7 +94,7 @@ ROWS: Final = (
         peers=(("torch_compile",) * 4, ("torch",) * 4), ranges=(1,)),
     Row("transpose 512³, (2,0,1)", "H100 tensor_transpose", "tensor_transpose", _perms(512, *SIX[4:]), peers=(("torch_compile",) * 2,)),
     Row("transpose 64³", "H100 tensor_transpose", "tensor_transpose", _perms(64, *SIX),
-        peers=(("torch_compile",) * 6, ("torch",) * 6), ranges=("time", "floor", 0, 1)),
+        peers=(("torch_compile",) * 6, ("cupy",) * 6, ("torch",) * 6), ranges=("time", "floor", 0, 1, 2)),
     *(Row(f"5x5 convolution, {n}²", "H100 conv2d", "conv2d", (f"n={n}",), peers=CONVOLUTION) for n in (8192, 2048, 512)),
     Row("CNN layer 1", "H100 cnn_conv", "cnn_conv", ("layer=1,batch=10000",), peers=(("cudnn",),)),
     Row("CNN layer 2", "H100 cnn_conv", "cnn_conv", ("layer=2,batch=10000",), ALL, (CUDNN3,)),

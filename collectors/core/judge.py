@@ -223,9 +223,9 @@ class Suspect:
     Attributes:
         how: the pass of the samples.
         seen_ns: durations of its samples.
-        is_doubted: an execution on new inputs was slower than the samples, so that the next ones are compared with executions around them.
-        new_ns: durations of those that were slower than these too.
-        misses: number of those that were not.
+        is_doubted: whether an execution on new inputs was slower than the samples. From then on each is compared with one before and one after.
+        new_ns: durations of the executions on new inputs that were slower than these too.
+        misses: number of executions on new inputs that were not slower.
         slow_spells: number of those in which the machine itself may have been slower.
     """
 

@@ -425,10 +425,9 @@ class CudaBench:
             self._pinned.load(self._sets.on_host)
             host = self._pinned.arrays
         else:
-            in_order = {
-                name: np.asarray(array, order="C") for name, array in self._sets.on_host.items()
-            }  # else the clock has a copy
-            host = {**in_order, **self._host_outputs}
+            # In C order: CuPy would copy an input in another order first, while the clock runs.
+            inputs = {name: np.asarray(array, order="C") for name, array in self._sets.on_host.items()}
+            host = {**inputs, **self._host_outputs}
         self._last_outputs = lambda: self.place({name: host[name] for name in self._host_outputs})
         moved = self._moved(operation.own_inputs or self.inputs)
         sizes = [array.nbytes for array in (*moved.values(), *self.outputs.values())]
