@@ -306,7 +306,7 @@ def test_parts_of_tf32_tiles_by_two_and_three_blocks_are_added_up(
     shape: str, blocks: int, line: tuple[int, int, int], config: Params, order: Order, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wgmma, "MULTIPROCESSORS", blocks)
-    monkeypatch.setattr(wgmma, "_LEAST_PAIRS", 1)
+    monkeypatch.setattr(wgmma, "_LEAST_TURNS", 1)
     case = make_case({"shape": shape})
     launches = WORKLOAD.variant("v19_equal_shares_tf32").launches(case, config)
     assert [launch.args[-3:] for launch in launches[-2:]] == [line, line]

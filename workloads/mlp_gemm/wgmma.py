@@ -17,10 +17,10 @@ _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
 _EQUAL_SHARES: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
-#: Pairs of steps that a share has at least, and that take about as long as a second launch. Not measured yet.
-_LEAST_PAIRS: Final = 4
-#: Parts of tiles that are written and added in the time of a pair of steps. Not measured yet.
-_PARTS_A_PAIR: Final = 16
+#: Turns of the loop that a share has at least, and that take about as long as a second launch. Not measured yet.
+_LEAST_TURNS: Final = 4
+#: Parts of tiles that are written and added in the time of a turn. Not measured yet.
+_PARTS_A_TURN: Final = 16
 _BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
 _OPERANDS: Final = ("a", "b")
@@ -121,19 +121,27 @@ def _tiles(size: Size, columns: int) -> int:
     return ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns)
 
 
-def _cut_tiles(size: Size, columns: int) -> Line:
-    """The tiles beyond the last full wave, as a line of pairs of steps. There are none where cutting them would gain nothing."""
-    left, depth = _tiles(size, columns) % MULTIPROCESSORS, ceil_div(size.k, 2 * _TILE["kDepth"])
-    if blocks := min(MULTIPROCESSORS, left * (depth // _LEAST_PAIRS)):
+def _cut_tiles(tiles: int, depth: int, most_blocks: int) -> Line:
+    """The tiles beyond the last full wave, as a line of `depth` turns of the loop each.
+
+    There are none where cutting them would gain nothing.
+    """
+    left = tiles % most_blocks
+    if blocks := min(most_blocks, left * (depth // _LEAST_TURNS)):
         line = shortest_shares(left, depth, blocks)
-        if depth - line.share >= _LEAST_PAIRS + line.tiles * line.slices // _PARTS_A_PAIR:
+        if depth - line.share >= _LEAST_TURNS + line.tiles * line.slices // _PARTS_A_TURN:
             return line
     return Line(0, depth, depth)
 
 
+def _cut_wgmma_tiles(size: Size, columns: int) -> Line:
+    """A turn has two steps."""
+    return _cut_tiles(_tiles(size, columns), ceil_div(size.k, 2 * _TILE["kDepth"]), MULTIPROCESSORS)
+
+
 def _shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
     """The sums of a block's part of a tile are number `block + tile`."""
-    line = _cut_tiles(size_of(case), config["columns"])
+    line = _cut_wgmma_tiles(size_of(case), config["columns"])
     parts = Buffer((max(1, line.blocks + line.tiles - 1), _TILE["kRows"] * config["columns"]))
     return {"parts": parts, **_scratch(case, config)}
 
@@ -142,7 +150,7 @@ def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
     """As `_launches`, but the tiles beyond the last full wave are cut into equal shares, and added up."""
     size, columns, of = size_of(case), config["columns"], _EQUAL_SHARES
     *pads, product = _launches(case, config, "v19_equal_shares_tf32", tf32=True)
-    line = _cut_tiles(size, columns)
+    line = _cut_wgmma_tiles(size, columns)
     whole = _tiles(size, columns) - line.tiles
     scalars = (np.int32(whole), *line.scalars)
     m, n, _, alpha, beta = _scalars(size)
@@ -197,6 +205,41 @@ def _turned_columns(case: Case, config: Params) -> Sequence[Launch]:
         dynamic_shared_bytes=_FLOAT * tile.stages * tile.depth * (tile.rows + tile.columns),
     )
     return (*(_pad(name, case) for name in pads), turn, product)
+
+
+def _cut_turned_tiles(size: Size, config: Params) -> Line:
+    """A turn has the steps of a stage."""
+    tile = BlockTile.of(config)
+    return _cut_tiles(tile.count(size), ceil_div(size.k, tile.depth), config["blocks"] * MULTIPROCESSORS)
+
+
+def _turned_shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    tile, line = BlockTile.of(config), _cut_turned_tiles(size_of(case), config)
+    parts = Buffer((max(1, line.blocks + line.tiles - 1), tile.rows * tile.columns))
+    return {"parts": parts, **_turned_scratch(case, config)}
+
+
+def _turned_shares(case: Case, config: Params) -> Sequence[Launch]:
+    """As `_turned_columns`, but the tiles beyond the last full wave are cut into equal shares, and added up."""
+    size, tile, most_blocks = size_of(case), BlockTile.of(config), config["blocks"] * MULTIPROCESSORS
+    *before, product = _turned_columns(case, config)
+    line = _cut_turned_tiles(size, config)
+    whole = tile.count(size) - line.tiles
+    scalars = (np.int32(whole), *line.scalars)
+    m, n, _, _, beta = _scalars(size)
+    product = replace(
+        product,
+        kernel=tile.kernel("gemm_shares", size, config["apart"]),
+        grid=(max(line.blocks, min(whole, most_blocks)), 1, 1),
+        args=(*product.args[:4], "parts", *_scalars(size), *scalars),
+    )
+    added = Launch(
+        kernel=tile.kernel("add_shares", size),
+        grid=(line.tiles, tile.thread_rows * tile.thread_columns // 4, 1),
+        block=product.block,
+        args=("parts", "c", "d", m, n, beta, *scalars),
+    )
+    return (*before, product, added) if line.tiles else (*before, product)
 
 
 def _scalars(size: Size) -> tuple[np.generic, ...]:
@@ -305,6 +348,25 @@ WGMMA_VARIANTS: Final = (
         source=KERNELS / "v19_equal_shares_tf32.cu",
         launches=_equal_shares,
         scratch=_shares_scratch,
+        min_compute_capability=(9, 0),
+        only_architecture="sm_90a",
+        draft=True,
+    ),
+    CudaVariant(
+        name="v20_equal_shares",
+        title="Equal shares of a line of tiles",
+        role="rung",
+        configs=(
+            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 1, "blocks": 2},
+            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 1, "blocks": 1},
+            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 4},
+            {"tile": "128x64x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 4},
+            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 2},
+            {"tile": "128x64x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 2},
+        ),
+        source=KERNELS / "v20_equal_shares.cu",
+        launches=_turned_shares,
+        scratch=_turned_shares_scratch,
         min_compute_capability=(9, 0),
         only_architecture="sm_90a",
         draft=True,
