@@ -134,34 +134,39 @@ def _cut_tiles(tiles: int, depth: int, most_blocks: int) -> Line:
     return Line(0, depth, depth)
 
 
-def _cut_wgmma_tiles(size: Size, columns: int) -> Line:
-    """A turn has two steps."""
-    return _cut_tiles(_tiles(size, columns), ceil_div(size.k, 2 * _TILE["kDepth"]), MULTIPROCESSORS)
+def _clusters(size: Size, config: Params) -> int:
+    """Tiles of clusters that cover D: `blocks` tiles one below the other."""
+    return ceil_div(size.m, config["blocks"] * _TILE["kRows"]) * ceil_div(size.n, config["columns"])
+
+
+def _cut_wgmma_tiles(size: Size, config: Params) -> Line:
+    """A turn has two steps, and a tile is that of a cluster."""
+    return _cut_tiles(_clusters(size, config), ceil_div(size.k, 2 * _TILE["kDepth"]), MULTIPROCESSORS // config["blocks"])
 
 
 def _shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """The sums of a block's part of a tile are number `block + tile`."""
-    line = _cut_wgmma_tiles(size_of(case), config["columns"])
-    parts = Buffer((max(1, line.blocks + line.tiles - 1), _TILE["kRows"] * config["columns"]))
-    return {"parts": parts, **_scratch(case, config)}
+    """The sums of a cluster's part of a tile are number `cluster + tile`."""
+    line = _cut_wgmma_tiles(size_of(case), config)
+    parts = config["blocks"] * max(1, line.blocks + line.tiles - 1)
+    return {"parts": Buffer((parts, _TILE["kRows"] * config["columns"])), **_scratch(case, config)}
 
 
 def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
     """As `_launches`, but the tiles beyond the last full wave are cut into equal shares, and added up."""
-    size, columns, of = size_of(case), config["columns"], _EQUAL_SHARES
+    size, columns, blocks, of = size_of(case), config["columns"], config["blocks"], _EQUAL_SHARES
     *pads, product = _launches(case, config, "v19_equal_shares_tf32", tf32=True)
-    line = _cut_wgmma_tiles(size, columns)
-    whole = _tiles(size, columns) - line.tiles
+    line = _cut_wgmma_tiles(size, config)
+    whole = _clusters(size, config) - line.tiles
     scalars = (np.int32(whole), *line.scalars)
     m, n, _, alpha, beta = _scalars(size)
     product = replace(
         product,
-        grid=(max(line.blocks, min(whole, MULTIPROCESSORS)), 1, 1),
+        grid=(blocks * max(line.blocks, min(whole, MULTIPROCESSORS // blocks)), 1, 1),
         args=(*product.args[:4], "parts", *_scalars(size), *scalars),
     )
     added = Launch(
-        kernel=f"add_parts<{columns}>",
-        grid=(line.tiles, of["kRows"] * columns // (of["kConsumers"] * of["kFour"]), 1),
+        kernel=f"add_parts<{columns}, {blocks}>",
+        grid=(blocks * line.tiles, of["kRows"] * columns // (of["kConsumers"] * of["kFour"]), 1),
         block=(of["kConsumers"], 1, 1),
         args=("parts", "c", "d", m, n, alpha, beta, *scalars),
     )
@@ -344,7 +349,11 @@ WGMMA_VARIANTS: Final = (
         title="Equal shares of a line of tiles, TF32",
         role="rung",
         precision="tf32",
-        configs=({"columns": 256, "stages": 4}, {"columns": 128, "stages": 6}),
+        configs=(
+            {"columns": 256, "stages": 4, "blocks": 1},
+            {"columns": 256, "stages": 4, "blocks": 2},
+            {"columns": 128, "stages": 6, "blocks": 2},
+        ),
         source=KERNELS / "v19_equal_shares_tf32.cu",
         launches=_equal_shares,
         scratch=_shares_scratch,

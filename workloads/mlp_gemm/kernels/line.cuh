@@ -18,15 +18,16 @@ struct Piece {
   int tile, begin, end;
 };
 
-// What a block computes: its whole tiles, then its share of the line. Beyond the `depth` pairs of a tile `span` may have empty ones.
+// What a block, or a cluster of blocks, computes: its whole tiles, then its share of the line. `first` is its number, of `count` at once. Beyond
+// the `depth` pairs of a tile `span` may have empty ones.
 struct Pieces {
   const Line line;
-  const int depth, last;
+  const int depth, count, last;
   int tile, at;
 
-  __device__ __forceinline__ Pieces(Line line, int tiles, int depth)
-      : line(line), depth(depth), last(min(((int)blockIdx.x + 1) * line.share, (tiles - line.whole) * line.span)), tile(blockIdx.x),
-        at(blockIdx.x * line.share) {}
+  __device__ __forceinline__ Pieces(Line line, int tiles, int depth, int first = blockIdx.x, int count = gridDim.x)
+      : line(line), depth(depth), count(count), last(min((first + 1) * line.share, (tiles - line.whole) * line.span)), tile(first),
+        at(first * line.share) {}
 
   // False after the last piece. With a branch for each kind of piece, the loops of the product would lose their uniform registers.
   __device__ __forceinline__ bool next(Piece& piece) {
@@ -34,7 +35,7 @@ struct Pieces {
     if (!whole && at >= last) return false;
     const int begin = at % line.span, end = min(begin + last - at, line.span);
     piece = whole ? Piece{tile, 0, depth} : Piece{line.whole + at / line.span, begin, min(end, depth)};
-    tile += gridDim.x;
+    tile += count;
     at += whole ? 0 : end - begin;
     return true;
   }

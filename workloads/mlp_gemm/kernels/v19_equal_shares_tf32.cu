@@ -10,91 +10,112 @@
 // Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
 
 #include "../../hopper.cuh"
+#include "../../hopper_clusters.cuh"
 #include "wgmma_tile.cuh"
 #include "tf32_product.cuh"
 #include "line.cuh"
 
 constexpr int kFour = 4;
 
-template <int columns, int stages>
-__global__ void __launch_bounds__(kProducers + kConsumers, 1)
+// Tiles of a cluster by their number, as if it were a block of a matrix with fewer rows.
+template <int columns, int blocks>
+__device__ __forceinline__ void place_in_cluster(int number, int rank, int m, int n, int& row, int& column) {
+  place_tile<columns>(number, (m + blocks - 1) / blocks, n, row, column);
+  row = row * blocks + rank * kRows;
+}
+
+// Blocks of a cluster have tiles one below the other and fetch a share of the columns of B each, as in v14_shared_columns_tf32.
+template <int columns, int stages, int blocks>
+__global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kConsumers, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const float* c, float* d, float4* parts, int m, int n,
          int k, float alpha, float beta, int whole, int share, int span) {
+  constexpr int kClusterRows = blocks * kRows;
+  constexpr int kShare = columns / blocks;  // of B that a block fetches
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
   __shared__ Pipeline<stages> pipeline;
-  pipeline.init(kConsumers / 32);
+  pipeline.init(blocks * kConsumers / 32);  // a stage is empty when all blocks have read what each writes
+  if constexpr (blocks > 1) cluster_sync();
 
-  const int tiles = ((m + kRows - 1) / kRows) * ((n + columns - 1) / columns);
+  const int rank = blocks > 1 ? cluster_rank() : 0, cluster = blockIdx.x / blocks;
+  const int tiles = ((m + kClusterRows - 1) / kClusterRows) * ((n + columns - 1) / columns);
   const Line line{whole, share, span};
-  Pieces pieces(line, tiles, steps_of(k) / 2);
+  Pieces pieces(line, tiles, steps_of(k) / 2, cluster, gridDim.x / blocks);
   Piece piece;
   Ring<stages> ring;
 
   if (threadIdx.x < kProducers) {
     give_registers<40>();
-    if (threadIdx.x >= 32) return;
-    while (pieces.next(piece)) {
+    while (threadIdx.x < 32 && pieces.next(piece)) {
       int row, column;
-      place_tile<columns>(piece.tile, m, n, row, column);
+      place_in_cluster<columns, blocks>(piece.tile, rank, m, n, row, column);
       for (int step = 2 * piece.begin; step < 2 * piece.end; ++step, ring.next()) {
         auto& now = stage[ring.stage];
+        Mbarrier* full = &pipeline.full[ring.stage];
         mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
         if (threadIdx.x == 0) {
-          mbarrier_arrive_expect(&pipeline.full[ring.stage], sizeof now);
-          for (int box = 0; box < kRows / 32; ++box)
-            tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, &pipeline.full[ring.stage]);
-          tma_load(now.b, b, step * kDepth, column, &pipeline.full[ring.stage]);
+          mbarrier_arrive_expect(full, sizeof now);
+          for (int box = 0; box < kRows / 32; ++box) tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, full);
+          if constexpr (blocks > 1)
+            tma_load_multicast(now.b + rank * kShare * kDepth, b, step * kDepth, column + rank * kShare, full, (1 << blocks) - 1);
+          else
+            tma_load(now.b, b, step * kDepth, column, full);
         }
         prefetch_tile<columns>(c, row, column, m, n, step);
       }
     }
-    return;
-  }
-
-  take_registers<232>();
-  const int thread = threadIdx.x - kProducers;
-  const WgmmaFragments fragments(thread);
-  while (pieces.next(piece)) {
-    float sums[columns / 2];
-    multiply_tile<columns>(sums, 2 * (piece.end - piece.begin), stage, pipeline, ring, fragments,
-                           [&](int of_stage) { pipeline.release(of_stage); });
-    if (piece.tile < whole) {
-      int row, column;
-      place_tile<columns>(piece.tile, m, n, row, column);
-      store_tile(sums, c, d, row, column, fragments, m, n, alpha, beta);
-    } else {  // a thread's fours lie apart, so that a warp writes 512 bytes in one go
-      float4* to = parts + (size_t)line.place(blockIdx.x, piece.tile) * (kRows * columns / kFour) + thread;
+  } else {
+    take_registers<232>();
+    const int thread = threadIdx.x - kProducers;
+    const WgmmaFragments fragments(thread);
+    const auto release = [&](int of_stage) {
+      pipeline.release(of_stage);
+      if (threadIdx.x % 32 == 0)
+        for (int other = 1; other < blocks; ++other) mbarrier_arrive_remote(&pipeline.empty[of_stage], (rank + other) % blocks);
+    };
+    while (pieces.next(piece)) {
+      float sums[columns / 2];
+      multiply_tile<columns>(sums, 2 * (piece.end - piece.begin), stage, pipeline, ring, fragments, release);
+      if (piece.tile < whole) {
+        int row, column;
+        place_in_cluster<columns, blocks>(piece.tile, rank, m, n, row, column);
+        store_tile(sums, c, d, row, column, fragments, m, n, alpha, beta);
+      } else {  // a thread's fours lie apart, so that a warp writes 512 bytes in one go
+        float4* to = parts + (size_t)(line.place(cluster, piece.tile) * blocks + rank) * (kRows * columns / kFour) + thread;
 #pragma unroll
-      for (int i = 0; i < columns / 2; i += kFour)
-        to[i / kFour * kConsumers] = make_float4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]);
+        for (int i = 0; i < columns / 2; i += kFour)
+          to[i / kFour * kConsumers] = make_float4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]);
+      }
     }
   }
+  if constexpr (blocks > 1) cluster_sync();  // before a block ends, no other writes to its shared memory any more
 }
 
-// D = alpha * sum of the parts + beta * C for the tiles of the line: blockIdx.x a tile, blockIdx.y one of the fours of each thread.
-template <int columns>
+// D = alpha * sum of the parts + beta * C for the tiles of the line: blockIdx.x a block's tile, blockIdx.y one of the fours of each thread.
+template <int columns, int blocks>
 __global__ void __launch_bounds__(kConsumers)
     add_parts(const float4* __restrict__ parts, const float* __restrict__ c, float* __restrict__ d, int m, int n, float alpha, float beta,
               int whole, int share, int span) {
   constexpr int kFours = kRows * columns / kFour;  // of a part
   const Line line{whole, share, span};
-  const int tile = whole + blockIdx.x, count = line.parts(tile);
+  const int tile = whole + blockIdx.x / blocks, rank = blockIdx.x % blocks, count = line.parts(tile);
   const WgmmaFragments fragments(threadIdx.x);
   int row, column;
-  place_tile<columns>(tile, m, n, row, column);
+  place_in_cluster<columns, blocks>(tile, rank, m, n, row, column);
   row += fragments.row, column += fragments.across(kFour * blockIdx.y);
+  if (row >= m || column >= n) return;
   const auto place = [&](int i) { return (long long)(column + i % 2) * m + row + fragments.down(i); };
   const auto inside = [&](int i) { return row + fragments.down(i) < m && column + i % 2 < n; };
   float old[kFour];
 #pragma unroll
   for (int i = 0; i < kFour; ++i) old[i] = inside(i) ? c[place(i)] : 0.0f;
 
-  const float4* from = parts + (size_t)line.place(line.first_block(tile), tile) * kFours + blockIdx.y * kConsumers + threadIdx.x;
+  const int first = line.place(line.first_block(tile), tile) * blocks + rank;
+  const float4* from = parts + (size_t)first * kFours + blockIdx.y * kConsumers + threadIdx.x;
   float4 sum = *from;
 #pragma unroll 4
   for (int part = 1; part < count; ++part) {
-    const float4 value = from[(size_t)part * kFours];
+    const float4 value = from[(size_t)part * blocks * kFours];
     sum = make_float4(sum.x + value.x, sum.y + value.y, sum.z + value.z, sum.w + value.w);
   }
   const float sums[kFour] = {sum.x, sum.y, sum.z, sum.w};
