@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from warpladder.workloads.shares import Line, shortest_shares
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
 _EQUAL_SHARES: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
+_PAD: Final = Constants(KERNELS / "pad_operands.cuh")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
 #: Turns of the loop that a share has at least, and that take about as long as a second launch. Not measured yet.
 _LEAST_TURNS: Final = 4
@@ -54,6 +55,17 @@ def _copy_of(name: str) -> str:
 def _pad(name: str, case: Case) -> Launch:
     """Fills the padded copy of a matrix."""
     return _between("pad", name, _copy_of(name), name, case)
+
+
+def _pad_operands(case: Case, names: Sequence[str] = _OPERANDS) -> Sequence[Launch]:
+    """One launch that fills the padded copies of those matrices that have one; none where no matrix has."""
+    padded, blocks, args = _padded(case, names), 0, list[Any]()
+    for name, copy in padded.items():
+        rows, columns = _matrices(case)[name].shape
+        blocks += ceil_div(rows, _PAD["kPadRows"]) * ceil_div(copy.shape[1], _PAD["kPadSegment"])
+        args += (name, _copy_of(name), np.int32(rows), np.int32(columns))
+    kernels = {1: "pad_one", 2: "pad_two"}
+    return [Launch(kernels[len(padded)], (blocks, 1, 1), (32, _PAD["kPadRows"], 1), tuple(args))] if padded else []
 
 
 def _crop(name: str, case: Case) -> Launch:
@@ -154,7 +166,7 @@ def _shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
 def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
     """As `_launches`, but the tiles beyond the last full wave are cut into equal shares, and added up."""
     size, columns, blocks, of = size_of(case), config["columns"], config["blocks"], _EQUAL_SHARES
-    *pads, product = _launches(case, config, "v19_equal_shares_tf32", tf32=True)
+    *_, product = _launches(case, config, "v19_equal_shares_tf32", tf32=True)
     line = _cut_wgmma_tiles(size, config)
     whole = _clusters(size, config) - line.tiles
     scalars = (np.int32(whole), *line.scalars)
@@ -170,7 +182,7 @@ def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
         block=(of["kConsumers"], 1, 1),
         args=("parts", "c", "d", m, n, alpha, beta, *scalars),
     )
-    return (*pads, product, added) if line.tiles else (*pads, product)
+    return (*_pad_operands(case), product, added) if line.tiles else (*_pad_operands(case), product)
 
 
 def _staged(case: Case, config: Params) -> Sequence[Launch]:

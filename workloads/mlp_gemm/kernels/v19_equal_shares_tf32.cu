@@ -14,6 +14,7 @@
 #include "wgmma_tile.cuh"
 #include "tf32_product.cuh"
 #include "line.cuh"
+#include "pad_operands.cuh"
 
 constexpr int kFour = 4;
 
@@ -46,7 +47,8 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
 
   if (threadIdx.x < kProducers) {
     give_registers<40>();
-    while (threadIdx.x < 32 && pieces.next(piece)) {
+    if (threadIdx.x >= 32) return;  // the barrier of a cluster waits for threads that have not ended
+    while (pieces.next(piece)) {
       int row, column;
       place_in_cluster<columns, blocks>(piece.tile, rank, m, n, row, column);
       for (int step = 2 * piece.begin; step < 2 * piece.end; ++step, ring.next()) {
@@ -76,15 +78,15 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
     while (pieces.next(piece)) {
       float sums[columns / 2];
       multiply_tile<columns>(sums, 2 * (piece.end - piece.begin), stage, pipeline, ring, fragments, release);
+      int row, column;
+      place_in_cluster<columns, blocks>(piece.tile, rank, m, n, row, column);
       if (piece.tile < whole) {
-        int row, column;
-        place_in_cluster<columns, blocks>(piece.tile, rank, m, n, row, column);
         store_tile(sums, c, d, row, column, fragments, m, n, alpha, beta);
-      } else {  // a thread's fours lie apart, so that a warp writes 512 bytes in one go
+      } else if (row < m) {  // a thread's fours lie apart, so that a warp writes 512 bytes in one go
         float4* to = parts + (size_t)(line.place(cluster, piece.tile) * blocks + rank) * (kRows * columns / kFour) + thread;
 #pragma unroll
         for (int i = 0; i < columns / 2; i += kFour)
-          to[i / kFour * kConsumers] = make_float4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]);
+          if (column + fragments.across(i) < n) to[i / kFour * kConsumers] = make_float4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]);
       }
     }
   }
