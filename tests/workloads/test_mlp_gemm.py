@@ -256,28 +256,33 @@ def test_parts_along_k_of_a_tf32_product_are_added_up_in_a_cluster(shape: str, c
     assert 2e-4 < _error("v18_cluster_sums_tf32", make_case({"shape": shape}), config, order) < 3e-4
 
 
+EQUAL_SHARES = WORKLOAD.variant("v19_equal_shares_tf32")
+WIDE, WIDE_CLUSTERS, CLUSTERS = EQUAL_SHARES.configs
+
+
 @pytest.mark.parametrize(
-    ("columns", "grid", "line", "added", "parts"),
+    ("config", "grid", "line", "added", "parts"),
     [
-        (256, 130, (0, 22, 79), (36, 32, 1), 165),  # 36 tiles of 79 pairs of steps: 2844 pairs, 22 a block
-        (128, 132, (0, 40, 80), (66, 16, 1), 197),  # two parts a tile
+        (WIDE, 130, (0, 22, 79), (36, 32, 1), 165),  # 36 tiles of 79 pairs of steps: 2844 pairs, 22 a block
+        (WIDE_CLUSTERS, 130, (0, 22, 79), (36, 32, 1), 164),  # 18 tiles for 65 clusters: 82 parts of two blocks
+        (CLUSTERS, 132, (0, 40, 80), (66, 16, 1), 196),  # 33 tiles, two parts each
     ],
+    ids=str,
 )
-def test_tiles_of_a_tf32_product_that_do_not_fill_the_multiprocessors_are_cut(columns, grid, line, added, parts) -> None:
-    variant, case = WORKLOAD.variant("v19_equal_shares_tf32"), make_case({"shape": "700x5000x1300"})
-    config = next(each for each in variant.configs if each["columns"] == columns)
-    product, sums = variant.launches(case, config)
+def test_tiles_of_a_tf32_product_that_do_not_fill_the_multiprocessors_are_cut(config, grid, line, added, parts) -> None:
+    case = make_case({"shape": "700x5000x1300"})
+    product, sums = EQUAL_SHARES.launches(case, config)
     assert (product.grid, product.block, product.dynamic_shared_bytes) == ((grid, 1, 1), (384, 1, 1), 197_632)
     assert (sums.grid, sums.block) == (added, (256, 1, 1))
     assert product.args[-3:] == sums.args[-3:] == line
-    assert variant.scratch(case, config)["parts"].shape == (parts, 128 * columns)
+    assert EQUAL_SHARES.scratch(case, config)["parts"].shape == (parts, 128 * config["columns"])
 
 
-@pytest.mark.parametrize("columns", [256, 128])
-def test_sums_of_cut_tiles_compile_without_spills_for_eight_warps(columns: int) -> None:
+@pytest.mark.parametrize(("columns", "blocks"), [(256, 1), (256, 2), (128, 2)])
+def test_sums_of_cut_tiles_compile_without_spills_for_eight_warps(columns: int, blocks: int) -> None:
     """No quick case, which the kernels of one architecture are compiled for, has cut tiles."""
-    kernel = f"add_parts<{columns}>"
-    compiled = compile_variant(WORKLOAD.variant("v19_equal_shares_tf32"), [kernel], "sm_90").kernels[kernel]
+    kernel = f"add_parts<{columns}, {blocks}>"
+    compiled = compile_variant(EQUAL_SHARES, [kernel], "sm_90").kernels[kernel]
     assert compiled.spill_bytes == 0
     assert compiled.registers <= 40, "six blocks a multiprocessor"
 
@@ -285,30 +290,73 @@ def test_sums_of_cut_tiles_compile_without_spills_for_eight_warps(columns: int) 
 @pytest.mark.parametrize(("case", "whole"), [("n=256", 2), ("n=2048", 128), ("n=4096", 512), ("shape=1536x8192x2816", 132)])
 def test_tf32_tiles_are_not_cut_where_waves_are_full_or_shares_would_save_less_than_they_cost(case: str, whole: int) -> None:
     of = WORKLOAD.case(case)
-    (launch,) = WORKLOAD.variant("v19_equal_shares_tf32").launches(of, {"columns": 256, "stages": 4})
+    (launch,) = EQUAL_SHARES.launches(of, WIDE)
     (of_whole_tiles,) = WORKLOAD.variant("v12_wgmma_tf32").launches(of, {"columns": 256, "stages": 4})
-    assert (launch.kernel, launch.grid, launch.block) == (of_whole_tiles.kernel, of_whole_tiles.grid, of_whole_tiles.block)
+    assert (launch.grid, launch.block) == (of_whole_tiles.grid, of_whole_tiles.block)
     assert launch.args[-3] == whole
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "blocks"),
+    [
+        ("131x37x67", "pad_two", 5 + 9),  # 37 rows of A, 67 of B, eight a block
+        ("259x36x67", "pad_one", 5 * 2),  # a row of A, 260 floats, is two segments of 256
+        ("260x37x67", "pad_one", 9),
+    ],
+)
+def test_operands_whose_columns_are_no_multiple_of_16_bytes_are_padded_in_one_launch(
+    shape: str, kernel: str, blocks: int
+) -> None:
+    pad, product = EQUAL_SHARES.launches(make_case({"shape": shape}), CLUSTERS)
+    assert (pad.kernel, pad.grid, pad.block) == (kernel, (blocks, 1, 1), (32, 8, 1))
+    assert product.kernel == "gemm<128, 6, 2>"
 
 
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])
-@pytest.mark.parametrize("config", WORKLOAD.variant("v19_equal_shares_tf32").configs, ids=str)
+@pytest.mark.parametrize("shape", ["131x37x67", "259x36x67", "5x517x3", "1023x3x4", "1x1x1"])
+def test_padded_operands_are_the_operands_and_zeros(shape: str, order: Order) -> None:
+    case = make_case({"shape": shape})
+    inputs = dict(WORKLOAD.make_inputs(case, np.random.default_rng(3)))
+    padded = {
+        name: np.full(buffer.shape, np.nan, np.float32)
+        for name, buffer in EQUAL_SHARES.scratch(case, CLUSTERS).items()
+        if name != "parts"
+    }
+    run(EQUAL_SHARES, EQUAL_SHARES.launches(case, CLUSTERS)[:1], inputs, padded, order)
+    for name, copy in padded.items():
+        of = inputs[name.removesuffix("_padded")]
+        np.testing.assert_array_equal(copy[:, : of.shape[1]], of)
+        assert (copy[:, of.shape[1] :] == 0).all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
 @pytest.mark.parametrize(
-    ("shape", "blocks", "line"),
+    ("config", "shape", "blocks", "line"),
     [
-        ("300x417x67", 4, (0, 6, 7)),  # three tiles of seven pairs of steps, each of two blocks
-        ("133x417x67", 5, (0, 3, 7)),  # two tiles, each of three blocks; the third block has parts of both
-        ("389x417x67", 3, (3, 3, 9)),  # three whole tiles, and one of three blocks
+        (WIDE, "300x417x67", 4, (0, 6, 7)),  # three tiles of seven pairs of steps, each of two blocks
+        (WIDE, "133x417x67", 5, (0, 3, 7)),  # two tiles, each of three blocks; the third block has parts of both
+        (WIDE, "389x417x67", 3, (3, 3, 9)),  # three whole tiles, and one of three blocks
+        *(
+            (config, *of)
+            for config in (WIDE_CLUSTERS, CLUSTERS)
+            for of in (
+                ("133x417x67", 8, (0, 2, 8)),  # one tile of 256 rows, of four clusters
+                ("300x417x67", 10, (0, 3, 7)),  # two tiles, each of three clusters; the last 128 rows are outside
+                ("600x417x67", 4, (2, 4, 8)),  # two whole tiles, and one of two clusters
+            )
+        ),
     ],
+    ids=str,
 )
-def test_parts_of_tf32_tiles_by_two_and_three_blocks_are_added_up(
-    shape: str, blocks: int, line: tuple[int, int, int], config: Params, order: Order, monkeypatch: pytest.MonkeyPatch
+def test_parts_of_tf32_tiles_by_blocks_and_clusters_are_added_up(
+    config: Params, shape: str, blocks: int, line: tuple[int, int, int], order: Order, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wgmma, "MULTIPROCESSORS", blocks)
     monkeypatch.setattr(wgmma, "_LEAST_TURNS", 1)
     case = make_case({"shape": shape})
-    launches = WORKLOAD.variant("v19_equal_shares_tf32").launches(case, config)
+    launches = EQUAL_SHARES.launches(case, config)
     assert [launch.args[-3:] for launch in launches[-2:]] == [line, line]
     assert 2e-4 < _error("v19_equal_shares_tf32", case, config, order) < 3e-4
 
