@@ -133,15 +133,15 @@ def _tiles(size: Size, columns: int) -> int:
     return ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns)
 
 
-def _cut_tiles(tiles: int, depth: int, most_blocks: int) -> Line:
+def _cut_tiles(tiles: int, depth: int, most_blocks: int, parts: int = 1) -> Line:
     """The tiles beyond the last full wave, as a line of `depth` turns of the loop each.
 
-    There are none where cutting them would gain nothing.
+    There are none where cutting them would gain nothing. What takes a share is a block, or a cluster that leaves so many `parts`.
     """
     left = tiles % most_blocks
     if blocks := min(most_blocks, left * (depth // _LEAST_TURNS)):
         line = shortest_shares(left, depth, blocks)
-        if depth - line.share >= _LEAST_TURNS + line.tiles * line.slices // _PARTS_A_TURN:
+        if depth - line.share >= _LEAST_TURNS + parts * line.tiles * line.slices // _PARTS_A_TURN:
             return line
     return Line(0, depth, depth)
 
@@ -153,7 +153,8 @@ def _clusters(size: Size, config: Params) -> int:
 
 def _cut_wgmma_tiles(size: Size, config: Params) -> Line:
     """A turn has two steps, and a tile is that of a cluster."""
-    return _cut_tiles(_clusters(size, config), ceil_div(size.k, 2 * _TILE["kDepth"]), MULTIPROCESSORS // config["blocks"])
+    blocks, depth = config["blocks"], ceil_div(size.k, 2 * _TILE["kDepth"])
+    return _cut_tiles(_clusters(size, config), depth, MULTIPROCESSORS // blocks, parts=blocks)
 
 
 def _shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:

@@ -1,12 +1,13 @@
-// Idea: For tiles that do not fill the multiprocessors: after the waves of v12_wgmma_tf32 that are full, the tiles left over lie behind one
-//     another along k, as one line of steps, and each block has an equal share of it, wherever tiles end. A block leaves its sums of a part
-//     of a tile in scratch memory, and a second kernel adds the parts of each tile in their order. Where all waves are full, or shares
-//     would save less than they cost, this is v12_wgmma_tf32.
-// Bottleneck: Not measured yet. An estimate for shape=700x5000x1300 on an H100: v12_wgmma_tf32 has 36 tiles of 128 x 256 for 132
-//     multiprocessors, of 157 steps along k at 0.73 us, and takes 103 us. Here 130 blocks have 44 steps each, 32 us; 164 parts of 128 KB,
-//     21 MB, are written and read once more, and a launch is added: about 15 us. Tiles of 128 columns are 66 in two parts of 80 and 78
-//     steps, 132 parts of 64 KB, which is less than half the traffic.
-// Next: The last block of a tile adds the parts of the others to the sums in its registers, without a second launch.
+// Idea: For tiles that do not fill the multiprocessors: after the waves of v14_shared_columns_tf32 that are full, the tiles left over lie behind
+//     one another along k, as one line of steps, and each cluster of `blocks` blocks has an equal share of it, wherever tiles end. A block leaves
+//     its sums of a part of a tile in scratch memory, and a second kernel adds the parts of each tile in their order. Where all waves are full,
+//     or shares would save less than they cost, this is v14_shared_columns_tf32, or v12_wgmma_tf32 for one block. Operands that the TMA does not
+//     take as they lie are padded in one launch.
+// Bottleneck: Clusters and the launch that pads are not measured yet. Without them shape=700x5000x1300 takes 77.5 us on an H100 with 256 columns,
+//     and 68.2 with 128; v12_wgmma_tf32 has 66.2 with 128, on half as many multiprocessors. L2 seems to limit: blocks ask it for 276 MB and 338 MB.
+//     With clusters of two it is 187 MB and 260 MB.
+// Next: A tensor map that takes four rows of an operand as one has a pitch that is a multiple of 16 bytes, however long rows are: only the rows
+//     beyond the last whole four need a copy.
 // Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
 
 #include "../../hopper.cuh"
