@@ -5,7 +5,7 @@
 //     take as they lie are padded in one launch.
 // Bottleneck: Clusters and the launch that pads are not measured yet. Without them shape=700x5000x1300 takes 77.5 us on an H100 with 256 columns,
 //     and 68.2 with 128; v12_wgmma_tf32 has 66.2 with 128, on half as many multiprocessors. L2 seems to limit: blocks ask it for 276 MB and 338 MB.
-//     With clusters of two it is 187 MB and 260 MB.
+//     With clusters of two it is 185 MB and 255 MB.
 // Next: A tensor map that takes four rows of an operand as one has a pitch that is a multiple of 16 bytes, however long rows are: only the rows
 //     beyond the last whole four need a copy.
 // Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
