@@ -238,9 +238,8 @@ def _turned_shares(case: Case, config: Params) -> Sequence[Launch]:
 
 def _prepare(size: Size, a: str, counters: int) -> Launch:
     """Turns B, sets counters to zero, and fills the copy of A with that name if it is one."""
-    warps, loads = _SHARES["kThreads"] // 32, _SHARES["kLoads"]
-    turns = ceil_div(size.k, _TURNED) * ceil_div(size.n, _SHARES["kWay"])
-    pads = 0 if a == "a" else ceil_div(size.k, warps) * ceil_div(_pitch(size.m), loads * 32)
+    turns = ceil_div(size.k, _TURNED) * ceil_div(size.n, _SHARES["kStrip"])
+    pads = 0 if a == "a" else ceil_div(size.k, _SHARES["kWarps"]) * ceil_div(_pitch(size.m), _SHARES["kRowPiece"])
     extents = (np.int32(extent) for extent in (size.m, size.n, size.k, turns, counters))
     return Launch("prepare", (turns + pads, 1, 1), (_SHARES["kThreads"], 1, 1), ("a", a, "b", "b_turned", "counters", *extents))
 
@@ -360,11 +359,11 @@ WGMMA_VARIANTS: Final = (
         title="Equal shares of a line of tiles",
         role="rung",
         configs=(
-            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 1, "blocks": 2},
-            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 1, "blocks": 1},
-            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 4},
+            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 2, "blocks": 2},
+            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 2, "blocks": 1},
+            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 4, "blocks": 4},
             {"tile": "128x64x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 4},
-            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 2},
+            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 4, "blocks": 2},
             {"tile": "128x64x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 2},
         ),
         source=KERNELS / "v20_equal_shares.cu",

@@ -8,13 +8,14 @@
 #include "v17_turned_columns.cu"
 #include "line.cuh"
 
-constexpr int kThreads = 256;     // of a block of `prepare`
+constexpr int kThreads = 256;  // of a block of `prepare`
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kWay = 64;          // columns of B that a block turns, over 32 steps along k
-constexpr int kLoads = kWay / kWarps;  // that a thread has under way
+constexpr int kLoads = 8;                  // that a thread has under way
+constexpr int kStrip = kLoads * kWarps;    // columns of B that a block turns, kTurned steps of each
+constexpr int kRowPiece = kLoads * kWarp;  // elements of a row of A that a warp pads
 
-// Turns B as `turn` does, pads the rows of A as `pad` does, and sets counters to zero. Of the blocks, `turns` turn 32 steps of 64 columns each; the
-// others pad 8 rows over 256 columns each. With m a multiple of four there are no others.
+// Turns B as `turn` does, pads A as `pad` does, and sets `count` counters to zero. The first `turns` blocks turn; a warp of the others pads a
+// piece of a row, and where A needs no padding there are no others. No thread divides for each element, and each has kLoads loads under way.
 __global__ void __launch_bounds__(kThreads)
     prepare(const float* __restrict__ a, float* __restrict__ padded, const float* __restrict__ b, float* __restrict__ turned,
             int* __restrict__ counters, int m, int n, int k, int turns, int count) {
@@ -24,9 +25,9 @@ __global__ void __launch_bounds__(kThreads)
 
   float values[kLoads];
   if (blockIdx.x < turns) {
-    __shared__ float tile[kWay][kTurned + 1];
+    __shared__ float tile[kStrip][kTurned + 1];
     const int steps = (k + kTurned - 1) / kTurned, pitch = (n + kFour - 1) / kFour * kFour;
-    const int step = blockIdx.x % steps * kTurned, column = blockIdx.x / steps * kWay;
+    const int step = blockIdx.x % steps * kTurned, column = blockIdx.x / steps * kStrip;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const int of = column + warp + i * kWarps;
@@ -38,11 +39,11 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kTurned; i += kWarps)
 #pragma unroll
-      for (int j = lane; j < kWay; j += kWarp)
+      for (int j = lane; j < kStrip; j += kWarp)
         if (step + warp + i < k && column + j < pitch) turned[(size_t)(step + warp + i) * pitch + column + j] = tile[j][warp + i];
   } else {
-    const int pitch = (m + kFour - 1) / kFour * kFour, pieces = (pitch + kLoads * kWarp - 1) / (kLoads * kWarp);
-    const int piece = blockIdx.x - turns, row = piece / pieces * kWarps + warp, column = piece % pieces * kLoads * kWarp + lane;
+    const int pitch = (m + kFour - 1) / kFour * kFour, pieces = (pitch + kRowPiece - 1) / kRowPiece;
+    const int piece = blockIdx.x - turns, row = piece / pieces * kWarps + warp, column = piece % pieces * kRowPiece + lane;
     if (row >= k) return;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) values[i] = column + i * kWarp < m ? a[(size_t)row * m + column + i * kWarp] : 0;
@@ -161,7 +162,8 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
       }
     }
 
-    // A thread's fours of a part lie apart, so that a warp writes 512 bytes in one go.
+    // A thread's fours of a part lie apart, so that a warp writes 512 bytes in one go. Parts are by alpha already: if sums were written as they
+    // are, fours of them would need neighbouring registers, and more multiply-adds would have three reads.
     const auto part_of = [&](int of_block) { return parts + (size_t)of_block * kFours * Tile::kThreads + threadIdx.x; };
     int* arrived = counters + 1 + piece.tile - whole;  // parts of the tile
     if (piece.end < depth) {
@@ -169,7 +171,7 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
 #pragma unroll
       for (int f = 0; f < kFours; ++f) {
         const float* four = &sums[0][0] + f * kFour;
-        part[f * Tile::kThreads] = make_float4(four[0], four[1], four[2], four[3]);
+        part[f * Tile::kThreads] = make_float4(alpha * four[0], alpha * four[1], alpha * four[2], alpha * four[3]);
       }
       __syncthreads();
       if (threadIdx.x == 0) {
@@ -179,6 +181,7 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
       continue;
     }
 
+    float factor = alpha;
     if (piece.begin > 0) {
       const int first = line.first_block(piece.tile);
       if (threadIdx.x == 0) {
@@ -187,6 +190,11 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
         __threadfence();
       }
       __syncthreads();
+#pragma unroll
+      for (int j = 0; j < kThreadColumns; ++j)
+#pragma unroll
+        for (int i = 0; i < kThreadRows; ++i) sums[j][i] *= alpha;
+      factor = 1;
 #pragma unroll 1
       for (int other = first; other < block; ++other) {
         const float4* part = part_of(other);
@@ -210,12 +218,12 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
         const float* four = &sums[j][i];
         if constexpr (kWhole) {
           const float4 old = *(const float4*)(c + at);
-          *(float4*)(d + at) = make_float4(alpha * four[0] + beta * old.x, alpha * four[1] + beta * old.y,
-                                           alpha * four[2] + beta * old.z, alpha * four[3] + beta * old.w);
+          *(float4*)(d + at) = make_float4(factor * four[0] + beta * old.x, factor * four[1] + beta * old.y,
+                                           factor * four[2] + beta * old.z, factor * four[3] + beta * old.w);
         } else {
 #pragma unroll
           for (int e = 0; e < kFour; ++e)
-            if (row + e < m) d[at + e] = alpha * four[e] + beta * c[at + e];
+            if (row + e < m) d[at + e] = factor * four[e] + beta * c[at + e];
         }
       }
     }
