@@ -21,6 +21,7 @@ __global__ void __launch_bounds__(kThreads)
             int* __restrict__ counters, int m, int n, int k, int turns, int count) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   if (blockIdx.x == 0)
+#pragma unroll 1
     for (int i = threadIdx.x; i < count; i += kThreads) counters[i] = 0;
 
   float values[kLoads];
@@ -75,6 +76,17 @@ struct PiecesFromLast {
   }
 };
 
+// Asks L2 for a tile of C.
+template <int kRows, int kColumns, int kOfBlock>
+__device__ __forceinline__ void prefetch_tile(const float* c, int first_row, int first_column, int m, int n) {
+  constexpr int kLine = 32, kLines = kRows / kLine;  // of a column
+#pragma unroll
+  for (int i = threadIdx.x; i < kColumns * kLines; i += kOfBlock) {
+    const int row = first_row + i % kLines * kLine, column = first_column + i / kLines;
+    if (row < m && column < n) prefetch_l2(c + (size_t)column * m + row);
+  }
+}
+
 // Blocks stay for all tiles: as many as fit on all multiprocessors. counters: blocks that have begun, then parts of each tile of the line
 // that are in scratch memory; all 0 before.
 //
@@ -118,6 +130,7 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
     __syncthreads();  // nobody reads the stages of the last piece any more
     if (threadIdx.x == 0)
       for (int i = 0; i < min(kStages, count); ++i) fetch(i, (ring.stage + i) % kStages);
+    if (piece.end == depth) prefetch_tile<kRows, kColumns, Tile::kThreads>(c, tile.first_row, tile.first_column, m, n);
 
     float values[2][kThreadRows], weights[2][kThreadColumns];
     const float *of_a = &stages[ring.stage].a[0][tile.row], *of_b = &stages[ring.stage].b[0][tile.column];
@@ -208,22 +221,28 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
     }
 #pragma unroll
     for (int j = 0; j < kThreadColumns; ++j) {
+      const int row = tile.first_row + tile.row;
       const int column = tile.first_column + tile.column + j % kFour + j / kFour * Tile::kColumnsApart;
-      if (column >= n) continue;
+      if (row >= m || column >= n) continue;  // never where tiles are whole; without it more multiply-adds have three reads
+      const size_t at = (size_t)column * m + row;
+      float result[kThreadRows];  // C first, all rows before any is stored, so that they are under way at once
 #pragma unroll
-      for (int i = 0; i < kThreadRows; i += kFour) {
-        const int row = tile.first_row + tile.row + i / kFour * Tile::kRowsApart;
-        if (row >= m) continue;  // never where tiles are whole
-        const size_t at = (size_t)column * m + row;
-        const float* four = &sums[j][i];
+      for (int i = 0; i < kThreadRows; ++i) {
+        const int down = i % kFour + i / kFour * Tile::kRowsApart;
         if constexpr (kWhole) {
-          const float4 old = *(const float4*)(c + at);
-          *(float4*)(d + at) = make_float4(factor * four[0] + beta * old.x, factor * four[1] + beta * old.y,
-                                           factor * four[2] + beta * old.z, factor * four[3] + beta * old.w);
+          if (i % kFour == 0) *(float4*)&result[i] = *(const float4*)(c + at + down);
         } else {
+          result[i] = row + down < m ? c[at + down] : 0;
+        }
+      }
 #pragma unroll
-          for (int e = 0; e < kFour; ++e)
-            if (row + e < m) d[at + e] = factor * four[e] + beta * c[at + e];
+      for (int i = 0; i < kThreadRows; ++i) {
+        const int four = i / kFour * kFour, down = i % kFour + i / kFour * Tile::kRowsApart;
+        result[i] = factor * sums[j][i] + beta * result[i];
+        if constexpr (kWhole) {
+          if (i % kFour == kFour - 1) *(float4*)(d + at + four / kFour * Tile::kRowsApart) = *(const float4*)&result[four];
+        } else {
+          if (row + down < m) d[at + down] = result[i];
         }
       }
     }
