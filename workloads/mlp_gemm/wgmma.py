@@ -17,6 +17,7 @@ _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
 _EQUAL_SHARES: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _PAD: Final = Constants(KERNELS / "pad_operands.cuh")
+_SHARES: Final = Constants(KERNELS / "v20_equal_shares.cu")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
 #: Turns of the loop that a share has at least, and that take about as long as a second launch. Not measured yet.
 _LEAST_TURNS: Final = 4
@@ -232,32 +233,33 @@ def _cut_turned_tiles(size: Size, config: Params) -> Line:
 
 
 def _turned_shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
+    """Each block leaves the sums of at most one part. Counters are those of the blocks, and of the parts of each tile."""
     tile, line = BlockTile.of(config), _cut_turned_tiles(size_of(case), config)
-    parts = Buffer((max(1, line.blocks + line.tiles - 1), tile.rows * tile.columns))
-    return {"parts": parts, **_turned_scratch(case, config)}
+    parts = Buffer((max(1, line.blocks), tile.rows * tile.columns))
+    return {"parts": parts, "counters": Buffer((1 + line.tiles,), "int32"), **_turned_scratch(case, config)}
 
 
 def _turned_shares(case: Case, config: Params) -> Sequence[Launch]:
-    """As `_turned_columns`, but the tiles beyond the last full wave are cut into equal shares, and added up."""
+    """As `_turned_columns`, but the tiles beyond the last full wave are cut into equal shares. One launch prepares A and B."""
     size, tile, most_blocks = size_of(case), BlockTile.of(config), config["blocks"] * MULTIPROCESSORS
-    *before, product = _turned_columns(case, config)
+    *_, product = _turned_columns(case, config)
     line = _cut_turned_tiles(size, config)
     whole = tile.count(size) - line.tiles
-    scalars = (np.int32(whole), *line.scalars)
-    m, n, _, _, beta = _scalars(size)
     product = replace(
         product,
         kernel=tile.kernel("gemm_shares", size, config["apart"]),
         grid=(max(line.blocks, min(whole, most_blocks)), 1, 1),
-        args=(*product.args[:4], "parts", *_scalars(size), *scalars),
+        args=(*product.args[:4], "parts", "counters", *_scalars(size), np.int32(whole), *line.scalars),
     )
-    added = Launch(
-        kernel=tile.kernel("add_shares", size),
-        grid=(line.tiles, tile.thread_rows * tile.thread_columns // 4, 1),
-        block=product.block,
-        args=("parts", "c", "d", m, n, beta, *scalars),
-    )
-    return (*before, product, added) if line.tiles else (*before, product)
+    return _prepare(size, product.args[0].buffer, 1 + line.tiles), product
+
+
+def _prepare(size: Size, a: str, counters: int) -> Launch:
+    """Turns B, sets counters to zero, and fills the copy of A with that name if it is one."""
+    turns = ceil_div(size.k, _TURNED) * ceil_div(size.n, _SHARES["kStrip"])
+    pads = 0 if a == "a" else ceil_div(size.k, _SHARES["kWarps"]) * ceil_div(_pitch(size.m), _SHARES["kRowPiece"])
+    extents = (np.int32(extent) for extent in (size.m, size.n, size.k, turns, counters))
+    return Launch("prepare", (turns + pads, 1, 1), (_SHARES["kThreads"], 1, 1), ("a", a, "b", "b_turned", "counters", *extents))
 
 
 def _scalars(size: Size) -> tuple[np.generic, ...]:
@@ -379,11 +381,11 @@ WGMMA_VARIANTS: Final = (
         title="Equal shares of a line of tiles",
         role="rung",
         configs=(
-            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 1, "blocks": 2},
-            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 1, "blocks": 1},
-            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 4},
+            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 2, "blocks": 2},
+            {"tile": "128x128x32", "thread": "8x8", "stages": 3, "apart": 2, "blocks": 1},
+            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 4, "blocks": 4},
             {"tile": "128x64x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 4},
-            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 2},
+            {"tile": "64x128x16", "thread": "8x8", "stages": 4, "apart": 4, "blocks": 2},
             {"tile": "128x64x16", "thread": "8x8", "stages": 4, "apart": 2, "blocks": 2},
         ),
         source=KERNELS / "v20_equal_shares.cu",
