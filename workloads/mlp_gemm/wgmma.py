@@ -23,6 +23,10 @@ _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
 _LEAST_TURNS: Final = 4
 #: Parts of tiles that are written and added in the time of a turn. Not measured yet.
 _PARTS_A_TURN: Final = 16
+#: The same for float32, without a second launch: turns that a share has at least, and that a block may wait for others.
+_LEAST_TURNS_FP32: Final = 2
+#: On an H100, 1031 parts of 32 KB, and a second launch, took 10 turns of 2.7 us; of parts of 64 KB half as many in turns twice as long.
+_PARTS_A_TURN_FP32: Final = 128
 _BOX: Final = 32  # rows of A that one copy brings
 _FLOAT: Final = 4
 _OPERANDS: Final = ("a", "b")
@@ -134,17 +138,18 @@ def _tiles(size: Size, columns: int) -> int:
     return ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns)
 
 
-def _cut_tiles(tiles: int, depth: int, most_blocks: int, parts: int = 1) -> Line:
-    """The tiles beyond the last full wave, as a line of `depth` turns of the loop each.
-
-    There are none where cutting them would gain nothing. What takes a share is a block, or a cluster that leaves so many `parts`.
-    """
+def _leftover_shares(tiles: int, depth: int, most_blocks: int, least_turns: int) -> Line:
+    """The tiles beyond the last full wave, as a line of `depth` turns of the loop each; no tiles if shares would be too short."""
     left = tiles % most_blocks
-    if blocks := min(most_blocks, left * (depth // _LEAST_TURNS)):
-        line = shortest_shares(left, depth, blocks)
-        if depth - line.share >= _LEAST_TURNS + parts * line.tiles * line.slices // _PARTS_A_TURN:
-            return line
-    return Line(0, depth, depth)
+    blocks = min(most_blocks, left * (depth // least_turns))
+    return shortest_shares(left, depth, blocks) if blocks else Line(0, depth, depth)
+
+
+def _cut_tiles(tiles: int, depth: int, most_blocks: int, parts: int) -> Line:
+    """No tiles where cutting them would gain nothing. What takes a share is a block, or a cluster that leaves so many `parts`."""
+    line = _leftover_shares(tiles, depth, most_blocks, _LEAST_TURNS)
+    gains = depth - line.share >= _LEAST_TURNS + parts * line.tiles * line.slices // _PARTS_A_TURN
+    return line if gains else Line(0, depth, depth)
 
 
 def _clusters(size: Size, config: Params) -> int:
@@ -227,13 +232,16 @@ def _turned_columns(case: Case, config: Params) -> Sequence[Launch]:
 
 
 def _cut_turned_tiles(size: Size, config: Params) -> Line:
-    """A turn has the steps of a stage."""
+    """A turn has the steps of a stage. Each block leaves one part at most. There are no tiles where cutting them would gain nothing."""
     tile = BlockTile.of(config)
-    return _cut_tiles(tile.count(size), ceil_div(size.k, tile.depth), config["blocks"] * MULTIPROCESSORS)
+    depth = ceil_div(size.k, tile.depth)
+    line = _leftover_shares(tile.count(size), depth, config["blocks"] * MULTIPROCESSORS, _LEAST_TURNS_FP32)
+    gains = depth - line.share >= _LEAST_TURNS_FP32 + line.blocks // _PARTS_A_TURN_FP32
+    return line if gains else Line(0, depth, depth)
 
 
 def _turned_shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
-    """Each block leaves the sums of at most one part. Counters are those of the blocks, and of the parts of each tile."""
+    """Parts by the number of the block that leaves them; a counter of blocks, and one of the parts of each cut tile."""
     tile, line = BlockTile.of(config), _cut_turned_tiles(size_of(case), config)
     parts = Buffer((max(1, line.blocks), tile.rows * tile.columns))
     return {"parts": parts, "counters": Buffer((1 + line.tiles,), "int32"), **_turned_scratch(case, config)}

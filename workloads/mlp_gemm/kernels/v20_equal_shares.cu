@@ -1,8 +1,8 @@
 // Idea: For tiles that do not fill the multiprocessors: after the full waves of v17_turned_columns the tiles left over lie behind one another
-//     along k, as one line of stages, and each block has an equal share of it, wherever tiles end. A block leaves its sums of a part of a
-//     tile in scratch memory, and a second kernel adds the parts of each tile in their order.
+//     along k, as one line of stages, and each block has an equal share of it, wherever tiles end. A block leaves its sums of the beginning of
+//     a tile in scratch memory. The block that has the end of the tile adds them to its own, in their order. One launch pads A and turns B.
 // Bottleneck: Not measured yet.
-// Next: The last block of a tile adds the parts of the others to the sums in its registers, without a second launch.
+// Next: Nothing that we know of.
 // Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
 
 #include "v17_turned_columns.cu"
