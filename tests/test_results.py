@@ -70,6 +70,7 @@ CUDNN3, COMPILED3 = ("cudnn", "cudnn", "cudnn_nhwc_tf32"), ("torch_compile", "to
 GENERATOR: Final = (COMPILED3, ("cudnn", "cudnn", "cudnn_nhwc_tf32"))
 CUBLAS3: Final = ("cublas", "cublas", "cublas_tf32")
 CUBLASLT3: Final = ("cublaslt_own_d", "cublaslt_own_d", "cublaslt_own_d_tf32")
+COMPILED, AUTOTUNED = ("torch_compile",) * 3, ("torch_compile_autotuned",) * 3
 CONVOLUTION: Final = (("npp",), ("cupy_ndimage",), ("cudnn",))
 ROWS: Final = (
     Row("transpose 512³, (0,1,2)", "H200 tensor_transpose", "tensor_transpose", _perms(512, *SIX[:4]),
@@ -77,19 +78,20 @@ ROWS: Final = (
     Row("transpose 512³, (2,0,1)", "H200 tensor_transpose", "tensor_transpose", _perms(512, *SIX[4:]),
         peers=(("torch_compile",) * 2, ("torch", "")), stronger=("", "257")),
     Row("transpose 64³", "H200 tensor_transpose", "tensor_transpose", _perms(64, *SIX),
-        peers=(("torch_compile",) * 6, ("torch",) * 6), ranges=("time", "floor", 0, 1)),
+        peers=(("torch_compile",) * 6, ("cupy",) * 6, ("torch",) * 6), ranges=("time", "floor", 0, 1, 2)),
     *(Row(f"5x5 convolution, {n}²", "H200 conv2d", "conv2d", (f"n={n}",), peers=CONVOLUTION) for n in (8192, 2048, 512)),
     Row("CNN layer 1", "H200 cnn_conv", "cnn_conv", ("layer=1,batch=10000",), peers=(("cudnn",),)),
     Row("CNN layer 2", "H200 cnn_conv", "cnn_conv", ("layer=2,batch=10000",), ALL, (CUDNN3,)),
     *(Row(f"training step, {n:,} rows", "H200 mlp_training", "mlp_training", (f"batch={n}",), ALL, (COMPILED3,)) for n in (800, 8192)),
-    *(Row(f"matrix product {n}³", "H200 mlp_gemm", "mlp_gemm", (f"n={n}",), ALL, (CUBLASLT3, CUBLAS3)) for n in (1024, 4096, 8192)),
+    Row("matrix product 1024³", "H200 mlp_gemm", "mlp_gemm", ("n=1024",), ALL, (CUBLASLT3, CUBLAS3), stronger=("", "", "12.6")),
+    *(Row(f"matrix product {n}³", "H200 mlp_gemm", "mlp_gemm", (f"n={n}",), ALL, (CUBLASLT3, CUBLAS3)) for n in (4096, 8192)),
     Row("element-wise operations, 8192²: softmax", "H200 mlp_elementwise", "mlp_elementwise",
-        tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")), peers=(("torch_compile",) * 3, ("torch",) * 3),
-        stronger=("128", "", "")),
+        tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")), peers=(COMPILED, AUTOTUNED, ("torch",) * 3)),
     Row("element-wise operations, 8192²: subtract", "H200 mlp_elementwise", "mlp_elementwise",
-        tuple(f"op={op},n=8192" for op in ("subtract", "multiply", "sigmoid")), peers=(("torch_compile",) * 3, ("torch", "", ""))),
+        tuple(f"op={op},n=8192" for op in ("subtract", "multiply", "sigmoid")), peers=(COMPILED, AUTOTUNED, ("torch", "", ""))),
     *(Row(f"GAN generator, {n:,} images", "H200 gan_tconv, torch.compile", "gan_tconv", (f"images={n}",), ALL, GENERATOR)
-      for n in (1000, 100, 10)),
+      for n in (1000, 100)),
+    Row("GAN generator, 10 images", "H200 gan_tconv", "gan_tconv", ("images=10",), ALL, GENERATOR[1:], stronger=("255", "255", "139")),
     Row("transpose 512³, (0,1,2)", "H100 tensor_transpose", "tensor_transpose", _perms(512, *SIX[:4]),
         peers=(("torch_compile",) * 4, ("torch",) * 4), ranges=(1,)),
     Row("transpose 512³, (2,0,1)", "H100 tensor_transpose", "tensor_transpose", _perms(512, *SIX[4:]), peers=(("torch_compile",) * 2,)),
@@ -98,13 +100,14 @@ ROWS: Final = (
     *(Row(f"5x5 convolution, {n}²", "H100 conv2d", "conv2d", (f"n={n}",), peers=CONVOLUTION) for n in (8192, 2048, 512)),
     Row("CNN layer 1", "H100 cnn_conv", "cnn_conv", ("layer=1,batch=10000",), peers=(("cudnn",),)),
     Row("CNN layer 2", "H100 cnn_conv", "cnn_conv", ("layer=2,batch=10000",), ALL, (CUDNN3,)),
-    *(Row(f"matrix product {n}³", "H100 mlp_gemm", "mlp_gemm", (f"n={n}",), ALL, (CUBLASLT3, CUBLAS3)) for n in (1024, 4096, 8192)),
+    Row("matrix product 1024³", "H100 mlp_gemm", "mlp_gemm", ("n=1024",), ALL, (CUBLASLT3, CUBLAS3), stronger=("", "", "14.3")),
+    *(Row(f"matrix product {n}³", "H100 mlp_gemm", "mlp_gemm", (f"n={n}",), ALL, (CUBLASLT3, CUBLAS3)) for n in (4096, 8192)),
     Row("element-wise operations, 8192²: softmax", "H100 mlp_elementwise", "mlp_elementwise",
         tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")),
-        peers=(("torch_compile",) * 3, ("torch_compile_autotuned",) * 3)),
+        peers=(COMPILED, AUTOTUNED)),
     Row("element-wise operations, 8192²: subtract", "H100 mlp_elementwise", "mlp_elementwise",
         tuple(f"op={op},n=8192" for op in ("subtract", "multiply", "sigmoid")),
-        peers=(("torch_compile",) * 3, ("torch_compile_autotuned",) * 3)),
+        peers=(COMPILED, AUTOTUNED)),
 )  # fmt: skip
 
 

@@ -150,7 +150,7 @@ def test_doctor_ends_with_the_commands_that_work_here() -> None:
 
 def test_the_first_minute_on_a_gpu_takes_30_lines_at_most(run: Path) -> None:
     """The findings of the run here, and the answer of a recorded run whose rows are as many as those of all workloads."""
-    data = run_data.load(store.open_run(store.RECORDED / "20261123T210834Z-h200-gan-tconv-27d6"))
+    data = run_data.load(store.open_run(store.RECORDED / "20261127T041834Z-h200-gan-tconv-eea1"))
     with pytest.MonkeyPatch.context() as patch:
         rows = summary.figures(data)
         several = pd.concat([rows.assign(workload=f"workload_{number}") for number in range(9)])

@@ -93,7 +93,7 @@ def test_a_fresh_machine_shows_something_on_each_page_or_the_menu_marks_it(walk:
 
 def test_no_specimen_is_compared_at_first(walk: Walk, folder: Path) -> None:
     """`numpy_view` of tensor_transpose is one, and the last variant of its run."""
-    run = next(each for each in listed(folder) if each.run.path.name.endswith("h200-tensor-transpose-37be"))
+    run = next(each for each in listed(folder) if each.run.path.name.endswith("h200-tensor-transpose-f294"))
     app = walk.open(next(view for view in VIEWS if view.name == "compare"), run=run.name, **{"with": run.name})
     shown = [app.selectbox(key=f"choose {side}").value for side in ("a", "b")]
     data = runs.load(run.run)

@@ -8,6 +8,7 @@ from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, Params
 from warpladder.workloads.mlp_gemm import wgmma
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, TOLERANCES, Size, make_case, size_of
+from warpladder.workloads.mlp_gemm.rungs import BlockTile
 from warpladder.workloads.mlp_gemm.workload import WORKLOAD
 
 CUDA = [variant for variant in WORKLOAD.variants if isinstance(variant, CudaVariant)]
@@ -359,6 +360,84 @@ def test_parts_of_tf32_tiles_by_blocks_and_clusters_are_added_up(
     launches = EQUAL_SHARES.launches(case, config)
     assert [launch.args[-3:] for launch in launches[-2:]] == [line, line]
     assert 2e-4 < _error("v19_equal_shares_tf32", case, config, order) < 3e-4
+
+
+def _shares_config(tile: str, blocks: int) -> Params:
+    configs = WORKLOAD.variant("v20_equal_shares").configs
+    return next(each for each in configs if (each["tile"], each["blocks"]) == (tile, blocks))
+
+
+@pytest.mark.parametrize(
+    ("tile", "blocks", "grid", "line", "left"),
+    [
+        ("64x128x16", 4, 527, (0, 72, 313), 121),  # 121 tiles of 313 stages: 37,873 stages, 72 a block
+        ("128x128x32", 2, 264, (0, 40, 160), 66),  # four parts a tile
+    ],
+)
+def test_float32_tiles_that_do_not_fill_the_multiprocessors_are_cut(tile, blocks, grid, line, left) -> None:
+    variant, case, config = (
+        WORKLOAD.variant("v20_equal_shares"),
+        make_case({"shape": "700x5000x1300"}),
+        _shares_config(tile, blocks),
+    )
+    prepare, product = variant.launches(case, config)
+    assert prepare.grid == (157 * 21, 1, 1), "B is turned, 32 steps of 64 columns a block; 700 rows need no padding"
+    assert product.grid == (grid, 1, 1)
+    assert product.args[-3:] == line
+    scratch = variant.scratch(case, config)
+    assert scratch["parts"].shape[0] == grid
+    assert scratch["counters"].shape == (1 + left,)
+    assert prepare.args[-1] == 1 + left
+
+
+def test_one_launch_turns_b_and_pads_an_a_whose_columns_are_no_multiple_of_16_bytes() -> None:
+    prepare, product = WORKLOAD.variant("v20_equal_shares").launches(
+        make_case({"shape": "1337x2209x901"}), _shares_config("64x128x16", 4)
+    )
+    turns, pads = 70 * 15, 277 * 6  # 32 steps of 64 columns; 8 rows of A over 256 columns
+    assert prepare.grid == (turns + pads, 1, 1)
+    assert prepare.args[-2] == turns
+    assert [each.buffer for each in product.args[:2]] == ["a_padded", "b_turned"]
+
+
+@pytest.mark.parametrize(
+    ("case", "tile", "blocks"),
+    [
+        ("n=2048", "128x128x32", 2),
+        ("n=2048", "128x64x16", 4),
+        ("shape=3001x517x2750", "128x64x16", 4),
+        ("n=64", "128x128x32", 1),
+    ],
+)
+def test_float32_tiles_are_not_cut_where_shares_would_save_less_than_they_cost(case: str, tile: str, blocks: int) -> None:
+    of, config = WORKLOAD.case(case), _shares_config(tile, blocks)
+    _, product = WORKLOAD.variant("v20_equal_shares").launches(of, config)
+    whole, share, span = product.args[-3:]
+    assert whole == BlockTile.of(config).count(size_of(of))
+    assert share == span
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize(("tile", "of_one"), [("128x128x32", 2), ("64x128x16", 4), ("128x64x16", 4)])
+@pytest.mark.parametrize(
+    ("shape", "multiprocessors"),
+    [
+        ("300x217x67", 2),  # tiles of two blocks; with 64 x 128 a block has the end of one tile and the beginning of the next
+        ("133x217x67", 5),  # parts of three to five blocks
+        ("389x217x67", 1),  # whole tiles before
+        ("256x160x128", 1),  # whole tiles only, and nothing needs a guard
+        ("256x160x192", 2),  # the same with parts
+        ("131x37x67", 2),
+        ("5x300x9", 3),
+    ],
+)
+def test_the_block_of_a_float32_tile_s_end_adds_the_parts_of_all_others(
+    shape: str, multiprocessors: int, tile: str, of_one: int, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wgmma, "MULTIPROCESSORS", multiprocessors)
+    monkeypatch.setattr(wgmma, "_LEAST_TURNS_FP32", 1)
+    assert _error("v20_equal_shares", make_case({"shape": shape}), _shares_config(tile, of_one), order) < 3e-7
 
 
 @needs_compiler

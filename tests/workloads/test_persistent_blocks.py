@@ -42,6 +42,7 @@ def agreements(workload: str, name: str, case_name: str, config_number: int = 0)
         ("v15_staged_results_tf32", "shape=600x136x300", 1),
         ("v19_equal_shares_tf32", "shape=300x136x300", 0),
         ("v19_equal_shares_tf32", "shape=600x136x300", 1),
+        ("v20_equal_shares", "shape=300x136x300", 1),
     ],
 )
 def test_a_block_with_several_tiles_computes_all_of_them(

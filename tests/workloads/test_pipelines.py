@@ -65,6 +65,7 @@ def test_a_stage_that_is_filled_again_was_free(workload, variant):
         ("v17_turned_columns", "mbarrier_wait(&pipeline.empty[before.stage], before.parity);", "", "deadlock"),
         ("v17_turned_columns", "pipeline.empty[before.stage]", "pipeline.empty[ring.stage]", "deadlock"),
         ("v17_turned_columns", "fetch(number - 1 + kStages, ", "fetch(number + kStages, ", "relative L2 error"),
+        ("v20_equal_shares", "other < block; ++other", "other < block - 1; ++other", "relative L2 error"),
     ],
 )
 def test_a_rung_that_lacks_a_wait_or_counts_wrongly_does_not_pass(name, left_out, instead, what):

@@ -282,7 +282,5 @@ CUDA_VARIANTS: Final = (
         end_to_end=_WARPGROUPS,
     ),
     # Its precision is that of the class whose tolerance it is held to.
-    _few_images_rung(
-        "v17_few_images_bf16_corrections", "Few images, TF32 with BF16 corrections", few.CORRECTED, "3xtf32", draft=True
-    ),
+    _few_images_rung("v17_few_images_bf16_corrections", "Few images, TF32 with BF16 corrections", few.CORRECTED, "3xtf32"),
 )

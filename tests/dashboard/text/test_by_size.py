@@ -110,7 +110,7 @@ def test_no_line_is_wider_than_the_terminal(data: RunData, width: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_answer_fits_the_terminal(width: int) -> None:
-    data = run_data.load(store.open_run(store.RECORDED / "20261123T210834Z-h200-gan-tconv-27d6"))
+    data = run_data.load(store.open_run(store.RECORDED / "20261127T041834Z-h200-gan-tconv-eea1"))
     rows = summary.figures(data)
     lines = summary.table(rows, width)
     assert all(len(line) <= width for line in lines)

@@ -12,7 +12,7 @@ from warpladder.data import store
 
 pytestmark = pytest.mark.slow
 
-RUN = store.RECORDED / "20261123T210834Z-h200-gan-tconv-27d6"
+RUN = store.RECORDED / "20261127T041834Z-h200-gan-tconv-eea1"
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def rows() -> pd.DataFrame:
 
 def test_each_precision_has_a_row_with_the_best_rung_and_the_best_peer_named(rows: pd.DataFrame) -> None:
     assert rows["precision"].tolist() == ["fp32", "3xtf32", "tf32"]
-    assert rows["best"].tolist() == ["v08_phases", "v12_warpgroups_3xtf32", "v13_warpgroups_tf32"]
+    assert rows["best"].tolist() == ["v09_graph", "v12_warpgroups_3xtf32", "v13_warpgroups_tf32"]
     assert rows["peer"].tolist() == ["cudnn", "cudnn", "cudnn_nhwc_tf32"]
     assert (rows["over_peer_low"] > 1).all()
     assert (rows["over_peer_verdict"] == "faster").all()
@@ -31,8 +31,8 @@ def test_each_precision_has_a_row_with_the_best_rung_and_the_best_peer_named(row
 def test_all_forms_tell_the_same(rows: pd.DataFrame) -> None:
     table = summary.render(rows, "table").splitlines()
     assert table[0].split("  ")[0] == "workload"
-    assert "29.7 ms (29.6 to 30.2 ms)" in table[1]
-    assert "2.64× cudnn (2.61× to 2.66×)" in table[1]
+    assert "29.6 ms (29.5 to 29.6 ms)" in table[1]
+    assert "2.64× cudnn (2.64× to 2.64×)" in table[1]
     markdown = summary.render(rows, "markdown").splitlines()
     assert len(markdown) == 2 + len(rows)
     assert all(line.count(" | ") == 8 for line in markdown)

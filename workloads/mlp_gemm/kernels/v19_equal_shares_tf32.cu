@@ -3,9 +3,10 @@
 //     its sums of a part of a tile in scratch memory, and a second kernel adds the parts of each tile in their order. Where all waves are full,
 //     or shares would save less than they cost, this is v14_shared_columns_tf32, or v12_wgmma_tf32 for one block. Operands that the TMA does not
 //     take as they lie are padded in one launch.
-// Bottleneck: Clusters and the launch that pads are not measured yet. Without them shape=700x5000x1300 takes 77.5 us on an H100 with 256 columns,
-//     and 68.2 with 128; v12_wgmma_tf32 has 66.2 with 128, on half as many multiprocessors. L2 seems to limit: blocks ask it for 276 MB and 338 MB.
-//     With clusters of two it is 185 MB and 255 MB.
+// Bottleneck: L2, it seems. shape=700x5000x1300 takes 64 us on an H100 in clusters of two, 76 us in single blocks (columns=256), and cuBLASLt
+//     takes 48: blocks ask L2 for 185 MB in place of 276 MB. v12_wgmma_tf32 takes 66 us with 128 columns, on half as many multiprocessors.
+//     shape=1337x2209x901 takes 56 us where v12_wgmma_tf32 takes 72, and shape=513x3001x513 takes 34 where it takes 60. At n = 2048 nothing is
+//     cut, and v15_staged_results_tf32 is faster.
 // Next: A tensor map that takes four rows of an operand as one has a pitch that is a multiple of 16 bytes, however long rows are: only the rows
 //     beyond the last whole four need a copy.
 // Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
