@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from random import Random
 from time import perf_counter_ns
 from types import MappingProxyType
@@ -224,10 +224,9 @@ class HostBench:
         torch_bridge.forget_compiled()
 
 
-@cache
 def large_blocks_come_back() -> bool:
     """Whether large blocks that were freed are handed out again with what they held. glibc gives those above 32 MiB back to the system,
-    whose new blocks are zero; another allocator may be loaded in its place."""
+    whose new blocks are zero, unless its heap has room for them; another allocator may be loaded in its place."""
     np.full(_LARGE_BYTES, 1, np.uint8)
     return bool(np.empty(_LARGE_BYTES, np.uint8).any())
 
