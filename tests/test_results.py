@@ -91,7 +91,7 @@ ROWS: Final = (
         tuple(f"op={op},n=8192" for op in ("subtract", "multiply", "sigmoid")), peers=(COMPILED, AUTOTUNED, ("torch", "", ""))),
     *(Row(f"GAN generator, {n:,} images", "H200 gan_tconv, torch.compile", "gan_tconv", (f"images={n}",), ALL, GENERATOR)
       for n in (1000, 100)),
-    Row("GAN generator, 10 images", "H200 gan_tconv", "gan_tconv", ("images=10",), ALL, GENERATOR[1:], stronger=("255", "255", "139")),
+    Row("GAN generator, 10 images", "H200 gan_tconv", "gan_tconv", ("images=10",), ALL, GENERATOR[1:], stronger=("250", "250", "139")),
     Row("transpose 512³, (0,1,2)", "H100 tensor_transpose", "tensor_transpose", _perms(512, *SIX[:4]),
         peers=(("torch_compile",) * 4, ("torch",) * 4), ranges=(1,)),
     Row("transpose 512³, (2,0,1)", "H100 tensor_transpose", "tensor_transpose", _perms(512, *SIX[4:]), peers=(("torch_compile",) * 2,)),

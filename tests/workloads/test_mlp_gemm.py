@@ -375,11 +375,8 @@ def _shares_config(tile: str, blocks: int) -> Params:
     ],
 )
 def test_float32_tiles_that_do_not_fill_the_multiprocessors_are_cut(tile, blocks, grid, line, left) -> None:
-    variant, case, config = (
-        WORKLOAD.variant("v20_equal_shares"),
-        make_case({"shape": "700x5000x1300"}),
-        _shares_config(tile, blocks),
-    )
+    variant, case = WORKLOAD.variant("v20_equal_shares"), make_case({"shape": "700x5000x1300"})
+    config = _shares_config(tile, blocks)
     prepare, product = variant.launches(case, config)
     assert prepare.grid == (157 * 21, 1, 1), "B is turned, 32 steps of 64 columns a block; 700 rows need no padding"
     assert product.grid == (grid, 1, 1)

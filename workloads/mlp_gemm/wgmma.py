@@ -15,9 +15,9 @@ from warpladder.workloads.shares import Line, shortest_shares
 
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
-_EQUAL_SHARES: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
+_SHARES_TF32: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _PAD: Final = Constants(KERNELS / "pad_operands.cuh")
-_SHARES: Final = Constants(KERNELS / "v20_equal_shares.cu")
+_SHARES_FP32: Final = Constants(KERNELS / "v20_equal_shares.cu")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
 #: Turns of the loop that a share has at least, and that take about as long as a second launch.
 _LEAST_TURNS: Final = 4
@@ -62,9 +62,9 @@ def _pad(name: str, case: Case) -> Launch:
     return _between("pad", name, _copy_of(name), name, case)
 
 
-def _pad_operands(case: Case, names: Sequence[str] = _OPERANDS) -> Sequence[Launch]:
-    """One launch that fills the padded copies of those matrices that have one; none where no matrix has."""
-    padded, blocks, args = _padded(case, names), 0, list[Any]()
+def _pad_operands(case: Case) -> Sequence[Launch]:
+    """One launch that fills the padded copies of those operands that have one; none where neither has."""
+    padded, blocks, args = _padded(case), 0, list[Any]()
     for name, copy in padded.items():
         rows, columns = _matrices(case)[name].shape
         blocks += ceil_div(rows, _PAD["kPadRows"]) * ceil_div(copy.shape[1], _PAD["kPadSegment"])
@@ -172,7 +172,7 @@ def _shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
 
 def _equal_shares(case: Case, config: Params) -> Sequence[Launch]:
     """As `_launches`, but the tiles beyond the last full wave are cut into equal shares, and added up."""
-    size, columns, blocks, of = size_of(case), config["columns"], config["blocks"], _EQUAL_SHARES
+    size, columns, blocks, of = size_of(case), config["columns"], config["blocks"], _SHARES_TF32
     *_, product = _launches(case, config, "v19_equal_shares_tf32", tf32=True)
     line = _cut_wgmma_tiles(size, config)
     whole = _clusters(size, config) - line.tiles
@@ -264,10 +264,12 @@ def _turned_shares(case: Case, config: Params) -> Sequence[Launch]:
 
 def _prepare(size: Size, a: str, counters: int) -> Launch:
     """Turns B, sets counters to zero, and fills the copy of A with that name if it is one."""
-    turns = ceil_div(size.k, _TURNED) * ceil_div(size.n, _SHARES["kStrip"])
-    pads = 0 if a == "a" else ceil_div(size.k, _SHARES["kWarps"]) * ceil_div(_pitch(size.m), _SHARES["kRowPiece"])
+    turns = ceil_div(size.k, _TURNED) * ceil_div(size.n, _SHARES_FP32["kStrip"])
+    pads = 0 if a == "a" else ceil_div(size.k, _SHARES_FP32["kWarps"]) * ceil_div(_pitch(size.m), _SHARES_FP32["kRowPiece"])
     extents = (np.int32(extent) for extent in (size.m, size.n, size.k, turns, counters))
-    return Launch("prepare", (turns + pads, 1, 1), (_SHARES["kThreads"], 1, 1), ("a", a, "b", "b_turned", "counters", *extents))
+    return Launch(
+        "prepare", (turns + pads, 1, 1), (_SHARES_FP32["kThreads"], 1, 1), ("a", a, "b", "b_turned", "counters", *extents)
+    )
 
 
 def _scalars(size: Size) -> tuple[np.generic, ...]:
