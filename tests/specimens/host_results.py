@@ -165,8 +165,8 @@ for bench in (unwritten, blocks, overflow, various):
 
 # -- kept results ------------------------------------------------------------------------------------------------------------------
 
-#: So much work for so few inputs that it pays to recognise them.
-convolution = warpladder.Benchmark("specimens_convolution", n=[12_000], taps=[1000])
+#: So much work for so few inputs that it pays to recognise them, even by way of a file while other programs use the disk.
+convolution = warpladder.Benchmark("specimens_convolution", n=[12_000], taps=[4000])
 
 
 @convolution.inputs
