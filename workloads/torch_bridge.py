@@ -16,6 +16,8 @@ from warpladder.workloads.launches import Communicator
 
 #: Modules that `compile_for_graph` takes, as a variant's `requires` names them.
 COMPILER: Final = ("torch._inductor.compile_fx", "triton")
+#: Modes of `torch.compile` that use no graphs of their own, as a variant's configs: the default, and the one that times more kernels.
+COMPILE_MODES: Final = ({"mode": "default"}, {"mode": "max-autotune-no-cudagraphs"})
 #: Calls before a compiled function is captured in a CUDA graph. PyTorch compiles at the first, and its libraries choose
 #: algorithms.
 _WARM_UPS: Final = 3

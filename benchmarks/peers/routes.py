@@ -6,10 +6,10 @@ from functools import wraps
 from typing import Any, Final
 
 from warpladder.workloads import registry, torch_bridge
-from warpladder.workloads.api import Buffers, Case, LibraryVariant, Params, Precision, Workload
+from warpladder.workloads.api import Buffers, Case, LibraryVariant, Precision, Workload
 
 #: The mode of `torch.compile` that times more kernels.
-AUTOTUNED: Final = ({"mode": "max-autotune-no-cudagraphs"},)
+AUTOTUNED: Final = torch_bridge.COMPILE_MODES[1:]
 
 
 def searched(name: str, *routes: LibraryVariant) -> Workload:
@@ -29,25 +29,27 @@ def searched(name: str, *routes: LibraryVariant) -> Workload:
             prepare=_in_mode(peer.prepare),
         )
         for peer in peers
-        if peer.name in ("torch_compile", "torch_compile_tf32") and f"{peer.name}_autotuned" not in names
+        if peer.name in ("torch_compile", "torch_compile_tf32")
+        and f"{peer.name}_autotuned" not in names
+        and peer.configs != torch_bridge.COMPILE_MODES
     ]
     return replace(workload, variants=(*peers, *compiled, *routes), baseline=peers[0].name, host_baseline="")
 
 
 def compiled_routes(
-    operation: Callable[[Case, Buffers, Buffers], Callable[[], object]], *precisions: Precision
+    operation: Callable[[Case, Buffers, Buffers], Callable[[], object]], *precisions: Precision, suffix: str = ""
 ) -> tuple[LibraryVariant, ...]:
     """An operation compiled by PyTorch, in both modes and in each precision, in a CUDA graph.
 
     Args:
         operation: gives a function that reads and writes tensors of the arrays.
         precisions: `fp32`, `tf32`.
+        suffix: of the routes' names, where the workload declares a peer of the same name.
     """
     names = {"fp32": ("torch_compile", "torch.compile"), "tf32": ("torch_compile_tf32", "torch.compile, TF32")}
-    modes: tuple[Params, ...] = ({"mode": "default"}, *AUTOTUNED)
     return tuple(
         LibraryVariant(
-            *(*names[precision], "peer", precision, modes),
+            *(names[precision][0] + suffix, names[precision][1], "peer", precision, torch_bridge.COMPILE_MODES),
             requires=torch_bridge.COMPILER,
             prepare=_compiled(operation, allow_tf32=precision == "tf32"),
             graph=True,

@@ -33,7 +33,7 @@ def cublas_tf32(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], N
 def cublaslt_fp32(case: Case, inputs: Buffers, outputs: Buffers, a: str) -> Callable[[], Buffers | None]:
     """NVIDIA's matrix product with D apart from C, the fastest of the algorithms that its heuristic offers.
 
-    Idea: One kernel reads C and writes D, so that nothing is copied. Each algorithm is timed once; the best config of A is the peer.
+    Idea: One kernel reads C and writes D, so that nothing is copied. The algorithms are timed first, from memory; the best config of A is the peer.
     Bottleneck: The multiply-add units at large sizes.
     Next: Less precision a product (`cublaslt_own_d_tf32`), or products of three that lose none (3xTF32).
     Source: NVIDIA cuBLASLt, cublasLtMatmul with CUBLAS_COMPUTE_32F, by nvmath-python.

@@ -76,9 +76,8 @@ def rate_of(case: Case) -> float:
 def make_case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case with its operations and bytes.
 
-    Operations are those of the five matrix products: two of inputs by hidden, and three of hidden by classes. The others are
-        below
-    1 % at the student report's size.
+    Operations are those of the five matrix products: two of inputs by hidden, and three of hidden by classes. The others
+    are below 1 % at the student report's size.
     """
     size = _size(params)
     inputs, outputs = _buffers(size)

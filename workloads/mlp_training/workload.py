@@ -6,7 +6,7 @@ from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
 from warpladder.workloads.cases import Axis, up_to
 from warpladder.workloads.mlp_training import host, peers, problem, programs
 from warpladder.workloads.mlp_training.rungs import CUDA_VARIANTS
-from warpladder.workloads.torch_bridge import COMPILER
+from warpladder.workloads.torch_bridge import COMPILE_MODES, COMPILER
 
 PROGRAM: Final = LibraryVariant(
     name="v01_products_only",
@@ -32,13 +32,13 @@ LIBRARY_VARIANTS: Final = (
         graph=True,
     ),
     LibraryVariant(
-        *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32"),
+        *("torch_compile", "torch.compile, CUDA graph", "peer", "fp32", COMPILE_MODES),
         requires=COMPILER,
         prepare=peers.compiled_fp32,
         graph=True,
     ),
     LibraryVariant(
-        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
+        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32", COMPILE_MODES),
         requires=COMPILER,
         prepare=peers.compiled_tf32,
         graph=True,
