@@ -11,7 +11,7 @@ from warpladder.workloads.api import Buffer, Case, Constants, CudaVariant, Launc
 from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
 from warpladder.workloads.mlp_gemm.rungs import KERNELS, BlockTile, cluster_sums
-from warpladder.workloads.shares import Line, shortest_shares
+from warpladder.workloads.shares import Line, parts_of_tiles, shortest_shares
 
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
 _TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
@@ -23,6 +23,8 @@ _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
 _LEAST_TURNS: Final = 4
 #: Parts of tiles that are written and added in the time of a turn. On an H100 shape=6100x6007x1999 takes 604 us uncut, and 732 us cut.
 _PARTS_A_TURN: Final = 16
+#: Equal parts of whole tiles may be so much longer than the shortest shares: blocks side by side then read the same rows and columns at a time.
+_LONGER_PARTS: Final = 1.4
 #: The same for float32, without a second launch: turns that a share has at least, and that a block may wait for others.
 _LEAST_TURNS_FP32: Final = 2
 #: On an H100, 1031 parts of 32 KB, and a second launch, took 10 turns of 2.7 us; of parts of 64 KB half as many in turns twice as long.
@@ -138,18 +140,29 @@ def _tiles(size: Size, columns: int) -> int:
     return ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns)
 
 
-def _leftover_shares(tiles: int, depth: int, most_blocks: int, least_turns: int) -> Line:
-    """The tiles beyond the last full wave, as a line of `depth` turns of the loop each; no tiles if shares would be too short."""
-    left = tiles % most_blocks
-    blocks = min(most_blocks, left * (depth // least_turns))
-    return shortest_shares(left, depth, blocks) if blocks else Line(0, depth, depth)
-
-
 def _cut_tiles(tiles: int, depth: int, most_blocks: int, parts: int) -> Line:
-    """No tiles where cutting them would gain nothing. What takes a share is a block, or a cluster that leaves so many `parts`."""
-    line = _leftover_shares(tiles, depth, most_blocks, _LEAST_TURNS)
-    gains = depth - line.share >= _LEAST_TURNS + parts * line.tiles * line.slices // _PARTS_A_TURN
-    return line if gains else Line(0, depth, depth)
+    """The tiles beyond the last full wave, as a line of `depth` turns of the loop each; no tiles where cutting them would gain nothing.
+
+    What takes a share is a block, or a cluster that leaves so many `parts`.
+    """
+    left = tiles % most_blocks
+    if blocks := _most_shares(left, depth, most_blocks, _LEAST_TURNS):
+        line = _equal_parts(left, depth, blocks)
+        if depth - line.share >= _LEAST_TURNS + parts * line.tiles * line.slices // _PARTS_A_TURN:
+            return line
+    return Line(0, depth, depth)
+
+
+def _most_shares(tiles: int, depth: int, most_blocks: int, least_turns: int) -> int:
+    """Blocks that may have a share of so many tiles, if none has fewer than `least_turns`."""
+    return min(most_blocks, tiles * (depth // least_turns))
+
+
+def _equal_parts(tiles: int, depth: int, blocks: int) -> Line:
+    """As many equal parts of each tile as there are blocks for, or the shortest shares where those are much shorter."""
+    shortest = shortest_shares(tiles, depth, blocks)
+    parts = parts_of_tiles(tiles, depth, max(1, blocks // tiles))
+    return parts if parts.share <= _LONGER_PARTS * shortest.share else shortest
 
 
 def _clusters(size: Size, config: Params) -> int:
@@ -235,9 +248,13 @@ def _cut_turned_tiles(size: Size, config: Params) -> Line:
     """A turn has the steps of a stage. Each block leaves one part at most. There are no tiles where cutting them would gain nothing."""
     tile = BlockTile.of(config)
     depth = ceil_div(size.k, tile.depth)
-    line = _leftover_shares(tile.count(size), depth, config["blocks"] * MULTIPROCESSORS, _LEAST_TURNS_FP32)
-    gains = depth - line.share >= _LEAST_TURNS_FP32 + line.blocks // _PARTS_A_TURN_FP32
-    return line if gains else Line(0, depth, depth)
+    most_blocks = config["blocks"] * MULTIPROCESSORS
+    left = tile.count(size) % most_blocks
+    if blocks := _most_shares(left, depth, most_blocks, _LEAST_TURNS_FP32):
+        line = shortest_shares(left, depth, blocks)
+        if depth - line.share >= _LEAST_TURNS_FP32 + line.blocks // _PARTS_A_TURN_FP32:
+            return line
+    return Line(0, depth, depth)
 
 
 def _turned_shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
