@@ -27,20 +27,29 @@ __device__ __forceinline__ float of_warp(float value) {
   return value;
 }
 
+// Blocks of a multiprocessor that leave a thread registers for all its loads at a time.
+__host__ __device__ constexpr int blocks_of(int threads, int loads) {
+  const int registers = (30 + 4 * loads) / 8 * 8, fit = 65536 / (threads * registers), most = 2048 / threads;
+  return fit < most ? fit : most;
+}
+
 // Columns of `rows` elements, one after another. Those that are not kAligned may begin and end within a vector: the first threads add
 // the elements before the first whole vector and behind the last one, at most three each.
 template <bool kAligned, int kThreads, int kLoads>
-__global__ void __launch_bounds__(kThreads) column_sum(const float* __restrict__ x, float* __restrict__ y, int rows) {
+__global__ void __launch_bounds__(kThreads, blocks_of(kThreads, kLoads))
+    column_sum(const float* __restrict__ x, float* __restrict__ y, int rows) {
   constexpr int kWarps = kThreads / kLanes;
   __shared__ float of_warps[kWarps];
   const size_t start = (size_t)blockIdx.x * rows;
   const int before = kAligned ? 0 : (4 - start % 4) % 4, count = (rows - before) / 4;
   const float4* from = (const float4*)(x + start + before);
   float4 sum = {};
+  float edge = 0.0f;
   if constexpr (!kAligned) {
     const int row = threadIdx.x < before ? threadIdx.x : threadIdx.x + 4 * count;
-    if (row < rows) sum.x = x[start + row];
+    if (row < rows) edge = x[start + row];
   }
+#pragma unroll 1  // an iteration's loads are enough
   for (int first = threadIdx.x; first < count; first += kThreads * kLoads) {
     float4 value[kLoads] = {};
 #pragma unroll
@@ -49,7 +58,7 @@ __global__ void __launch_bounds__(kThreads) column_sum(const float* __restrict__
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) sum.x += value[k].x, sum.y += value[k].y, sum.z += value[k].z, sum.w += value[k].w;
   }
-  float total = of_warp((sum.x + sum.y) + (sum.z + sum.w));
+  float total = of_warp((sum.x + sum.y) + (sum.z + sum.w) + edge);
   if constexpr (kWarps > 1) {
     if (threadIdx.x % kLanes == 0) of_warps[threadIdx.x / kLanes] = total;
     __syncthreads();
