@@ -82,9 +82,10 @@ def _sets(op: str, n: int) -> tuple[CaseSet, ...]:
 
 
 def emulation_cases() -> tuple[Case, ...]:
-    """Matrices small enough for the CPU emulator: one column, less than a tile, edges anywhere, columns aligned to 16 bytes, and
-    columns that take more than one warp."""
-    shapes = ("1x1", "5x3", "68x36", "67x33", "1028x3", "1030x2")
+    """Matrices small enough for the CPU emulator: one row or column, less than a tile, edges anywhere, columns aligned to 16 bytes,
+    columns that begin at each place of a vector, lines that begin with a sector or anywhere within, and columns that take more than
+    one warp."""
+    shapes = ("1x1", "1x9", "9x131", "5x3", "68x36", "67x33", "65x72", "1028x3", "1030x2", "1031x5")
     return tuple(make_case({"op": op, "shape": shape}) for op in OPERATIONS for shape in shapes)
 
 

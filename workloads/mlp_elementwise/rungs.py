@@ -60,19 +60,25 @@ def _vectorized(case: Case, config: Params) -> Sequence[Launch]:
         tile = _VECTORIZED.within("transpose_vectors")["kTile"]
         return _launch(case, "transpose_vectors", (ceil_div(rows, tile), ceil_div(columns, tile)), (threads, 1))
     if op == "transpose":
-        of = _VECTORIZED.within("transpose_elements")
-        grid = (ceil_div(rows, of["kTile"]), ceil_div(columns, of["kTile"]))
-        return _launch(case, "transpose_elements", grid, (of["kTile"], of["kTileRows"]))
+        return _transpose_elements(case)
     count = rows * columns  # a matrix as it lies; the last elements that fill no vector are the first threads'
     blocks = max(1, ceil_div(count // _FLOAT4, threads))
     return [Launch(op, (blocks, 1, 1), (threads, 1, 1), (*_matrices(op), np.int64(count)))]
 
 
+def _transpose_elements(case: Case) -> Sequence[Launch]:
+    of, (rows, columns) = _VECTORIZED.within("transpose_elements"), rows_and_columns(case)
+    height, sector, shifted = 64, of["kSector"], columns % of["kSector"] != 0
+    down = ceil_div(columns + sector - 1, height - sector) if shifted else ceil_div(columns, height)
+    kernel = f"transpose_elements<{height}, {str(shifted).lower()}>"
+    return _launch(case, kernel, (ceil_div(rows, of["kWidth"]), down), (_VECTORIZED["kThreads"], 1))
+
+
 def _block_a_column(case: Case, config: Params) -> Sequence[Launch]:
     rows, columns = rows_and_columns(case)
-    width, vector = (_FLOAT4, "float4") if rows % _FLOAT4 == 0 else (1, "float")
-    kernel = f"column_sum<{vector}, {config['threads']}, {config['loads']}>"
-    return [Launch(kernel, (columns, 1, 1), (config["threads"], 1, 1), ("x", "y", np.int32(rows // width)))]
+    aligned = str(rows % _FLOAT4 == 0).lower()
+    kernel = f"column_sum<{aligned}, {config['threads']}, {config['loads']}>"
+    return [Launch(kernel, (columns, 1, 1), (config["threads"], 1, 1), ("x", "y", np.int32(rows)))]
 
 
 def _sums_only(case: Case, config: Params) -> str | None:
@@ -108,7 +114,7 @@ CUDA_VARIANTS: Final = (
     _rung("v03_vectorized", "Vectors, columns in registers", _vectorized, skip=_fits_registers),
     _rung(
         *("v04_block_a_column", "Sum of a column by a block of its size", _block_a_column),
-        configs=({"threads": 1024, "loads": 2}, {"threads": 512, "loads": 2}, {"threads": 32, "loads": 4}),
+        configs=({"threads": 1024, "loads": 2}, {"threads": 256, "loads": 5}, {"threads": 32, "loads": 4}),
         skip=_sums_only,
     ),
 )

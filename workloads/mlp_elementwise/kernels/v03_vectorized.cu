@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) sigmoid(const float* __restrict__ x,
   if (rest < count) y[rest] = sigmoid_of(x[rest]);
 }
 
-// ---- Transposition: tiles of 64 x 64, where rows and columns are multiples of four, else of 32 x 32 elements.
+// ---- Transposition: tiles of 64 x 64, by vectors where rows and columns are multiples of four.
 
 __global__ void __launch_bounds__(kThreads) transpose_vectors(const float* __restrict__ x, float* __restrict__ y, int rows, int columns) {
   constexpr int kTile = 64, kVectors = kTile / 4;
@@ -76,17 +76,40 @@ __global__ void __launch_bounds__(kThreads) transpose_vectors(const float* __res
   }
 }
 
-__global__ void __launch_bounds__(kThreads) transpose_elements(const float* __restrict__ x, float* __restrict__ y, int rows, int columns) {
-  constexpr int kTile = 32, kTileRows = 8;
-  __shared__ float tile[kTile][kTile + 1];
-  const int top = blockIdx.x * kTile, left = blockIdx.y * kTile;
+// Lines of y that begin within a sector of 32 bytes are written from the beginning of a sector to the end of one all the same: kShifted
+// shifts them by up to seven elements against one another, and leaves eight columns of the tile to the next one. Else two blocks would
+// write a part of a sector each.
+template <int kHeight, bool kShifted>
+__global__ void __launch_bounds__(kThreads, 4)
+    transpose_elements(const float* __restrict__ x, float* __restrict__ y, int rows, int columns) {
+  constexpr int kWidth = 64, kSector = 8;  // elements
+  constexpr int kWritten = kShifted ? kHeight - kSector : kHeight, kLargestShift = kShifted ? kSector - 1 : 0;
+  constexpr int kAcross = kWidth / kLanes, kDown = kHeight / kLanes, kWarps = kThreads / kLanes;
+  constexpr int kLoads = kHeight * kAcross / kWarps, kStores = kWidth * kDown / kWarps;
+  __shared__ float tile[kWidth][kHeight + 1];
+  const int top = blockIdx.x * kWidth, left = blockIdx.y * kWritten - kLargestShift;
+  const int warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+
+  const int in_width = warp % kAcross * kLanes + lane, row = top + in_width;
+  float value[kLoads];
 #pragma unroll
-  for (int k = threadIdx.y; k < kTile; k += kTileRows)
-    if (top + threadIdx.x < rows && left + k < columns) tile[k][threadIdx.x] = x[(size_t)(left + k) * rows + top + threadIdx.x];
+  for (int k = 0; k < kLoads; ++k) {
+    const int column = left + warp / kAcross + k * (kWarps / kAcross);
+    if (row < rows && column >= 0 && column < columns) value[k] = x[(size_t)column * rows + row];
+  }
+#pragma unroll
+  for (int k = 0; k < kLoads; ++k) tile[in_width][warp / kAcross + k * (kWarps / kAcross)] = value[k];
   __syncthreads();
+
+  const int in_height = warp % kDown * kLanes + lane;
+  if (in_height >= kWritten) return;
 #pragma unroll
-  for (int k = threadIdx.y; k < kTile; k += kTileRows)
-    if (top + k < rows && left + threadIdx.x < columns) y[(size_t)(top + k) * columns + left + threadIdx.x] = tile[threadIdx.x][k];
+  for (int k = 0; k < kStores; ++k) {
+    const int in_tile = warp / kDown + k * (kWarps / kDown), line = top + in_tile;
+    const size_t start = (size_t)line * columns;
+    const int at = in_height + kLargestShift - (kShifted ? start % kSector : 0), column = left + at;
+    if (line < rows && column >= 0 && column < columns) y[start + column] = tile[in_tile][at];
+  }
 }
 
 // ---- Columns.

@@ -9,17 +9,7 @@ constexpr int kLanes = 32;
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
 #ifndef WARPLADDER_EMULATOR
-// Loads that also bring the aligned 256 bytes around them into the L2, from sm_80 on. Source: PTX ISA, ld.global.nc.L2::256B.
-__device__ __forceinline__ float load_with_256_bytes(const float* from) {
-#if __CUDA_ARCH__ >= 800
-  float value;
-  asm("ld.global.nc.L2::256B.f32 %0, [%1];" : "=f"(value) : "l"(from));
-  return value;
-#else
-  return __ldg(from);
-#endif
-}
-
+// A load that also brings the aligned 256 bytes around it into the L2, from sm_80 on. Source: PTX ISA, ld.global.nc.L2::256B.
 __device__ __forceinline__ float4 load_with_256_bytes(const float4* from) {
 #if __CUDA_ARCH__ >= 800
   float4 value;
@@ -31,36 +21,44 @@ __device__ __forceinline__ float4 load_with_256_bytes(const float4* from) {
 }
 #endif
 
-__device__ __forceinline__ float of_vector(float value) { return value; }
-__device__ __forceinline__ float of_vector(float4 value) { return (value.x + value.y) + (value.z + value.w); }
-
-__device__ __forceinline__ void add(float& sum, float value) { sum += value; }
-__device__ __forceinline__ void add(float4& sum, float4 value) {
-  sum.x += value.x, sum.y += value.y, sum.z += value.z, sum.w += value.w;
-}
-
 __device__ __forceinline__ float of_warp(float value) {
 #pragma unroll
   for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(kWholeWarp, value, lanes);
   return value;
 }
 
-// Columns of `count` vectors, one after another.
-template <class Vector, int kThreads, int kLoads>
-__global__ void __launch_bounds__(kThreads) column_sum(const Vector* __restrict__ x, float* __restrict__ y, int count) {
+// Blocks of a multiprocessor that leave a thread registers for all its loads at a time.
+__host__ __device__ constexpr int blocks_of(int threads, int loads) {
+  const int registers = (30 + 4 * loads) / 8 * 8, fit = 65536 / (threads * registers), most = 2048 / threads;
+  return fit < most ? fit : most;
+}
+
+// Columns of `rows` elements, one after another. Those that are not kAligned may begin and end within a vector: the first threads add
+// the elements before the first whole vector and behind the last one, at most three each.
+template <bool kAligned, int kThreads, int kLoads>
+__global__ void __launch_bounds__(kThreads, blocks_of(kThreads, kLoads))
+    column_sum(const float* __restrict__ x, float* __restrict__ y, int rows) {
   constexpr int kWarps = kThreads / kLanes;
   __shared__ float of_warps[kWarps];
-  const Vector* from = x + (size_t)blockIdx.x * count;
-  Vector sum = {};
+  const size_t start = (size_t)blockIdx.x * rows;
+  const int before = kAligned ? 0 : (4 - start % 4) % 4, count = (rows - before) / 4;
+  const float4* from = (const float4*)(x + start + before);
+  float4 sum = {};
+  float edge = 0.0f;
+  if constexpr (!kAligned) {
+    const int row = threadIdx.x < before ? threadIdx.x : threadIdx.x + 4 * count;
+    if (row < rows) edge = x[start + row];
+  }
+#pragma unroll 1  // an iteration's loads are enough
   for (int first = threadIdx.x; first < count; first += kThreads * kLoads) {
-    Vector value[kLoads] = {};
+    float4 value[kLoads] = {};
 #pragma unroll
     for (int k = 0; k < kLoads; ++k)
       if (first + k * kThreads < count) value[k] = load_with_256_bytes(from + first + k * kThreads);
 #pragma unroll
-    for (int k = 0; k < kLoads; ++k) add(sum, value[k]);
+    for (int k = 0; k < kLoads; ++k) sum.x += value[k].x, sum.y += value[k].y, sum.z += value[k].z, sum.w += value[k].w;
   }
-  float total = of_warp(of_vector(sum));
+  float total = of_warp((sum.x + sum.y) + (sum.z + sum.w) + edge);
   if constexpr (kWarps > 1) {
     if (threadIdx.x % kLanes == 0) of_warps[threadIdx.x / kLanes] = total;
     __syncthreads();
