@@ -32,7 +32,7 @@ struct TurnedProduct {
 
   // Adds the products to the sums. The sums are a variable of their own: those of a tile get registers of one bank 1.1 to 1.4 times as often.
   template <int kThreadColumns, int kThreadRows>
-  __device__ __forceinline__ void multiply(float (&sums)[kThreadColumns][kThreadRows], Ring<kStages>& ring) const {
+  __device__ __forceinline__ void multiply(float (&sums)[kThreadColumns][kThreadRows], Ring<kStages>& ring, Ring<kStages>& before) const {
     float values[2][kThreadRows], weights[2][kThreadColumns];
     const float *of_a = &stages[ring.stage].a[0][tile.row], *of_b = &stages[ring.stage].b[0][tile.column];
     const auto load = [&](int fragment, int p) {
@@ -46,7 +46,6 @@ struct TurnedProduct {
     mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
     load(0, 0);
 
-    Ring<kStages> before;
 #pragma unroll 1
     for (int number = 0; number < count; ++number) {
 #pragma unroll

@@ -41,10 +41,10 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
 
   const Tile tile(blockIdx.x, m, n);
   const Product product{a, b, reinterpret_cast<typename Product::Stage*>(memory), pipeline, tile, 0, (k + kDepth - 1) / kDepth};
-  Ring<kStages> ring;
+  Ring<kStages> ring, before;
   float sums[kThreadColumns][kThreadRows] = {};
   product.begin(ring);
-  product.multiply(sums, ring);
+  product.multiply(sums, ring, before);
 
 #pragma unroll
   for (int j = 0; j < kThreadColumns; ++j) {

@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
   const int depth = (k + kDepth - 1) / kDepth;
   PiecesFromLast pieces(line, block, ((m + kRows - 1) / kRows) * ((n + kColumns - 1) / kColumns), depth);
   Piece piece;
-  Ring<kStages> ring;
+  Ring<kStages> ring, before;
 #pragma unroll 1
   while (pieces.next(piece)) {
     const Tile tile(piece.tile, m, n);
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
     product.begin(ring);
     if (piece.end == depth) prefetch_tile<kRows, kColumns, Tile::kThreads>(c, tile.first_row, tile.first_column, m, n);
     float sums[kThreadColumns][kThreadRows] = {};
-    product.multiply(sums, ring);
+    product.multiply(sums, ring, before);
 
     // A thread's fours of a part lie apart, so that a warp writes 512 bytes in one go. Parts are by alpha already: if sums were written as they
     // are, fours of them would need neighbouring registers, and more multiply-adds would have three reads.
