@@ -30,9 +30,12 @@ struct TurnedProduct {
       for (int i = 0; i < min(kStages, count); ++i) fetch(i, (ring.stage + i) % kStages);
   }
 
-  // Adds the products to the sums. The sums are a variable of their own: those of a tile get registers of one bank 1.1 to 1.4 times as often.
+  // Adds the products to the sums. `ring` is the next stage, and `before` the stage read last. The caller has both, for all its tiles: if
+  // `before` is a variable of this function, up to 17 % more multiply-adds have three reads. Sums in `tile` get registers of one bank 1.1 to
+  // 1.4 times as often.
   template <int kThreadColumns, int kThreadRows>
-  __device__ __forceinline__ void multiply(float (&sums)[kThreadColumns][kThreadRows], Ring<kStages>& ring, Ring<kStages>& before) const {
+  __device__ __forceinline__ void multiply(float (&sums)[kThreadColumns][kThreadRows], Ring<kStages>& ring,
+                                           Ring<kStages>& before) const {
     float values[2][kThreadRows], weights[2][kThreadColumns];
     const float *of_a = &stages[ring.stage].a[0][tile.row], *of_b = &stages[ring.stage].b[0][tile.column];
     const auto load = [&](int fragment, int p) {
