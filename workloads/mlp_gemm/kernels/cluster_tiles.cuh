@@ -1,14 +1,14 @@
-// What the rungs of TF32 share whose blocks of a cluster have tiles one below the other, and fetch a share of the columns of B each. `blocks` is 1
+// What the rungs of TF32 share whose clusters have tiles one below the other: each block fetches a share of the columns of B for all. `blocks` is 1
 // where there are no clusters. After hopper_clusters.cuh, wgmma_tile.cuh and tf32_product.cuh.
 
-// Tiles of a cluster that cover D.
+// How many tiles of clusters cover D.
 template <int columns, int blocks>
 __device__ __forceinline__ int tiles_of_clusters(int m, int n) {
   constexpr int kClusterRows = blocks * kRows;
   return ((m + kClusterRows - 1) / kClusterRows) * ((n + columns - 1) / columns);
 }
 
-// First row and column of a block's tile by the number of its cluster's, as if a cluster were a block of a matrix with fewer rows.
+// First row and column of a block's tile by the number of its cluster's tile, as if a cluster were a block of a matrix with fewer rows.
 template <int columns, int blocks>
 __device__ __forceinline__ void place_in_cluster(int number, int rank, int m, int n, int& row, int& column) {
   place_tile<columns>(number, (m + blocks - 1) / blocks, n, row, column);

@@ -1,6 +1,6 @@
 // What both rungs with a turned B share: how much a block turns, and the product of a tile. After v07_warp_tile.cu and hopper.cuh.
 
-constexpr int kTurned = 32;  // steps of B that a block turns
+constexpr int kTurned = 32;  // steps of B that a block turns; in v17_turned_columns columns, too
 
 // The product of a tile over `count` stages, from number `first` along k on. The TMA brings a stage of A and of B with one request each. Half a
 // stage after a stage has been read, the first thread asks for another in its place. kApart: how far apart the rows are whose multiply-adds
