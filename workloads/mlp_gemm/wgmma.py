@@ -14,7 +14,7 @@ from warpladder.workloads.mlp_gemm.rungs import KERNELS, BlockTile, cluster_sums
 from warpladder.workloads.shares import Line, parts_of_tiles, shortest_shares
 
 _TILE: Final = Constants(KERNELS / "wgmma_tile.cuh")
-_TURNED: Final = Constants(KERNELS / "v17_turned_columns.cu")["kTurned"]
+_TURNED: Final = Constants(KERNELS / "turned_product.cuh")["kTurned"]
 _SHARES_TF32: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _PAD: Final = Constants(KERNELS / "pad_operands.cuh")
 _SHARES_FP32: Final = Constants(KERNELS / "v20_equal_shares.cu")

@@ -9,6 +9,7 @@
 #include "../../hopper_clusters.cuh"
 #include "wgmma_tile.cuh"
 #include "tf32_product.cuh"
+#include "cluster_tiles.cuh"
 
 // First row and column of the tiles of a cluster, by their number: bands as those of place_tile.
 template <int columns, int blocks>
@@ -25,8 +26,6 @@ template <int columns, int stages, int blocks>
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kConsumers, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const float* c, float* d, int m, int n,
          int k, float alpha, float beta) {
-  constexpr int kClusterRows = blocks * kRows;
-  constexpr int kShare = columns / blocks;  // of B that a block fetches
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
   __shared__ Pipeline<stages> pipeline;
@@ -34,8 +33,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
   cluster_sync();
 
   const int rank = cluster_rank(), clusters = gridDim.x / blocks;
-  const int tiles = ((m + kClusterRows - 1) / kClusterRows) * ((n + columns - 1) / columns);
-  const int steps = steps_of(k);
+  const int tiles = tiles_of_clusters<columns, blocks>(m, n), steps = steps_of(k);
   Ring<stages> ring;
 
   if (threadIdx.x < kProducers) {
@@ -45,25 +43,15 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
       place_tiles<columns, blocks>(tile, m, n, row, column);
       row += rank * kRows;
       for (int step = 0; step < steps; ++step, ring.next()) {
-        auto& now = stage[ring.stage];
-        Mbarrier* full = &pipeline.full[ring.stage];
         mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
-        if (threadIdx.x == 0) {
-          mbarrier_arrive_expect(full, sizeof now);
-          for (int box = 0; box < kRows / 32; ++box) tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, full);
-          tma_load_multicast(now.b + rank * kShare * kDepth, b, step * kDepth, column + rank * kShare, full, (1 << blocks) - 1);
-        }
+        if (threadIdx.x == 0) fetch_share<blocks>(stage[ring.stage], a, b, row, column, step, rank, &pipeline.full[ring.stage]);
         prefetch_tile<columns>(c, row, column, m, n, step);
       }
     }
   } else {
     take_registers<232>();
     const WgmmaFragments fragments(threadIdx.x - kProducers);
-    const auto release = [&](int of_stage) {
-      pipeline.release(of_stage);
-      if (threadIdx.x % 32 == 0)
-        for (int other = 1; other < blocks; ++other) mbarrier_arrive_remote(&pipeline.empty[of_stage], (rank + other) % blocks);
-    };
+    const auto release = [&](int of_stage) { release_share<blocks>(pipeline, of_stage, rank); };
     for (int tile = blockIdx.x / blocks; tile < tiles; tile += clusters) {
       float sums[columns / 2];
       multiply_tile<columns>(sums, steps, stage, pipeline, ring, fragments, release);

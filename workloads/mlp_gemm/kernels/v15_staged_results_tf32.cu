@@ -12,6 +12,7 @@
 #include "../../hopper_stores.cuh"
 #include "wgmma_tile.cuh"
 #include "tf32_product.cuh"
+#include "cluster_tiles.cuh"
 
 constexpr int kBox = 32;  // rows and columns of C and D in a box
 
@@ -71,9 +72,8 @@ template <int columns, int stages, int blocks>
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kConsumers, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const __grid_constant__ TensorMap c,
          const __grid_constant__ TensorMap d, const float* c_values, int m, int n, int k, float alpha, float beta) {
-  constexpr int kClusterRows = blocks * kRows, kConsumerWarps = kConsumers / 32;
-  constexpr int kShare = columns / blocks;  // of B that a block fetches
-  constexpr int kAhead = 48;                // steps before the end of a tile when L2 is asked for C
+  constexpr int kConsumerWarps = kConsumers / 32;
+  constexpr int kAhead = 48;  // steps before the end of a tile when L2 is asked for C
   using Part = Parts<columns>;
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
@@ -82,15 +82,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
   if constexpr (blocks > 1) cluster_sync();
 
   const int rank = blocks > 1 ? cluster_rank() : 0, clusters = gridDim.x / blocks, first = blockIdx.x / blocks;
-  const int tiles = ((m + kClusterRows - 1) / kClusterRows) * ((n + columns - 1) / columns);
-  const int steps = steps_of(k);
-  const auto place = [&](int tile, int& row, int& column) {
-    place_tile<columns>(tile, (m + blocks - 1) / blocks, n, row, column);  // as if a cluster were a block of a matrix with fewer rows
-    row = row * blocks + rank * kRows;
-  };
-  const auto arrive_at_others = [&](Mbarrier* barrier) {
-    for (int other = 1; other < blocks; ++other) mbarrier_arrive_remote(barrier, (rank + other) % blocks);
-  };
+  const int tiles = tiles_of_clusters<columns, blocks>(m, n), steps = steps_of(k);
 
   if (threadIdx.x < kProducers) {
     give_registers<40>();
@@ -98,19 +90,10 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
       Ring<stages> ring;
       for (int tile = first; tile < tiles; tile += clusters) {
         int row, column;
-        place(tile, row, column);
+        place_in_cluster<columns, blocks>(tile, rank, m, n, row, column);
         for (int step = 0; step < steps; ++step, ring.next()) {
-          auto& now = stage[ring.stage];
-          Mbarrier* full = &pipeline.full[ring.stage];
           mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
-          if (threadIdx.x == 0) {
-            mbarrier_arrive_expect(full, sizeof now);
-            for (int box = 0; box < kRows / 32; ++box) tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, full);
-            if constexpr (blocks > 1)
-              tma_load_multicast(now.b + rank * kShare * kDepth, b, step * kDepth, column + rank * kShare, full, (1 << blocks) - 1);
-            else
-              tma_load(now.b, b, step * kDepth, column, full);
-          }
+          if (threadIdx.x == 0) fetch_share<blocks>(stage[ring.stage], a, b, row, column, step, rank, &pipeline.full[ring.stage]);
           const int of_c = step - max(0, steps - kAhead);
           if (of_c >= 0) prefetch_tile<columns>(c_values, row, column, (m + 3) / 4 * 4, n, of_c);
         }
@@ -128,7 +111,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
       unsigned parities = 0;        // of `split`, a bit a stage
       for (int tile = first; tile < tiles; tile += clusters) {
         int row, column;
-        place(tile, row, column);
+        place_in_cluster<columns, blocks>(tile, rank, m, n, row, column);
         position += steps;
         for (int part = 0; part < Part::kCount; ++part, ++position) {
           const int at = position % stages;
@@ -144,7 +127,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
           __syncwarp();
           if (threadIdx.x % 32 < kConsumerWarps) {  // in place of the consumers, which release the stages of steps
             mbarrier_arrive(&pipeline.empty[at]);
-            arrive_at_others(&pipeline.empty[at]);
+            arrive_at_others<blocks>(&pipeline.empty[at], rank);
           }
         }
       }
@@ -154,10 +137,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
     const int thread = threadIdx.x - kProducers;
     const WgmmaFragments fragments(thread);
     const BoxShare share(thread);
-    const auto release = [&](int of_stage) {
-      pipeline.release(of_stage);
-      if (threadIdx.x % 32 == 0) arrive_at_others(&pipeline.empty[of_stage]);
-    };
+    const auto release = [&](int of_stage) { release_share<blocks>(pipeline, of_stage, rank); };
     Ring<stages> ring;
     for (int tile = first; tile < tiles; tile += clusters) {
       float sums[columns / 2];

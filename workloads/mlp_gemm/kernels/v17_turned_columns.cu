@@ -10,9 +10,8 @@
 
 #include "v07_warp_tile.cu"
 #include "../../hopper.cuh"
+#include "turned_product.cuh"
 #include "pad.cuh"
-
-constexpr int kTurned = 32;  // rows and columns that a block of `turn` turns
 
 // B, column after column -> row after row, at a pitch that the TMA takes, filled up with zeros. Threads 32 x 8.
 __global__ void turn(const float* __restrict__ b, float* __restrict__ turned, int n, int k, int pitch) {
@@ -28,75 +27,24 @@ __global__ void turn(const float* __restrict__ b, float* __restrict__ turned, in
       turned[(size_t)(step + i) * pitch + column + threadIdx.x] = column + threadIdx.x < n ? tile[threadIdx.x][i] : 0;
 }
 
-// A block a tile. kApart: how far apart the rows are whose multiply-adds follow one another.
+// A block a tile.
 template <int kRows, int kColumns, int kDepth, int kThreadRows, int kThreadColumns, int kWarpsDown, int kStages, int kBlocks,
           bool kWhole, int kApart>
 __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColumns), kBlocks)
     gemm_turned(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const float* __restrict__ c,
                 float* __restrict__ d, int m, int n, int k, float alpha, float beta) {
   using Tile = BlockTile<kRows, kColumns, kDepth, kThreadRows, kThreadColumns, kWarpsDown, kStages, kWhole>;
-  struct Stage {
-    float a[kDepth][kRows], b[kDepth][kColumns];
-  };
+  using Product = TurnedProduct<Tile, kRows, kColumns, kDepth, kStages, kApart>;
   extern __shared__ __align__(128) char memory[];
-  auto* stages = reinterpret_cast<Stage*>(memory);
   __shared__ Pipeline<kStages> pipeline;
   pipeline.init(Tile::kWarps);
 
-  const Tile tile(blockIdx.x, m, n);  // for the place of this thread
-  const int count = (k + kDepth - 1) / kDepth;  // stages in all
-  const auto fetch = [&](int number, int to) {
-    Mbarrier* full = &pipeline.full[to];
-    mbarrier_arrive_expect(full, sizeof(Stage));
-    tma_load(stages[to].a, a, tile.first_row, number * kDepth, full);
-    tma_load(stages[to].b, b, tile.first_column, number * kDepth, full);
-  };
-  if (threadIdx.x == 0)
-    for (int i = 0; i < min(kStages, count); ++i) fetch(i, i);
-
-  float values[2][kThreadRows], weights[2][kThreadColumns];
-  const float *of_a = &stages->a[0][tile.row], *of_b = &stages->b[0][tile.column];
-  const auto load = [&](int fragment, int p) {
-#pragma unroll
-    for (int i = 0; i < kThreadRows; i += kFour)
-      *(float4*)&values[fragment][i] = *(const float4*)(of_a + p * kRows + i / kFour * Tile::kRowsApart);
-#pragma unroll
-    for (int j = 0; j < kThreadColumns; j += kFour)
-      *(float4*)&weights[fragment][j] = *(const float4*)(of_b + p * kColumns + j / kFour * Tile::kColumnsApart);
-  };
-  mbarrier_wait(&pipeline.full[0], 0);
-  load(0, 0);
-
-  float sums[kThreadColumns][kThreadRows] = {};  // as tile.sums they get registers of one bank 1.1 to 1.4 times as often
+  const Tile tile(blockIdx.x, m, n);
+  const Product product{a, b, reinterpret_cast<typename Product::Stage*>(memory), pipeline, tile, 0, (k + kDepth - 1) / kDepth};
   Ring<kStages> ring, before;
-#pragma unroll 1
-  for (int number = 0; number < count; ++number) {
-#pragma unroll
-    for (int p = 0; p < kDepth; ++p) {
-      if (p == kDepth / 2 && threadIdx.x == 0 && number > 0 && number - 1 + kStages < count) {
-        mbarrier_wait(&pipeline.empty[before.stage], before.parity);
-        fetch(number - 1 + kStages, before.stage);
-      }
-      if (p + 1 < kDepth) {
-        load((p + 1) % 2, p + 1);
-      } else {
-        pipeline.release(ring.stage);
-        before = ring;
-        ring.next();
-        if (number + 1 < count) mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
-        of_a = &stages[ring.stage].a[0][tile.row], of_b = &stages[ring.stage].b[0][tile.column];
-        load(0, 0);  // after the last step nobody uses it
-      }
-#pragma unroll
-      for (int j = 0; j < kThreadColumns; ++j)
-#pragma unroll
-        for (int t = 0; t < kThreadRows; ++t) {
-          const int turn = j % 2 ? kThreadRows - 1 - t : t;  // down one column and up the next
-          const int i = turn * kApart % kThreadRows + turn * kApart / kThreadRows;
-          sums[j][i] = fmaf(values[p % 2][i], weights[p % 2][j], sums[j][i]);
-        }
-    }
-  }
+  float sums[kThreadColumns][kThreadRows] = {};
+  product.begin(ring);
+  product.multiply(sums, ring, before);
 
 #pragma unroll
   for (int j = 0; j < kThreadColumns; ++j) {

@@ -15,25 +15,17 @@
 #include "../../hopper_clusters.cuh"
 #include "wgmma_tile.cuh"
 #include "tf32_product.cuh"
+#include "cluster_tiles.cuh"
 #include "line.cuh"
 #include "pad_operands.cuh"
 
 constexpr int kFour = 4;
-
-// Tiles of a cluster by their number, as if it were a block of a matrix with fewer rows.
-template <int columns, int blocks>
-__device__ __forceinline__ void place_in_cluster(int number, int rank, int m, int n, int& row, int& column) {
-  place_tile<columns>(number, (m + blocks - 1) / blocks, n, row, column);
-  row = row * blocks + rank * kRows;
-}
 
 // Blocks of a cluster have tiles one below the other and fetch a share of the columns of B each, as in v14_shared_columns_tf32.
 template <int columns, int stages, int blocks>
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kConsumers, 1)
     gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, const float* c, float* d, float4* parts, int m, int n,
          int k, float alpha, float beta, int whole, int share, int span) {
-  constexpr int kClusterRows = blocks * kRows;
-  constexpr int kShare = columns / blocks;  // of B that a block fetches
   extern __shared__ char memory[];
   auto* stage = aligned_1024<Stage<columns>>(memory);
   __shared__ Pipeline<stages> pipeline;
@@ -41,7 +33,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
   if constexpr (blocks > 1) cluster_sync();
 
   const int rank = blocks > 1 ? cluster_rank() : 0, cluster = blockIdx.x / blocks;
-  const int tiles = ((m + kClusterRows - 1) / kClusterRows) * ((n + columns - 1) / columns);
+  const int tiles = tiles_of_clusters<columns, blocks>(m, n);
   const Line line{whole, share, span};
   Pieces pieces(line, tiles, steps_of(k) / 2, cluster, gridDim.x / blocks);
   Piece piece;
@@ -54,17 +46,8 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
       int row, column;
       place_in_cluster<columns, blocks>(piece.tile, rank, m, n, row, column);
       for (int step = 2 * piece.begin; step < 2 * piece.end; ++step, ring.next()) {
-        auto& now = stage[ring.stage];
-        Mbarrier* full = &pipeline.full[ring.stage];
         mbarrier_wait(&pipeline.empty[ring.stage], ring.parity ^ 1);
-        if (threadIdx.x == 0) {
-          mbarrier_arrive_expect(full, sizeof now);
-          for (int box = 0; box < kRows / 32; ++box) tma_load(now.a + box * 32 * kDepth, a, row + box * 32, step * kDepth, full);
-          if constexpr (blocks > 1)
-            tma_load_multicast(now.b + rank * kShare * kDepth, b, step * kDepth, column + rank * kShare, full, (1 << blocks) - 1);
-          else
-            tma_load(now.b, b, step * kDepth, column, full);
-        }
+        if (threadIdx.x == 0) fetch_share<blocks>(stage[ring.stage], a, b, row, column, step, rank, &pipeline.full[ring.stage]);
         prefetch_tile<columns>(c, row, column, m, n, step);
       }
     }
@@ -72,11 +55,7 @@ __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(kProducers + kC
     take_registers<232>();
     const int thread = threadIdx.x - kProducers;
     const WgmmaFragments fragments(thread);
-    const auto release = [&](int of_stage) {
-      pipeline.release(of_stage);
-      if (threadIdx.x % 32 == 0)
-        for (int other = 1; other < blocks; ++other) mbarrier_arrive_remote(&pipeline.empty[of_stage], (rank + other) % blocks);
-    };
+    const auto release = [&](int of_stage) { release_share<blocks>(pipeline, of_stage, rank); };
     while (pieces.next(piece)) {
       float sums[columns / 2];
       multiply_tile<columns>(sums, 2 * (piece.end - piece.begin), stage, pipeline, ring, fragments, release);

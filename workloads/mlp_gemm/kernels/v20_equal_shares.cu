@@ -8,7 +8,9 @@
 // Next: Nothing that we know of. With launches of their own for padding, turning and adding, shape=1337x2209x901 took 152 us.
 // Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
 
-#include "v17_turned_columns.cu"
+#include "v07_warp_tile.cu"
+#include "../../hopper.cuh"
+#include "turned_product.cuh"
 #include "line.cuh"
 
 constexpr int kThreads = 256;  // of a block of `prepare`
@@ -17,7 +19,7 @@ constexpr int kLoads = 8;                  // that a thread has under way
 constexpr int kStrip = kLoads * kWarps;    // columns of B that a block turns, kTurned steps of each
 constexpr int kRowPiece = kLoads * kWarp;  // elements of a row of A that a warp pads
 
-// Turns B as `turn` does, pads A as `pad` does, and sets `count` counters to zero. The first `turns` blocks turn; a warp of the others pads a
+// Turns B and pads A as v17_turned_columns does, and sets `count` counters to zero. The first `turns` blocks turn; a warp of the others pads a
 // piece of a row, and where A needs no padding there are no others. No thread divides for each element, and each has kLoads loads under way.
 __global__ void __launch_bounds__(kThreads)
     prepare(const float* __restrict__ a, float* __restrict__ padded, const float* __restrict__ b, float* __restrict__ turned,
@@ -104,11 +106,9 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
                 int span) {
   using Tile = BlockTile<kRows, kColumns, kDepth, kThreadRows, kThreadColumns, kWarpsDown, kStages, kWhole>;
   constexpr int kFours = kThreadRows * kThreadColumns / kFour;  // of a thread
-  struct Stage {
-    float a[kDepth][kRows], b[kDepth][kColumns];
-  };
+  using Product = TurnedProduct<Tile, kRows, kColumns, kDepth, kStages, kApart>;
   extern __shared__ __align__(128) char memory[];
-  auto* stages = reinterpret_cast<Stage*>(memory);
+  auto* stages = reinterpret_cast<typename Product::Stage*>(memory);
   __shared__ Pipeline<kStages> pipeline;
   __shared__ int number_of_block;
   if (threadIdx.x == 0) number_of_block = atomicAdd(counters, 1);
@@ -122,61 +122,13 @@ __global__ void __launch_bounds__(kRows / kThreadRows * (kColumns / kThreadColum
   Ring<kStages> ring, before;
 #pragma unroll 1
   while (pieces.next(piece)) {
-    const Tile tile(piece.tile, m, n);  // for the place of this thread
-    const int count = piece.end - piece.begin;
-    const auto fetch = [&](int number, int to) {
-      Mbarrier* full = &pipeline.full[to];
-      mbarrier_arrive_expect(full, sizeof(Stage));
-      tma_load(stages[to].a, a, tile.first_row, (piece.begin + number) * kDepth, full);
-      tma_load(stages[to].b, b, tile.first_column, (piece.begin + number) * kDepth, full);
-    };
+    const Tile tile(piece.tile, m, n);
+    const Product product{a, b, stages, pipeline, tile, piece.begin, piece.end - piece.begin};
     __syncthreads();  // nobody reads the stages of the last piece any more
-    if (threadIdx.x == 0)
-      for (int i = 0; i < min(kStages, count); ++i) fetch(i, (ring.stage + i) % kStages);
+    product.begin(ring);
     if (piece.end == depth) prefetch_tile<kRows, kColumns, Tile::kThreads>(c, tile.first_row, tile.first_column, m, n);
-
-    float values[2][kThreadRows], weights[2][kThreadColumns];
-    const float *of_a = &stages[ring.stage].a[0][tile.row], *of_b = &stages[ring.stage].b[0][tile.column];
-    const auto load = [&](int fragment, int p) {
-#pragma unroll
-      for (int i = 0; i < kThreadRows; i += kFour)
-        *(float4*)&values[fragment][i] = *(const float4*)(of_a + p * kRows + i / kFour * Tile::kRowsApart);
-#pragma unroll
-      for (int j = 0; j < kThreadColumns; j += kFour)
-        *(float4*)&weights[fragment][j] = *(const float4*)(of_b + p * kColumns + j / kFour * Tile::kColumnsApart);
-    };
-    mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
-    load(0, 0);
-
     float sums[kThreadColumns][kThreadRows] = {};
-#pragma unroll 1
-    for (int number = 0; number < count; ++number) {
-#pragma unroll
-      for (int p = 0; p < kDepth; ++p) {
-        if (p == kDepth / 2 && threadIdx.x == 0 && number > 0 && number - 1 + kStages < count) {
-          mbarrier_wait(&pipeline.empty[before.stage], before.parity);
-          fetch(number - 1 + kStages, before.stage);
-        }
-        if (p + 1 < kDepth) {
-          load((p + 1) % 2, p + 1);
-        } else {
-          pipeline.release(ring.stage);
-          before = ring;
-          ring.next();
-          if (number + 1 < count) mbarrier_wait(&pipeline.full[ring.stage], ring.parity);
-          of_a = &stages[ring.stage].a[0][tile.row], of_b = &stages[ring.stage].b[0][tile.column];
-          load(0, 0);  // after the last step nobody uses it
-        }
-#pragma unroll
-        for (int j = 0; j < kThreadColumns; ++j)
-#pragma unroll
-          for (int t = 0; t < kThreadRows; ++t) {
-            const int turn = j % 2 ? kThreadRows - 1 - t : t;  // down one column and up the next
-            const int i = turn * kApart % kThreadRows + turn * kApart / kThreadRows;
-            sums[j][i] = fmaf(values[p % 2][i], weights[p % 2][j], sums[j][i]);
-          }
-      }
-    }
+    product.multiply(sums, ring, before);
 
     // A thread's fours of a part lie apart, so that a warp writes 512 bytes in one go. Parts are by alpha already: if sums were written as they
     // are, fours of them would need neighbouring registers, and more multiply-adds would have three reads.
