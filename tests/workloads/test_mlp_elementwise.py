@@ -99,8 +99,8 @@ def launch_of(name: str, op: str, **where: object):
         ("v02_coalesced", "column_sum", {"shape": "65x9"}, "column_sum", (9, 1, 1)),
         ("v03_vectorized", "subtract", {"shape": "1003x517"}, "subtract", (507, 1, 1)),  # 518,551 elements by 1024: 506.4
         ("v03_vectorized", "transpose", {"n": 1000}, "transpose_vectors", (16, 16, 1)),
-        ("v03_vectorized", "transpose", {"shape": "1000x517"}, "transpose_elements<64, true>", (16, 10, 1)),  # 524 by 56: 9.4
-        ("v03_vectorized", "transpose", {"shape": "1001x512"}, "transpose_elements<64, false>", (16, 8, 1)),
+        ("v03_vectorized", "transpose", {"shape": "1000x517"}, "transpose_elements<true>", (16, 10, 1)),  # 524 by 56: 9.4
+        ("v03_vectorized", "transpose", {"shape": "1001x512"}, "transpose_elements<false>", (16, 8, 1)),
         ("v03_vectorized", "column_sum", {"n": 1000}, "column_sum<true>", (250, 1, 1)),
         ("v03_vectorized", "softmax", {"n": 1000}, "softmax<1, true>", (1000, 1, 1)),
         ("v03_vectorized", "softmax", {"n": 8192}, "softmax<8, true>", (8192, 1, 1)),
@@ -115,8 +115,8 @@ def test_blocks_cover_the_matrix(name, op, where, kernel, grid):
 @pytest.mark.parametrize(
     ("where", "config", "kernel"),
     [
-        ({"n": 1000}, {"threads": 32, "loads": 4}, "column_sum<true, 32, 4>"),
-        ({"shape": "1003x517"}, {"threads": 256, "loads": 5}, "column_sum<false, 256, 5>"),
+        ({"n": 1000}, {"threads": 32, "loads": 8, "bring": 256}, "column_sum<true, 32, 8, 256>"),
+        ({"shape": "1003x517"}, {"threads": 256, "loads": 5, "bring": 32}, "column_sum<false, 256, 5, 32>"),
     ],
 )
 def test_a_block_sums_a_column_which_may_begin_within_a_vector(where, config, kernel):

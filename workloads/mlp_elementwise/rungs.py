@@ -68,16 +68,16 @@ def _vectorized(case: Case, config: Params) -> Sequence[Launch]:
 
 def _transpose_elements(case: Case) -> Sequence[Launch]:
     of, (rows, columns) = _VECTORIZED.within("transpose_elements"), rows_and_columns(case)
-    height, sector, shifted = 64, of["kSector"], columns % of["kSector"] != 0
+    height, sector, shifted = of["kHeight"], of["kSector"], columns % of["kSector"] != 0
     down = ceil_div(columns + sector - 1, height - sector) if shifted else ceil_div(columns, height)
-    kernel = f"transpose_elements<{height}, {str(shifted).lower()}>"
+    kernel = f"transpose_elements<{str(shifted).lower()}>"
     return _launch(case, kernel, (ceil_div(rows, of["kWidth"]), down), (_VECTORIZED["kThreads"], 1))
 
 
 def _block_a_column(case: Case, config: Params) -> Sequence[Launch]:
     rows, columns = rows_and_columns(case)
     aligned = str(rows % _FLOAT4 == 0).lower()
-    kernel = f"column_sum<{aligned}, {config['threads']}, {config['loads']}>"
+    kernel = f"column_sum<{aligned}, {config['threads']}, {config['loads']}, {config['bring']}>"
     return [Launch(kernel, (columns, 1, 1), (config["threads"], 1, 1), ("x", "y", np.int32(rows)))]
 
 
@@ -114,7 +114,14 @@ CUDA_VARIANTS: Final = (
     _rung("v03_vectorized", "Vectors, columns in registers", _vectorized, skip=_fits_registers),
     _rung(
         *("v04_block_a_column", "Sum of a column by a block of its size", _block_a_column),
-        configs=({"threads": 1024, "loads": 2}, {"threads": 256, "loads": 5}, {"threads": 32, "loads": 4}),
+        configs=(
+            {"threads": 1024, "loads": 2, "bring": 256},
+            {"threads": 384, "loads": 6, "bring": 32},
+            {"threads": 256, "loads": 5, "bring": 32},
+            {"threads": 32, "loads": 8, "bring": 32},
+            {"threads": 32, "loads": 8, "bring": 256},
+        ),
         skip=_sums_only,
+        graph=True,
     ),
 )

@@ -38,7 +38,7 @@ LIBRARY_VARIANTS: Final = (
         graph=True,
     ),
     LibraryVariant(
-        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32", COMPILE_MODES),
+        *("torch_compile_tf32", "torch.compile, CUDA graph, TF32", "peer", "tf32"),
         requires=COMPILER,
         prepare=peers.compiled_tf32,
         graph=True,

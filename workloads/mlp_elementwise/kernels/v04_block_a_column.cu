@@ -1,25 +1,25 @@
-// Idea: The column sum again, with a block of as many threads as the column has work for: 32 for a column of 1000, 1024 for 8192, and
-//     two to four vectors of 16 bytes in flight a thread. A load asks the L2 for the whole 256 bytes around it, so that the next warp's
-//     are on their way before it asks.
-// Bottleneck: Memory at 8192 x 8192: 3.1 TB/s on an H100. At 1000 x 1000 the launch and one round trip to memory.
+// Idea: The column sum again, with a block of as many threads as the column has work for: 32 for a column of 1000, 256 and more for
+//     longer ones. Each thread has all loads of a pass in flight, five or more vectors of 16 bytes, also where columns begin within a vector.
+//     `bring` is how many bytes around it a load asks the L2 for. With 256 the next warp's bytes are on their way before it asks.
+// Bottleneck: Memory at 8192 x 8192: 4.4 TB/s on an H200. At 1000 x 1000 the launch and one round trip to memory.
 // Next: No kernel at all: the sum in the epilogue of the product before it (workload mlp_training).
 // Source: Own work; shuffles after J. Luitjens, "Faster Parallel Reductions on Kepler", NVIDIA.
 
 constexpr int kLanes = 32;
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
-#ifndef WARPLADDER_EMULATOR
-// A load that also brings the aligned 256 bytes around it into the L2, from sm_80 on. Source: PTX ISA, ld.global.nc.L2::256B.
-__device__ __forceinline__ float4 load_with_256_bytes(const float4* from) {
-#if __CUDA_ARCH__ >= 800
-  float4 value;
-  asm("ld.global.nc.L2::256B.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w) : "l"(from));
-  return value;
-#else
+// A load that also brings the aligned kBring bytes around it into the L2, from sm_80 on. Source: PTX ISA, ld.global.nc.L2::256B.
+template <int kBring>
+__device__ __forceinline__ float4 load(const float4* from) {
+#if !defined(WARPLADDER_EMULATOR) && __CUDA_ARCH__ >= 800
+  if constexpr (kBring == 256) {
+    float4 value;
+    asm("ld.global.nc.L2::256B.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w) : "l"(from));
+    return value;
+  }
+#endif
   return __ldg(from);
-#endif
 }
-#endif
 
 __device__ __forceinline__ float of_warp(float value) {
 #pragma unroll
@@ -35,7 +35,7 @@ __host__ __device__ constexpr int blocks_of(int threads, int loads) {
 
 // Columns of `rows` elements, one after another. Those that are not kAligned may begin and end within a vector: the first threads add
 // the elements before the first whole vector and behind the last one, at most three each.
-template <bool kAligned, int kThreads, int kLoads>
+template <bool kAligned, int kThreads, int kLoads, int kBring>
 __global__ void __launch_bounds__(kThreads, blocks_of(kThreads, kLoads))
     column_sum(const float* __restrict__ x, float* __restrict__ y, int rows) {
   constexpr int kWarps = kThreads / kLanes;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads, blocks_of(kThreads, kLoads))
     float4 value[kLoads] = {};
 #pragma unroll
     for (int k = 0; k < kLoads; ++k)
-      if (first + k * kThreads < count) value[k] = load_with_256_bytes(from + first + k * kThreads);
+      if (first + k * kThreads < count) value[k] = load<kBring>(from + first + k * kThreads);
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) sum.x += value[k].x, sum.y += value[k].y, sum.z += value[k].z, sum.w += value[k].w;
   }
