@@ -279,7 +279,7 @@ def titles(every: Iterable[ListedRun]) -> Mapping[str, str]:
 @_once
 def devices(every: Iterable[ListedRun]) -> tuple[str, ...]:
     """The devices of the user's own runs by their newest run, then those of the shipped runs by their number of runs."""
-    newest = _newest(every)
+    newest = newest_first(every)
     shipped = Counter(each.facts.device for each in newest if each.shipped)
     own = [each.facts.device for each in newest if not each.shipped]
     return tuple(dict.fromkeys([*own, *(device for device, _ in shipped.most_common())]))
@@ -326,7 +326,7 @@ def suitable(every: Iterable[ListedRun], device: str, workload: str, need: Need 
     fullest one follow the others.
     """
     candidates = [each for each in every if each.facts.device == device and each.facts.has(need)]
-    candidates = [each for each in _newest(candidates) if _coverage(each, workload).cells]
+    candidates = [each for each in newest_first(candidates) if _coverage(each, workload).cells]
     if len(candidates) < _least_runs(need) or (need is Need.DEVICES and len(devices_of(every, workload)) < 2):
         return ()
     first = min(_place(each, need) for each in candidates)
@@ -354,7 +354,8 @@ def _place(each: ListedRun, need: Need) -> int:
     return 0
 
 
-def _newest(every: Iterable[ListedRun]) -> list[ListedRun]:
+def newest_first(every: Iterable[ListedRun]) -> list[ListedRun]:
+    """The runs in the order in which they were started, the last one first."""
     return sorted(every, key=lambda each: each.facts.started_at, reverse=True)
 
 
@@ -362,14 +363,20 @@ def _newest(every: Iterable[ListedRun]) -> list[ListedRun]:
 def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = "") -> tuple[ListedRun, ...]:
     """The runs with what a page needs: first runs of the device and workload, then of the device, then all others as `devices` has them.
 
-    Equal runs come in the order of `suitable`, and then the newest first.
+    Runs of the workload come in the order of `suitable`. Of the others, those that are the first choice of some workload come first, and then
+    the newest.
     """
     every = every if isinstance(every, Runs) else Runs(every)
-    fitting = [each for each in _newest(every) if each.facts.has(need) and _fits(every, each, need)]
+    fitting = [each for each in newest_first(every) if each.facts.has(need) and _fits(every, each, need)]
     first = suitable(fitting, device, workload, need)
     names = {each.name for each in first}
     order = [device, *devices(every)]
-    rest = sorted((each for each in fitting if each.name not in names), key=lambda each: order.index(each.facts.device))
+    places = {(each.facts.device, name) for each in fitting for name in each.facts.workloads}
+    choices = {each.name for of, name in places for each in suitable(fitting, of, name, need)[:1]}
+    rest = sorted(
+        (each for each in fitting if each.name not in names),
+        key=lambda each: (order.index(each.facts.device), each.name not in choices),
+    )
     return (*first, *rest)
 
 

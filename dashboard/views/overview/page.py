@@ -182,9 +182,9 @@ def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) ->
 
 
 def _other_runs(context: runs.Context) -> None:
-    """All runs of the device in a list that is collapsed at first. A click shows the run on the page that fits it."""
+    """All runs of the device, the newest first, in a list that is collapsed at first. A click shows the run on the page that fits it."""
     listed = run_index.having(context.every, Need.NOTHING, context.device)
-    of_device = [each for each in listed if each.facts.device == context.device]
+    of_device = run_index.newest_first(each for each in listed if each.facts.device == context.device)
     with st.expander(f"All runs of {plain(context.device)}: {len(of_device)}"):
         rows = [
             {

@@ -64,6 +64,12 @@ def test_runs_of_other_workloads_and_devices_follow_those_that_fit() -> None:
     assert names(run_index.having(every, Need.TRACE, "h200", "w")) == ["fits", "other workload", "elsewhere"]
 
 
+def test_of_runs_of_other_workloads_the_first_choice_of_a_workload_comes_before_a_newer_small_part_of_it() -> None:
+    other = [("part", 9, Coverage(1, 2)), ("full", 8, Coverage(8, 80)), ("older", 7, Coverage(8, 80))]
+    every = [listed(name, day, 0, 0, workloads={"v": coverage}) for name, day, coverage in other]
+    assert names(run_index.having(every, Need.TIMES, "h200", "w")) == ["full", "part", "older"]
+
+
 def test_a_page_of_two_devices_needs_a_workload_that_another_device_has_too() -> None:
     other = {"workloads": {"v": Coverage(1, 1)}}
     every = [
@@ -78,7 +84,7 @@ def test_a_page_of_two_devices_needs_a_workload_that_another_device_has_too() ->
     assert run_index.workloads(every, "h100", Need.DEVICES) == ("w",)
     assert names(run_index.suitable(every, "h200", "w", Need.DEVICES)) == ["a"]
     assert run_index.suitable(every, "h200", "v", Need.DEVICES) == ()
-    assert names(run_index.having(every, Need.DEVICES, "h200", "w")) == ["a", "b", "several"]
+    assert names(run_index.having(every, Need.DEVICES, "h200", "w")) == ["a", "several", "b"], "b is a small part of several"
     lacking = [device for device in ("h200", "h100", "t4") if run_index.lacks(every, device, Need.DEVICES)]
     assert lacking == ["t4"], "it has counters alone"
 
