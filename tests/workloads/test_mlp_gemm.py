@@ -264,8 +264,8 @@ WIDE, WIDE_CLUSTERS, CLUSTERS = EQUAL_SHARES.configs
 @pytest.mark.parametrize(
     ("config", "grid", "line", "added", "parts"),
     [
-        (WIDE, 130, (0, 22, 79), (36, 32, 1), 165),  # 36 tiles of 79 pairs of steps: 2844 pairs, 22 a block
-        (WIDE_CLUSTERS, 130, (0, 22, 79), (36, 32, 1), 164),  # 18 tiles for 65 clusters: 82 parts of two blocks
+        (WIDE, 108, (0, 27, 81), (36, 32, 1), 143),  # 36 tiles of 79 pairs of steps, three parts each
+        (WIDE_CLUSTERS, 108, (0, 27, 81), (36, 32, 1), 142),  # 18 tiles of clusters, three parts of two blocks each
         (CLUSTERS, 132, (0, 40, 80), (66, 16, 1), 196),  # 33 tiles, two parts each
     ],
     ids=str,
@@ -337,14 +337,16 @@ def test_padded_operands_are_the_operands_and_zeros(shape: str, order: Order) ->
     ("config", "shape", "blocks", "line"),
     [
         (WIDE, "300x417x67", 4, (0, 6, 7)),  # three tiles of seven pairs of steps, each of two blocks
-        (WIDE, "133x417x67", 5, (0, 3, 7)),  # two tiles, each of three blocks; the third block has parts of both
+        (WIDE, "133x417x67", 3, (0, 5, 7)),  # two tiles, each of two blocks; the second block has parts of both
+        (WIDE, "133x417x67", 6, (0, 3, 9)),  # two tiles, each of three blocks
         (WIDE, "389x417x67", 3, (3, 3, 9)),  # three whole tiles, and one of three blocks
         *(
             (config, *of)
             for config in (WIDE_CLUSTERS, CLUSTERS)
             for of in (
                 ("133x417x67", 8, (0, 2, 8)),  # one tile of 256 rows, of four clusters
-                ("300x417x67", 10, (0, 3, 7)),  # two tiles, each of three clusters; the last 128 rows are outside
+                ("300x417x67", 6, (0, 5, 7)),  # two tiles for three clusters; the last 128 rows are outside
+                ("300x417x67", 8, (0, 4, 8)),  # two tiles, each of two clusters
                 ("600x417x67", 4, (2, 4, 8)),  # two whole tiles, and one of two clusters
             )
         ),
