@@ -1,12 +1,12 @@
 // Idea: For tiles that do not fill the multiprocessors: after the waves of v14_shared_columns_tf32 that are full, the tiles left over lie behind
-//     one another along k, as one line of steps, and each cluster of `blocks` blocks has an equal share of it, wherever tiles end. A block leaves
-//     its sums of a part of a tile in scratch memory, and a second kernel adds the parts of each tile in their order. Where all waves are full,
-//     or shares would save less than they cost, this is v14_shared_columns_tf32, or v12_wgmma_tf32 for one block. Operands that the TMA does not
-//     take as they lie are padded in one launch.
-// Bottleneck: L2, it seems. shape=700x5000x1300 takes 64 us on an H100 in clusters of two, 76 us in single blocks (columns=256), and cuBLASLt
-//     takes 48: blocks ask L2 for 185 MB in place of 276 MB. v12_wgmma_tf32 takes 66 us with 128 columns, on half as many multiprocessors.
-//     shape=1337x2209x901 takes 56 us where v12_wgmma_tf32 takes 72, and shape=513x3001x513 takes 34 where it takes 60. At n = 2048 nothing is
-//     cut, and v15_staged_results_tf32 is faster.
+//     one another along k, as one line of steps, and each cluster of `blocks` blocks has an equal share of it, wherever tiles end. Where that
+//     makes parts little longer, each tile has equally many equal parts: clusters side by side then ask L2 for the same rows and columns at a
+//     time. A block leaves its sums of a part of a tile in scratch memory, and a second kernel adds the parts of each tile in their order.
+//     Where all waves are full, or shares would save less than they cost, this is v14_shared_columns_tf32, or v12_wgmma_tf32 for one block.
+//     Operands that the TMA does not take as they lie are padded in one launch.
+// Bottleneck: L2, it seems. On an H200 shape=700x5000x1300 takes 53 us in clusters of two and 57 in single blocks (columns=256). cuBLASLt takes
+//     61 us, and 45 if A was transposed beforehand. shape=1337x2209x901 takes 48 us where v14_shared_columns_tf32 takes 75, and cuBLASLt 70.
+//     At n = 2048 nothing is cut, and v15_staged_results_tf32 is faster.
 // Next: A tensor map that takes four rows of an operand as one has a pitch that is a multiple of 16 bytes, however long rows are: only the rows
 //     beyond the last whole four need a copy.
 // Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
