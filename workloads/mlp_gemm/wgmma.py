@@ -1,6 +1,6 @@
 """The rungs on Hopper's warpgroups and TMA, with their tensor maps and the launches that prepare operands for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -19,14 +19,14 @@ _SHARES_TF32: Final = Constants(KERNELS / "v19_equal_shares_tf32.cu")
 _PAD: Final = Constants(KERNELS / "pad_operands.cuh")
 _SHARES_FP32: Final = Constants(KERNELS / "v20_equal_shares.cu")
 _CLUSTER_SUMS: Final = Constants(KERNELS / "v18_cluster_sums_tf32.cu")
-#: Turns of the loop that a share has at least, and that take about as long as a second launch.
-_LEAST_TURNS: Final = 4
-#: Parts of tiles that are written and added in the time of a turn. On an H100 shape=6100x6007x1999 takes 604 us uncut, and 732 us cut.
-_PARTS_A_TURN: Final = 16
 #: Equal parts of tiles may be so much longer than the shortest shares: blocks side by side then read the same rows and columns at a time.
 #: On an H200, with parts 1.2 times as long, shape=700x5000x1300 takes 53 us in place of 56, and with parts 1.4 times as long
 #: shape=1337x2209x901 takes 48 us in place of 49.
 _LONGER_PARTS: Final = 1.4
+#: Turns of the loop that a share has at least, and that take about as long as a second launch.
+_LEAST_TURNS: Final = 4
+#: Parts of tiles that are written and added in the time of a turn. On an H100 shape=6100x6007x1999 takes 604 us uncut, and 732 us cut.
+_PARTS_A_TURN: Final = 16
 #: The same for float32, without a second launch: turns that a share has at least, and that a block may wait for others.
 _LEAST_TURNS_FP32: Final = 2
 #: On an H100, 1031 parts of 32 KB, and a second launch, took 10 turns of 2.7 us; of parts of 64 KB half as many in turns twice as long.
@@ -142,22 +142,21 @@ def _tiles(size: Size, columns: int) -> int:
     return ceil_div(size.m, _TILE["kRows"]) * ceil_div(size.n, columns)
 
 
-def _cut_tiles(tiles: int, depth: int, most_blocks: int, parts: int) -> Line:
-    """The tiles beyond the last full wave, as a line of `depth` turns of the loop each; no tiles where cutting them would gain nothing.
+def _leftover_shares(tiles: int, depth: int, most_blocks: int, least_turns: int, cut: Callable[[int, int, int], Line]) -> Line:
+    """The tiles beyond the last full wave, as a line of `depth` turns of the loop each; no tiles if shares would be too short.
 
-    What takes a share is a block, or a cluster that leaves so many `parts`.
+    `cut` makes shares of so many tiles, of so many turns each, for so many blocks at most.
     """
     left = tiles % most_blocks
-    if blocks := _most_shares(left, depth, most_blocks, _LEAST_TURNS):
-        line = _equal_parts(left, depth, blocks)
-        if depth - line.share >= _LEAST_TURNS + parts * line.tiles * line.slices // _PARTS_A_TURN:
-            return line
-    return Line(0, depth, depth)
+    blocks = min(most_blocks, left * (depth // least_turns))
+    return cut(left, depth, blocks) if blocks else Line(0, depth, depth)
 
 
-def _most_shares(tiles: int, depth: int, most_blocks: int, least_turns: int) -> int:
-    """Blocks that may have a share of so many tiles, if none has fewer than `least_turns`."""
-    return min(most_blocks, tiles * (depth // least_turns))
+def _cut_tiles(tiles: int, depth: int, most_blocks: int, parts: int) -> Line:
+    """No tiles where cutting them would gain nothing. What takes a share is a block, or a cluster that leaves so many `parts`."""
+    line = _leftover_shares(tiles, depth, most_blocks, _LEAST_TURNS, _equal_parts)
+    gains = depth - line.share >= _LEAST_TURNS + parts * line.tiles * line.slices // _PARTS_A_TURN
+    return line if gains else Line(0, depth, depth)
 
 
 def _equal_parts(tiles: int, depth: int, blocks: int) -> Line:
@@ -250,13 +249,9 @@ def _cut_turned_tiles(size: Size, config: Params) -> Line:
     """A turn has the steps of a stage. Each block leaves one part at most. There are no tiles where cutting them would gain nothing."""
     tile = BlockTile.of(config)
     depth = ceil_div(size.k, tile.depth)
-    most_blocks = config["blocks"] * MULTIPROCESSORS
-    left = tile.count(size) % most_blocks
-    if blocks := _most_shares(left, depth, most_blocks, _LEAST_TURNS_FP32):
-        line = shortest_shares(left, depth, blocks)
-        if depth - line.share >= _LEAST_TURNS_FP32 + line.blocks // _PARTS_A_TURN_FP32:
-            return line
-    return Line(0, depth, depth)
+    line = _leftover_shares(tile.count(size), depth, config["blocks"] * MULTIPROCESSORS, _LEAST_TURNS_FP32, shortest_shares)
+    gains = depth - line.share >= _LEAST_TURNS_FP32 + line.blocks // _PARTS_A_TURN_FP32
+    return line if gains else Line(0, depth, depth)
 
 
 def _turned_shares_scratch(case: Case, config: Params) -> Mapping[str, Buffer]:
