@@ -97,8 +97,11 @@ def test_what_pytorch_compiles_is_a_job_a_case_and_what_cupy_compiles_one_a_vari
     plan = make_plan(asked)
     jobs = compile_ahead.jobs_of(plan, ["sm_90"])
     assert [astuple(job)[:5] for job in jobs] == [
-        ("mlp_training", "", "torch_compile", "", "batch=100"),
-        ("mlp_training", "", "torch_compile", "", "batch=400"),
+        *(
+            ("mlp_training", "", "torch_compile", f"mode={mode}", f"batch={batch}")
+            for batch in (100, 400)
+            for mode in ("default", "max-autotune-no-cudagraphs")
+        ),
         ("conv2d", "", "cupy_ndimage", "", "n=256"),
     ]
     assert compile_ahead.jobs_of(plan, []) == compile_ahead.jobs_of(plan, ["sm_90"], libraries=False) == []
