@@ -133,3 +133,29 @@ def places(text: str, name: str) -> dict[tuple[str, int], int]:
         numbers.setdefault((file, line), number)
         line += 1
     return numbers
+
+
+def files(text: str, name: str) -> dict[str, str]:
+    """The files that a text of `read` was made of, with their `#include` lines.
+
+    Args:
+        text: the source, with its `#line` directives.
+        name: name of the file that the text begins with.
+
+    Returns:
+        The text of each file by its name, first `name`, then the included ones as they follow. A file that is included again is there once.
+    """
+    found: dict[str, list[str]] = {name: []}
+    within = [(name, found[name])]
+    for line in text.splitlines(keepends=True):
+        _, lines = within[-1]
+        directive = _DIRECTIVE.match(line)
+        if directive and directive[1] == "1" and directive[2]:
+            lines.append(f'#include "{directive[2]}"\n')
+            again = directive[2] in found
+            within.append((directive[2], [] if again else found.setdefault(directive[2], [])))
+        elif directive and len(within) > 1 and directive[2] == within[-2][0]:
+            within.pop()
+        else:
+            lines.append(line)
+    return {of: "".join(lines) for of, lines in found.items()}

@@ -1,5 +1,6 @@
 """Ladder: the gain of each rung at one case, with the rung's source; or the error of each variant beside its time."""
 
+from pathlib import PurePath
 from typing import Any, Final, cast
 
 import pandas as pd
@@ -15,7 +16,7 @@ from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import VIEW, errors
 from warpladder.dashboard.views.ladder import chart as charts
 from warpladder.dashboard.views.ladder import query as queries
-from warpladder.data import store
+from warpladder.data import source_text, store
 from warpladder.installation import ROOT
 
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
@@ -131,8 +132,18 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
             " · ".join([*_resources(variant), *fastest_config, *(f"changed since: {reason}" for reason in changed["reason"])])
         )
     )
-    st.code(variant["source_text"], language="cpp" if variant["kind"] == "cuda" else "python", height=_CODE_HEIGHT - room)
+    _code(variant, _CODE_HEIGHT - room)
     sidebar.button("variant", run, name)
+
+
+def _code(variant: dict[Any, Any], height: int) -> None:
+    """Show the source as measured. Of a rung that includes others, one file at a time: at first its own."""
+    files = source_text.files(variant["source_text"], PurePath(variant["source_path"] or variant["variant"]).name)
+    name = next(iter(files))
+    if len(files) > 1:
+        name = state.choose("file", "File", list(files), fitted=False, labelled=False, owner=variant["variant"])
+        height -= _FILE_HEIGHT
+    st.code(files[name], language="cpp" if variant["kind"] == "cuda" else "python", height=height)
 
 
 def _resources(variant: dict[Any, Any]) -> list[str]:
@@ -147,5 +158,6 @@ def _resources(variant: dict[Any, Any]) -> list[str]:
 _HEADER_HEIGHT = 150
 _CODE_HEIGHT = 290
 _IDEAS_HEIGHT = 40  # what the line of ideas takes of the code
+_FILE_HEIGHT = 56  # and what the choice of a file does
 
 page()
