@@ -1,11 +1,13 @@
 """What the machine lacks is said once, as the reason of the skip; and signals are as a shell gives them to what it waits for."""
 
+import functools
 import gc
 import os
 import signal
 
 import pytest
 from hypothesis import settings
+from streamlit.components.v2 import manifest_scanner
 
 from warpladder.collectors.choice import gpu_problem
 from warpladder.collectors.core import kernel_cache, plan
@@ -60,8 +62,10 @@ def pytest_configure() -> None:
 
     What the tests record has small ceilings: those of a processor take two seconds of it at each recording. And one process takes the
     rounds, where a test does not ask for more: each process starts and verifies by itself. What Numba compiles in this process
-    and in recordings, it finds in one cache.
+    and in recordings, it finds in one cache. Streamlit looks for components in all installed packages whenever a test opens a page, which
+    takes longer than most pages: here it looks once.
     """
+    manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
     kernel_cache.share_with_libraries()
     os.environ[SMALL_VARIABLE] = "1"
     plan.PROCESSES = 1  # type: ignore[misc]
