@@ -1,5 +1,9 @@
 """Memory of the host that is poisoned before an execution."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -8,6 +12,14 @@ from warpladder.collectors.host.host_clock import HostBench
 from warpladder.workloads.api import Buffer, Case, Workload
 
 MIB = 1 << 20
+#: Prints whether a block of 40 MiB comes back with what it held, and what is found of smaller ones.
+PROBE = """
+import numpy as np
+from warpladder.collectors.host import host_clock
+
+np.full(40 << 20, 7, np.uint8)
+print(np.empty(40 << 20, np.uint8).any(), host_clock.large_blocks_come_back())
+"""
 
 
 def blocks_filled(monkeypatch: pytest.MonkeyPatch, mib: int) -> list[int]:
@@ -31,6 +43,12 @@ def test_large_blocks_that_go_back_to_the_system_are_not_filled(
     assert blocks_filled(monkeypatch, mib) == filled
 
 
-def test_what_is_found_of_large_blocks_is_true_of_larger_ones() -> None:
-    np.full(40 * MIB, 7, np.uint8)
-    assert np.empty(40 * MIB, np.uint8).any() == host_clock.large_blocks_come_back()
+@pytest.mark.parametrize(
+    ("tunables", "come_back"), [({}, False), ({"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "4294967295"}, True)]
+)
+def test_what_is_found_of_large_blocks_is_true_of_larger_ones(tunables: dict[str, str], come_back: bool) -> None:
+    """In a process of its own, for each block that is freed may change where the next one comes from."""
+    found = subprocess.run(
+        [sys.executable, "-c", PROBE], env={**os.environ, **tunables}, capture_output=True, text=True, check=True
+    ).stdout
+    assert found.split() == [str(come_back)] * 2
