@@ -363,8 +363,8 @@ def newest_first(every: Iterable[ListedRun]) -> list[ListedRun]:
 def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = "") -> tuple[ListedRun, ...]:
     """The runs with what a page needs: first runs of the device and workload, then of the device, then all others as `devices` has them.
 
-    Runs of the workload come in the order of `suitable`. Of the others, those that are the first choice of some workload come first, and then
-    the newest.
+    Runs of the workload come in the order of `suitable`. Of the others, those that are the first choice of some workload come
+    first, and then the newest.
     """
     every = every if isinstance(every, Runs) else Runs(every)
     fitting = [each for each in newest_first(every) if each.facts.has(need) and _fits(every, each, need)]

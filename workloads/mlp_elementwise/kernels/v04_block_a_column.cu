@@ -1,5 +1,5 @@
 // Idea: The column sum again, with a block of as many threads as the column has work for: 32 for a column of 1000, 256 and more for
-//     longer ones. Each thread has all loads of a pass in flight, five or more vectors of 16 bytes, also where columns begin within a vector.
+//     longer ones. Each thread has all loads of a pass in flight, two to eight vectors of 16 bytes, also where columns begin within a vector.
 //     `bring` is how many bytes around it a load asks the L2 for. With 256 the next warp's bytes are on their way before it asks.
 // Bottleneck: Memory at 8192 x 8192: 4.5 TB/s on an H200. At 1000 x 1000 the launch and one round trip to memory.
 // Next: No kernel at all: the sum in the epilogue of the product before it (workload mlp_training).
