@@ -1,7 +1,7 @@
 """The times that memory and arithmetic of a device take at least, and the limits beyond which a time is not believed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -142,6 +142,7 @@ class Memory:
         names, shares, ns_per_byte: the measured mixes, by rising share of bytes read; empty where none was measured.
         curves: the times of the mixes by size; empty where they were not measured, so that `ns_per_byte` counts at every size.
         cache: of the curves, `cold` or `hot`; empty without curves.
+        hot_curves: the same with a hot cache, for passes after the first.
     """
 
     names: tuple[str, ...]
@@ -149,16 +150,28 @@ class Memory:
     ns_per_byte: tuple[float, ...]
     curves: tuple[Curve, ...] = ()
     cache: str = ""
+    hot_curves: tuple[Curve, ...] = ()
 
-    def time_ns(self, read: npt.ArrayLike, written: npt.ArrayLike) -> _Floats:
-        """The least time in ns for so many bytes read and written; NaN where no mix was measured."""
-        read, written = np.broadcast_arrays(np.asarray(read, float), np.asarray(written, float))
+    def time_ns(self, read: npt.ArrayLike, written: npt.ArrayLike, passes: npt.ArrayLike = 1) -> _Floats:
+        """The least time in ns for so many bytes read and written; NaN where no mix was measured.
+
+        Args:
+            read, written: bytes in all passes together.
+            passes: over the same bytes, each from end to end. The first one finds the cache as the memory has it, the others hot.
+        """
+        read, written, passes = np.broadcast_arrays(*(np.asarray(each, float) for each in (read, written, passes)))
         if not self.names:
             return np.full(read.shape, np.nan)
         total, share = read + written, _share(read, written)
         if not self.curves:
             return np.asarray(total * np.interp(share, self.shares, self.ns_per_byte))
-        times = np.array([curve.time_ns(total) for curve in self.curves])
+        each = total / passes
+        times = np.array(
+            [
+                first.time_ns(each) + (passes - 1) * again.time_ns(each)
+                for first, again in zip(self.curves, self.hot_curves, strict=True)
+            ]
+        )
         places = np.interp(share, self.shares, range(len(self.shares)))
         position = np.nan_to_num(places)
         lower = np.floor(position).astype(int)
@@ -208,15 +221,22 @@ def host_memory(ceilings: Mapping[str, float]) -> Memory:
 
 def _with_curves(memory: Memory, ceilings: Mapping[str, float], cache: str) -> Memory:
     """The memory with the times by size of each of its mixes, where all of them were measured."""
+    curves, hot_curves = (_curves(memory, ceilings, each) for each in (cache, "hot"))
+    if not curves or not hot_curves:
+        return memory
+    return replace(memory, curves=curves, cache=cache, hot_curves=hot_curves)
+
+
+def _curves(memory: Memory, ceilings: Mapping[str, float], cache: str) -> tuple[Curve, ...]:
     times_by_mix: dict[str, dict[int, float]] = {name: {} for name in memory.names}
     for name, value in ceilings.items():
         of = found_by_size(name)
         if of and of[0] in times_by_mix and of[1] == cache and value > 0:
             times_by_mix[of[0]][of[2]] = value
     if not times_by_mix or not all(times_by_mix.values()):
-        return memory
+        return ()
     empty_ns = empty_kernel_ns(ceilings) if memory.names[0] in DEVICE_MIXES else 0.0
-    curves = [
+    return tuple(
         Curve(
             tuple(map(float, sorted(by_size))),
             tuple(_NS_PER_US * by_size[size] for size in sorted(by_size)),
@@ -224,8 +244,7 @@ def _with_curves(memory: Memory, ceilings: Mapping[str, float], cache: str) -> M
             empty_ns,
         )
         for by_size, ns_per_byte in zip(times_by_mix.values(), memory.ns_per_byte, strict=True)
-    ]
-    return Memory(memory.names, memory.shares, memory.ns_per_byte, tuple(curves), cache)
+    )
 
 
 def reads_and_writes(cases: "Mapping[Any, Any] | pd.DataFrame") -> tuple[_Floats, _Floats]:
@@ -317,8 +336,8 @@ def beyond(cells: "pd.DataFrame", ceilings: Mapping[str, float], l2_bytes: float
     only a share of the case.
 
     Args:
-        cells: `kind`, `precision`, `gpus`, `scope`, `cache`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes` and `median_ns`, one row a
-            cell and timing.
+        cells: `kind`, `precision`, `gpus`, `scope`, `cache`, `flops`, `min_bytes`, `passes`, `h2d_bytes`, `d2h_bytes` and
+            `median_ns`, one row a cell and timing.
         ceilings: their values by name.
         l2_bytes: size of the GPU's L2 cache, or 0. It counts where no time by size was measured.
     """
@@ -329,13 +348,14 @@ def beyond(cells: "pd.DataFrame", ceilings: Mapping[str, float], l2_bytes: float
     is_comparable = alone & scope.isin(["device", "operation", "end_to_end"]).to_numpy(dtype=bool)
     times = np.maximum(cells["median_ns"].to_numpy(dtype=float), 1)
     read, written = reads_and_writes(cells)
+    passes = cells["passes"].to_numpy(dtype=float)
     least = np.full(len(cells), np.nan)
     for (place, cache), memory in measured.items():
         rows = (on_gpu == (place == "gpu")) & (cells["cache"] == cache).to_numpy(dtype=bool)
         total = read[rows] + written[rows]
         in_l2 = np.minimum(l2_bytes, total / 2) if place == "gpu" and not memory.curves else 0.0
         counted = 1 - in_l2 / np.maximum(total, 1)
-        least[rows] = memory.time_ns(read[rows], written[rows]) * counted / margin(measured, (place, cache))
+        least[rows] = memory.time_ns(read[rows], written[rows], passes[rows]) * counted / margin(measured, (place, cache))
     single = on_gpu & (scope == "device").to_numpy(dtype=bool) & (cells["cache"] == "cold").to_numpy(dtype=bool)
     times = times + np.where(single, event_error_ns(ceilings), 0.0)
     arithmetic, _ = arithmetic_ns(cells, ceilings)

@@ -237,7 +237,9 @@ def case_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
     rows, ranks = [], dict[str, int]()
     for workload, case in sorted({(cell.workload, cell.case) for cell in cells}, key=by_numbers):
         ranks[workload] = ranks.get(workload, -1) + 1
-        rows.append({"workload": workload, "case": case, "size_rank": ranks[workload], "params": _params(case), **work})
+        rows.append(
+            {"workload": workload, "case": case, "size_rank": ranks[workload], "params": _params(case), **work, "passes": 1}
+        )
     return rows
 
 

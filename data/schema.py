@@ -160,9 +160,10 @@ CASES = Table(
         ),
         text("params", "JSON object: the workload's own axes", not_empty=True, json_object=True),
         integer("flops", "floating-point operations, a multiply-add counted as two", "FLOP", least=0),
-        work("min_bytes", "each input read once and each output written once", "B"),
+        work("min_bytes", "each input read once and each output written once, in all passes together", "B"),
         work("h2d_bytes", "bytes copied to the device for one end-to-end operation", "B"),
         work("d2h_bytes", "bytes copied back from the device", "B"),
+        integer("passes", "how often an operation goes over its arrays", later=True, default=1, least=1),
     ),
     ("workload", "case"),
 )

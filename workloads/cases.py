@@ -64,11 +64,13 @@ class Case:
     Attributes:
         params: the axes, e.g. `{"n": 512, "perm": "210"}`; the case is named after them.
         flops: operations of the definition, a multiply-add counted as two.
-        min_bytes: each input read once and each output written once, in bytes. None if the arrays tell it, once they are made.
+        min_bytes: each input read once and each output written once, in bytes, in all passes together. None if the arrays tell it,
+            once they are made.
         sets: which of `--set quick|report|full` take it.
         size_rank: order on the size axis; None for a case that is verified but not charted.
         resident: inputs that lie on the device before the clock of the scope `end_to_end` starts, such as the weights of a model
             that serves many requests. No variant copies them there.
+        passes: how often the operation goes over its arrays, such as the number of its calls. A cache may hold them after the first.
     """
 
     params: Params
@@ -77,6 +79,7 @@ class Case:
     sets: tuple[CaseSet, ...] = ("full",)
     size_rank: int | None = 0
     resident: tuple[str, ...] = ()
+    passes: int = 1
 
     def __post_init__(self) -> None:
         """Turn NumPy's numbers into Python's, and refuse fractions where a run stores whole numbers."""
@@ -86,13 +89,15 @@ class Case:
             self.name.encode()
         except (TypeError, ValueError) as error:
             raise WorkloadError(f"case {self.name!a}: {error}; give params numbers and texts") from error
-        for attribute in ("flops", "min_bytes", "size_rank"):
+        for attribute in ("flops", "min_bytes", "size_rank", "passes"):
             number = _plain(getattr(self, attribute))
-            if attribute != "flops" and number is None:
+            if attribute in ("min_bytes", "size_rank") and number is None:
                 continue
             if not (isinstance(number, int | float) and -LARGEST <= number <= LARGEST and int(number) == number):
                 raise WorkloadError(f"case {self.name}: {attribute} is {number}; give a whole number of at most 2^63 - 1")
             object.__setattr__(self, attribute, int(number))
+        if self.passes < 1:
+            raise WorkloadError(f"case {self.name}: passes is {self.passes}; give at least 1")
 
     @property
     def name(self) -> str:

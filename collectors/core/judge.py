@@ -72,7 +72,7 @@ class Problem:
         key = {"workload": self._workload.name, "case": self._case.name}
         min_bytes = self._case.min_bytes
         if min_bytes is None:
-            min_bytes = sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values()))
+            min_bytes = self._case.passes * sum(buffer.nbytes for buffer in (*inputs.values(), *outputs.values()))
         return {**key, "min_bytes": min_bytes, "h2d_bytes": to_device, "d2h_bytes": to_host}
 
     @property

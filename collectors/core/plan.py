@@ -122,6 +122,7 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
         "min_bytes": case.min_bytes or 0,
         "h2d_bytes": copied[0],
         "d2h_bytes": copied[1],
+        "passes": case.passes,
     }
 
 

@@ -76,7 +76,7 @@ def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes:
     for row in medians[beyond["memory"]].to_dict("records"):
         memory = memories["host" if row["kind"] == "host" else "gpu", row["cache"]]
         rate = row["min_bytes"] / max(row["median_ns"], 1)
-        least = row["min_bytes"] / memory.time_ns(*reads_and_writes(row))
+        least = row["min_bytes"] / memory.time_ns(*reads_and_writes(row), row["passes"])
         l2 = f" with a {memory.cache} L2" if row["kind"] != "host" else ""
         such = f"so many bytes{l2}" if memory.curves else "such reads and writes"
         text = (
@@ -116,7 +116,10 @@ def _not_growing(medians: pd.DataFrame, memories: Memories) -> Iterable[dict[str
         if key not in memories:
             continue
         work, duration = large["min_bytes"] / small["min_bytes"], large["median_ns"] / max(small["median_ns"], 1)
-        least_ns = [memories[key].time_ns(*reads_and_writes(each)) / limits.margin(memories, key) for each in (small, large)]
+        least_ns = [
+            memories[key].time_ns(*reads_and_writes(each), each["passes"]) / limits.margin(memories, key)
+            for each in (small, large)
+        ]
         added_ns = least_ns[1] - least_ns[0]
         if work >= WORK_GROWS and duration < TIME_GROWS and added_ns >= small["median_ns"]:
             text = (

@@ -73,7 +73,7 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
       since the two directions can overlap.
 
     Args:
-        frame: with `kind`, `precision`, `gpus`, `scope`, `cache`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`.
+        frame: with `kind`, `precision`, `gpus`, `scope`, `cache`, `flops`, `min_bytes`, `passes`, `h2d_bytes`, `d2h_bytes`.
 
     Returns:
         The frame with `floor_ns` (null without a ceiling, for a phase, and for a cell without samples), `floor_bound`
@@ -101,15 +101,16 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
 
 def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times:
     gpus = np.maximum(frame["gpus"].fillna(0).to_numpy(dtype=float), 1)
-    moved = [part / gpus for part in reads_and_writes(frame)]
+    read, written = (part / gpus for part in reads_and_writes(frame))
+    passes = frame["passes"].to_numpy(dtype=float)
 
     def by(memory: Memory) -> _Times:
-        return memory.time_ns(*moved), memory.ceiling_names(*moved)
+        return memory.time_ns(read, written, passes), memory.ceiling_names(read, written)
 
     memory = memory_of(data, on_gpu=False)
     host = by(memory)
     if not memory.curves:
-        host = np.where(sum(moved) >= HOST_COPY_BYTES, host[0], np.nan), host[1]
+        host = np.where(read + written >= HOST_COPY_BYTES, host[0], np.nan), host[1]
     rate, cold, hot = (by(memory_of(data, on_gpu=True, cache=cache)) for cache in ("", "cold", "hot"))
     end_to_end = (frame["scope"] == "end_to_end").to_numpy(dtype=bool)
     caches = [(frame["cache"] == cache).to_numpy(dtype=bool) & ~end_to_end for cache in ("cold", "hot")]
@@ -119,7 +120,7 @@ def _by_memory(frame: pd.DataFrame, data: RunData, on_gpu: np.ndarray) -> _Times
 
 
 _OF_VARIANT: Final = ["role", "kind", "precision", "title", "rung", "transfer"]
-_OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "h2d_bytes", "d2h_bytes"]
+_OF_CASE: Final = ["size_rank", "params", "flops", "min_bytes", "passes", "h2d_bytes", "d2h_bytes"]
 
 
 def cells(data: RunData) -> pd.DataFrame:
@@ -134,7 +135,7 @@ def cells(data: RunData) -> pd.DataFrame:
         - `median_ns`, `low_ns`, `high_ns`, `interval_kind`: their median, the ends of its interval with the error of the clock
           (see `intervals`), and the kind of the interval;
         - `role`, `kind`, `precision`, `title`, `rung`, `transfer`: columns of the variant;
-        - `size_rank`, `params`, `flops`, `min_bytes`, `h2d_bytes`, `d2h_bytes`: columns of the case;
+        - `size_rank`, `params`, `flops`, `min_bytes`, `passes`, `h2d_bytes`, `d2h_bytes`: columns of the case;
         - `gb_per_s`, `gflop_per_s`: `min_bytes` and `flops` over the median; null for a phase, and where the count is 0;
         - `floor_ns`, `floor_bound`, `floor_ceiling`: see `floors.add_floors`;
         - `percent_of_floor`: the floor over the median, in percent;

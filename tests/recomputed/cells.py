@@ -209,7 +209,7 @@ CELL: Final[Rules] = {
     "status": _result("status"),
     "rel_l2_error": _result("rel_l2_error"),
     **{name: _of_variant(name) for name in ("role", "kind", "precision", "title", "rung", "transfer")},
-    **{name: _of_case(name) for name in ("size_rank", "flops", "min_bytes", "h2d_bytes", "d2h_bytes")},
+    **{name: _of_case(name) for name in ("size_rank", "flops", "min_bytes", "passes", "h2d_bytes", "d2h_bytes")},
     "floor_ns": floor,
     "floor_bound": _bound,
     **{f"{name}{end}": _over(amount, place) for name, amount in (("gb_per_s", "min_bytes"), ("gflop_per_s", "flops"))

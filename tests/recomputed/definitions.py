@@ -279,9 +279,15 @@ def _curve(sizes: Floats, times: Floats, rate: float, nbytes: float, empty: floa
 
 
 def memory_ns(
-    ceilings: Mapping[str, float], read: float, written: float, cache_: str, measured: Mapping[str, float] = MIXES
+    ceilings: Mapping[str, float],
+    read: float,
+    written: float,
+    cache_: str,
+    measured: Mapping[str, float] = MIXES,
+    passes: int = 1,
 ) -> float:
-    """The least time of the device's memory; with a cache of the times by size, where the run measured them for each of its mixes."""
+    """The least time of the device's memory; with a cache of the times by size, where the run measured them for each of its mixes. A
+    pass after the first finds its share of the bytes in a hot cache."""
     total = read + written
     share = read / total if total else 0.5
     mixes = {name: of for name, of in measured.items() if name in ceilings}
@@ -296,6 +302,9 @@ def memory_ns(
     shares = list(mixes.values())
     if not all(curves):
         return float(total * np.interp(share, shares, rates))
+    if passes > 1:
+        first, again = (memory_ns(ceilings, read / passes, written / passes, each, measured) for each in (cache_, "hot"))
+        return first + (passes - 1) * again
     times = [
         _curve(np.array(sorted(curve), float), np.array([curve[size] for size in sorted(curve)]), rate, total, empty)
         for curve, rate in zip(curves, rates, strict=True)
@@ -333,17 +342,17 @@ def floors(run: Shipped, workload: str, variant: str, case: str, gpus: int, scop
         return {}
     of, about, ceilings = run.variant(workload, variant), run.case(workload, case), run.ceilings
     ranks_ = max(gpus, 1)
-    read, written = (each / ranks_ for each in moved(about))
+    (read, written), passes = (each / ranks_ for each in moved(about)), about["passes"]
     found = {}
     if of["kind"] == "host":
         if host_by_size(ceilings) or about["min_bytes"] / ranks_ >= 1 << 28:
-            found["memory"] = memory_ns(ceilings, read, written, "hot", HOST_MIXES)
+            found["memory"] = memory_ns(ceilings, read, written, "hot", HOST_MIXES, passes)
     elif scope == "end_to_end":
-        found["memory"] = min(memory_ns(ceilings, read, written, each) for each in ("cold", "hot"))
+        found["memory"] = min(memory_ns(ceilings, read, written, each, passes=passes) for each in ("cold", "hot"))
         copies = [about[f"{way}_bytes"] / ceilings.get(f"{way}_pinned", math.nan) for way in ("h2d", "d2h")]
         found["copies"] = max(copies)
     else:
-        found["memory"] = memory_ns(ceilings, read, written, cache_)
+        found["memory"] = memory_ns(ceilings, read, written, cache_, passes=passes)
     found["compute"] = about["flops"] / (1000 * rate_of(ceilings, of["kind"], of["precision"])) / ranks_
     return {name: time for name, time in found.items() if time > 0}
 

@@ -117,9 +117,9 @@ FAILED = {
 
 
 def row(table: str, **values: Any) -> dict[str, Any]:
-    """A row with nothing, zero or an empty text in the other columns."""
+    """A row with the default, nothing, zero or an empty text in the other columns."""
     empty = {
-        c.name: None if c.nullable else "" if pa.types.is_string(c.type) or pa.types.is_dictionary(c.type) else 0
+        c.name: None if c.nullable else "" if pa.types.is_string(c.type) or pa.types.is_dictionary(c.type) else c.default or 0
         for c in TABLES[table].columns
     }
     return {**empty, **values}
@@ -267,7 +267,7 @@ def write_variants(
         "variants": [_variant(made) for made in variants],
         "cases": [
             {"workload": workload, "case": name_of(params), "size_rank": rank, "params": to_json(params), "flops": flops,
-             "min_bytes": min_bytes, "h2d_bytes": min_bytes // 2, "d2h_bytes": min_bytes // 2}
+             "min_bytes": min_bytes, "h2d_bytes": min_bytes // 2, "d2h_bytes": min_bytes // 2, "passes": 1}
             for workload in workloads for params, rank, flops, min_bytes in cases(workload)
         ],
         "results": results, "samples": _table(samples, rounds), "diagnostics": list(_diagnostics(on_gpu)),

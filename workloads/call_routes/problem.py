@@ -50,8 +50,9 @@ def emulation_cases() -> tuple[Case, ...]:
 def case(params: Params, sets: tuple[CaseSet, ...] = (), size_rank: int | None = None) -> Case:
     """A case of a square matrix, `{"n": 64, "calls": "10"}`, or of any, `{"shape": "1001x517", "calls": "1"}`."""
     height, width = _shape(params)
-    nbytes = _BYTES_PER_ELEMENT * height * width * int(params["calls"])
-    return Case(params, flops=0, min_bytes=nbytes, sets=sets, size_rank=size_rank)
+    calls = int(params["calls"])
+    nbytes = _BYTES_PER_ELEMENT * height * width * calls
+    return Case(params, flops=0, min_bytes=nbytes, sets=sets, size_rank=size_rank, passes=calls)
 
 
 def _sets(n: int, calls: str) -> tuple[CaseSet, ...]:

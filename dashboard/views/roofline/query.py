@@ -173,7 +173,7 @@ def points(data: RunData, workload: str, timing: Timing, counted: pd.DataFrame |
         frame = frame.rename(columns={"executed_flop": "flop", "dram_bytes": "bytes"})
         read = frame["dram_read_bytes"].to_numpy(dtype=float)
         moved = read, frame["bytes"].to_numpy(dtype=float) - read
-    rates = frame["bytes"].astype(float) / memory.time_ns(*moved)
+    rates = frame["bytes"].astype(float) / memory.time_ns(*moved, frame["passes"].to_numpy(dtype=float))
     frame = frame.assign(memory_roof=memory.ceiling_names(*moved), memory_gb_per_s=np.where(np.isfinite(rates), rates, np.nan))
     frame = best_config(frame[frame["bytes"] > 0])
     for suffix, time in (("", "median_ns"), ("_low", "high_ns"), ("_high", "low_ns")):

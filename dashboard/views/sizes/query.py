@@ -74,7 +74,7 @@ def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:
         One row for each size: `case`, `size`, `size_value`, `size_rank`, `min_bytes`, and
 
         - `floor_ns`: of fp32 on one GPU, by the rates of memory and arithmetic;
-        - `fits_l2`: `min_bytes` is known and within the GPU's L2; False where the run has no GPU;
+        - `fits_l2`: the bytes of a pass are known and within the GPU's L2; False where the run has no GPU;
         - `launch_bound`: the measured launch latency exceeds the floor; False where the run has no GPU.
     """
     cases = charted_cases(data, workload)
@@ -83,4 +83,5 @@ def regions(data: RunData, workload: str, series: str = "") -> pd.DataFrame:
     l2_bytes = data.info["l2_bytes"] or 0
     launch_ns = 1000 * ceiling(data, Ceiling.LAUNCH, on_gpu=True)
     columns = ["case", "size", "size_value", "size_rank", "min_bytes", "floor_ns"]
-    return floors[columns].assign(fits_l2=floors["min_bytes"].between(1, l2_bytes), launch_bound=floors["floor_ns"] < launch_ns)
+    fits_l2 = (floors["min_bytes"] / floors["passes"]).between(1, l2_bytes)
+    return floors[columns].assign(fits_l2=fits_l2, launch_bound=floors["floor_ns"] < launch_ns)

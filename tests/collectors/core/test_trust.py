@@ -31,6 +31,7 @@ def case(n: int) -> dict[str, Any]:
         "min_bytes": n,
         "h2d_bytes": n // 2,
         "d2h_bytes": n // 2,
+        "passes": 1,
         "params": json.dumps({"n": n}),
     }
 
