@@ -346,6 +346,8 @@ WGMMA_VARIANTS: Final = (
         configs=(
             {"tile": "128x128x16", "thread": "8x8", "stages": 3, "parts": 2},
             {"tile": "128x64x16", "thread": "8x8", "stages": 3, "parts": 2},
+            {"tile": "64x64x16", "thread": "4x4", "stages": 3, "parts": 2},
+            {"tile": "32x32x16", "thread": "4x4", "stages": 4, "parts": 4},
         ),
         source=KERNELS / "v16_cluster_sums.cu",
         launches=cluster_sums,
