@@ -70,6 +70,7 @@ CUDNN3, COMPILED3 = ("cudnn", "cudnn", "cudnn_nhwc_tf32"), ("torch_compile", "to
 GENERATOR: Final = (COMPILED3, ("cudnn", "cudnn", "cudnn_nhwc_tf32"))
 CUBLAS3: Final = ("cublas", "cublas", "cublas_tf32")
 CUBLASLT3: Final = ("cublaslt_own_d", "cublaslt_own_d", "cublaslt_own_d_tf32")
+SMALL: Final = ("n=128", "n=256", "n=512")
 COMPILED, AUTOTUNED = ("torch_compile",) * 3, ("torch_compile_autotuned",) * 3
 CONVOLUTION: Final = (("npp",), ("cupy_ndimage",), ("cudnn",))
 ROWS: Final = (
@@ -83,6 +84,9 @@ ROWS: Final = (
     Row("CNN layer 1", "H200 cnn_conv", "cnn_conv", ("layer=1,batch=10000",), peers=(("cudnn",),)),
     Row("CNN layer 2", "H200 cnn_conv", "cnn_conv", ("layer=2,batch=10000",), ALL, (CUDNN3,)),
     *(Row(f"training step, {n:,} rows", "H200 mlp_training", "mlp_training", (f"batch={n}",), ALL, (COMPILED3,)) for n in (800, 8192)),
+    Row("matrix product 128³, 256³, 512³, fp32", "H200 mlp_gemm, small sizes", "mlp_gemm", SMALL, FP32, (CUBLASLT3[:1] * 3, CUBLAS3[:1] * 3)),
+    Row("matrix product 128³, 256³, 512³, TF32", "H200 mlp_gemm, small sizes", "mlp_gemm", SMALL, ("tf32",),
+        (CUBLASLT3[2:] * 3, CUBLAS3[2:] * 3)),
     *(Row(f"matrix product {n}³", "H200 mlp_gemm", "mlp_gemm", (f"n={n}",), ALL, (CUBLASLT3, CUBLAS3)) for n in (1024, 4096, 8192)),
     Row("element-wise operations, 8192²: softmax", "H200 mlp_elementwise", "mlp_elementwise",
         tuple(f"op={op},n=8192" for op in ("softmax", "transpose", "column_sum")), peers=(COMPILED, AUTOTUNED, ("torch",) * 3)),
@@ -106,6 +110,7 @@ ROWS: Final = (
     Row("element-wise operations, 8192²: subtract", "H100 mlp_elementwise", "mlp_elementwise",
         tuple(f"op={op},n=8192" for op in ("subtract", "multiply", "sigmoid")),
         peers=(COMPILED, AUTOTUNED)),
+    *(Row(f"GAN generator, {n:,} images", "H100 gan_tconv", "gan_tconv", (f"images={n}",), ALL, GENERATOR) for n in (1000, 100, 10)),
 )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ class Shipped:
 
     @cached_property
     def _cases(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return {(row["workload"], row["case"]): row for row in self.table("cases").to_dict("records")}
+        return {(row["workload"], row["case"]): {"passes": 1, **row} for row in self.table("cases").to_dict("records")}
 
     def result(self, *key: str) -> Mapping[str, Any]:
         return self._results.get(key, {})

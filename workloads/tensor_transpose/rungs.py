@@ -239,21 +239,6 @@ def _whole_sectors(case: Case, config: Params) -> tuple[Launch, ...]:
     return (Launch(kernel, (across * down * stack.planes, 1, 1), (256, 1, 1), args),)
 
 
-def _merged_planes(case: Case, config: Params) -> tuple[Launch, ...]:
-    """The rows of all planes follow one another in the output if its outermost axis was the innermost; else their columns do."""
-    stack, planes_down, down_first = plane_stack(case), perm_of(case)[0] == 2, config["first"] == "down"
-    width, height = map(int, config["tile"].split("x"))
-    rows, columns = (stack.planes if planes_down else 1) * stack.height, (1 if planes_down else stack.planes) * stack.width
-    extent = stack.height if planes_down else stack.width
-    shifted = config["cut"] == "sectors" and stack.out_row % _SECTOR != 0
-    down = ceil_div(rows + _SECTOR - 1, height - _SECTOR) if shifted else ceil_div(rows, height)
-    across = ceil_div(columns, width)
-    strides = (stack.in_row, stack.in_plane, stack.out_row)
-    args = ("x", "y", *_uint32(rows, columns, extent, *reciprocal(extent), *strides, down if down_first else across))
-    kernel = _template("transpose", width, height, shifted, planes_down, down_first)
-    return (Launch(kernel, (down * across, 1, 1), (256, 1, 1), args),)
-
-
 CUDA_VARIANTS: Final = (
     CudaVariant(
         name="v01_copy",
@@ -359,22 +344,5 @@ CUDA_VARIANTS: Final = (
         configs=({"height": 64, "first": "across"}, {"height": 128, "first": "down"}),
         skip=_needs_short_planes,
         launches=_whole_sectors,
-    ),
-    CudaVariant(
-        name="v14_merged_planes",
-        title="Planes merged",
-        role="rung",
-        source=_KERNELS / "v14_merged_planes.cu",
-        draft=True,
-        configs=(
-            {"tile": "64x64", "cut": "straight", "first": "down"},
-            {"tile": "64x64", "cut": "straight", "first": "across"},
-            {"tile": "64x64", "cut": "sectors", "first": "down"},
-            {"tile": "64x64", "cut": "sectors", "first": "across"},
-            {"tile": "128x32", "cut": "straight", "first": "down"},
-            {"tile": "128x32", "cut": "straight", "first": "across"},
-        ),
-        skip=_needs_short_planes,
-        launches=_merged_planes,
     ),
 )

@@ -3,7 +3,8 @@
 //     of a vector comes from a product with a reciprocal and a shift in place of a division, and all loads of a thread come before its
 //     stores.
 // Bottleneck: Memory: as fast as the copy for (0,1,2), 97 to 98 % of it for (1,0,2). Rows that are no multiple of 16 bytes are moved
-//     in elements of 4 bytes, which takes more of them in flight: config `per_thread`.
+//     in elements of 4 bytes, which takes more of them in flight: config `per_thread`. On an H200 blocks of 256 threads are up to 5 %
+//     faster than blocks of 1024, and on an H100 up to 1 % slower: config `threads`.
 // Next: The permutations that move the innermost dimension.
 // Source: Own work; the reciprocals after T. Granlund and P. L. Montgomery, "Division by Invariant Integers using Multiplication".
 
