@@ -283,19 +283,19 @@ CEILING_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 4.0, ("host", "ho
 #: The same against times by size, which say what caches do. Hot times differ more between buffers of the same sizes, and those of a
 #: processor between one moment and another.
 BY_SIZE_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 1.25, ("host", "hot"): 4.0}
-#: How many times faster than its floor of arithmetic a case may be. In the shipped runs, cells on a GPU reach at most 86 % of it
-#: (fp32 84 %, 3xTF32 86 %, TF32 less). Cells on the host reach at most 63 %, except in the run of the perceptron on four GPUs: a busy
-#: host measured its ceiling at a twentieth of the usual rate, so that NumPy reached 532 %.
+#: How many times faster than its floor of arithmetic a case may be. In the shipped runs, cells on a GPU reach at most 86 % of it (TF32 86 %,
+#: 3xTF32 and fp32 85 %), and cells on the host 85 %. A busy host once measured its ceiling at a twentieth of the usual rate, so that
+#: NumPy reached 532 %.
 ARITHMETIC_MARGIN: Final = {"gpu": 1.1, "host": 8.0}
 #: How many times faster than the copies of one GPU from and to page-locked memory `end_to_end` may be. Shipped cells reach 80 %.
 COPIES_MARGIN: Final = 1.1
 
-#: A hot L2 may make a kernel faster by this many times what it does for the best kernel of `device_memory`, which is 2.0 on an H200:
-#: in all 4.1 times. Shipped cells reach 3.0 times below 5 us (4.5 us cold, 1.5 us hot), 2.1 times from 10 us, 1.9 times from 100 us
-#: and 1.3 times from 1 ms.
+#: A hot L2 may make a kernel faster by this many times what it does for the best kernel of `device_memory`, which is 2.0 times on an
+#: H200 and 2.2 times on an H100. Shipped cells reach 3.6 times below 5 us (5.0 us cold, 1.4 us hot), 2.3 times from 10 us, 1.9 times from
+#: 100 us and 1.3 times from 1 ms.
 HOT_MARGIN: Final = 2.0
 #: Of more bytes than the L2 holds, a hot L2 saves no more than the time of the share that it holds; this is the margin. Shipped cells
-#: reach 1.34 times at 1.3 times the bytes of the L2, where 4.1 are allowed, and 1.04 times from twice its bytes, where 1.31 to 2.5 are.
+#: reach 1.10 times at 1.3 times the bytes of the L2, where 4 are allowed, and 1.04 times from twice its bytes, where 1.3 to 2.5 are.
 BEYOND_L2_MARGIN: Final = 1.25
 #: A cold L2 comes with cold instructions and a cold queue. These cost up to 3 us in the shipped cells of few bytes.
 COLD_START_NS: Final = 5_000
@@ -395,7 +395,7 @@ def most_from_l2(min_bytes: npt.ArrayLike, l2_bytes: float, gain: float) -> _Flo
     """How many times faster a hot L2 may make a kernel.
 
     Args:
-        min_bytes: the least bytes of the case.
+        min_bytes: the least bytes of a pass.
         l2_bytes: size of the L2, or 0 where it is not known.
         gain: `hot_gain`.
     """

@@ -138,7 +138,7 @@ def _repeats_skipped(device: pd.DataFrame, values: Mapping[str, float], l2_bytes
     cells = device[device["cache"] == "cold"].merge(
         device.loc[device["cache"] == "hot", [*_CELL, "gpus", "median_ns"]], on=[*_CELL, "gpus"], suffixes=("", "_hot")
     )
-    cells["most"] = limits.most_from_l2(cells["min_bytes"], l2_bytes, gain)
+    cells["most"] = limits.most_from_l2(cells["min_bytes"] / cells["passes"], l2_bytes, gain)
     skipped = cells["median_ns"] - limits.COLD_START_NS > cells["most"] * np.maximum(cells["median_ns_hot"], 1)
     for row in cells[skipped].to_dict("records"):
         text = (

@@ -131,6 +131,16 @@ def test_by_size_each_mix_has_its_curve_and_a_mix_between_is_on_the_line_between
     assert (rates.time_ns(50, 50), rates.ceiling_names(50, 50), rates.curves) == (50, "device_copy", ())
 
 
+def test_passes_after_the_first_find_a_hot_cache() -> None:
+    ceilings = {Ceiling.DEVICE_COPY: 2.0} | by_sizes(Ceiling.DEVICE_COPY, "cold", {100: 40, 200: 60})
+    ceilings |= by_sizes(Ceiling.DEVICE_COPY, "hot", {100: 20, 200: 30})
+    cold, hot = device_memory(ceilings, "cold"), device_memory(ceilings, "hot")
+    # 1, 2 and 4 passes over 200, 100 and 100 bytes.
+    assert cold.time_ns([100, 100, 200], [100, 100, 200], [1, 2, 4]) == pytest.approx([60, 40 + 20, 40 + 3 * 20])
+    assert hot.time_ns(100, 100, 2) == pytest.approx(40)
+    assert device_memory(ceilings).time_ns(100, 100, 2) == pytest.approx(100), "a rate does not tell what a cache saves"
+
+
 def test_without_times_by_size_for_each_mix_the_rates_count() -> None:
     some = THREE | by_sizes(Ceiling.DEVICE_COPY, "cold", {100: 40}) | by_sizes(Ceiling.DEVICE_READ, "cold", {100: 40})
     for memory in (device_memory(some, "cold"), device_memory(THREE, "cold"), device_memory({}, "cold")):

@@ -50,6 +50,8 @@ def workload(folder: Path, **changes: str) -> Path:
         ({"min_bytes": "1.5"}, "case n=8: min_bytes is 1.5; give a whole number"),
         ({"min_bytes": "float('nan')"}, "case n=8: min_bytes is nan"),
         ({"rank": "'large'"}, "case n=8: size_rank is large"),
+        ({"rank": "0, passes=0"}, "case n=8: passes is 0; give at least 1"),
+        ({"rank": "0, passes=None"}, "case n=8: passes is None; give a whole number"),
         ({"params": "{'n': object}"}, "give params numbers and texts"),
         ({"params": "{'n': '\\udcff'}"}, "case 'n=\\udcff': 'utf-8' codec can't encode"),
         ({"name": "'\\udcff'"}, "'\\udcff': not a name; give text that UTF-8 can hold"),
