@@ -38,7 +38,8 @@ def charted_cases(data: RunData, workload: str) -> pd.DataFrame:
     Returns:
         The columns of `cases`, and:
 
-        - `size`: text of the axes that change only with size_rank, such as `n=512`;
+        - `size`: text of the axes that change only with size_rank, such as `n=512`; of those that do not change where there is one
+          size_rank;
         - `size_value`: the number of that axis, where it is one axis of numbers; else size_rank + 1, since a logarithmic axis
           has no 0;
         - `series`: text of the other axes, such as `perm=210`; empty where the workload has none.
@@ -56,7 +57,8 @@ def _charted_cases(data: RunData, workload: str) -> pd.DataFrame:
     axes = _in_case_order(cases["case"].tolist(), params)
     sized = [axis for axis in axes if _follows_rank(axis, params, ranks)]
     if not sized:
-        sized, axes = axes, []
+        shared = [axis for axis in axes if len({str(point.get(axis)) for point in params}) == 1]
+        sized = shared if len(set(ranks)) == 1 and shared else axes
     cases["size"] = [_text(point, sized) for point in params]
     cases["series"] = [_text(point, [axis for axis in axes if axis not in sized]) for point in params]
     values = [point.get(sized[0]) if len(sized) == 1 else None for point in params]

@@ -94,3 +94,15 @@ def test_what_changes_with_the_size_is_the_size_and_the_rest_a_series() -> None:
     assert found["size"].tolist() == ["n=8", "n=8", "n=16", "n=16"]
     assert found["size_value"].tolist() == [8, 8, 16, 16]
     assert series(data, "w") == ("perm=01", "perm=10")
+
+
+def test_of_one_size_what_all_cases_share_is_the_size() -> None:
+    cases = [
+        {"workload": "w", "case": f"n=8,perm={perm}", "size_rank": 0, "params": f'{{"n":8,"perm":"{perm}"}}'}
+        for perm in ("01", "10")
+    ]
+    found = charted_cases(run_of([], [], cases=cases), "w")
+    assert (found["size"].tolist(), found["size_value"].tolist()) == (["n=8", "n=8"], [8, 8])
+    assert found["series"].tolist() == ["perm=01", "perm=10"]
+    alone = charted_cases(run_of([], [], cases=cases[:1]), "w")
+    assert (alone["size"].tolist(), alone["series"].tolist()) == (["n=8,perm=01"], [""])
