@@ -86,8 +86,8 @@ def _findings(run: store.Run) -> None:
     doubtful = runs.ask(run, unsteady)
     serious = int((others["severity"] != "info").sum())
     st.markdown(
-        f"**{serious}** warnings and errors, **{len(others) - serious}** notes, **{len(doubtful)}** doubtful times, "
-        f"**{len(stale)}** sources changed since."
+        f"Warnings and errors: **{serious}**. Notes: **{len(others) - serious}**. Doubtful times: **{len(doubtful)}**. "
+        f"Sources changed since: **{len(stale)}**."
     )
     _list_findings(others)
     if len(doubtful):
