@@ -231,7 +231,7 @@ def parse_params(text: str, axes: Sequence[Axis]) -> dict[str, Any]:
     for axis in axes:
         instead = [other.name for other in axes if other.instead_of == axis.name]
         if axis.name in texts and axis.instead_of in texts:
-            raise AxisError(f"{axis.name} stands in place of {axis.instead_of}; give one of them")
+            raise AxisError(f"{axis.name} stands in place of {axis.instead_of}; give one of them, or a --case for each")
         if axis.default:
             texts.setdefault(axis.name, axis.default)
         elif not axis.optional and not axis.instead_of and axis.name not in texts and not set(instead) & set(texts):

@@ -165,10 +165,22 @@ def names_and_files(words: Sequence[str]) -> tuple[list[str], list[Path]]:
 
 
 def folders(data_dirs: Sequence[str]) -> list[Path]:
-    """The folders to look for runs in. Raises StoreError."""
+    """The folders to look for runs in, after `take_up`. Raises StoreError."""
     from warpladder.data import store
 
-    return [*map(store.folder, data_dirs), store.LOCAL, store.RECORDED]
+    own = [*map(store.folder, data_dirs), store.LOCAL]
+    take_up(*own)
+    return [*own, store.RECORDED]
+
+
+def take_up(*data_dirs: Path) -> None:
+    """Make runs of the recordings in data folders whose process was killed, and print a line about each on stderr."""
+    from warpladder.collectors.core.salvage import salvage
+    from warpladder.screen import say
+
+    for data_dir in data_dirs:
+        for line in salvage(data_dir):
+            say(line)
 
 
 def load(run: str, data_dirs: Sequence[str]) -> "RunData":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from warpladder.commands.common import ExitCode, data_dirs_option, load, replaced, run_argument, split
+from warpladder.commands.common import ExitCode, data_dirs_option, load, replaced, run_argument, split, take_up
 from warpladder.dashboard.text import formats
 from warpladder.errors import Error
 
@@ -101,4 +101,6 @@ def app_command(data_dirs: Sequence[str], port: int | None, address: str) -> Non
     from warpladder.dashboard import server
     from warpladder.data import store
 
-    server.serve([store.folder(text) for text in data_dirs], address, port)
+    own = [store.folder(text) for text in data_dirs]
+    take_up(*own, store.LOCAL)
+    server.serve(own, address, port)

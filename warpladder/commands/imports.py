@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from warpladder.commands.common import FILE, ExitCode, data_dir_option, label_option, variant_from_option
+from warpladder.commands.common import FILE, ExitCode, data_dir_option, label_option, take_up, variant_from_option
 
 if TYPE_CHECKING:
     from warpladder.collectors.trace.notes import Notes
@@ -137,16 +137,13 @@ def _import_job(places: Sequence[str], data_dir: Path, label: str, workers: int,
 
 
 def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":
-    """Check the options, and salvage what an earlier recording left. Returns how ranges name variants. Raises Error."""
+    """Check the options, and take up what an earlier recording left. Returns how ranges name variants. Raises Error."""
     from warpladder.collectors.core import journal
-    from warpladder.collectors.core.salvage import salvage
     from warpladder.data.naming import Naming
-    from warpladder.screen import say
 
     journal.check_label(label)
     naming = Naming.parse(variant_from) if variant_from else None
-    for line in salvage(data_dir):
-        say(line)
+    take_up(data_dir)
     return naming
 
 

@@ -12,6 +12,7 @@ from warpladder.commands.common import (
     folders,
     format_option,
     names_and_files,
+    take_up,
     workloads_argument,
 )
 from warpladder.dashboard.text.formats import Form
@@ -45,6 +46,7 @@ def runs_command(data_dir: Path) -> None:
     """List the runs that ship with the project and the runs in the data folder."""
     from warpladder.data import store
 
+    take_up(data_dir)
     good, bad = store.list_runs([store.RECORDED, data_dir])
     for run in good:
         print(one_line(f"{run.run_id}  {run.title}"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from warpladder.commands.common import data_dir_option, format_option, label_option
+from warpladder.commands.common import data_dir_option, format_option, label_option, take_up
 from warpladder.dashboard.text.formats import Form
 
 
@@ -51,7 +51,6 @@ def command(
     from warpladder import screen
     from warpladder.collectors import choice
     from warpladder.collectors.core.journal import check_label
-    from warpladder.collectors.core.salvage import salvage
     from warpladder.collectors.core.signals import Stop
     from warpladder.collectors.programs.profiled import NsightSystems
     from warpladder.collectors.programs.record import Request, record
@@ -71,8 +70,7 @@ def command(
     )
     check_label(label)
     tool, why = choice.choose_for_programs(collector)
-    for line in salvage(data_dir):
-        screen.say(line)
+    take_up(data_dir)
     with Stop() as stop:
         with TerminalProgress(f"collector {tool}: {why}") as progress:
             profiler = NsightSystems() if tool == "nsight_systems" else None

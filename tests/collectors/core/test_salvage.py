@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from tests.collectors.core.recordings import QUICK_CASES, ROOT
+from warpladder.__main__ import command
 from warpladder.collectors.core import journal
 from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.journal import Journal, SavedElsewhere
@@ -110,6 +112,18 @@ def test_a_recording_that_is_alive_is_left_alone_and_a_dead_one_taken_up(tmp_pat
     assert set(run.table("results").query("status == 'skipped'")["case"]) == {"n=100", "n=102"}
     assert len(run.table("samples")) == 3
     assert f"1 case kept as run {run.run_id}" in line
+
+
+@pytest.mark.parametrize(
+    "words", [["runs"], ["summary"], ["summary", "nightly"], ["compare", "nightly", "nightly"]], ids=" ".join
+)
+def test_a_command_that_looks_for_runs_takes_a_dead_recording_up(words: list[str], tmp_path: Path) -> None:
+    kept = a_journal(tmp_path, label="nightly")
+    finish(kept, "n=101")
+    die(kept)
+    done = CliRunner().invoke(command(), [*words, "--data-dir", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert f"was cut off: 1 case kept as run {the_run(tmp_path).run_id}" in done.stderr
 
 
 def test_what_a_dead_recording_left_without_a_finished_case_is_removed_with_a_word(tmp_path: Path) -> None:
