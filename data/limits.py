@@ -165,10 +165,10 @@ class Memory:
         total, share = read + written, _share(read, written)
         if not self.curves:
             return np.asarray(total * np.interp(share, self.shares, self.ns_per_byte))
-        each = total / passes
+        of_pass = total / passes
         times = np.array(
             [
-                first.time_ns(each) + (passes - 1) * again.time_ns(each)
+                first.time_ns(of_pass) + (passes - 1) * again.time_ns(of_pass)
                 for first, again in zip(self.curves, self.hot_curves, strict=True)
             ]
         )
