@@ -38,7 +38,7 @@ def test_values_become_parameters_in_the_order_of_the_axes(text: str, params: di
         ("n=3,n=4,perm=01", "n is given twice"),
         ("perm=01", "n or shape is missing"),
         ("n=3", "perm is missing"),
-        ("n=3,shape=3x3,perm=01", "shape stands in place of n; give one of them"),
+        ("n=3,shape=3x3,perm=01", "shape stands in place of n; give one of them, or a --case for each"),
         ("n=0,perm=01", "n=0 is not within 1 to 100"),
         ("n=101,perm=01", "n=101 is not within 1 to 100"),
         ("n=1e2,perm=01", "n=1e2 is not a whole number"),
