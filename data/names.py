@@ -232,7 +232,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.TRACING: "what a tracer did to the times, or why a run has no trace",
     Source.TRUST: "the run could not be checked",
     Source.VARIANT_FROM: "ranges or launches that were taken as measurements",
-    Source.WAITS_INSIDE: "a call that waits for the device inside, or samples whose work was queued late",
+    Source.WAITS_INSIDE: "a call that waits for the device inside or has more launches than the driver queues; or samples whose work was queued late",
 }
 
 #: Sources of findings that the work of a cell was not done, or not waited for. A gate fails on them, though its outputs are right.

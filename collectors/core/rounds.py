@@ -165,7 +165,10 @@ class RoundsResult:
             text = f"{where}: samples that include time of the host, for their work was queued late: {late} of {of_all}"
             yield "info", Source.WAITS_INSIDE, text, None
         for cell in self._mostly(self.not_held):
-            text = f"the call waits for the device inside, so its {how.scope} {how.cache} time includes time of the host"
+            text = (
+                f"its {how.scope} {how.cache} time may include time of the host, for its work was not all queued when the clock started: "
+                "it waits for the device inside, or has more launches than the driver queues, about 1,000"
+            )
             yield "warning", Source.WAITS_INSIDE, text, cell
         if self.beside:
             names = ", ".join(sorted(self.beside))
