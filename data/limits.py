@@ -331,9 +331,9 @@ def beyond(cells: "pd.DataFrame", ceilings: Mapping[str, float], l2_bytes: float
     """The cells whose time is below a floor by more than its margin, by the floor: `memory`, `arithmetic`, `copies`.
 
     A cold device time may be short by the error of its events, which matters below a few microseconds.
-    Outputs may still be in the L2 when the clock stops, even with a cold cache. Times by size tell what that saves. By rates, writes
-    of the size of the L2 are not counted, but no more than half of `min_bytes`. Several GPUs are not judged, because each of them has
-    only a share of the case.
+    Outputs may still be in the L2 when the clock stops, even with a cold cache, and a pass after the first may find its bytes there.
+    Times by size tell what that saves. By rates, bytes of the size of the L2 are not counted: in the first pass no more than half of
+    its bytes, in each other one no more than all. Several GPUs are not judged, because each of them has only a share of the case.
 
     Args:
         cells: `kind`, `precision`, `gpus`, `scope`, `cache`, `flops`, `min_bytes`, `passes`, `h2d_bytes`, `d2h_bytes` and
@@ -353,7 +353,8 @@ def beyond(cells: "pd.DataFrame", ceilings: Mapping[str, float], l2_bytes: float
     for (place, cache), memory in measured.items():
         rows = (on_gpu == (place == "gpu")) & (cells["cache"] == cache).to_numpy(dtype=bool)
         total = read[rows] + written[rows]
-        in_l2 = np.minimum(l2_bytes, total / 2) if place == "gpu" and not memory.curves else 0.0
+        of_pass, held = total / passes[rows], l2_bytes if place == "gpu" and not memory.curves else 0.0
+        in_l2 = np.minimum(held, of_pass / 2) + (passes[rows] - 1) * np.minimum(held, of_pass)
         counted = 1 - in_l2 / np.maximum(total, 1)
         least[rows] = memory.time_ns(read[rows], written[rows], passes[rows]) * counted / margin(measured, (place, cache))
     single = on_gpu & (scope == "device").to_numpy(dtype=bool) & (cells["cache"] == "cold").to_numpy(dtype=bool)

@@ -400,7 +400,8 @@ def impossible(run: Shipped, workload: str, variant: str, config: str, case: str
                         by_rate = memory_ns(run.ceilings, *moved(about), "")
                         by_size = memory_ns(run.ceilings, *moved(about), cache_)
                         if by_rate == by_size and total:
-                            kept = min(float(run.info["l2_bytes"] or 0), total / 2)
+                            l2, of_pass = float(run.info["l2_bytes"] or 0), total / about["passes"]
+                            kept = min(l2, of_pass / 2) + (about["passes"] - 1) * min(l2, of_pass)
                             found["memory"] = by_rate * (1 - kept / total)
                         elif cache_ == "hot":
                             margin["memory"] = 1.25

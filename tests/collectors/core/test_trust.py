@@ -125,6 +125,14 @@ def test_what_is_written_may_still_be_in_the_l2_when_the_clock_stops() -> None:
     ]
 
 
+@pytest.mark.parametrize(("passes", "duration_ns", "flagged"), [(1, 10_000, True), (10, 10_000, False), (2, 8_000, True)])
+def test_by_rates_passes_after_the_first_may_find_what_the_l2_holds(passes: int, duration_ns: int, flagged: bool) -> None:
+    """134 MB at 4,000 GB/s. Of ten passes over 13.4 MB, 6.7 MB have to move; of two over 67 MB, 33.5 and then 7 MB."""
+    rows = pd.DataFrame(samples("gpu", 134_000_000, duration_ns))
+    found = trust.check(rows, [{**case(134_000_000), "passes": passes}], VARIANTS, CEILINGS, 60_000_000)
+    assert [row["source"] for row in found] == [Source.ABOVE_CEILING] * flagged
+
+
 def test_a_case_that_mostly_reads_is_held_against_the_rate_of_reading() -> None:
     # 1 MB read at 4500 GB/s takes 222 ns; 190 ns is within the margin of 1.1 of neither 4500 (202) nor 4000 (227).
     reads = {**case(1_000_000), "h2d_bytes": 999_000, "d2h_bytes": 1000}
