@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Collection, Iterator
 from functools import partial
+from importlib import import_module
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -24,8 +25,11 @@ from warpladder.workloads.api import Case, CudaVariant, Params, Workload, Worklo
 
 
 def cells(workload: Workload, names: Collection[str] = ()) -> list[tuple[Case, CudaVariant, Params]]:
-    """Every config of the CUDA variants (of those names only, if any) at every odd case of a set; where it serves none, at the smallest it does."""
-    odd = [case for case in workload.cases if case.size_rank is None and case.sets]
+    """Every config of the CUDA variants (of those names only, if any) at every odd case; where it serves none, at the smallest it does.
+
+    Odd cases are those of a set that no chart shows, and those of the emulator, whose extents fit no tile.
+    """
+    odd = [case for case in workload.cases if case.size_rank is None and case.sets] + emulated(workload)
     ranked = sorted((case for case in workload.cases if case.size_rank is not None), key=lambda case: case.min_bytes)
     found = []
     for variant in workload.variants:
@@ -34,7 +38,14 @@ def cells(workload: Workload, names: Collection[str] = ()) -> list[tuple[Case, C
                 served = [case for case in odd if variant.skip(case, config) is None]
                 smallest = [case for case in ranked if variant.skip(case, config) is None][:1]
                 found += [(case, variant, config) for case in served or smallest]
-    return sorted(found, key=lambda cell: workload.cases.index(cell[0]))
+    order = [*workload.cases, *emulated(workload)]
+    return sorted(found, key=lambda cell: order.index(cell[0]))
+
+
+def emulated(workload: Workload) -> list[Case]:
+    """The cases of a shipped workload that the tests run in the emulator; none of a workload of a file."""
+    module = f"warpladder.workloads.{workload.name}.workload"
+    return list(import_module(module).emulation_cases()) if workload.name in registry.names() else []
 
 
 def run(workload: Workload, names: Collection[str], *, leave_unwritten: bool) -> Iterator[tuple[bool, str]]:

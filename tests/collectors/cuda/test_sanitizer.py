@@ -1,4 +1,4 @@
-"""Every kernel under the tools of compute-sanitizer: memcheck, racecheck and initcheck find nothing, and find what was planted."""
+"""Every kernel under the tools of compute-sanitizer: memcheck, racecheck, synccheck and initcheck find nothing, and find what was planted."""
 
 import os
 import signal
@@ -26,6 +26,7 @@ TOOLS = {
     "memcheck": (("--padding", "4096"), (), "ERROR SUMMARY: 0 errors"),
     # Its analysis names each pair of accesses once; warnings count, remarks on writes of the same value do not.
     "racecheck": (("--racecheck-report", "analysis"), (), "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"),
+    "synccheck": ((), (), "ERROR SUMMARY: 0 errors"),
     # Memory that is filled with NaN counts as written.
     "initcheck": ((), ("--leave-unwritten",), "ERROR SUMMARY: 0 errors"),
 }
@@ -36,7 +37,7 @@ def watched(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     if SANITIZER.path is None:
         pytest.skip(SANITIZER.problem or "")
     for_tool, for_program, _ = TOOLS[tool]
-    # Errors of API calls: packages try calls that a driver may lack, as they are imported.
+    # Errors of API calls: packages ask for functions that a driver may lack, as they are imported (34 calls of cuGetProcAddress).
     command = [SANITIZER.path, "--tool", tool, "--error-exitcode", str(FOUND), "--report-api-errors", "no", *for_tool]
     command += [sys.executable, "-m", "tests.collectors.cuda.run_every_kernel", *for_program, *arguments]
     with subprocess.Popen(
