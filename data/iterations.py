@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -25,11 +25,13 @@ class Steps:
     Attributes:
         number: of the iteration.
         start, end: of its range on the host, ns. An iteration ends no later than the next one begins.
+        place: of its range among those that were given to `find_steps`.
     """
 
     number: Int64s
     start: Int64s
     end: Int64s
+    place: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.number)
@@ -75,7 +77,7 @@ def find_steps(texts: list[str], text: Int64s, start: Int64s, end: Int64s) -> St
     rows, number = rows[np.sort(first)], number[np.sort(first)]
     begin, finish = start[rows], end[rows]
     finish[:-1] = np.minimum(finish[:-1], begin[1:])
-    return Steps(number, begin, finish)
+    return Steps(number, begin, finish, rows)
 
 
 def steps_of(run: store.Run) -> Steps:

@@ -61,8 +61,9 @@ _CORRELATION = integer(
 _RANGE = identifier("range_id", "innermost NVTX range open on the launching thread at the launch", nullable=True)
 _TIME_RANGE = identifier(
     "time_range_id",
-    "attribution by time, where `range_id` is null: the innermost NVTX range open at the launch on another thread of the "
-    "process; null if no other thread or several other threads had an open range, and in runs that are older than the column",
+    "attribution by time: the innermost NVTX range open at the launch on the thread of the process that had a step open; else, where "
+    "`range_id` is null, on the one other thread that had a range open; null if there is no such thread or it is the launching one, and in "
+    "runs that are older than the column",
     nullable=True,
     later=True,
 )

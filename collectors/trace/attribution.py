@@ -26,13 +26,46 @@ def distinct(values: Int64s) -> Int64s:
 
 
 class ByTime:
-    """Finds the range for a launch by a thread that had no range open, among the ranges of the process's other threads.
+    """Finds the range of another thread that a launch belongs to by time.
 
-    If exactly one other thread had ranges open, the innermost of them is chosen. If several threads had, none is chosen.
+    What is launched while a step is open belongs to the step, whichever thread of the process launched it: to the innermost range
+    of the step's thread. Outside of steps, a launch by a thread without a range belongs to the innermost range of the one other
+    thread that has one open.
 
     Args:
         thread, start, end: columns of the ranges; `thread >> 24` is the process.
         innermost: finder over the same ranges.
+        steps: places of the ranges that are steps, in ascending order.
+    """
+
+    def __init__(self, thread: Int64s, start: Int64s, end: Int64s, innermost: Innermost, steps: Int64s) -> None:
+        self._thread = thread
+        self._of_steps = _OpenThreads(thread[steps], start[steps], end[steps], innermost)
+        self._of_all = _OpenThreads(thread, start, end, innermost)
+
+    def at(self, thread: Int64s, time: Int64s, has_own: npt.NDArray[np.bool_]) -> Int64s:
+        """Return the range for each thread and time of a launch.
+
+        It is `NONE` if there is none, and `SEVERAL` if a launch without a range of its own could belong to several threads.
+
+        Args:
+            has_own: the launching thread had a range open.
+        """
+        found = self._of_steps.at(thread >> _THREAD_BITS, time)
+        known = np.flatnonzero(found >= 0)
+        found[known[self._thread[found[known]] == thread[known]]] = NONE
+        found[found == SEVERAL] = NONE
+        alone = np.flatnonzero((found < 0) & ~has_own)
+        found[alone] = self._of_all.at(thread[alone] >> _THREAD_BITS, time[alone])
+        return found
+
+
+class _OpenThreads:
+    """Finds the innermost range of the one thread of a process that has any of the given ranges open.
+
+    Args:
+        thread, start, end: columns of the given ranges.
+        innermost: finder over all ranges.
     """
 
     def __init__(self, thread: Int64s, start: Int64s, end: Int64s, innermost: Innermost) -> None:

@@ -27,7 +27,7 @@ API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 #: Messages about work launched by a thread without a range; `{}` is the number of pieces of work.
 BY_TIME: Final = (
     "{} kernels, copies and sets were launched by threads that had no NVTX range open; they are attributed by time, to the innermost range "
-    "of the one other thread of the process that had one open (column time_range_id)"
+    "of the one other thread of the process that had a step or else a range open (column time_range_id)"
 )
 UNCLEAR: Final = (
     "{} kernels, copies and sets were launched by threads that had no NVTX range open while several threads of the process had one; they are "
@@ -123,7 +123,8 @@ class Attributed(NamedTuple):
 
     Attributes:
         own: launched inside a range of the launching thread.
-        by_time: attributed to a range of another thread; this thread replaces the launching thread.
+        by_time: attributed to a range of another thread; this thread replaces the launching thread. What was launched inside a
+            range of its own thread, while a step was open on another one, is in `own` too.
         unclear: launched by a thread without a range while several threads had one open.
     """
 
@@ -260,14 +261,15 @@ class DeviceWork:
         has_call = launch >= 0
         inside = np.full(len(batch), NONE, np.int32)
         inside[has_call] = self._calls.range[launch[has_call]]
-        alone = np.flatnonzero(has_call & (inside < 0))
+        called = np.flatnonzero(has_call)
         by_time = np.full(len(batch), NONE, np.int32)
-        by_time[alone] = self._by_time.at(self._calls.thread[launch[alone]] >> 24, self._calls.start[launch[alone]])
+        thread, time = self._calls.thread[launch[called]], self._calls.start[launch[called]]
+        by_time[called] = self._by_time.at(thread, time, inside[called] >= 0)
         own, other, unclear = (np.flatnonzero(mask) for mask in (inside >= 0, by_time >= 0, by_time == SEVERAL))
         threads = self._calls.thread[launch[own]], self._threads[by_time[other]], self._calls.thread[launch[unclear]]
         for parts, thread, places in zip(self._launched_work, threads, (own, other, unclear), strict=True):
             self._keep(parts, batch, thread, launch[places], places)
-        self._notes.count("info", Source.ATTRIBUTION, BY_TIME, len(other))
+        self._notes.count("info", Source.ATTRIBUTION, BY_TIME, int((inside[other] < 0).sum()))
         self._notes.count("warning", Source.ATTRIBUTION, UNCLEAR, len(unclear))
         launched = np.ones(len(batch), bool) if launched is None else launched
         rows, with_call = self.launches_of.get(what, (0, 0))

@@ -3,19 +3,21 @@
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace import device_tables as device
-from warpladder.collectors.trace.attribution import ByTime
+from warpladder.collectors.trace.attribution import ByTime, Int64s, distinct
 from warpladder.collectors.trace.cells import Cells
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.nvtx_table import range_rows, read_ranges
-from warpladder.collectors.trace.ranges import Ranges
+from warpladder.collectors.trace.ranges import Ranges, process_of
 from warpladder.collectors.trace.report import BATCH_ROWS, Report
 from warpladder.collectors.trace.samples import retimed, traced_samples
 from warpladder.collectors.trace.strings import Strings
+from warpladder.data.iterations import find_steps
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.naming import ENDED_EARLY, RANGES_AS_SAMPLES, Naming
 from warpladder.data.nesting import Innermost
@@ -42,7 +44,7 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
     innermost = Innermost(ranges.thread, ranges.start, ranges.end)
     calls = device.Calls()
     _append(writer, "api_calls", device.api_rows(report, strings, innermost, calls, notes))
-    by_time = ByTime(ranges.thread, ranges.start, ranges.end, innermost)
+    by_time = ByTime(ranges.thread, ranges.start, ranges.end, innermost, _steps(ranges))
     work = device.DeviceWork(report, strings, calls, ranges.thread, by_time, notes)
     del calls  # `work` frees them when it has found every launch
     for rows in (work.kernels(), work.graph_launches()):
@@ -80,6 +82,17 @@ def add_trace(
         "no cell was measured, so that the trace has no samples to time; the statuses in table results say why",
     )
     return retimed_samples, [*([none] if samples.empty else []), slower, *rows]
+
+
+def _steps(ranges: Ranges) -> Int64s:
+    """The places of the ranges that are steps, process by process."""
+    process = process_of(ranges.thread)
+    places = [np.empty(0, np.int64)]
+    for each in distinct(process).tolist():
+        rows = np.flatnonzero(process == each)
+        found = find_steps(ranges.texts, ranges.text[rows], ranges.start[rows], ranges.end[rows])
+        places.append(np.sort(rows[found.place]))
+    return np.concatenate(places)
 
 
 def _write_ranges(

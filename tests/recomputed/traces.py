@@ -366,6 +366,7 @@ COPIES: Final[Rules] = {
     "host_memory": None,
     "n": lambda run, row, shown: len(_copies(run, row)),
     "bytes": lambda run, row, shown: int(_copies(run, row)["bytes"].sum()),
+    "unknown": lambda run, row, shown: int(_copies(run, row)["bytes"].isna().sum()),
     "time_ns": lambda run, row, shown: _copied_ns(run, row),
     "gb_per_s": lambda run, row, shown: _copies(run, row)["bytes"].sum() / _copied_ns(run, row),
     "percent_of_run": lambda run, row, shown: (
@@ -394,12 +395,14 @@ def executions(run: Shipped) -> pd.DataFrame:
     found["end_to_end_ns"] = found["end_ns"] - found["start_ns"]
 
     def summed(name: str, values: "pd.Series[Any]") -> None:
-        at = run.table(name)["range_id"].map(owner)
+        work = run.table(name)
+        at = (work["time_range_id"].fillna(work["range_id"]) if "time_range_id" in work else work["range_id"]).map(owner)
         found[values.name] = values.astype(float).groupby(at).sum().reindex(found.index).fillna(0.0)
 
     kernels, copies = run.table("kernels"), run.table("memory_ops")
     summed("kernels", (kernels["end_ns"] - kernels["start_ns"]).rename("kernel_ns"))
-    summed("kernels", (kernels["launch_end_ns"] - kernels["launch_start_ns"]).fillna(0).rename("launch_ns"))
+    calls = (kernels["launch_end_ns"] - kernels["launch_start_ns"]).where(~kernels[["process", "correlation"]].duplicated(), 0)
+    summed("kernels", calls.fillna(0).rename("launch_ns"))
     moved = (copies["end_ns"] - copies["start_ns"]).where(copies["kind"] != "memset", 0)
     summed("memory_ops", moved.rename("copies_ns"))
     found["with_launch_ns"] = found["kernel_ns"] + found["launch_ns"]

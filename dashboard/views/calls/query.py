@@ -368,9 +368,11 @@ def cuda_gpu_mem_time_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame
 
 
 def cuda_gpu_mem_size_sum(data: RunData, extent: Extent = "all") -> pd.DataFrame:
-    """Sizes of copies, sets and migrations by kind, in MB with three decimals."""
+    """Sizes of copies, sets and migrations by kind, in MB with three decimals. Those whose size is not known are left out."""
     kinds, rows = data.traces.texts("memory_ops", "kind"), _rows(data.traces, "memory_ops", extent)
-    sizes = describe(kinds.codes[rows], data.traces.numbers("memory_ops", "bytes")[rows], len(kinds.categories))
+    codes, moved = kinds.codes[rows], data.traces.numbers("memory_ops", "bytes")[rows]
+    known = moved != NONE
+    sizes = describe(codes[known], moved[known], len(kinds.categories))
     columns = {"total": "Total", "mean": "Avg", "median": "Med", "min": "Min", "max": "Max", "stddev": "StdDev"}
     # Rounded from the exact value of the binary fraction, as by C's printf.
     frame = pd.DataFrame(

@@ -164,7 +164,8 @@ def work(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
         names = traces.texts(table, column)
         code, start, end = names.codes[rows].astype(np.int64), *_times(traces, table, rows)
         frame = pd.DataFrame({"code": code, "start": start, "end": end, "total_ns": end - start, "count": 1})
-        frame["bytes"] = traces.numbers(table, "bytes")[rows] if table == "memory_ops" else np.nan
+        frame["bytes"] = traces.numbers(table, "bytes")[rows] if table == "memory_ops" else NONE
+        frame["bytes"] = frame["bytes"].where(frame["bytes"] != NONE)
         grouped = frame.groupby("code").agg(
             count=("count", "sum"),
             total_ns=("total_ns", "sum"),
@@ -227,7 +228,7 @@ def by_time_ns(traces: Traces, chosen: ChosenEvent) -> int:
     inside, total = _inside(traces, chosen.row), 0
     for table in ("kernels", "memory_ops"):
         if table in traces.tables:
-            by_time = _held(traces, table, inside) & (traces.numbers(table, "range_id") == NONE)
+            by_time = _held(traces, table, inside) & ~_held(traces, table, inside, ("range_id",))
             total += int(traces.durations(table)[by_time].sum())
     return total
 
@@ -281,14 +282,15 @@ def _inside(traces: Traces, row: int) -> Bools:
     return inside
 
 
-def _held(traces: Traces, table: str, ranges: Bools) -> Bools:
+def _held(traces: Traces, table: str, ranges: Bools, columns: Sequence[str] = ("range_id", "time_range_id")) -> Bools:
     """Mask of the rows of a table whose innermost range, by thread or by time, is one of the ranges."""
-    ids, pieces = traces.numbers("ranges", "range_id"), []
-    of_work = table in ("kernels", "memory_ops")
-    for range_id in [traces.ranges_of_work(table)] if of_work else (column for (column,) in traces.scan(table, "range_id")):
-        place = lookup(ids, range_id)
-        pieces.append((place >= 0) & ranges[place])
-    return np.concatenate(pieces)
+    ids = traces.numbers("ranges", "range_id")
+    if table in ("kernels", "memory_ops"):
+        places = [lookup(ids, traces.numbers(table, column)) for column in columns]
+        held: Bools = np.logical_or.reduce([(place >= 0) & ranges[place] for place in places])
+        return held
+    pieces = [lookup(ids, range_id) for (range_id,) in traces.scan(table, "range_id")]
+    return np.concatenate([(place >= 0) & ranges[place] for place in pieces])
 
 
 def _ranges_around(traces: Traces, chosen: ChosenEvent) -> list[int]:

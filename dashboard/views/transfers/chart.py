@@ -53,7 +53,7 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
             xshift=6,
             showarrow=False,
             font={"size": 12},
-            text=f"<b>{text(format_rate(row['gb_per_s']))}</b>  {text(format_bytes(row['bytes']))} in {row['n']}, "
+            text=f"<b>{text(format_rate(row['gb_per_s']))}</b>  {text(_moved(row))}, "
             f"{text(format_percent(row['percent_of_run']))} of the run",
         )
     name_rows(figure, [text(_who(row)) for row in rows], look, range=[len(rows) - 0.4, -0.6])
@@ -70,12 +70,17 @@ def transfers(frame: pd.DataFrame, look: Look) -> Chart:
     total = (copies if len(copies) else frame)["time_ns"].sum()
     title = (
         f"{'Copies' if len(copies) else 'Sets'} take {format_duration(total)}, {format_percent(100 * first['time_ns'] / max(total, 1))} "
-        f"of it {_who(first)}: {format_bytes(first['bytes'])} at "
-        f"{format_rate(first['gb_per_s'])}"
+        f"of it {_who(first)}: "
+        + (
+            "size not known"
+            if pd.isna(first["bytes"])
+            else f"{format_bytes(first['bytes'])} at {format_rate(first['gb_per_s'])}"
+        )
     )
     note = look.note(
         "all copies of the trace. The run lasts from its first call or device work to its last. Share of the run: time in "
-        "which at least one such copy ran. Rate: bytes over the sum of durations."
+        "which at least one such copy ran. Rate: bytes over the sum of durations"
+        + (", of the copies whose size is known." if frame["unknown"].any() else ".")
     )
     return Chart("transfers", title, figure, frame, note)
 
@@ -118,9 +123,15 @@ def stages(frame: pd.DataFrame, look: Look) -> Chart:
     note = look.note(
         f"medians over the ranges with a kernel and a copy, n = {counts}. Kernel: time on the device. + launch: plus the "
         "calls that launched the kernels. + copies: plus the copies. End to end: the range on the host, in which these can "
-        f"overlap.{part}"
+        f"overlap.{_whose(frame)}{part}"
     )
     return Chart("transfer-stages", title, figure, frame, note)
+
+
+def _whose(frame: pd.DataFrame) -> str:
+    """Which work counts for the ranges of another program."""
+    of_ours = (frame["workload"] != "").any()
+    return "" if of_ours else " Work that other threads launched while a step was open counts for the step."
 
 
 def _title_and_rows(frame: pd.DataFrame) -> tuple[str, list[Any]]:
@@ -163,7 +174,7 @@ def _drawn(frame: pd.DataFrame, rows: list[Any]) -> pd.DataFrame:
 def _transfer_hover(row: dict[Any, Any]) -> str:
     lines = [
         f"<b>{text(_who(row))}</b>",
-        f"{text(format_bytes(row['bytes']))} in {row['n']}, {text(format_duration(row['time_ns']))}",
+        f"{text(_moved(row))}, {text(format_duration(row['time_ns']))}",
         text(format_rate(row["gb_per_s"])),
         f"{text(format_percent(row['overlap_percent']))} while a kernel runs on the device",
         f"{text(format_percent(row['percent_of_run']))} of the run",
@@ -176,6 +187,15 @@ def _stage_hover(row: dict[Any, Any], name: str, stage: str) -> str:
     lines.append(f"speedup over the first variant: {text(format_ratio(row[f'speedup_{stage}']))}")
     lines.append(f"n = {row['n']}")
     return "<br>".join(lines)
+
+
+def _moved(row: dict[Any, Any]) -> str:
+    """The bytes and the number of copies, such as `1.2 MB in 3`."""
+    if not row["unknown"]:
+        return f"{format_bytes(row['bytes'])} in {row['n']}"
+    if pd.isna(row["bytes"]):
+        return f"{row['n']} of unknown size"
+    return f"{format_bytes(row['bytes'])} in {row['n']}, {row['unknown']} of unknown size"
 
 
 def _who(row: dict[Any, Any]) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.cell import ASIDE
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import Int64s, Traces, lookup
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, codes_of, lookup
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
 from warpladder.dashboard.trace.samples import overlap_ns, union_ns
@@ -32,12 +32,15 @@ def transfers(data: RunData) -> pd.DataFrame:
     """Copies, sets and migrations by kind and by the memory of their host side.
 
     Returns:
-        One row for each kind and host memory, the longest first: `kind`, `n`, `bytes`, `gb_per_s`, `overlap_percent`, and
+        One row for each kind and host memory, the longest first: `kind`, `n`, `overlap_percent`, and
 
         - `host_memory`: `pinned`, `pageable` and so on; empty where no host memory is involved;
+        - `bytes`: sum over those whose size is known; null where none is;
+        - `unknown`: number of those whose size is not known;
         - `time_ns`: sum of durations;
+        - `gb_per_s`: `bytes` over the durations of those whose size is known;
         - `percent_of_run`: the part of `span_ns` in which at least one of them ran;
-        - `overlap_ns`: the part of `time_ns` in which a kernel ran on the same device.
+        - `overlap_ns`: the part of `time_ns` in which a kernel of the process ran on the same device.
     """
     traces = data.traces
     kind = traces.texts("memory_ops", "kind")
@@ -48,14 +51,17 @@ def transfers(data: RunData) -> pd.DataFrame:
     memory = source.where(
         names.isin(["h2d", "h2h", "unified_h2d"]), target.where(names.isin(["d2h", "unified_d2h"]), "")
     ).fillna("unknown")
-    start, end = traces.numbers("memory_ops", "start_ns"), traces.numbers("memory_ops", "end_ns")
+    start, end, size = (traces.numbers("memory_ops", name) for name in ("start_ns", "end_ns", "bytes"))
+    known = size != NONE
     rows = pd.DataFrame(
         {
             "kind": names,
             "host_memory": memory,
             "n": 1,
-            "bytes": traces.numbers("memory_ops", "bytes"),
+            "bytes": np.where(known, size, 0),
+            "unknown": (~known).astype(np.int64),
             "time_ns": end - start,
+            "known_ns": np.where(known, end - start, 0),
             "overlap_ns": _overlap(traces, start, end),
         }
     )
@@ -64,11 +70,12 @@ def transfers(data: RunData) -> pd.DataFrame:
     sums = rows.groupby(keys, sort=False).sum().reset_index()
     busy = [union_ns(start[number == group], end[number == group]) for group in range(len(sums))]
     sums = sums.assign(
-        gb_per_s=sums["bytes"] / sums["time_ns"].where(sums["time_ns"] > 0),
+        bytes=sums["bytes"].astype("Int64").where(sums["unknown"] < sums["n"]),
+        gb_per_s=sums["bytes"] / sums["known_ns"].where(sums["known_ns"] > 0),
         percent_of_run=100 * np.array(busy) / max(span_ns(traces), 1),
         overlap_percent=100 * sums["overlap_ns"] / sums["time_ns"].where(sums["time_ns"] > 0),
     )
-    columns = ["kind", "host_memory", "n", "bytes", "time_ns", "gb_per_s", "percent_of_run", "overlap_ns", "overlap_percent"]
+    columns = [*keys, "n", "bytes", "unknown", "time_ns", "gb_per_s", "percent_of_run", "overlap_ns", "overlap_percent"]
     return sums.sort_values(["time_ns", "kind"], ascending=[False, True], ignore_index=True)[columns]
 
 
@@ -76,14 +83,15 @@ def stages(data: RunData) -> pd.DataFrame:
     """The time and speedup of each variant, with its launches and copies added stage by stage.
 
     The figures come from ranges with a kernel and a copy. In our recordings these are the ranges with a scope, and in other
-    reports the outermost ranges.
+    reports the outermost ranges. Work that another thread launched while a step was open counts for the step, and work of a thread
+    without ranges for the range that it is attributed to by time.
 
     Returns:
         One row for each (workload, case, variant, config), with medians over its ranges. The columns after the key are
         `role`, `n`, `copies_ns`, `host`, `host_ns`, and
 
         - `kernel_ns`: durations of the kernels;
-        - `with_launch_ns`: `kernel_ns` plus the durations of the calls that launched the kernels;
+        - `with_launch_ns`: `kernel_ns` plus the durations of the calls that launched the kernels, each call once;
         - `with_copies_ns`: `with_launch_ns` plus the durations of the copies;
         - `end_to_end_ns`: duration of the range;
         - `speedup_…`: of each stage over the first variant of the case. Ceilings and specimens are passed over, unless the case
@@ -127,13 +135,17 @@ def stages(data: RunData) -> pd.DataFrame:
 
 
 def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
-    """Nanoseconds of each memory operation in which a kernel ran on the same device."""
+    """Nanoseconds of each memory operation in which a kernel of its process ran on the same device."""
     overlap = np.zeros(len(start), dtype=np.int64)
     if "kernels" not in traces.tables:
         return overlap
-    device, of_kernels = traces.numbers("memory_ops", "device"), traces.numbers("kernels", "device")
-    for each in np.unique(device):
-        kernels, rows = of_kernels == each, device == each
+    process, device = (
+        np.concatenate([traces.numbers(table, name) for table in ("memory_ops", "kernels")]) for name in ("process", "device")
+    )
+    number, (_, devices) = codes_of(process, device)
+    of_copies, of_kernels = number[: len(start)], number[len(start) :]
+    for each in range(len(devices)):
+        kernels, rows = of_kernels == each, of_copies == each
         if kernels.any():
             busy = (traces.numbers("kernels", "start_ns")[kernels], traces.numbers("kernels", "end_ns")[kernels])
             overlap[rows] = overlap_ns(busy, start[rows], end[rows])
@@ -152,13 +164,13 @@ def _held(traces: Traces) -> pd.DataFrame:
     size = len(parent)
 
     def summed(table: str, durations: Int64s) -> npt.NDArray[np.float64]:
-        at = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id"))
+        own, by_time = (traces.numbers(table, name) for name in ("range_id", "time_range_id"))
+        at = lookup(traces.numbers("ranges", "range_id"), np.where(by_time == NONE, own, by_time))
         at = np.where(at >= 0, owner[at], -1)
         return np.asarray(np.bincount(at[at >= 0], weights=durations[at >= 0], minlength=size), dtype=float)
 
-    calls = traces.numbers("kernels", "launch_end_ns") - traces.numbers("kernels", "launch_start_ns")
     copies = np.isin(np.asarray(traces.texts("memory_ops", "kind")), _COPIES)
-    kernel_ns, launch_ns = summed("kernels", traces.durations("kernels")), summed("kernels", calls)
+    kernel_ns, launch_ns = summed("kernels", traces.durations("kernels")), summed("kernels", _calls_ns(traces))
     copies_ns = summed("memory_ops", np.where(copies, traces.durations("memory_ops"), 0))
     if has_scope:
         names: dict[str, Any] = {
@@ -181,6 +193,15 @@ def _held(traces: Traces) -> pd.DataFrame:
         return frame
     sums = [*STAGES[:-1], "copies_ns"]
     return frame.groupby([*_OF_OURS, "start_ns", "end_to_end_ns"], sort=False, as_index=False, dropna=False)[sums].sum()
+
+
+def _calls_ns(traces: Traces) -> Int64s:
+    """Duration of the call that launched each kernel; 0 for the further kernels of one call, as of a graph."""
+    process, correlation, start, end = (
+        traces.numbers("kernels", name) for name in ("process", "correlation", "launch_start_ns", "launch_end_ns")
+    )
+    again = pd.DataFrame({"process": process, "correlation": correlation, "start": start}).duplicated().to_numpy()
+    return np.where(again, 0, end - start)
 
 
 def _host(data: RunData, workload: str, case: str) -> tuple[str, float]:

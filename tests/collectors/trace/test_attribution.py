@@ -33,9 +33,15 @@ def test_without_ranges_or_launches_nothing_is_attributed() -> None:
     assert device_time(one, one, one + 5, LaunchedWork(nothing, nothing, nothing, nothing)).items.tolist() == [0]
 
 
-def by_time(*rows: tuple[int, ...]) -> ByTime:
+def by_time(*rows: tuple[int, ...], steps: tuple[int, ...] = ()) -> ByTime:
     ranges = columns(*rows)
-    return ByTime(*ranges, Innermost(*ranges))
+    return ByTime(*ranges, Innermost(*ranges), np.array(steps, np.int64))
+
+
+def without_own(found: ByTime, process: np.ndarray, time: np.ndarray) -> list[int]:
+    """What is found for launches by a thread without ranges."""
+    ranges: list[int] = found.at(process << 24 | 99, time, np.zeros(len(time), bool)).tolist()
+    return ranges
 
 
 PROCESS = 5 << 24
@@ -44,17 +50,41 @@ PROCESS = 5 << 24
 def test_a_launch_without_a_range_belongs_by_time_to_the_innermost_range_of_the_one_other_thread_that_has_one() -> None:
     found = by_time((PROCESS | 1, 0, 100), (PROCESS | 1, 20, 30), (PROCESS | 2, 50, 60), (PROCESS | 2, 55, 90))
     times = np.array([-1, 0, 19, 20, 30, 49, 50, 59, 89, 90, 99, 100])
-    assert found.at(np.full(12, 5), times).tolist() == [NONE, 0, 0, 1, 0, 0, SEVERAL, SEVERAL, SEVERAL, 0, 0, NONE]
-    assert found.at(np.array([4, 6]), np.array([25, 25])).tolist() == [NONE, NONE], (
+    assert without_own(found, np.full(12, 5), times) == [NONE, 0, 0, 1, 0, 0, SEVERAL, SEVERAL, SEVERAL, 0, 0, NONE]
+    assert without_own(found, np.array([4, 6]), np.array([25, 25])) == [NONE, NONE], (
         "ranges of other processes are none of theirs"
     )
 
 
+def test_what_any_thread_launches_within_a_step_belongs_to_the_innermost_range_of_the_thread_of_the_step() -> None:
+    main, hooks, loader, other = (PROCESS | thread for thread in (1, 2, 3, 4))
+    step, backward = 0, 1
+    found = by_time(
+        (main, 10, 100), (main, 40, 80), (hooks, 50, 60), (loader, 0, 200), (PROCESS + (1 << 24) | 1, 0, 200), steps=(step,)
+    )
+    for thread, time, has_own, expected in (
+        (hooks, 55, True, backward),
+        (hooks, 70, False, backward),
+        (other, 55, False, backward),
+        (loader, 20, True, step),
+        (loader, 100, True, NONE),
+        (other, 5, False, 3),
+        (main, 50, True, NONE),
+        (PROCESS + (1 << 24) | 2, 50, False, 4),
+    ):
+        assert found.at(np.array([thread]), np.array([time]), np.array([has_own])).tolist() == [expected], (thread, time)
+
+
+def test_where_two_threads_have_steps_a_launch_inside_a_range_stays_in_it_and_one_outside_is_unclear() -> None:
+    found = by_time((PROCESS | 1, 0, 100), (PROCESS | 2, 0, 100), (PROCESS | 3, 0, 100), steps=(0, 1))
+    launched = np.full(2, PROCESS | 3), np.full(2, 50), np.array([True, False])
+    assert found.at(*launched).tolist() == [NONE, SEVERAL]
+
+
 def test_by_time_nothing_belongs_to_nothing() -> None:
     nothing = np.empty(0, np.int64)
-    assert ByTime(nothing, nothing, nothing, Innermost(nothing, nothing, nothing)).at(
-        np.array([1]), np.array([1])
-    ).tolist() == [NONE]
+    found = ByTime(nothing, nothing, nothing, Innermost(nothing, nothing, nothing), nothing)
+    assert without_own(found, np.array([1]), np.array([1])) == [NONE]
 
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=25)
@@ -82,17 +112,27 @@ def test_arrays_agree_with_a_plain_loop_on_any_overlaps(rows: list[tuple[int, in
 Spans = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 30), st.integers(0, 12)), max_size=12)
 
 
-@given(Spans)
-def test_attribution_by_time_agrees_with_a_plain_loop_on_any_overlaps(rows: list[tuple[int, int, int, int]]) -> None:
+@given(Spans, st.sets(st.integers(0, 11)))
+def test_attribution_by_time_agrees_with_a_plain_loop_on_any_overlaps(
+    rows: list[tuple[int, int, int, int]], steps: set[int]
+) -> None:
     ranges = sorted(((p << 24 | t, s, s + length) for p, t, s, length in rows), key=lambda r: (r[0], r[1], -r[2]))
     of = columns(*ranges) if ranges else [np.empty(0, np.int64)] * 3
-    found = ByTime(*of, Innermost(*of))
-    for process in (0, 1):
-        for time in range(-1, 45):
-            opened = [i for i, (t, s, e) in enumerate(ranges) if t >> 24 == process and s <= time < e]
-            threads = {ranges[i][0] for i in opened}
-            expected = SEVERAL if len(threads) > 1 else max(opened, default=NONE)
-            assert found.at(np.array([process]), np.array([time])).tolist() == [expected]
+    steps = {each for each in steps if each < len(ranges)}
+    found = ByTime(*of, Innermost(*of), np.array(sorted(steps), np.int64))
+    times = np.arange(-1, 45)
+    for thread in (each << 24 | number for each in (0, 1) for number in (0, 1, 2, 7)):
+        expected, has_own = [], []
+        for time in times.tolist():
+            opened = {i: t for i, (t, s, e) in enumerate(ranges) if t >> 24 == thread >> 24 and s <= time < e}
+            in_steps = {t for i, t in opened.items() if i in steps}
+            has_own.append(thread in opened.values())
+            candidates = in_steps if len(in_steps) == 1 else set() if has_own[-1] else set(opened.values())
+            if candidates == {thread}:
+                candidates = set()
+            inner = max((i for i, t in opened.items() if t in candidates), default=NONE)
+            expected.append(SEVERAL if len(candidates) > 1 else inner)
+        assert found.at(np.full(len(times), thread), times, np.array(has_own)).tolist() == expected
 
 
 Work = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), min_size=1, max_size=25)

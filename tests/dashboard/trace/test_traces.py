@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import GEMM, HOSTILE
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.traces import GRAPH, lookup
+from warpladder.dashboard.core.traces import GRAPH, NONE, Traces, lookup
 from warpladder.dashboard.trace import samples
 from warpladder.dashboard.trace.describe import describe, rounded
 from warpladder.dashboard.ui.template import Look
@@ -230,6 +230,30 @@ def test_copies_are_told_apart_by_kind_and_host_memory_with_what_kernels_hide(tr
         ("memset", "", 1, 4096, 100, 40.96, 0, 0.0),
     ]
     assert found["percent_of_run"].tolist() == pytest.approx([100 * part / 11_600 for part in (2000, 1000, 1000, 100)])
+
+
+def test_copies_of_unknown_size_have_a_time_and_no_rate(trace: RunData) -> None:
+    """The two h2d copies from pageable and pinned memory, the first without a size; a d2h copy whose size is not known either."""
+    traces = Traces(trace.traces.run)
+    kind, size = np.asarray(traces.texts("memory_ops", "kind")), traces.numbers("memory_ops", "bytes").copy()
+    memory = np.asarray(traces.texts("memory_ops", "src_memory"))
+    size[(kind == "d2h") | (kind == "h2d") & (memory == "pageable")] = NONE
+    traces._columns["memory_ops", "bytes"] = size
+    found = transfers.transfers(replace(trace, traces=traces))
+    assert rows(found[["kind", "n", "bytes", "unknown", "time_ns", "gb_per_s"]]) == [
+        ("d2h", 1, None, 1, 2000, None),
+        ("h2d", 1, 1_000_000, 0, 1000, 1000.0),
+        ("h2d", 1, None, 1, 1000, None),
+        ("memset", 1, 4096, 0, 100, 40.96),
+    ]
+    chart = charts.transfers(found, Look("light", {}, "", on_gpu=True))
+    assert chart.title == "Copies take 4.00 µs, 50.0 % of it to the host, pageable: size not known"
+    assert "<b>–</b>  1 of unknown size, 17.2 % of the run" in [each.text for each in chart.figure.layout.annotations]
+    sizes = trace_sums.cuda_gpu_mem_size_sum(replace(trace, traces=traces))
+    assert rows(sizes[["Operation", "Total (MB)", "Count"]]) == [
+        ("[CUDA memcpy Host-to-Device]", 1.0, 1),
+        ("[CUDA memset]", 0.004, 1),
+    ]
 
 
 @given(st.lists(st.integers(0, 10**13), min_size=1, max_size=20), st.sampled_from([1, 2, 3, 7, 10, 20, 40]))

@@ -1,0 +1,111 @@
+"""What a step launched is counted for the step, whichever thread of the process launched it, and whatever ranges that thread has."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from warpladder.collectors.kineto.parse import import_report
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.trace import picked
+from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.views.timeline import selection
+from warpladder.dashboard.views.transfers import chart, query
+from warpladder.data import store
+from warpladder.data.naming import Naming
+
+MAIN, HOOKS, BARE, LOADER = 100, 200, 300, 400
+STEP_US = 1000
+STEPS = range(1, 4)
+#: Of each step: thread, time of the launch since the start of the step, and time on the device, in us. One launch is a graph of three kernels.
+KERNELS = [
+    (MAIN, 60, [100]),
+    (HOOKS, 200, [200]),
+    (HOOKS, 260, [50]),
+    (BARE, 300, [30]),
+    (BARE, 230, [20]),
+    (MAIN, 700, [7, 8, 9]),
+]
+COPIES = [(MAIN, 5, 30), (LOADER, 500, 11)]
+
+
+def _range(name: str, thread: int, start: int, lasts: int) -> dict[str, Any]:
+    return {"ph": "X", "cat": "user_annotation", "name": name, "pid": 100, "tid": thread, "ts": start, "dur": lasts, "args": {}}
+
+
+def _events() -> Iterator[dict[str, Any]]:
+    """Steps on the main thread. A thread of the backward pass has ranges of its own at times, another one has none, and a loader has one
+    that is open all the time.
+    """
+    correlation, device_us = 0, 0
+    yield _range("prefetch", LOADER, 0, 10 * STEP_US)
+    for step in STEPS:
+        begin = step * STEP_US
+        yield _range(f"ProfilerStep#{step}", MAIN, begin, STEP_US)
+        yield _range("backward", MAIN, begin + 190, 300)
+        yield _range("nccl:all_reduce", HOOKS, begin + 195, 20)
+        launches = [(*each, "kernel") for each in KERNELS] + [
+            (thread, at, [lasts], "gpu_memcpy") for thread, at, lasts in COPIES
+        ]
+        for thread, at, durations, category in launches:
+            correlation += 1
+            call = (
+                "cudaMemcpyAsync"
+                if category == "gpu_memcpy"
+                else "cudaGraphLaunch"
+                if len(durations) > 1
+                else "cudaLaunchKernel"
+            )
+            yield {"ph": "X", "cat": "cuda_runtime", "name": call, "pid": 100, "tid": thread, "ts": begin + at, "dur": 5,
+                   "args": {"correlation": correlation}}  # fmt: skip
+            for lasts in durations:
+                name = "Memcpy HtoD (Pinned -> Device)" if category == "gpu_memcpy" else f"k{lasts}"
+                device_us = max(device_us, begin + at + 10)
+                yield {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": 7, "ts": device_us, "dur": lasts,
+                       "args": {"device": 0, "context": 1, "stream": 7, "correlation": correlation, "bytes": 4096}}  # fmt: skip
+                device_us += lasts
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> run_data.RunData:
+    folder = tmp_path_factory.mktemp("steps")
+    file = folder / "steps.json"
+    file.write_text(json.dumps({"traceEvents": list(_events())}))
+    return run_data.load(store.open_run(folder / import_report(file, folder, "", None, [])))
+
+
+def test_transfers_counts_what_any_thread_launched_in_the_step_and_each_call_once(data: run_data.RunData) -> None:
+    found = query.stages(data)
+    assert found["variant"].tolist() == [f"ProfilerStep#{step}" for step in STEPS]
+    kernel_ns = 1000 * sum(sum(durations) for *_, durations in KERNELS)
+    launch_ns, copies_ns = 1000 * 5 * len(KERNELS), 1000 * sum(lasts for *_, lasts in COPIES)
+    assert (kernel_ns, launch_ns, copies_ns) == (424_000, 30_000, 41_000)
+    expected = [kernel_ns, kernel_ns + launch_ns, kernel_ns + launch_ns + copies_ns, 1000 * STEP_US, copies_ns]
+    for row in found[[*query.STAGES, "copies_ns"]].to_numpy().tolist():
+        assert row == expected
+    title = chart.stages(found, Look("light", {}, "", on_gpu=True)).title
+    # 495 and 1,000 us over 424 us.
+    assert title == "With launch and copies ProfilerStep#1 takes 1.17× its kernels' time, end to end 2.36×"
+
+
+def test_ranges_picked_as_variants_have_the_device_time_of_the_step(data: run_data.RunData) -> None:
+    texts = picked.texts(data).set_index("text")
+    # All kernels and copies run one after the other.
+    step_ns = 1000 * (424 + 41)
+    assert texts.loc[[f"ProfilerStep#{step}" for step in STEPS], "gpu_ns"].tolist() == [step_ns] * 3
+    # Of the backward pass: 200, 50, 30 and 20 us of other threads, all within its range.
+    assert texts.loc["backward", ["gpu_ns", "by_time_ns"]].tolist() == [3 * 300_000] * 2
+    assert texts.loc["nccl:all_reduce", "gpu_ns"] == 3 * 200_000
+    chosen = picked.pick(data, Naming.parse(r"nvtx:^(?P<variant>ProfilerStep)#(?P<case>\d+)$"))
+    device = chosen.samples[chosen.samples["scope"] == "device"]
+    assert device["duration_ns"].tolist() == [step_ns] * 3
+
+
+def test_the_timeline_holds_the_work_of_all_threads_for_a_chosen_step(data: run_data.RunData) -> None:
+    place = list(data.traces.texts("ranges", "text")).index("ProfilerStep#2")
+    chosen = selection.ChosenEvent("ranges", place)
+    work = selection.work(data.traces, chosen, 0)
+    assert work["total_ns"].sum() == 1000 * (424 + 41)
+    # What main launched is 124 us of kernels and 30 us of copies.
+    assert selection.by_time_ns(data.traces, chosen) == 1000 * (300 + 11)
