@@ -83,9 +83,9 @@ class Job(Run):
             by: `segment`, or `kernel` for a row for each kernel, copy and set on the path.
 
         Returns:
-            `rank`, `kind`, `name`, `start_ns`, `end_ns` on the job's clock. By kernel: `name`, `kind`, `time_ns` and `percent` of the
-            iteration, `executions` and `ranks` on the path, `tenth_ns`, a tenth of the time, and `gain_ns`, how much shorter the iteration
-            is if the kernel takes 10 % less time on all ranks. It is an upper bound where not all ranks can be replayed, and null where the
+            `rank`, `kind`, `name`, `start_ns`, `end_ns` on the job's clock, and `overlap_ns`, how long it ran before while the work that it
+            waited for still ran. By kernel: `name`, `kind`, `time_ns` and `percent` of the iteration, `executions` and `ranks` on the path,
+            `tenth_ns`, a tenth of the time and of the overlap, and `gain_ns`, how much shorter the iteration is if the kernel takes 10 % less time on all ranks. It is an upper bound where not all ranks can be replayed, and null where the
             path runs through too many.
 
         Raises:

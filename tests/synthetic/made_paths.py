@@ -1,7 +1,8 @@
 """Jobs whose ranks execute a program on a simulated host and device, so that the time of an iteration with faster kernels is known.
 
 The host of a rank calls one operation of the program after the other. A kernel starts when its launch has reached the device, the kernel
-before it on its stream has ended, and the events that it waits for have happened. A collective ends on all ranks at once.
+before it on its stream has ended, and the events that it waits for have happened. With programmatic dependent launch, it starts some time
+before that end. A collective ends on all ranks at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -78,6 +79,7 @@ class PathJob:
         launches: the profiles have calls.
         events: the profiles have the calls that let a stream wait for an event.
         uncertainty_ns: of the clocks.
+        early_us: how long before the end of the kernel before it on its stream a kernel starts, except a collective; 0 for not at all.
     """
 
     program: Sequence[Operation]
@@ -90,6 +92,7 @@ class PathJob:
     events: bool = True
     numbered: bool = True
     uncertainty_ns: float = 100.0
+    early_us: float = 0.0
 
     def with_faster(self, name: str, factor: float = 0.9) -> "PathJob":
         """The same job with a kernel that takes less time."""
@@ -227,7 +230,8 @@ class _Simulated:
     def _start(self, rank: int, kernel: Kernel) -> float:
         streams = self._streams[rank]
         ready = [self._host[rank] + CALL_US + LAUNCH_US + (EVENT_CALL_US if kernel.after and self.job.events else 0)]
-        ready += [streams[kernel.stream] + GAP_US] if kernel.stream in streams else []
+        gap = -self.job.early_us if self.job.early_us and not kernel.is_collective else GAP_US
+        ready += [streams[kernel.stream] + gap] if kernel.stream in streams else []
         ready += [streams[stream] + EVENT_US for stream in kernel.after if stream in streams]
         return float(max(ready))
 

@@ -9,7 +9,9 @@ waited for another rank, the path goes on there. HolisticTraceAnalysis has the s
 An iteration lasts from the end of the last device work of the iteration before to the end of its own. Backwards from there,
 
 - device work waited for the work before it on its stream, for its launch, or for an event of another stream, whichever came last. A
-  trace does not have the events. A launch behind a call of `cudaStreamWaitEvent` waited for the work of another stream that was
+  kernel that starts before the end of the one before it, as programmatic dependent launch permits, waited for that end: it is on the path
+  from there on. Nodes of one launch of a graph that overlap by more than half of the shorter one are branches, which do not wait for each
+  other. A trace does not have the events. A launch behind a call of `cudaStreamWaitEvent` waited for the work of another stream that was
   launched before and ended last before it started. Any work that started more than 10 us after all that it is known to wait for
   waited for other work of the rank that ended within 10 us before;
 - a matched collective waited for the rank that arrived last, if that can be told from the path's own rank by the uncertainty of their
@@ -58,10 +60,11 @@ class CriticalPath:
 
     Attributes:
         span: the iteration.
-        segments: `rank`, `kind`, `name`, `start_ns`, `end_ns` on the job's clock, by time, without gap or overlap.
+        segments: `rank`, `kind`, `name`, `start_ns`, `end_ns` on the job's clock, by time, without gap or overlap. `overlap_ns`: how long
+            a kernel ran before `start_ns`, while the work that it waited for still ran.
         kernels: a row for each kernel, kind of copy and set on the path, the longest first: `name`, `kind`, `time_ns` on the path,
-            `percent` of the iteration, `executions` and `ranks` on the path, `tenth_ns`, a tenth of the time, which is the gain if the path
-            stayed where it is, and `gain_ns`, the gain of the replay if it took 10 % less time on all ranks.
+            `percent` of the iteration, `executions` and `ranks` on the path, `tenth_ns`, a tenth of the time and of the overlap, which is
+            the gain if the path stayed where it is, and `gain_ns`, the gain of the replay if it took 10 % less time on all ranks.
         ranks: all ranks whose times can be compared.
         replayed: the ranks that were replayed. Without any, `gain_ns` is null. If they are not all ranks, it is an upper bound of how much
             earlier the iteration ends. Else it is how much shorter the iteration is, if the iteration before has the faster kernel too.
@@ -139,13 +142,18 @@ def _gains(ranks: Ranks, chosen: list[int], before: Span | None, span: Span, ker
 
 def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:
     work = segments[segments["kind"].isin(_WORK)].assign(time_ns=segments["end_ns"] - segments["start_ns"])
+    work["tenth_ns"] = PART * (work["time_ns"] + work["overlap_ns"])
     groups = work.groupby("name", sort=False)
     frame = groups.agg(
-        kind=("kind", "first"), time_ns=("time_ns", "sum"), executions=("rank", "size"), ranks=("rank", "nunique")
+        kind=("kind", "first"),
+        time_ns=("time_ns", "sum"),
+        executions=("rank", "size"),
+        ranks=("rank", "nunique"),
+        tenth_ns=("tenth_ns", "sum"),
     )
     frame = frame.reset_index().sort_values(["time_ns", "name"], ascending=[False, True], ignore_index=True)
     frame.insert(3, "percent", 100 * frame["time_ns"] / span.duration_ns)
-    return frame.assign(tenth_ns=PART * frame["time_ns"])
+    return frame
 
 
 def _chosen(job: Job, ranks: Ranks, span: Span, segments: pd.DataFrame, arrivals: Arrivals) -> list[int]:

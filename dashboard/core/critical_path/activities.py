@@ -19,6 +19,8 @@ COMPUTE, COMMUNICATION, MEMORY = range(3)
 _UNEXPLAINED_NS: Final = 10_000
 #: Profiles may round starts and durations to 1 us, so that work may seem to end as much later than work that waited for it starts.
 _ROUNDING_NS: Final = 1_000
+#: Nodes of one launch of a graph that overlap by more than this part of the shorter one are on branches that do not wait for each other.
+_BRANCHES: Final = 0.5
 #: A thread without a call for longer may have waited for another thread.
 _QUIET_NS: Final = 50_000
 _LONG_AGO: Final = np.iinfo(np.int64).min // 4
@@ -38,6 +40,7 @@ class Work:
         kind: `COMPUTE`, `COMMUNICATION` or `MEMORY`.
         name: index into `names`.
         match: the collective of the job that a communication kernel is a part of; `NONE` for other work.
+        call: place in `api_calls` of the call that launched it, which all nodes of a graph share; `NONE` where it is not in the trace.
         thread: that launched it; `NONE` where the launch is not in the trace.
         launched: end of the launch call, or the start of the work where that is earlier.
     """
@@ -49,6 +52,7 @@ class Work:
     name: Int64s
     names: tuple[str, ...]
     match: Int64s
+    call: Int64s
     thread: Int64s
     launched: Int64s
 
@@ -58,14 +62,16 @@ class Work:
 
 @dataclass(frozen=True)
 class Waits:
-    """What each work waited for before it started.
+    """What each work waited for.
 
     Attributes:
-        before: the work before it on its stream; `NONE` for the first, and where the two overlap.
+        before: the work before it on its stream; `NONE` for the first, and for a branch of a graph. It may end after the work starts:
+            by programmatic dependent launch, a kernel starts while the one before it ends, and then waits for that end.
         event: work of another stream whose end it waited for, as far as that can be told; else `NONE`.
         by_launch: nothing that it waited for came later than its launch.
         by_event: the same of the event. Where neither is true, the work before it came last.
-        ready: when the last of what it waited for had happened; the start of the work where nothing is known.
+        ready: when the last of what it waited for had happened; the start of the work where nothing is known. It is after the start only
+            where the work before it ended after the start.
     """
 
     before: Int64s
@@ -139,14 +145,13 @@ class RankActivities:
         self._clock = clock
         self._traces = Traces(run)
         self._has_operations = "operations" in run.tables
-        self.work, self._own_copy_call = self._read_work(collectives)
+        self.work = self._read_work(collectives)
 
     def aligned(self, times: Int64s) -> Int64s:
         """Times of the rank on the job's clock."""
         return times if self._clock is None else self._clock.aligned(times)
 
-    def _read_work(self, collectives: Kernels) -> tuple[Work, Int64s]:
-        """The device work, and the call of each copy, which is `NONE` for kernels."""
+    def _read_work(self, collectives: Kernels) -> Work:
         tables = [name for name in ("kernels", "memory_ops") if name in self._traces.tables]
         if "api_calls" in self._traces.tables:
             self._traces.read("api_calls", "process", "correlation", "start_ns", "end_ns", "thread", "name")
@@ -174,7 +179,7 @@ class RankActivities:
             launched[called] = np.minimum(self._traces.numbers("api_calls", "end_ns")[calls], launched[called])
         order = np.lexsort((flat["end"], flat["start"]))
         stream = pd.factorize(flat["device"] * (1 << 40) + flat["stream"])[0].astype(np.int64)
-        work = Work(
+        return Work(
             self.aligned(flat["start"])[order],
             self.aligned(flat["end"])[order],
             stream[order],
@@ -182,21 +187,17 @@ class RankActivities:
             flat["name"][order],
             tuple(names),
             np.maximum(match, NONE)[order],
+            flat["call"][order],
             thread[order],
             self.aligned(launched)[order],
         )
-        return work, np.where(work.kind == MEMORY, flat["call"][order], NONE)
 
     @cached_property
     def waits(self) -> Waits:
         """What each work waited for: the work before it on its stream, its launch, or an event of another stream."""
         work = self.work
-        by_stream = np.argsort(work.stream, kind="stable")
-        before = np.full(len(work), NONE)
-        same = work.stream[by_stream[1:]] == work.stream[by_stream[:-1]]
-        before[by_stream[1:][same]] = by_stream[:-1][same]
-        before[(before != NONE) & (work.end[before] > work.start + _ROUNDING_NS)] = NONE
-        ready_stream = np.where(before == NONE, _LONG_AGO, np.minimum(work.end[before], work.start))
+        before = self._before()
+        ready_stream = np.where(before == NONE, _LONG_AGO, work.end[before])
         ready_launch = np.where(work.thread == NONE, _LONG_AGO, work.launched)
         ready = np.maximum(ready_stream, ready_launch)
         event = self._events()
@@ -213,6 +214,22 @@ class RankActivities:
         by_launch = ~nothing & (ready_launch > np.maximum(ready_stream, ready_event))
         by_event = ~nothing & ~by_launch & (ready_event > ready_stream)
         return Waits(before, event, by_launch, by_event, np.where(nothing, work.start, ready))
+
+    def _before(self) -> Int64s:
+        """For each work the one before it on its stream: of those that started before it, the one that ended last."""
+        work = self.work
+        before = np.full(len(work), NONE)
+        for stream in np.unique(work.stream):
+            rows = np.flatnonzero(work.stream == stream)
+            ends = work.end[rows]
+            latest = np.maximum.accumulate(np.where(ends == np.maximum.accumulate(ends), np.arange(len(rows)), 0))
+            # What lasts longer than the work itself was not waited for.
+            chosen = np.where(ends[latest[:-1]] <= ends[1:], latest[:-1], np.arange(len(rows) - 1))
+            before[rows[1:]] = np.where(ends[chosen] <= ends[1:], rows[chosen], NONE)
+        overlap = work.end[before] - work.start
+        shorter = np.minimum(work.end - work.start, work.end[before] - work.start[before])
+        one_launch = (work.call != NONE) & (work.call[before] == work.call)
+        return np.where(one_launch & (overlap > _BRANCHES * shorter), NONE, before)
 
     def _ended_before(self) -> Int64s:
         """For each work the work of the rank that ended last before it started; `NONE` without any."""
@@ -288,9 +305,9 @@ class RankActivities:
         blocks = np.asarray(pd.Series(names, dtype="str").str.contains(_BLOCKING, regex=True), bool)[name]
         work = np.where(blocks, self._latest(end), NONE)
         # A copy from or to pageable memory ends before its call does.
-        copies = np.flatnonzero(self._own_copy_call != NONE)
+        copies = np.flatnonzero((self.work.kind == MEMORY) & (self.work.call != NONE))
         row = np.full(self._traces.length("api_calls"), NONE)
-        row[self._own_copy_call[copies]] = copies
+        row[self.work.call[copies]] = copies
         work = np.where(work == NONE, row[place], work)
         waited = (work != NONE) & (self.work.end[work] > start) & (self.work.end[work] <= end) & (self.work.start[work] < end)
         work = work[waited]

@@ -247,7 +247,7 @@ def _graph(activities: RankActivities) -> tuple[Int64s, Int64s, Int64s]:
     for thread, each in resumptions.items():
         launched = np.flatnonzero(work.thread == thread)
         waits_for[launched, 2] = resumed(thread, work.launched[launched])
-        slack[launched, 2] = waits.ready[launched] - work.launched[launched]
+        slack[launched, 2] = np.minimum(waits.ready, work.start)[launched] - work.launched[launched]
         nodes = firsts[thread] + np.arange(len(each))
         time[nodes] = each.time
         waits_for[nodes, 0] = each.work

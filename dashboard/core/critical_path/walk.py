@@ -13,7 +13,7 @@ from warpladder.dashboard.core.traces import NONE
 
 #: What a segment of the path is.
 KINDS: Final = ("compute", "communication", "memory", "launch", "host", "idle")
-COLUMNS: Final = ("rank", "kind", "name", "start_ns", "end_ns")
+COLUMNS: Final = ("rank", "kind", "name", "start_ns", "end_ns", "overlap_ns")
 
 
 @dataclass
@@ -23,21 +23,26 @@ class _Path:
     Attributes:
         now: start of the last segment.
         begin: of the span.
-        rows: rank, kind, name, start, end.
+        rows: rank, kind, name, start, end, overlap.
     """
 
     now: int
     begin: int
-    rows: list[tuple[int, str, str, int, int]] = field(default_factory=list)
+    rows: list[tuple[int, str, str, int, int, int]] = field(default_factory=list)
 
-    def back_to(self, time: int, rank: int, kind: str, name: str) -> None:
-        """Add a segment that starts at a time; none where the path is there already."""
+    def back_to(self, time: int, rank: int, kind: str, name: str, overlap: int = 0) -> None:
+        """Add a segment that starts at a time; none where the path is there already.
+
+        Args:
+            overlap: how long it ran before that time, while what it waited for still ran.
+        """
+        overlap = overlap if time > self.begin else 0
         time = max(time, self.begin)
         if time < self.now:
             if self.rows and self.rows[-1][:3] == (rank, kind, name) and kind in ("host", "idle"):
-                self.rows[-1] = (rank, kind, name, time, self.rows[-1][4])
+                self.rows[-1] = (rank, kind, name, time, *self.rows[-1][4:])
             else:
-                self.rows.append((rank, kind, name, time, self.now))
+                self.rows.append((rank, kind, name, time, self.now, overlap))
             self.now = time
 
 
@@ -56,7 +61,7 @@ def walk(ranks: Ranks, span: Span, arrivals: Arrivals) -> pd.DataFrame:
         work = _before_work(path, ranks.of(rank), work)
     path.back_to(path.begin, rank, "idle", "")
     rows = pd.DataFrame(path.rows[::-1], columns=list(COLUMNS))
-    return rows.astype({"rank": "int64", "start_ns": "int64", "end_ns": "int64"})
+    return rows.astype({"rank": "int64", "start_ns": "int64", "end_ns": "int64", "overlap_ns": "int64"})
 
 
 def _ending_at(activities: RankActivities, time: int) -> int:
@@ -67,7 +72,8 @@ def _ending_at(activities: RankActivities, time: int) -> int:
 
 
 def _through_work(path: _Path, ranks: Ranks, arrivals: Arrivals, rank: int, work: int) -> tuple[int, int]:
-    """From the end of device work to its start; of a collective to the start of the kernel on the rank that came last.
+    """From the end of device work to its start, or to the end of the work before it if that is later; of a collective, on the rank that
+    came last.
 
     Returns:
         The rank and its work at whose start the path is.
@@ -79,10 +85,19 @@ def _through_work(path: _Path, ranks: Ranks, arrivals: Arrivals, rank: int, work
         of_last = ranks.of(last).work
         there = np.flatnonzero(of_last.match == match)
         if len(there):
-            path.back_to(int(of_last.start[there[0]]), rank, "communication", name)
+            begin, overlap = _begin(ranks.of(last), int(there[0]))
+            path.back_to(begin, rank, "communication", name, overlap)
             return last, int(there[0])
-    path.back_to(int(done.start[work]), rank, "communication" if kind == COMMUNICATION else _word(kind), name)
+    begin, overlap = _begin(ranks.of(rank), work)
+    path.back_to(begin, rank, "communication" if kind == COMMUNICATION else _word(kind), name, overlap)
     return rank, work
+
+
+def _begin(activities: RankActivities, work: int) -> tuple[int, int]:
+    """When work had nothing more to wait for, and how long it had run by then."""
+    start = int(activities.work.start[work])
+    begin = max(start, int(activities.waits.ready[work]))
+    return begin, begin - start
 
 
 def _word(kind: int) -> str:

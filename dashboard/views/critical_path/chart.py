@@ -107,7 +107,7 @@ def gains(found: CriticalPath, look: Look) -> Chart:
     more = f" The first {len(rows)} of {len(frame)} are drawn." if len(rows) < len(frame) else ""
     note = look.note(
         "gain of the iteration if one kernel takes 10 % less time on all ranks. If the path stayed where it is, the gain would be a tenth of "
-        f"the kernel's time on it. The replay lets the path move.{' ' + bound if bound else ''}{more}"
+        f"the kernel's time on it, with the part that overlaps the kernel before it. The replay lets the path move.{' ' + bound if bound else ''}{more}"
     )
     return Chart("critical-path-gains", _title(found, rows[0], by), figure, frame, note)
 

@@ -77,7 +77,10 @@ _KERNELS: Final = {
         "Gain, ms", "How much shorter the iteration is if it takes 10 % less time on all ranks, from the replay."
     ),
     "gain_percent": _number("Gain, %", "The same, of the iteration.", "%.3g"),
-    "tenth_ns": _number("A tenth, ms", "A tenth of its time on the path: the gain if the path stayed where it is."),
+    "tenth_ns": _number(
+        "A tenth, ms",
+        "A tenth of its time on the path, with the part that overlaps the kernel before it: the gain if the path stayed where it is.",
+    ),
     "executions": _number("Executions", "On the path.", "%d"),
     "ranks": _number("Ranks", "On which it is on the path.", "%d"),
     "name": st.column_config.TextColumn("Full name", width="large"),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.synthetic.made_paths import REDUCE, Host, Kernel, Operation, PathJob, Synchronize
+from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.dashboard.core.critical_path import CriticalPath, critical_path, iterations, typical
 from warpladder.dashboard.core.critical_path.replay import replay
 from warpladder.dashboard.core.critical_path.spans import Ranks, spans
@@ -149,6 +150,55 @@ def test_the_path_follows_the_stream_that_another_one_waits_for(events: bool, tm
     program = [Kernel("gemm", 100), Kernel("side", 300, 13, after=(7,)), Kernel("main", 130), Kernel("join", 50, after=(13,))]
     on_path = times(found(PathJob(program, events=events), tmp_path), "name")
     assert on_path["side"] == 300 and "main" not in on_path and on_path["join"] == 50
+
+
+CHAIN = [Host(50), *repeated([Kernel("norm", 60), Kernel("gemm", 60)], 10), Kernel(REDUCE, 100, 7), Synchronize()]
+
+
+def test_a_kernel_that_starts_before_the_end_of_the_one_before_it_follows_that_one(tmp_path: Path) -> None:
+    """Programmatic dependent launch: neighbours of a stream overlap by 2 us. The overlap is one kernel's time on the path, not two's."""
+    made = PathJob(CHAIN, ranks=2, early_us=2.0)
+    path = found(made, tmp_path)
+    assert times(path, "kind")["compute"] == 20 * 60 - 19 * 2
+    on_path = path.kernels.set_index("name")["time_ns"] / 1e3
+    assert on_path["norm"] == 10 * 60 - 9 * 2 and on_path["gemm"] == 10 * 60 - 10 * 2
+    assert path.segments["overlap_ns"].sum() == 19 * 2_000
+    for name, gain in gains(path).items():
+        truth = made.duration_us(2) - made.with_faster(name).duration_us(2)
+        assert gain == pytest.approx(truth) == pytest.approx(10 if name == REDUCE else 60), name
+
+
+@pytest.mark.parametrize("program", [CHAIN, STRAGGLER, TWO_STREAMS], ids=["a chain", "a straggler", "two streams"])
+def test_a_path_through_overlapping_neighbours_is_that_of_neighbours_without_overlap(
+    program: list[Operation], tmp_path: Path
+) -> None:
+    apart, together = (found(PathJob(program, early_us=early), tmp_path / f"{early}") for early in (0.0, 2.0))
+    for path in (apart, together):
+        start, end = path.segments["start_ns"].to_numpy(), path.segments["end_ns"].to_numpy()
+        assert (start[1:] == end[:-1]).all() and end[-1] - start[0] == path.span.duration_ns
+    work = [
+        path.segments[path.segments["kind"].isin(["compute", "communication"])][["rank", "name"]].to_numpy().tolist()
+        for path in (apart, together)
+    ]
+    assert work[0] == work[1]
+    assert gains(together) == pytest.approx(gains(apart), abs=LATENCY_US)
+
+
+@pytest.mark.parametrize(("begin", "names"), [(58, ["first", "second"]), (5, ["second"])], ids=["neighbours", "branches"])
+def test_nodes_of_a_graph_are_neighbours_where_they_overlap_a_little_and_else_branches(
+    begin: int, names: list[str], tmp_path: Path
+) -> None:
+    call = row("api_calls", correlation=1, process=1, start_ns=0, end_ns=1_000, thread=1, name="cudaGraphLaunch")
+    kernels = [
+        row("kernels", correlation=1, process=1, start_ns=1_000 * start, end_ns=1_000 * (start + 60), full_name=name)
+        for start, name in ((10, "first"), (10 + begin, "second"))
+    ]
+    job = write_tables(
+        tmp_path, run_row("job", "job") | {"kind": "job"}, {"ranks": [row("ranks", rank=0, status="ok", late=False)]}
+    )
+    write_tables(job / "ranks", run_row("00000", ""), {"kernels": kernels, "api_calls": [call]})
+    path = critical_path(Job(store.open_run(job)), None)
+    assert path.segments.loc[path.segments["kind"] == "compute", "name"].tolist() == names
 
 
 def test_an_event_that_came_early_limits_the_gain_if_its_call_is_in_the_profile(tmp_path: Path) -> None:
