@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from cupti import cupti
 
-from warpladder.collectors.core.demangle import demangled
+from warpladder.collectors.core.demangle import demangled, short_name
 
 Batch = dict[str, dict[str, list[Any]]]
 
@@ -159,8 +159,7 @@ def _call_name(domain: int, number: int) -> str:
 def _names(mangled: str) -> tuple[str, str]:
     """Return a kernel's demangled name and its base name."""
     full = demangled(mangled)
-    head = full.split("(")[0].split("<")[0].split()
-    return full, head[-1].split("::")[-1] if head else full
+    return full, short_name(full)
 
 
 def _loaded_library(name: str) -> Path:

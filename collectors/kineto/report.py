@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.core.demangle import short_name
+from warpladder.collectors.core.demangle import demangled, short_name
 from warpladder.collectors.kineto.collectives import Collectives
 from warpladder.collectors.kineto.columns import Codes, Texts, integers, narrow, numbers, triples
 from warpladder.collectors.kineto.events import (
@@ -137,7 +137,7 @@ class KinetoReport(Report):
 
     def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         arguments = arguments_of(events, KernelArguments)
-        name = self._texts.codes([event.name for event in events])
+        name = self._named(self._texts.codes([event.name for event in events]), demangled)
         sizes = (triples([getattr(each, size) for each in arguments]) for size in ("grid", "block"))
         grid, block = sizes
         self._add(
@@ -145,7 +145,7 @@ class KinetoReport(Report):
             {
                 **_of_device(arguments, start, end),
                 "demangledName": name,
-                "shortName": self._short(name),
+                "shortName": self._named(name, short_name),
                 **{
                     f"{what}{axis}": column
                     for what, three in (("grid", grid), ("block", block))
@@ -162,11 +162,11 @@ class KinetoReport(Report):
         correlation = numbers([arguments[place].correlation for place in chosen.tolist()])
         self.collectives.gather([events[place] for place in chosen.tolist()], correlation, start[chosen], end[chosen])
 
-    def _short(self, name: Codes) -> Codes:
-        """Codes of the short names of kernels."""
+    def _named(self, name: Codes, rename: Callable[[str], str]) -> Codes:
+        """Codes of other names of kernels, such as the short ones."""
         distinct, inverse = np.unique(name, return_inverse=True)
         texts = list(self._texts.of)
-        return self._texts.codes([short_name(texts[code]) for code in distinct.tolist()])[inverse]
+        return self._texts.codes([rename(texts[code]) for code in distinct.tolist()])[inverse]
 
     def _add_copies(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         arguments = arguments_of(events, CopyArguments)

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.traces import Int64s
+from warpladder.data import kernel_names
+from warpladder.data.kernel_names import CLOSED_BY
 
 _TENTH: Final = Decimal("0.1")
 #: Cells of the table in which short durations are counted: 32 MB.
@@ -165,15 +167,9 @@ def _by_sorting(groups: Int64s, values: Int64s, count: int) -> Tally:
     return Tally(distinct >> bits, distinct & ((1 << bits) - 1), np.diff(np.append(first, len(packed))))
 
 
-#: Brackets and separators of a demangled name. Texts in which brackets are part of a name stand first.
-_TOKEN: Final = re.compile(
-    r"operator\s*(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?|,) | \(anonymous\ namespace\) | <unnamed> | :: | -> | [<>()\[\]{},]",
-    re.VERBOSE,
-)
 _CAST: Final = re.compile(r"\((?:unsigned |signed )?(?:int|long|long long|short|char|bool|[A-Za-z_]\w*_t)\)(?=-?\d)")
 _BOOL: Final = re.compile(r"\(bool\)([01])")
 _QUALIFIER: Final = re.compile(r"(?:(?:\w+|<unnamed>|\(anonymous namespace\))::)+")
-_OPEN: Final = {"<": ">", "(": ")", "[": "]", "{": "}"}
 #: A longer name is not taken apart further than this, because a report may hold thousands of names of many kilobytes.
 _MOST_CHARACTERS: Final = 1_500
 _ARGUMENT_CHARACTERS: Final = 60
@@ -193,8 +189,8 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
     """A short name for each kernel, in which no two of these kernels are alike.
 
     `void cub::detail::Reduce<float, (int)4>(float *)` becomes `Reduce`. Where several names would be `Reduce`, each shows the
-    template arguments in which they differ, or else its innermost namespace, or else a number. A name that is not C++ stays as
-    it is.
+    template arguments in which they differ, or else its innermost namespace, or else a number. A name that is not C++ is that of
+    its function.
     """
     parts = {name: _parse(name) for name in dict.fromkeys(names)}
     by_base: dict[str, list[str]] = {}
@@ -257,12 +253,14 @@ def _simple(argument: str) -> str:
 
 
 def _parse(name: str) -> _Name:
-    """The parts of a name; the whole name as its base where it does not look like C++."""
+    """The parts of a name; the whole name as its base where its brackets do not match."""
     full = " ".join(name.split()).removeprefix("void ")
+    if not kernel_names.is_cpp(full):
+        return _Name(kernel_names.function_name(full).rsplit("::", 1)[-1])
     text = full[:_MOST_CHARACTERS]
     head = _Head(text)
     end = len(text)
-    for match in _TOKEN.finditer(text):
+    for match in kernel_names.tokens(text):
         if match[0] == "(" and not head.open:
             end = match.start()
             break
@@ -290,8 +288,8 @@ def _scope(before: str) -> str:
 def _last(text: str, matches: Callable[[re.Match[str]], bool]) -> int:
     """Where the last wanted token outside of brackets ends; 0 for none."""
     depth, end = 0, 0
-    for match in _TOKEN.finditer(text):
-        depth += (match[0] in _OPEN) - (match[0] in _OPEN.values())
+    for match in kernel_names.tokens(text):
+        depth += (match[0] in CLOSED_BY) - (match[0] in CLOSED_BY.values())
         if depth == 0 and matches(match):
             end = match.end()
     return end
@@ -311,11 +309,11 @@ class _Head:
     def take(self, match: re.Match[str]) -> bool:
         """Go on to a token; False where it closes a bracket that is not open."""
         token = match[0]
-        if token in _OPEN:
+        if token in CLOSED_BY:
             if not self.open and token == "<":
                 self.arguments_from, self.arguments, self._argument = match.start(), [], match.end()
-            self.open.append(_OPEN[token])
-        elif token in _OPEN.values():
+            self.open.append(CLOSED_BY[token])
+        elif token in CLOSED_BY.values():
             if not self.open or self.open.pop() != token:
                 return False
             if not self.open and token == ">":
