@@ -7,7 +7,7 @@ import pyarrow as pa
 from warpladder.data.columns import END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
 
 RANK_STATUSES: Final = ("ok", "broken", "missing")
-#: What device work does. Communication is what NCCL or RCCL run, memory is copies and sets, compute is every other kernel.
+#: What device work does. Communication is kernels with a `collective`, memory is copies and sets, compute is every other kernel.
 WORK_KINDS: Final = ("compute", "communication", "memory")
 
 _RANK = integer("rank", "number of the process in the job", bits=32, least=0)

@@ -315,6 +315,13 @@ KERNELS = Table(
         time("launch_start_ns", "start of the API call that launched it", nullable=True),
         time("launch_end_ns", "end of that call", nullable=True),
         integer("graph_id", "CUDA graph in which it ran", nullable=True),
+        text(
+            "collective",
+            "what it communicates with other GPUs, e.g. `all_reduce`, by its arguments or its name; null where it only computes, where a graph "
+            "was traced as a whole, and in runs that are older than the column",
+            nullable=True,
+            later=True,
+        ),
     ),
     spans=(("start_ns", "end_ns"), ("launch_start_ns", "launch_end_ns")),
 )

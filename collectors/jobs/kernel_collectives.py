@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from warpladder.collectors.nsight_systems.payloads import UNKNOWN, Payloads
 from warpladder.collectors.trace.attribution import Int64s
-from warpladder.collectors.trace.communication import collective_of, is_communication
+from warpladder.collectors.trace.communication import collective_of
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.data import schema, store
 from warpladder.data.columns import FAR, MOST_WORK
@@ -44,9 +44,8 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
         rank: number of the process in the job.
         payloads: of NCCL's ranges; None where the trace has none.
     """
-    kernels = run.arrow("kernels", ["start_ns", "end_ns", "stream", "full_name", "launch_start_ns", "range_id"])
-    name, names = coded(kernels["full_name"])
-    kernels = kernels.filter(pa.array(np.array([is_communication(each) for each in names], bool)[name]))
+    kernels = run.arrow("kernels", ["start_ns", "end_ns", "stream", "full_name", "launch_start_ns", "range_id", "collective"])
+    kernels = kernels.filter(kernels["collective"].is_valid())
     kernels = kernels.sort_by([("stream", "ascending"), ("start_ns", "ascending")])
     stream, start, end = (_integers(kernels[column]) for column in ("stream", "start_ns", "end_ns"))
     iteration = steps.numbers_at(_integers(kernels["launch_start_ns"], -FAR))
@@ -62,7 +61,9 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
     columns = {
         "rank": np.full(len(kernels), rank, np.int32),
         "iteration": pa.array(iteration, mask=iteration < 0),
-        "collective": [named or collective_of(full) for named, full in zip(called.collective, full_names, strict=True)],
+        "collective": [
+            named or by_kernel for named, by_kernel in zip(called.collective, kernels["collective"].to_pylist(), strict=True)
+        ],
         "kernel": full_names,
         "group": group,
         "group_ranks": [""] * len(kernels),

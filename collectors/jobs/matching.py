@@ -11,6 +11,8 @@ The n-th collective of a group is the same event on all ranks. It is counted
 
 Collectives without an iteration are counted apart: those before an iteration, and those after it.
 
+What a rank does without the others, such as NVSHMEM's puts and signals, is part of no event.
+
 Profiles need not begin at the same collective. So an event counts only if all ranks of the group that are in the table have it. Where
 counts differ and no sequence number tells which collective is missing, the order proves nothing, and all of them are left out.
 """
@@ -24,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warpladder.collectors.trace.communication import is_one_sided
 from warpladder.data.texts import coded
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -33,7 +36,7 @@ Notes: TypeAlias = list[tuple[str, str]]
 UNMATCHED: Final = -1
 _NULL: Final = -1
 #: Collectives whose numbers of elements may differ between ranks.
-_UNEVEN: Final = re.compile(r"(?i)all_?to_?all|gather|scatter|send|recv")
+_UNEVEN: Final = re.compile(r"(?i)all_?to_?all|gather|scatter|send|recv|dispatch|combine")
 _GROUPS_NAMED: Final = 3
 _RANKS_NAMED: Final = 8
 
@@ -97,19 +100,26 @@ def match(collectives: pa.Table) -> Matching:
     Args:
         collectives: rows of `job_tables.COLLECTIVES` of all ranks in any order.
     """
-    if not collectives.num_rows:
-        return Matching(np.empty(0, np.int64))
-    rows = _Rows.of(collectives)
+    matched = np.full(collectives.num_rows, UNMATCHED, np.int64)
+    kind, kinds = coded(collectives["collective"])
+    together = np.flatnonzero(~np.array([is_one_sided(text) for text in kinds], bool)[kind])
+    notes: Notes = []
+    if len(together) < len(kind):
+        count = len(kind) - len(together)
+        notes.append(
+            ("info", f"{count} puts, signals and waits of one rank were not matched: no other rank has to be in them.")
+        )
+    if not len(together):
+        return Matching(matched, notes)
+    rows = _Rows.of(collectives.take(together))
     has_sequence = _of_each(rows.group, rows.sequence != _NULL, np.logical_and)
     bucket = _counted_within(rows, has_sequence)
     event = _runs(rows.group, bucket, _occurrence(rows.group, rows.rank, bucket))
     scope = np.where(has_sequence, rows.group, _runs(rows.group, bucket) + rows.group.max() + 1)
-    notes: Notes = []
     kept = ~_miscounted(rows, scope, ~has_sequence, notes)
     contradicts = _contradicting(rows, event, scope, kept, notes)
     kept = _complete(rows, event, scope, kept & ~contradicts, contradicts, notes)
-    matched = np.full(collectives.num_rows, UNMATCHED, np.int64)
-    matched[rows.order[kept]] = event[kept]
+    matched[together[rows.order[kept]]] = event[kept]
     return Matching(_by_time(matched, _integers(collectives, "start_ns")), notes)
 
 

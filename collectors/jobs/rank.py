@@ -165,18 +165,22 @@ def _copy_calls_ns(run: store.Run) -> int:
 
 def device_work(run: store.Run) -> figures.DeviceWork:
     """All device work of a trace, with the calls that launched it."""
-    kernels = run.arrow("kernels", ["start_ns", "end_ns", "stream", "full_name", "launch_start_ns", "launch_end_ns"])
+    columns = ["start_ns", "end_ns", "stream", "full_name", "launch_start_ns", "launch_end_ns", "collective"]
+    kernels = run.arrow("kernels", columns)
     copies = run.arrow("memory_ops", ["start_ns", "end_ns", "stream", "kind", "process", "correlation"])
     name, names = coded(kernels["full_name"])
     kind, kinds = coded(copies["kind"])
-    of_kernels = np.array([figures.COMMUNICATION if is_communication(each) else figures.COMPUTE for each in names], np.int8)
+    # A run that is older than the column has only the names.
+    by_name = np.array([is_communication(each) for each in names], bool)[name]
+    talks = kernels["collective"].is_valid().to_numpy() | by_name
+    of_kernels = np.where(talks, figures.COMMUNICATION, figures.COMPUTE).astype(np.int8)
     called, launch_start, launch_end = _launches_of_copies(run, copies)
     launched = kernels["launch_start_ns"].is_valid().to_numpy()
     return figures.DeviceWork(
         np.concatenate((_integers(kernels["start_ns"]), _integers(copies["start_ns"]))),
         np.concatenate((_integers(kernels["end_ns"]), _integers(copies["end_ns"]))),
         np.concatenate((_integers(kernels["stream"], -1), _integers(copies["stream"], -1))),
-        np.concatenate((of_kernels[name], np.full(len(copies), figures.MEMORY, np.int8))),
+        np.concatenate((of_kernels, np.full(len(copies), figures.MEMORY, np.int8))),
         np.concatenate((name, kind + len(names))),
         [*names, *kinds],
         np.concatenate((_integers(kernels["launch_start_ns"]), launch_start)),

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from warpladder.collectors.kineto.columns import integers
 from warpladder.collectors.kineto.events import CollectiveArguments, Event, arguments_of
 from warpladder.collectors.trace.attribution import Int64s
-from warpladder.collectors.trace.communication import collective_of, element_bytes
+from warpladder.collectors.trace.communication import element_bytes
 from warpladder.data.columns import MOST_WORK
 
 #: Columns that are equal for all collectives of a group.
@@ -23,33 +23,38 @@ class Collectives:
     def __init__(self) -> None:
         self._parts: list[pa.Table] = []
 
-    def gather(self, events: Sequence[Event], correlation: Int64s, start: Int64s, end: Int64s) -> None:
-        """Add kernels with their times in ns."""
+    def gather(
+        self,
+        events: Sequence[Event],
+        names: Sequence[str],
+        kinds: Sequence[str],
+        correlation: Int64s,
+        start: Int64s,
+        end: Int64s,
+    ) -> None:
+        """Add kernels with their names, their collectives and their times in ns."""
         if not events:
             return
         arguments = arguments_of(events, CollectiveArguments)
         stream = integers([each.stream for each in arguments])
-        kinds = [_word(each.dtype) for each in arguments]
+        types = [_word(each.dtype) for each in arguments]
         inner, outer = (integers([getattr(each, name) for each in arguments]) for name in ("in_elements", "out_elements"))
         most = pc.max_element_wise(inner, outer).fill_null(0).to_numpy(zero_copy_only=False)
-        size = np.array([element_bytes(kind) for kind in kinds], np.int64)
+        size = np.array([element_bytes(each) for each in types], np.int64)
         groups = [_word(each.group) for each in arguments]
         self._parts.append(
             pa.table(
                 {
                     "correlation": correlation,
-                    "collective": [
-                        collective_of(str(event.name), _word(each.collective))
-                        for event, each in zip(events, arguments, strict=True)
-                    ],
-                    "kernel": [str(event.name) for event in events],
+                    "collective": pa.array(kinds, pa.string()),
+                    "kernel": pa.array(names, pa.string()),
                     "group": [group or f"stream {number}" for group, number in zip(groups, stream.to_pylist(), strict=True)],
                     "group_ranks": [_word(each.group_ranks) for each in arguments],
                     "group_size": integers([each.group_size for each in arguments]).cast(pa.int32(), safe=False),
                     "sequence": integers([each.number for each in arguments]),
                     "in_elements": inner,
                     "out_elements": outer,
-                    "element_type": kinds,
+                    "element_type": types,
                     "bytes": np.clip(most * size, 0, MOST_WORK),
                     "stream": stream,
                     "start_ns": start,

@@ -60,6 +60,7 @@ class KernelArguments(DeviceArguments, gc=False):
     graph: Any = msgspec.field(default=None, name="graph id")
     registers: Any = msgspec.field(default=None, name="registers per thread")
     shared_memory: Any = msgspec.field(default=None, name="shared memory")
+    collective: Any = msgspec.field(default=None, name="Collective name")
 
 
 class CopyArguments(DeviceArguments, gc=False):
@@ -73,7 +74,6 @@ class CollectiveArguments(msgspec.Struct, gc=False):
 
     stream: Any = None
     dtype: Any = None
-    collective: Any = msgspec.field(default=None, name="Collective name")
     in_elements: Any = msgspec.field(default=None, name="In msg nelems")
     out_elements: Any = msgspec.field(default=None, name="Out msg nelems")
     group: Any = msgspec.field(default=None, name="Process Group Name")

@@ -26,7 +26,7 @@ from warpladder.collectors.kineto.events import (
 from warpladder.collectors.kineto.operations import Operations
 from warpladder.collectors.trace import device_tables as tables
 from warpladder.collectors.trace.attribution import Int64s
-from warpladder.collectors.trace.communication import is_communication
+from warpladder.collectors.trace.communication import collective_of, is_communication
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import BATCH_ROWS, Report
 from warpladder.data.columns import FAR
@@ -138,6 +138,7 @@ class KinetoReport(Report):
     def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         arguments = arguments_of(events, KernelArguments)
         name = self._named(self._texts.codes([event.name for event in events]), demangled)
+        collective = self._collectives(name, self._texts.codes([each.collective for each in arguments]))
         sizes = (triples([getattr(each, size) for each in arguments]) for size in ("grid", "block"))
         grid, block = sizes
         self._add(
@@ -155,12 +156,24 @@ class KinetoReport(Report):
                 # The profiler does not tell static from dynamic shared memory.
                 "dynamicSharedMemory": integers([each.shared_memory for each in arguments]),
                 "graphId": integers([each.graph for each in arguments]),
+                "collectiveId": collective,
             },
         )
-        talks = np.array([is_communication(text) for text in self._texts.of], bool)[name]
-        chosen = np.flatnonzero(talks)
+        chosen = np.flatnonzero(collective)
         correlation = numbers([arguments[place].correlation for place in chosen.tolist()])
-        self.collectives.gather([events[place] for place in chosen.tolist()], correlation, start[chosen], end[chosen])
+        texts = list(self._texts.of)
+        names, kinds = ([texts[code] for code in codes[chosen].tolist()] for codes in (name, collective))
+        self.collectives.gather(
+            [events[place] for place in chosen.tolist()], names, kinds, correlation, start[chosen], end[chosen]
+        )
+
+    def _collectives(self, name: Codes, named: Codes) -> Codes:
+        """Codes of the collectives that kernels are part of, by their names or by the trace's names for the collectives; 0 for none."""
+        pairs, inverse = np.unique(np.stack((name, named)), axis=1, return_inverse=True)
+        texts = list(self._texts.of)
+        found = [(texts[kernel], texts[collective]) for kernel, collective in pairs.T.tolist()]
+        kinds = [collective_of(*each) if each[1] or is_communication(each[0]) else "" for each in found]
+        return self._texts.codes(kinds)[inverse.reshape(-1)]
 
     def _named(self, name: Codes, rename: Callable[[str], str]) -> Codes:
         """Codes of other names of kernels, such as the short ones."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace.attribution import SEVERAL, ByTime, Int64s, LaunchedWork
+from warpladder.collectors.trace.communication import communication_of
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.collectors.trace.report import Report
@@ -159,19 +160,21 @@ class DeviceWork:
         integers = (
             *("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "demangledName", "shortName"),
             *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory"),
-            *("dynamicSharedMemory", "graphId"),
+            *("dynamicSharedMemory", "graphId", "collectiveId"),
         )
         for batch in self._report.batches(KERNEL, integers):
             batch = _with_times(batch, "kernels", self._notes)
             short, full = (self._strings.of(batch.column(name)) for name in ("shortName", "demangledName"))
             unnamed = pa.repeat("[unnamed]", len(batch)).cast(pa.string())
             short = or_else(or_else(short, full), unnamed)
+            full = or_else(full, short)
+            named = self._report.has(KERNEL, "collectiveId")
             yield pa.table(
                 {
                     **self._common(batch, "kernels"),
                     "context": batch.column("contextId"),
                     "name": short,
-                    "full_name": or_else(full, short),
+                    "full_name": full,
                     **{
                         f"{what}_{axis}": _int32(batch, f"{what}{axis.upper()}") for what in ("grid", "block") for axis in "xyz"
                     },
@@ -179,9 +182,17 @@ class DeviceWork:
                     "static_shared_bytes": batch.column("staticSharedMemory"),
                     "dynamic_shared_bytes": batch.column("dynamicSharedMemory"),
                     "graph_id": batch.column("graphId"),
+                    "collective": self._collectives(batch.column("collectiveId") if named else full),
                     **self._launch_times(batch),
                 }
             )
+
+    def _collectives(self, column: pa.Array) -> pa.Array:
+        """The collectives of kernels, from ids of their texts, or from names of kernels; null where they do not communicate."""
+        texts = column if pa.types.is_dictionary(column.type) else self._strings.of(column)
+        of = communication_of if column is texts else str
+        kinds = pa.array([of(text) or None for text in texts.dictionary.to_pylist()], pa.string())
+        return kinds.take(texts.indices)
 
     def graph_launches(self) -> Iterator[pa.Table]:
         """Yield one row of `kernels`, named `schema.CUDA_GRAPH`, for each graph launch that was traced as a whole."""
@@ -202,6 +213,7 @@ class DeviceWork:
                     **{column: pa.nulls(len(batch), pa.int32()) for column in unknown},
                     **{f"{kind}_shared_bytes": pa.nulls(len(batch), pa.int64()) for kind in ("static", "dynamic")},
                     "graph_id": batch.column("graphId"),
+                    "collective": pa.nulls(len(batch), pa.string()),
                     **self._launch_times(batch),
                 }
             )

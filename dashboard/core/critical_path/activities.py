@@ -136,7 +136,7 @@ class RankActivities:
 
         Args:
             clock: of the rank; None to keep its times.
-            collectives: which of the kernels communicate.
+            collectives: the collectives of the rank.
 
         Raises:
             StoreError: a table is damaged.
@@ -163,7 +163,7 @@ class RankActivities:
             for name in ("start", "end", "device", "stream"):
                 columns[name].append(self._traces.numbers(table, name if name in ("device", "stream") else f"{name}_ns"))
             texts = self._traces.texts(table, label)
-            columns["kind"].append(np.full(len(texts), COMPUTE if table == "kernels" else MEMORY, np.int64))
+            columns["kind"].append(self._kinds(table, len(texts)))
             columns["name"].append(texts.codes.astype(np.int64) + len(names))
             columns["call"].append(calls_of(self._traces, table))
             names += [str(text) for text in texts.categories]
@@ -191,6 +191,12 @@ class RankActivities:
             thread[order],
             self.aligned(launched)[order],
         )
+
+    def _kinds(self, table: str, length: int) -> Int64s:
+        """The kinds of the work of a table; kernels of runs that are older than column `collective` compute."""
+        if table != "kernels":
+            return np.full(length, MEMORY, np.int64)
+        return np.where(self._traces.texts(table, "collective").codes >= 0, COMMUNICATION, COMPUTE).astype(np.int64)
 
     @cached_property
     def waits(self) -> Waits:
@@ -383,4 +389,4 @@ def _matches(start: Int64s, end: Int64s, kind: Int64s, collectives: Kernels) -> 
     number, (distinct, _) = codes_of(np.append(start, collectives.start), np.append(end, collectives.end))
     match = np.full(len(distinct), NONE - 1)
     match[number[len(start) :]] = collectives.match
-    return np.where(kind == COMPUTE, match[number[: len(start)]], NONE - 1)
+    return np.where(kind != MEMORY, match[number[: len(start)]], NONE - 1)

@@ -16,7 +16,6 @@ from warpladder.data.limits import arithmetic_of_products_ns, device_memory
 from warpladder.data.schema import CUDA_GRAPH
 from warpladder.data.store import Run
 
-_COMMUNICATION: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
 _GRAPH: Final = (
     "kernels of a CUDA graph: their operators ran when it was captured; profile the program without the graph too, for --eager"
 )
@@ -383,7 +382,7 @@ def _without_operator(calls: Calls, work: DeviceWork, graphs: Graphs, owner: Int
     rows = np.flatnonzero(inside & (owner < 0))
     if not len(rows):
         return []
-    talks = work.matching(_COMMUNICATION)
+    talks = work.communicates
     called = work.call[rows]
     name = np.where(called >= 0, np.append(calls.name, 0)[called], len(calls.names))
     is_kernel = np.arange(len(talks)) < work.kernels

@@ -33,6 +33,7 @@ _COLUMNS: Final = ("operation_id", "parent_id", "process", "thread", "start_ns",
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 _OPERATORS: Final = pa.schema([(name, _TEXT if name in (*_TEXTS, "name") else pa.int64()) for name in _COLUMNS])
 #: In the names of calls that launch a CUDA graph.
+_NCCL: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
 _LAUNCHES_GRAPH: Final = "GraphLaunch"
 _MOST_CODES: Final = 1 << 62
 _BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
@@ -295,7 +296,19 @@ class DeviceWork:
     def __init__(self, run: Run) -> None:
         kernels = run.arrow(
             "kernels",
-            ["process", "correlation", "start_ns", "end_ns", "name", "full_name", "graph_id", "grid_x", "grid_y", "grid_z"],
+            [
+                "process",
+                "correlation",
+                "start_ns",
+                "end_ns",
+                "name",
+                "full_name",
+                "graph_id",
+                "grid_x",
+                "grid_y",
+                "grid_z",
+                "collective",
+            ],
         )
         copies = run.arrow("memory_ops", ["process", "correlation", "start_ns", "end_ns", "kind"])
         self.kernels = len(kernels)
@@ -390,6 +403,12 @@ class DeviceWork:
             return Kernel(kind, kind, ())
         grid = tuple(self._kernels.column(f"grid_{axis}")[place].as_py() or 0 for axis in "xyz")
         return Kernel(self.short_names[self.short[place]], self.full_names[self.full[place]], grid)
+
+    @cached_property
+    def communicates(self) -> Bools:
+        """Which are kernels that communicate with other GPUs. In a run that is older than this column, those of NCCL."""
+        known = np.append(self._kernels["collective"].is_valid().to_numpy(), np.zeros(len(self.kind), bool))
+        return known.astype(bool) if known.any() else self.matching(_NCCL)
 
     def matching(self, pattern: re.Pattern[str]) -> Bools:
         """Whether the name of each kernel contains a match; copies and sets do not."""

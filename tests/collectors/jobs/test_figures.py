@@ -9,7 +9,6 @@ import pytest
 from tests.limits import cpu_seconds
 from warpladder.collectors.jobs import figures
 from warpladder.collectors.jobs.figures import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
-from warpladder.collectors.trace.communication import is_communication
 from warpladder.data import job_tables
 from warpladder.data.columns import Table
 from warpladder.data.iterations import Steps
@@ -45,19 +44,6 @@ def kernel(start: int, end: int, launch: tuple[int, int] | None = None, *, kind:
 
 def columns(table: Table) -> set[str]:
     return {column.name for column in table.columns}
-
-
-def test_kernels_of_nccl_and_rccl_are_communication() -> None:
-    names = [
-        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-        "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)",
-        "void ncclKernel_SendRecv(ncclWorkElem)",
-        "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>) [clone .kd]",
-        "ampere_sgemm_128x64_tn",
-        "void at::native::NcclLike()",
-        "",
-    ]
-    assert [is_communication(name) for name in names] == [True] * 4 + [False] * 3
 
 
 def test_breakdown_counts_overlapping_work_once_and_exposed_communication_without_compute() -> None:
