@@ -114,7 +114,33 @@ RANKS = Table(
             "ns",
             nullable=True,
         ),
-        Column("late", pa.bool_(), "the other ranks wait for it: no rank waits less, beyond the uncertainty"),
+        integer(
+            "lateness_ns",
+            "how much longer other ranks wait than it in the collectives that they share, in sum over the ranks and groups where that is "
+            "beyond the uncertainty; null where clocks could not be aligned",
+            "ns",
+            nullable=True,
+            later=True,
+            least=0,
+            most=FAR,
+        ),
+        integer(
+            "lateness_exposed_ns",
+            "the part of it in which nothing else ran on the GPU of the rank that waits; likewise",
+            "ns",
+            nullable=True,
+            later=True,
+            least=0,
+            most=FAR,
+        ),
+        real(
+            "lateness_limit_ns",
+            "how much longer the median of those ranks has to wait for it to be late; null without such ranks",
+            "ns",
+            nullable=True,
+            later=True,
+        ),
+        Column("late", pa.bool_(), "the ranks that share collectives with it wait for it, beyond the uncertainty"),
         text(
             "cause", "why the other ranks wait for it: `compute`, `work`, `host`, `copies` or `clock`; empty where they do not"
         ),

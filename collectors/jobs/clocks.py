@@ -92,8 +92,7 @@ class Waits:
         arrival_ns, finish_ns: aligned start and end.
         wait_ns: from the rank's arrival to the arrival of the last rank.
         transfer_ns: from the arrival of the last rank to the rank's end; below 0 where the clocks are off by more than it lasts.
-        is_last: the rank came last. If several came at the same moment, the first of the rows did.
-        last_rank: the rank that came last, for each match.
+        is_last: the rank came after all others of the collective. None did where several came last at the same moment.
     """
 
     arrival_ns: Int64s
@@ -101,7 +100,6 @@ class Waits:
     wait_ns: Int64s
     transfer_ns: Int64s
     is_last: Booleans
-    last_rank: Int64s
 
 
 def fit(
@@ -138,8 +136,8 @@ def fit(
     if spread > _MOST_OF_STARTS * spread_of_starts and spread > _MOST_OF_DURATION * duration:
         return _refuse(
             ranks,
-            f"clocks cannot be aligned: ends of matched collectives spread by {_time(spread)} between ranks after the fit, their starts by "
-            f"{_time(spread_of_starts)}; so the matched kernels are not the same collectives, or do not end together",
+            f"clocks cannot be aligned: ends of matched collectives spread by {time_text(spread)} between ranks after the fit, their starts by "
+            f"{time_text(spread_of_starts)}; so the matched kernels are not the same collectives, or do not end together",
         )
     uncertainty = _deviation_by_rank(ends, events) * correction
     return _on_the_jobs_clock(ranks, events, lines, origin, uncertainty, spread)
@@ -158,26 +156,19 @@ def waits(clocks: Clocks, rank: Int64s, match: Int64s, start_ns: Int64s, end_ns:
     event = match[at]
     arrival, finish = clocks.aligned(rank[at], start_ns[at]), clocks.aligned(rank[at], end_ns[at])
     count = int(event.max(initial=-1)) + 1
-    order = np.lexsort((-at, arrival, event))
-    last = np.zeros(count, np.int64)
-    last[event[order]] = order
+    last_arrival = np.full(count, np.iinfo(np.int64).min)
+    np.maximum.at(last_arrival, event, arrival)
+    wait = last_arrival[event] - arrival
     is_last = np.zeros(len(match), bool)
-    is_last[at[last]] = True
+    is_last[at] = (wait == 0) & (np.bincount(event, wait == 0, count)[event] == 1)
 
     def on_rows(values: Int64s) -> Int64s:
         result = np.zeros(len(match), np.int64)
         result[at] = values
         return result
 
-    last_arrival = arrival[last][event]
-    return Waits(
-        on_rows(arrival),
-        on_rows(finish),
-        on_rows(last_arrival - arrival),
-        on_rows(finish - last_arrival),
-        is_last,
-        rank[at[last]] if count else np.empty(0, np.int64),
-    )
+    transfer = finish - last_arrival[event]
+    return Waits(on_rows(arrival), on_rows(finish), on_rows(wait), on_rows(transfer), is_last)
 
 
 class Placed(NamedTuple):
@@ -211,12 +202,38 @@ def place(collectives: pa.Table, match: Int64s, clock_of: Mapping[int, int] = Ma
     return Placed(collectives, clocks, found)
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """Events with the same members: their numbers, the members, and the rows as events x members."""
 
     events: Int64s
     members: Int64s
     rows: Int64s
+
+
+def blocks_of(rank: Int64s, match: Int64s) -> list[Block]:
+    """Group rows, ordered by event and rank, by the members of their event.
+
+    Args:
+        rank: index of the rank, from 0.
+        match: number of the event; those of the blocks count from 0 in the order of the rows.
+    """
+    first = _first_of_each(match)
+    size = np.diff(np.append(first, len(match)))
+    # Events have the same members if the sums of their members' random numbers are equal, but for one chance in 2^64.
+    random = np.random.default_rng(0).integers(0, 1 << 63, int(rank.max(initial=-1)) + 1, dtype=np.uint64)
+    members, block = np.unique(np.add.reduceat(random[rank], first) if len(rank) else random, return_inverse=True)
+    by_block = np.argsort(block, kind="stable")
+    blocks = []
+    for events in np.split(by_block, np.cumsum(np.bincount(block, minlength=len(members)))[:-1]):
+        if len(events):
+            rows = first[events][:, None] + np.arange(size[events[0]])
+            blocks.append(Block(events, rank[rows[0]], rows))
+    return blocks
+
+
+def _first_of_each(match: Int64s) -> Int64s:
+    """Return the first row of each event."""
+    return np.flatnonzero(np.diff(match, prepend=match[:1] - 1))
 
 
 @dataclass(frozen=True)
@@ -226,23 +243,15 @@ class _Events:
     rank: Int64s
     event: Int64s
     count: int
-    blocks: list[_Block]
+    blocks: list[Block]
     clock: Int64s
     component: Int64s
 
     @classmethod
     def of(cls, rank: Int64s, match: Int64s, clock: Int64s) -> "_Events":
-        first = np.flatnonzero(np.concatenate(([True], match[1:] != match[:-1])))
-        size = np.diff(np.append(first, len(match)))
-        # Events have the same members if the sums of their members' random numbers are equal, but for one chance in 2^64.
-        random = np.random.default_rng(0).integers(0, 1 << 63, len(clock), dtype=np.uint64)
-        members, block = np.unique(np.add.reduceat(random[rank], first), return_inverse=True)
-        by_block = np.argsort(block, kind="stable")
-        blocks = []
-        for events in np.split(by_block, np.cumsum(np.bincount(block, minlength=len(members)))[:-1]):
-            rows = first[events][:, None] + np.arange(size[events[0]])
-            blocks.append(_Block(events, rank[rows[0]], rows))
-        return cls(rank, np.repeat(np.arange(len(first)), size), len(first), blocks, clock, _components(blocks, clock))
+        first, blocks = _first_of_each(match), blocks_of(rank, match)
+        event = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(match))))
+        return cls(rank, event, len(first), blocks, clock, _components(blocks, clock))
 
     def mean(self, values: Floats, weight: Floats) -> Floats:
         """Weighted mean of each event."""
@@ -269,7 +278,7 @@ class _Lines:
         return aligned - events.mean(aligned, self.weight)[events.event]
 
 
-def _components(blocks: list[_Block], clock: Int64s) -> Int64s:
+def _components(blocks: list[Block], clock: Int64s) -> Int64s:
     """Return for each rank the least rank to which collectives or a common clock connect it."""
     component = np.arange(len(clock))
     changed = True
@@ -442,7 +451,7 @@ def _deviation_by_rank(residuals: Floats, events: _Events) -> Floats:
     return deviation
 
 
-def _time(ns: float) -> str:
+def time_text(ns: float) -> str:
     """Write a time with three digits and its unit."""
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
         if ns >= size:

@@ -295,10 +295,10 @@ def _aligned(
     iteration = table.column("iteration").fill_null(-1).to_numpy()
     _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
     _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
-    copying = {row["rank"]: row["copy_calls_ns"] for row in ranks}
-    found = stragglers.find(table, fitted, tables["iterations"], tables["rank_kernels"], copying)
+    totals = {row["rank"]: stragglers.Totals(row["exposed_ns"], row["copy_calls_ns"]) for row in ranks}
+    found = stragglers.find(table, fitted, tables["iterations"], tables["rank_kernels"], totals)
     if found.reason:
-        notes.add("info", Source.COLLECTIVES, f"no straggler can be told: {found.reason}")
+        notes.add("info", Source.COLLECTIVES, found.reason)
     of_rank = {number: place for place, number in enumerate(fitted.ranks.tolist())}
     for row in ranks:
         place = of_rank.get(row["rank"])
@@ -309,6 +309,9 @@ def _aligned(
                 drift_ppm=float(1e6 * fitted.drift[place]),
                 uncertainty_ns=float(fitted.uncertainty_ns[place]),
                 wait_uncertainty_ns=float(found.uncertainty_ns[place]),
+                lateness_ns=int(found.lateness_ns[place]),
+                lateness_exposed_ns=int(found.exposed_ns[place]),
+                lateness_limit_ns=float(found.limit_ns[place]) if np.isfinite(found.limit_ns[place]) else None,
                 late=row["rank"] in found.late,
                 cause=found.cause[place],
             )

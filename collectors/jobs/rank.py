@@ -127,6 +127,7 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
         "copy_calls_ns": _copy_calls_ns(run),
         "collectives": 0,
         **dict.fromkeys(("wait_ns", "last", "offset_ns", "offset_at_ns", "drift_ppm", "uncertainty_ns", "wait_uncertainty_ns")),
+        **dict.fromkeys(("lateness_ns", "lateness_exposed_ns", "lateness_limit_ns")),
         "late": False,
         "cause": "",
     }

@@ -1,13 +1,7 @@
 """Finds the ranks for which the others wait, and why they are late.
 
-A **straggler** is the rank with the least total wait in matched collectives: it arrives last, and the others wait for it. Time by itself
-names nobody, since collectives make all ranks equally slow.
-
-**Uncertainty.** The total wait of a rank is a sum over n collectives, each with an error of the rank's aligned start. The random part of
-the errors grows with sqrt(n). The systematic part grows with n, and cannot be measured: a rank that always leaves a collective a little
-later than the others, for its place in the ring, has that time in its clock's offset. It is taken to be as large as the spread of the
-rank's aligned ends, so the standard deviation of the total wait is n times the spread. The random part is small beside it. Ranks whose
-total waits differ by less than two standard deviations of the difference are not told apart.
+A **straggler** is a rank that comes later than the others to the collectives that it shares with them, as `lateness` finds it. Time by
+itself names nobody, since collectives make all ranks equally slow.
 
 **Cause.** A late rank is compared with its peers, which are the ranks that share collectives with it and are not late. For each figure, the
 excess is its own less the median of the peers', over the iterations that all ranks have. The largest excess names the cause:
@@ -23,9 +17,9 @@ excess is its own less the median of the peers', over the iterations that all ra
            or more, and kernels with 90 % of the time, and 80 % of them, exceed 1 by half to one and a half times as much
 =========  =============================================================================================================
 
-There is no cause where the largest excess is below a quarter of the rank's lateness. That is the median total wait of its peers less its
-own or, if it is less, the same difference of exposed communication: where collectives overlap with compute, a rank is late for several
-of them at once, and each counts the same lateness.
+There is no cause where the largest excess is below a quarter of the rank's lateness. That is how much longer the median of its peers waits
+in the collectives that they share or, if it is less, the same difference of exposed communication: where collectives overlap with compute,
+a rank is late for several of them at once, and each counts the same lateness.
 The same number of executions of the same kernel on larger inputs counts as `compute`, since kernels are known by name and count.
 """
 
@@ -39,14 +33,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.jobs.clocks import Clocks
+from warpladder.collectors.jobs.clocks import Clocks, time_text
+from warpladder.collectors.jobs.lateness import Comparison, compare
 from warpladder.data.texts import coded
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
-Booleans: TypeAlias = npt.NDArray[np.bool_]
 
-_DEVIATIONS: Final = 2.0
+_US_NS: Final = 1000
 _LEAST_SHARE: Final = 0.25
 _LEAST_FACTOR: Final = 1.03
 _LIKE_FACTOR: Final = (0.5, 1.5)
@@ -58,34 +52,48 @@ class Stragglers:
     """Result of `find`.
 
     Attributes:
-        ranks: ranks with collectives in ascending order. The next five have a value for each.
+        ranks: ranks with collectives in ascending order. The next ones have a value for each.
         collectives: matched collectives of the rank.
         wait_ns: its total wait in them.
-        last: how often it came last.
         uncertainty_ns: standard deviation of its total wait where it is compared with others'; NaN without matched collectives.
+        lateness_ns: how much longer others wait than it, in sum over the ranks and groups where that is beyond the uncertainty.
+        exposed_ns: the part of it in which nothing else ran on the device of the rank that waits.
+        limit_ns: how much longer the median of its peers has to wait for it to be late; infinite without peers.
         cause: why it is late, one of the words above; empty where it is not late or the cause is not known.
-        late: the rank with the least total wait, and those that cannot be told from it, by total wait; empty if no rank stands out.
+        late: the late ranks, the latest first; empty if no rank stands out.
         reason: why no rank stands out; empty if one does.
     """
 
     ranks: Int64s
     collectives: Int64s
     wait_ns: Int64s
-    last: Int64s
     uncertainty_ns: Floats
+    lateness_ns: Int64s
+    exposed_ns: Int64s
+    limit_ns: Floats
     cause: list[str]
     late: tuple[int, ...]
     reason: str
 
 
+class Totals(NamedTuple):
+    """Sums of a rank over its whole profile: exposed communication, and time of its host in calls that copy."""
+
+    exposed_ns: int
+    copy_calls_ns: int
+
+
+_NOTHING: Final = Totals(0, 0)
+
+
 class _Profiles(NamedTuple):
-    """Sums of all ranks over the same iterations. Arrays are kernels x ranks, or by rank."""
+    """Sums of all ranks over the same iterations. Arrays are kernels x ranks, by rank, or `lateness.Comparison.longer_ns`."""
 
     compute_ns: Floats
     compute_count: Floats
     copies_ns: Floats
     host_wait_ns: Floats
-    wait_ns: Floats
+    longer_ns: Floats
     exposed_ns: Floats
 
 
@@ -94,7 +102,7 @@ def find(
     clocks: Clocks,
     iterations: pa.Table,
     kernels: pa.Table,
-    copy_calls_ns: Mapping[int, int] = MappingProxyType({}),
+    totals: Mapping[int, Totals] = MappingProxyType({}),
 ) -> Stragglers:
     """Find stragglers and causes.
 
@@ -104,27 +112,57 @@ def find(
         iterations: rows of `job_tables.ITERATIONS`; `rank`, `iteration`, `host_wait_ns` and `exposed_ns` are read. Without rows, nobody's cause
             is `host`.
         kernels: rows of `job_tables.RANK_KERNELS`; `rank`, `iteration`, `name`, `kind`, `count` and `total_ns` are read.
-        copy_calls_ns: rank -> time of its host in calls that copy.
+        totals: sums of each rank over its whole profile.
     """
     ranks = clocks.ranks
     matched = collectives.filter(pc.is_valid(collectives["wait_ns"]))
+    compared = _compared(matched, clocks)
     at = np.searchsorted(ranks, _integers(matched, "rank"))
-    event, wait = _integers(matched, "match"), _integers(matched, "wait_ns")
     count = np.bincount(at, minlength=len(ranks))
     total = np.zeros(len(ranks), np.int64)
-    np.add.at(total, at, wait)
-    last = np.bincount(at[_last_of_each(event, wait)], minlength=len(ranks))
-    uncertainty = np.where(count > 0, count * clocks.uncertainty_ns, np.nan)
-    late, reason = _late(total, count, uncertainty, clocks)
+    np.add.at(total, at, _integers(matched, "wait_ns"))
+    of_ranks = [totals.get(number, _NOTHING) for number in ranks.tolist()]
+    late, reason = _late(compared, clocks)
     cause = [""] * len(ranks)
     if len(late):
-        calling = np.array([copy_calls_ns.get(number, 0) for number in ranks.tolist()], np.float64)
-        profiles = _profiles(ranks, matched, iterations, kernels, calling)
-        is_late = np.isin(np.arange(len(ranks)), late)
+        calling = np.array([each.copy_calls_ns for each in of_ranks], np.float64)
+        profiles = _profiles(clocks, matched, iterations, kernels, calling)
         for number in late.tolist():
-            peers = np.isin(np.arange(len(ranks)), at[np.isin(event, event[at == number])]) & ~is_late
-            cause[number] = _cause(profiles, number, np.flatnonzero(peers))
-    return Stragglers(ranks, count, total, last, uncertainty, cause, tuple(ranks[late].tolist()), reason)
+            cause[number] = _cause(profiles, number, np.setdiff1d(np.flatnonzero(compared.shared[number]), late))
+    exposed = np.array([each.exposed_ns for each in of_ranks], np.float64)
+    return Stragglers(
+        ranks,
+        count,
+        total,
+        np.where(count > 0, count * clocks.uncertainty_ns, np.nan),
+        compared.told_ns.sum(axis=1).astype(np.int64),
+        np.minimum(compared.told_ns, np.maximum(exposed - exposed[:, None], 0)).sum(axis=1).astype(np.int64),
+        _median_of_peers(compared, compared.limit_ns),
+        cause,
+        tuple(ranks[late].tolist()),
+        reason,
+    )
+
+
+def _compared(matched: pa.Table, clocks: Clocks) -> Comparison:
+    at = np.searchsorted(clocks.ranks, _integers(matched, "rank"))
+    spread = np.fmax(clocks.uncertainty_ns, _resolutions(matched, at, len(clocks.ranks)) / 2)
+    return compare(at, _integers(matched, "match"), _integers(matched, "wait_ns"), spread)
+
+
+def _resolutions(matched: pa.Table, at: Int64s, ranks: int) -> Floats:
+    """The resolution of the times of each rank: 1000 ns where they are whole microseconds from its earliest on, else 1 ns."""
+    start, end = _integers(matched, "start_ns"), _integers(matched, "end_ns")
+    first = np.full(ranks, np.iinfo(np.int64).max)
+    np.minimum.at(first, at, start)
+    is_finer = ((start - first[at]) % _US_NS != 0) | ((end - first[at]) % _US_NS != 0)
+    return np.where(np.bincount(at, is_finer, ranks) > 0, 1.0, float(_US_NS))
+
+
+def _median_of_peers(compared: Comparison, values: Floats) -> Floats:
+    """The median of each row over the ranks with which the rank shares collectives; infinite without any."""
+    medians = [np.median(row[peers]) if peers.any() else np.inf for row, peers in zip(values, compared.shared, strict=True)]
+    return np.array(medians, np.float64)
 
 
 def _integers(table: pa.Table, name: str) -> Int64s:
@@ -132,35 +170,29 @@ def _integers(table: pa.Table, name: str) -> Int64s:
     return values
 
 
-def _last_of_each(event: Int64s, wait: Int64s) -> Int64s:
-    """Return for each event the row that waits least, the first of several."""
-    order = np.lexsort((wait, event))
-    return order[np.flatnonzero(np.diff(event[order], prepend=-1))]
-
-
-def _late(total: Int64s, count: Int64s, uncertainty: Floats, clocks: Clocks) -> tuple[Int64s, str]:
+def _late(compared: Comparison, clocks: Clocks) -> tuple[Int64s, str]:
     """Return the indices of late ranks, or the reason why no rank stands out."""
     nobody = np.empty(0, np.int64)
     if clocks.refused:
-        return nobody, f"Cannot be told: {clocks.refused}."
-    at = np.flatnonzero(count)
-    if len(at) < 2:
-        return nobody, "Cannot be told: no collective was matched between ranks."
-    at = at[np.argsort(total[at], kind="stable")]
-    beyond = total[at] - total[at[0]]
-    limit = _DEVIATIONS * np.hypot(uncertainty[at], uncertainty[at[0]])
-    middle = len(at) // 2
-    if beyond[middle] < limit[middle]:
-        return nobody, (
-            f"Cannot be told: the total wait of rank {clocks.ranks[at[0]]} is {beyond[middle] / 1e6:.3g} ms below the median rank's, "
-            f"and the uncertainty of the difference is {limit[middle] / 1e6:.3g} ms."
-        )
-    late = at[beyond < limit]
-    return (late if len(late) else at[:1]), ""
+        return nobody, clocks.refused
+    if not compared.shared.any():
+        return nobody, "no two ranks share more than one matched collective"
+    late = compared.late
+    if len(late):
+        return late, ""
+    later, limits = (_median_of_peers(compared, values) for values in (compared.longer_ns, compared.limit_ns))
+    first = int(np.argmax(np.where(np.isfinite(limits), later, -np.inf)))
+    if not compared.longer_ns.any():
+        return nobody, "the ranks of each group wait equally long"
+    return nobody, (
+        f"in sum, the median rank waits {time_text(later[first])} longer than rank {clocks.ranks[first]}; "
+        f"up to {time_text(limits[first])} may be chance, or the clocks"
+    )
 
 
-def _profiles(ranks: Int64s, matched: pa.Table, iterations: pa.Table, kernels: pa.Table, calling: Floats) -> _Profiles:
+def _profiles(clocks: Clocks, matched: pa.Table, iterations: pa.Table, kernels: pa.Table, calling: Floats) -> _Profiles:
     """Sum the tables by rank over the iterations that all ranks have, or over everything if they share none."""
+    ranks = clocks.ranks
     known = pa.array(ranks)
     iterations, kernels = (table.filter(pc.is_in(table["rank"].cast(pa.int64()), known)) for table in (iterations, kernels))
     numbers, count = np.unique(_integers(iterations, "iteration"), return_counts=True)
@@ -189,7 +221,7 @@ def _profiles(ranks: Int64s, matched: pa.Table, iterations: pa.Table, kernels: p
         by_kernel("count"),
         np.maximum(by_rank(memory, "total_ns"), calling),
         np.maximum(by_rank(iterations, "host_wait_ns") - calling, 0.0),
-        by_rank(matched, "wait_ns"),
+        _compared(matched, clocks).longer_ns,
         by_rank(iterations, "exposed_ns"),
     )
 
@@ -213,7 +245,7 @@ def _cause(profiles: _Profiles, late: int, peers: Int64s) -> str:
         "copies": _above_median(profiles.copies_ns, late, peers),
     }
     cause = max(excess, key=lambda name: excess[name])
-    lateness = -_above_median(profiles.wait_ns, late, peers)
+    lateness = float(np.median(profiles.longer_ns[late, peers]))
     if profiles.exposed_ns.any():
         lateness = min(lateness, -_above_median(profiles.exposed_ns, late, peers))
     if excess[cause] <= max(_LEAST_SHARE * lateness, 0):

@@ -1,6 +1,7 @@
 """The ranks of a job that the others wait for, as the import found them."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import pandas as pd
 
@@ -8,17 +9,21 @@ from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Source
 
+#: No rank is late where a lateness of this part of the mean span of a rank would show.
+_WOULD_SHOW: Final = 0.01
+
 
 @dataclass(frozen=True)
 class Lateness:
     """The late ranks of a job.
 
     Attributes:
-        late: the ranks that the others wait for, by their total wait; empty where no rank can be told.
-        longer_ns: how much longer the other ranks wait than the late rank does, in sum.
+        late: the ranks that the others wait for, the latest first; empty where no rank can be told.
+        longer_ns: how much longer the other ranks wait than the late rank does, in the collectives that they share, in sum.
         exposed_ns: the part of it in which nothing else ran on the device of the rank that waits.
         span_ns: the spans of all ranks, in sum.
-        reasons: why no rank can be told; empty where one can.
+        reasons: why no rank can be told, or how alike they are; empty where a rank is late.
+        alike: none is late, and one that is late by a hundredth of the span would show.
     """
 
     late: tuple[int, ...]
@@ -26,12 +31,13 @@ class Lateness:
     exposed_ns: int
     span_ns: int
     reasons: tuple[str, ...]
+    alike: bool = False
 
     @property
     def sentence(self) -> str:
-        """`rank 13 is late: the others wait 4.50 s of 38.0 s longer, 1.20 s of it exposed`, or `no late rank can be told`."""
+        """`rank 13 is late: the others wait 4.50 s of 38.0 s longer, 1.20 s of it exposed`, `no rank is late`, or `no late rank can be told`."""
         if not self.late:
-            return "no late rank can be told"
+            return "no rank is late" if self.alike else "no late rank can be told"
         which = f"rank {self.late[0]} is" if len(self.late) == 1 else f"ranks {_listed(self.late)} are"
         longer, span, exposed = map(format_duration, (self.longer_ns, self.span_ns, self.exposed_ns))
         return f"{which} late: the others wait {longer} of {span} longer, {exposed} of it exposed"
@@ -39,16 +45,26 @@ class Lateness:
 
 def lateness(data: RunData) -> Lateness:
     """The late ranks of a job, and how long the others wait for them."""
-    ranks = data.job.frame("ranks", "rank", "status", "span_ns", "wait_ns", "exposed_ns", "late")
-    known = ranks[ranks["wait_ns"].notna()].astype({"wait_ns": "int64"}).sort_values("wait_ns", kind="stable")
-    late = known[known["late"].astype(bool)]
-    span_ns = int(ranks["span_ns"].sum())
+    stored = ("lateness_ns", "lateness_exposed_ns", "lateness_limit_ns")
+    ranks = data.job.frame("ranks", "rank", "status", "span_ns", "wait_ns", "exposed_ns", "late", *stored)
+    span_ns, late = int(ranks["span_ns"].sum()), ranks[ranks["late"].astype(bool)]
     if late.empty:
-        return Lateness((), 0, 0, span_ns, _reasons(data))
-    others, times = known[~known["late"].astype(bool)], ["wait_ns", "exposed_ns"]
-    longer = (others[times] - late[times].iloc[0]).clip(lower=0)
-    sums = int(longer["wait_ns"].sum()), int(longer.min(axis=1).sum())
-    return Lateness(tuple(late["rank"].tolist()), *sums, span_ns, ())
+        limit, mean = ranks["lateness_limit_ns"].astype(float).max(), ranks.loc[ranks["status"] == "ok", "span_ns"].mean()
+        return Lateness((), 0, 0, span_ns, _reasons(data), alike=bool(limit <= _WOULD_SHOW * mean))
+    if late["lateness_ns"].isna().any():
+        late, *sums = _in_all_collectives(ranks)
+    else:
+        late = late.sort_values("lateness_ns", ascending=False, kind="stable")
+        sums = late[["lateness_ns", "lateness_exposed_ns"]].iloc[0].tolist()
+    return Lateness(tuple(late["rank"].tolist()), int(sums[0]), int(sums[1]), span_ns, ())
+
+
+def _in_all_collectives(ranks: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
+    """The late ranks and sums of a run whose import compared the waits in all collectives of a rank, not in those of a group."""
+    known = ranks[ranks["wait_ns"].notna()].astype({"wait_ns": "int64"}).sort_values("wait_ns", kind="stable")
+    late, times = known[known["late"].astype(bool)], ["wait_ns", "exposed_ns"]
+    longer = (known.loc[~known["late"].astype(bool), times] - late[times].iloc[0]).clip(lower=0)
+    return late, int(longer["wait_ns"].sum()), int(longer.min(axis=1).sum())
 
 
 def _reasons(data: RunData) -> tuple[str, ...]:

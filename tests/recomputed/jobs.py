@@ -72,7 +72,7 @@ WAITS: Final[Rules] = {
     **{
         name: _of_rank(name)
         for name in (
-            "late", "cause", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns",
+            "late", "cause", "lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns",
         )
     },
 }  # fmt: skip

@@ -79,7 +79,8 @@ def by_size(table: pa.Table, uncertainty_ns: float, *, together: bool = False) -
         - `kernel_ns`: sum over ranks; `wait_ns`, `transfer_ns`: the same, null without a match; `unmatched_ns`: the part of `kernel_ns`
           without a match;
         - `wait_median_ns`, `transfer_median_ns`: medians over executions, null without a match;
-        - `least_wait_ns`, `most_wait_ns`: the least and the largest sum of a rank; `least_wait_rank` for whom the others wait;
+        - `least_wait_ns`, `most_wait_ns`: the least and the largest sum of a rank; `least_wait_rank` for whom the others wait,
+          null where all wait equally long;
         - `least_transfer_ns`, `most_transfer_ns`: the least and the largest median of a rank;
         - `algorithm_gb_per_s`: size over transfer, the median over executions; `bus_gb_per_s` the same times `bus_factor`, with
           its quartiles `bus_gb_per_s_low` and `bus_gb_per_s_high`;
@@ -180,7 +181,7 @@ def _over_ranks(matched: pd.DataFrame) -> pd.DataFrame:
         most_transfer_ns=("transfer", "max"),
     )
     first = of_ranks.loc[of_ranks.groupby("row")["wait"].idxmin()].set_index("row")["rank"]
-    return ends.assign(least_wait_rank=first.astype("Int64"))
+    return ends.assign(least_wait_rank=first.astype("Int64").mask(ends["least_wait_ns"] == ends["most_wait_ns"]))
 
 
 def _bandwidths(matched: pd.DataFrame) -> pd.DataFrame:

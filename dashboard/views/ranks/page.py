@@ -30,7 +30,7 @@ def page() -> None:
         shown_as = state.choose("as", "As", list(_AS), text=_AS.__getitem__, style="segmented")
     widgets.show_chart(charts.over_iterations(cells, figure, answer.sentence, look, share=shown_as == "share"))
     if answer.reasons:
-        st.caption(plain(f"No late rank can be told: {'; '.join(answer.reasons)}."))
+        st.caption(plain(f"{answer.lateness[0].upper()}{answer.lateness[1:]}: {'; '.join(answer.reasons)}."))
     else:
         st.page_link(page_of("stragglers"), label="Who is late, and why →", query_params=state.link())
     _without_profile(run)

@@ -48,7 +48,7 @@ class Answer:
         exposed_percent: exposed communication in percent of the span, over all ranks and iterations; NaN without a span.
         lateness: which rank is late.
         by_iteration: the ranks have iterations; else the span is that of the whole profile.
-        reasons: why no late rank can be told; empty where one can.
+        reasons: why no late rank can be told, or how alike the ranks are; empty where one is late.
     """
 
     exposed_percent: float

@@ -46,13 +46,9 @@ def waits(ranks: pd.DataFrame, title: str, look: Look) -> Chart:
     name_rows(figure, names, look, range=[len(rows) - 0.4, -0.6], title_text="rank")
     span = {"range": [0, 1.3 * longest], "title_text": "total wait for other ranks"}
     figure.update_xaxes(**span, **ticks(0, longest, format_duration, logarithmic=False))
-    part = (
-        ""
-        if len(rows) == len(ranks)
-        else f" The {len(rows) - 1} ranks with the least wait and the middle one of {len(ranks)} are drawn."
-    )
+    part = "" if len(rows) == len(ranks) else f" The {len(rows) - 1} latest ranks and the middle one of {len(ranks)} are drawn."
     note = look.note(
-        "time from the arrival of a rank at a collective to the arrival of the last one, in sum. The rank with the least wait comes last. "
+        "time from the arrival of a rank at a collective to the arrival of the last one, in sum. A rank with more groups has more collectives to wait in. "
         f"Arrivals are on the job's clock. Bars: ± one standard deviation of the wait.{part}"
     )
     return Chart("stragglers-waits", title, figure, ranks, note)
@@ -70,14 +66,19 @@ def by_iteration(cells: pd.DataFrame, figure: str, look: Look) -> Chart:
     write = format_duration if figure == "wait" else significant
     shades = palette(look.theme)
     drawing = rank_map(table, look, shades[0] if figure == "wait" else shades[1], write, "ns" if figure == "wait" else "")
-    most = cells.groupby("iteration")["last"].idxmax()
-    counts = cells.loc[most, "rank"].value_counts()
-    rank, times = int(counts.index[0]), int(counts.iloc[0])
-    title = f"Rank {rank} came last most often in {times} of {len(most)} iterations"
     note = look.note(
         f"colour: {HISTORY[figure]} of the rank in the iteration. A rank that waits less than the others comes last."
     )
-    return Chart("stragglers-history", title, drawing, cells, note)
+    return Chart("stragglers-history", _most_often(cells), drawing, cells, note)
+
+
+def _most_often(cells: pd.DataFrame) -> str:
+    """Which rank came last most often in the most iterations, if one did."""
+    most = cells[cells["last"] == cells.groupby("iteration")["last"].transform("max")]
+    counts = most[(most["last"] > 0) & ~most["iteration"].duplicated(keep=False)]["rank"].value_counts()
+    if counts.empty or (len(counts) > 1 and counts.iloc[0] == counts.iloc[1]):
+        return "No rank came last more often than the others"
+    return f"Rank {counts.index[0]} came last most often in {counts.iloc[0]} of {cells['iteration'].nunique()} iterations"
 
 
 def _hover(row: dict[Any, Any]) -> str:

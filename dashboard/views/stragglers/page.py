@@ -25,7 +25,8 @@ def page() -> None:
         widgets.no_job(run, VIEW)
     found, ranks = runs.ask(run, lateness), runs.ask(run, queries.ranking)
     if found.reasons:
-        st.info(plain(f"Which rank is late cannot be told: {'; '.join(found.reasons)}."))
+        why = found.sentence if found.alike else "which rank is late cannot be told"
+        st.info(plain(f"{why[0].upper()}{why[1:]}: {'; '.join(found.reasons)}."))
     if ranks.empty:
         st.page_link(page_of("ranks"), label="Where the time of each rank goes →", query_params=state.link())
         widgets.end_page()
@@ -39,8 +40,8 @@ def page() -> None:
                 "history", "By iteration", list(queries.HISTORY), text=queries.HISTORY.__getitem__, style="segmented"
             )
         widgets.show_chart(charts.by_iteration(cells, figure, look))
-    st.markdown("## Ranks and their clocks, the least wait first")
-    times = {name: ranks[name].astype(float) / 1e6 for name in ("wait_ns", "wait_uncertainty_ns")}
+    st.markdown("## Ranks and their clocks, the latest first")
+    times = {name: ranks[name].astype(float) / 1e6 for name in ("lateness_ns", "wait_ns", "wait_uncertainty_ns")}
     clocks = {name: ranks[name] / 1e3 for name in ("offset_ns", "uncertainty_ns")}
     widgets.table(
         ranks.assign(**times, **clocks),
@@ -53,8 +54,13 @@ def page() -> None:
 
 _COLUMNS: Final = {
     "rank": st.column_config.NumberColumn("Rank", format="%d"),
-    "late": st.column_config.CheckboxColumn("Late", help="No rank waits less, beyond the uncertainty."),
+    "late": st.column_config.CheckboxColumn("Late", help="Others of its groups wait longer than it, beyond the uncertainty."),
     "cause": "Cause",
+    "lateness_ns": st.column_config.NumberColumn(
+        "Waited for, ms",
+        format="%.4g",
+        help="How much longer others wait than it in the collectives that they share, in sum over the ranks, beyond the uncertainty.",
+    ),
     "wait_ns": st.column_config.NumberColumn("Wait, ms", format="%.4g"),
     "wait_uncertainty_ns": st.column_config.NumberColumn("± ms", format="%.2g", help="One standard deviation of the wait."),
     "last": st.column_config.NumberColumn("Last", help="How often the rank came last to a collective."),

@@ -21,17 +21,18 @@ HISTORY: Final = {"wait": "wait", "last": "times last"}
 
 
 def ranking(data: RunData) -> pd.DataFrame:
-    """The ranks with matched collectives, the least wait first.
+    """The ranks with matched collectives, the latest first: by how much longer others wait than they do, then by their own wait.
 
     Returns:
-        `rank`, `late`, `cause`, `wait_ns`, `wait_uncertainty_ns` (a standard deviation), `last`, `collectives`, `last_percent` (of the
+        `rank`, `late`, `cause`, `lateness_ns` (null in runs before it), `wait_ns`, `wait_uncertainty_ns` (a standard deviation), `last`, `collectives`, `last_percent` (of the
         collectives), and the clock: `offset_ns`, `drift_ppm`, `uncertainty_ns`. No rows where no wait is known.
     """
-    times = ("wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns")
+    times = ("lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "offset_ns", "drift_ppm", "uncertainty_ns")
     ranks = data.job.frame("ranks", "rank", "late", "cause", *times)
-    ranks = ranks[ranks["wait_ns"].notna()].sort_values(["wait_ns", "rank"], ignore_index=True)
+    order = ["late", "lateness_ns", "wait_ns", "rank"]
+    ranks = ranks[ranks["wait_ns"].notna()].sort_values(order, ascending=[False, False, True, True], ignore_index=True)
     ranks["last_percent"] = 100 * ranks["last"].astype(float) / ranks["collectives"].where(ranks["collectives"] > 0)
-    columns = ["rank", "late", "cause", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "last_percent"]
+    columns = ["rank", "late", "cause", "lateness_ns", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "last_percent"]
     return ranks[[*columns, "offset_ns", "drift_ppm", "uncertainty_ns"]]
 
 
@@ -42,14 +43,14 @@ def history(data: RunData) -> pd.DataFrame:
 
 
 def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The rows of `ranking` that are drawn: all of up to `most`, else those with the least wait and the one in the middle."""
+    """The rows of `ranking` that are drawn: all of up to `most`, else the first ones and the one in the middle."""
     if len(ranks) <= most:
         return ranks
     return pd.concat([ranks[: most - 1], ranks.iloc[[len(ranks) // 2]]], ignore_index=True)
 
 
 def title(found: Lateness, ranks: pd.DataFrame) -> str:
-    """`Rank 13 is late: … longer, 1.20 s of it exposed. Cause: kernels take longer`, or `No late rank can be told`."""
+    """`Rank 13 is late: … longer, 1.20 s of it exposed. Cause: kernels take longer`, or `No rank is late`."""
     sentence, why = found.sentence[0].upper() + found.sentence[1:], cause_of(ranks)
     return f"{sentence}. Cause: {why}" if why else sentence
 

@@ -1,6 +1,6 @@
 """Jobs of many ranks made of NumPy arrays, with known clocks, arrivals and waits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,8 @@ def make_job(
     end_noise_ns: float = 200.0,
     end_at_random: bool = False,
     missing: tuple[int, ...] = (),
+    same_clock: bool = False,
+    late_once: dict[int, float] | None = None,
     seed: int = 1,
 ) -> MadeJob:
     """Simulate ranks that compute for 200 us and meet, again and again.
@@ -53,6 +55,8 @@ def make_job(
         jitter: mean share by which compute is longer at random.
         end_at_random: ends of a collective spread like its starts, as where the matched kernels are not the same collectives.
         missing: ranks without a profile.
+        same_clock: the ranks' clocks have no offset and no drift.
+        late_once: by rank, the time in ns by which it computes longer before the middle collective.
     """
     rng = np.random.default_rng(seed)
     speed = np.ones(ranks)
@@ -68,6 +72,8 @@ def make_job(
     now = np.zeros(ranks)
     for number in range(collectives):
         start[number] = now + 200e3 * speed * (1 + jitter * rng.exponential(1.0, ranks))
+        for rank, later in (late_once or {}).items() if number == collectives // 2 else ():
+            start[number, rank] += later
         kind = number % len(kinds)
         for place, members in enumerate(kinds[kind]):
             common = start[number, members].max() + 30e3
@@ -76,7 +82,7 @@ def make_job(
                 end[number, members] = start[number, members] + 30e3 + 50e3 * rng.random(len(members))
             event[number, members], group[number, members] = number * ranks + place, place
         now = end[number]
-    offset, drift = rng.normal(0, 1e6, ranks), rng.normal(0, 1e-5, ranks)
+    offset, drift = (spread * rng.standard_normal(ranks) * (not same_clock) for spread in (1e6, 1e-5))
     here = np.setdiff1d(np.arange(ranks), missing)
     wait = np.full(ranks, np.nan)
     wait[here] = _waits(start, event, here)
@@ -132,6 +138,40 @@ def _table(
         "end_ns": on_clock(end.T),
     }
     return pa.table({c.name: pa.array(values.get(c.name, [None] * len(rank)), c.type) for c in job_tables.COLLECTIVES.columns})
+
+
+def with_further_group(job: MadeJob, members: tuple[int, ...], *, scatter_ns: float, seed: int) -> MadeJob:
+    """The job with a further group of some ranks, which meets 100 us before each collective, on a stream of its own.
+
+    Args:
+        scatter_ns: standard deviation of the arrivals of its ranks, whose mean difference is 0.
+    """
+    rng = np.random.default_rng(seed)
+    rank, rows = job.collectives["rank"].to_numpy(), job.collectives
+    count = int((rank == members[0]).sum())
+    scatter = scatter_ns * rng.standard_normal((count, len(members)))
+    arrivals = job.arrival_ns[rank == members[0]][:, None] - 100e3 + scatter - scatter.mean(axis=0)
+    ends = arrivals.max(axis=1, keepdims=True) + 10e3 + 200 * rng.standard_normal(arrivals.shape)
+    parts = [rows]
+    for place, member in enumerate(members):
+        own = rows.filter(pa.array(rank == member))
+        for name, true in (("start_ns", arrivals[:, place]), ("end_ns", ends[:, place])):
+            clock = true + job.offset_ns[member] + job.drift[member] * true
+            times = pa.array(1_700_000_000_000_000_000 + np.rint(clock).astype(np.int64))
+            own = own.set_column(own.schema.get_field_index(name), own.schema.field(name), times)
+        for name, text in (("group", "embedding"), ("group_ranks", str(list(members)))):
+            own = own.set_column(own.schema.get_field_index(name), own.schema.field(name), pa.array([text] * count))
+        parts.append(own)
+    return replace(job, collectives=pa.concat_tables(parts))
+
+
+def with_whole_us(job: MadeJob) -> MadeJob:
+    """The job with times in whole microseconds, as profilers before PyTorch 2.3 wrote them."""
+    table = job.collectives
+    for name in ("start_ns", "end_ns"):
+        whole = pa.array(table[name].to_numpy() // 1000 * 1000)
+        table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), whole)
+    return replace(job, collectives=table)
 
 
 def without(table: pa.Table, *names: str) -> pa.Table:

@@ -142,4 +142,3 @@ def test_waits_by_hand():
     assert found.wait_ns.tolist() == [0, 0, 30, 50, 0]
     assert found.transfer_ns.tolist() == [200, 0, 170, 199, 171]
     assert found.is_last.tolist() == [True, False, False, False, True]
-    assert found.last_rank.tolist() == [0, 1]

@@ -1,7 +1,7 @@
 """The summary of a job as text: the late rank, the cause, the kernel that differs, and the ranks."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,3 +58,46 @@ def test_of_many_ranks_the_outliers_are_shown(made: Callable[..., RunData], monk
     data = made("many")
     assert job.render(data, "table").splitlines()[-1] == "4 more ranks are nearer to the median: summary --all"
     assert len(job.render(data, "table", every=True).splitlines()) == 4 + made_jobs.RANKS - 1
+
+
+def _write_traces(folder: Path, gemm_us: Sequence[float]) -> Path:
+    """A trace a rank, of 12 products and an all-reduce after each, which all ranks leave at the same moment."""
+    folder.mkdir()
+    last = max(gemm_us)
+    for rank, own in enumerate(gemm_us):
+        kernels = []
+        for number in range(12):
+            start = 1000.0 + number * (last + 50)
+            kernels += [("gemm", start, own), ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start + own, last - own + 40)]
+        events = []
+        for place, (name, start, lasts) in enumerate(kernels):
+            times = {"ts": start - 20, "dur": 5, "pid": 7, "tid": 7}
+            events.append(
+                {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", **times, "args": {"correlation": place}}
+            )
+            args = {"correlation": place, "device": 0, "context": 1, "stream": 7, "grid": [1, 1, 1], "block": [1, 1, 1]}
+            if name != "gemm":
+                args |= {"Collective name": "allreduce", "In msg nelems": 100, "dtype": "Float", "Group size": len(gemm_us)}
+                args |= {"Process Group Name": "0", "Process Group Ranks": str(list(range(len(gemm_us))))}
+            times = {"ts": start, "dur": lasts, "pid": 0, "tid": 7}
+            events.append({"ph": "X", "cat": "kernel", "name": name, **times, "args": args})
+        about = {"distributedInfo": {"rank": rank, "world_size": len(gemm_us)}, "deviceProperties": [{"id": 0, "name": "GPU"}]}
+        (folder / f"rank-{rank}.json").write_text(json.dumps(about | {"traceEvents": events}))
+    return folder
+
+
+def _imported(tmp_path: Path, gemm_us: Sequence[float]) -> list[str]:
+    folder = _write_traces(tmp_path / "traces", gemm_us)
+    for typed in (["import", "--job", str(folder), "--workers", "1", "--label", "it"], ["summary", "it"]):
+        done = CliRunner().invoke(command(), [*typed, "--data-dir", str(tmp_path / "runs")])
+        assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
+def test_of_ranks_that_are_equal_none_is_late(tmp_path: Path) -> None:
+    lines = _imported(tmp_path, [100.0, 100.0])
+    assert lines[0].endswith("; no rank is late")
+    assert not any(
+        "is late:" in line or line.startswith("cause:") for line in lines if not line.startswith("no rank is late: ")
+    )
+    assert "no rank is late: the ranks of each group wait equally long" in lines
