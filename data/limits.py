@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _Floats = npt.NDArray[np.float64]
-_TENSOR_CORES: Final = (Ceiling.TF32_MMA, Ceiling.TF32_WGMMA)
+_TF32: Final = (Ceiling.TF32_MMA, Ceiling.TF32_WGMMA, Ceiling.TF32_CUBLAS)
 #: Precision -> ceilings of arithmetic on a GPU, and the share of the highest one that the precision can use. 3xTF32 takes three
 #: tensor products for each product, so its share is a third.
 COMPUTE: Final[Mapping[str, tuple[tuple[str, ...], float]]] = {
+    "fp64": ((Ceiling.FP64_FMA, Ceiling.FP64_MMA), 1.0),
     "fp32": ((Ceiling.FP32_FMA,), 1.0),
-    "tf32": (_TENSOR_CORES, 1.0),
-    "3xtf32": (_TENSOR_CORES, 1 / 3),
-    "fp64": ((Ceiling.FP64_FMA,), 1.0),
+    "tf32": (_TF32, 1.0),
+    "3xtf32": (_TF32, 1 / 3),
+    "bf16": ((Ceiling.BF16_MMA, Ceiling.BF16_WGMMA, Ceiling.BF16_CUBLAS), 1.0),
+    "fp16": ((Ceiling.FP16_MMA, Ceiling.FP16_WGMMA, Ceiling.FP16_CUBLAS), 1.0),
+    "fp8": ((Ceiling.FP8_MMA, Ceiling.FP8_WGMMA), 1.0),
+    "int8": ((Ceiling.INT8_MMA, Ceiling.INT8_WGMMA, Ceiling.INT8_CUBLAS), 1.0),
 }
 #: Bit masks of the reasons that reduce the clock of a busy GPU (NVML API reference, nvmlClocksEventReasons). Work that draws much power
 #: reaches the software power cap in every run. Hardware slowdown, software and hardware thermal slowdown and the power brake tell of
@@ -28,8 +32,8 @@ COMPUTE: Final[Mapping[str, tuple[tuple[str, ...], float]]] = {
 POWER_LIMIT: Final = 0x4
 SLOWDOWN: Final = 0x8 | 0x20 | 0x40 | 0x80
 THROTTLING: Final = POWER_LIMIT | SLOWDOWN
-#: Precisions whose arithmetic no ceiling tells, on a GPU or on the host, which may have units for them.
-NOT_MEASURED: Final = ("fp16", "bf16", "fp8", "int", "mixed")
+#: Precisions whose arithmetic no ceiling tells. A processor may have units for the narrow ones.
+_NOT_MEASURED: Final = {"gpu": ("int", "mixed"), "host": ("bf16", "fp16", "fp8", "int8", "int", "mixed")}
 
 
 def compute_ceiling(ceilings: Mapping[str, float], precision: str) -> str:
@@ -41,7 +45,7 @@ def compute_ceiling(ceilings: Mapping[str, float], precision: str) -> str:
 def arithmetic_ns(cells: "pd.DataFrame", ceilings: Mapping[str, float]) -> tuple[_Floats, npt.NDArray[np.object_]]:
     """The least time in ns for the operations of each cell, and the ceiling that it comes from, such as `tf32_wgmma / 3`.
 
-    It is `flops` over `fp32_fma`, the higher of `tf32_mma` and `tf32_wgmma`, or a third of that for 3xTF32; on the host over
+    It is `flops` over the highest ceiling of the precision; for 3xTF32 over a third of the highest one of TF32; on the host over
     `host_fma`. GPUs that worked together share the operations evenly.
 
     Args:
@@ -49,25 +53,29 @@ def arithmetic_ns(cells: "pd.DataFrame", ceilings: Mapping[str, float]) -> tuple
         ceilings: their values in TFLOP/s, by name.
 
     Returns:
-        Two arrays of one value a row. A time is NaN where the ceiling was not measured.
+        Two arrays of one value a row. A time is 0 for a cell without operations, and NaN where the ceiling was not measured.
     """
     on_gpu = (cells["kind"] != "host").to_numpy(dtype=bool)
     gpus = np.maximum(cells["gpus"].fillna(0).to_numpy(dtype=float), 1)
     names = np.where(on_gpu, Ceiling.FP32_FMA, Ceiling.HOST_FMA).astype(object)
     rates = np.where(on_gpu, ceilings.get(Ceiling.FP32_FMA, np.nan), ceilings.get(Ceiling.HOST_FMA, np.nan)).astype(float)
+    unknown = np.where(on_gpu, *(cells["precision"].isin(_NOT_MEASURED[place]).to_numpy(bool) for place in ("gpu", "host")))
+    rates = np.where(unknown, np.nan, rates)
     for precision, (_, share) in COMPUTE.items():
         rows, name = on_gpu & (cells["precision"] == precision).to_numpy(dtype=bool), compute_ceiling(ceilings, precision)
         rates = np.where(rows, ceilings.get(name, np.nan) * share, rates)
         names = np.where(rows, name if share == 1 else f"{name} / {round(1 / share)}", names)
-    rates = np.where(cells["precision"].isin(NOT_MEASURED).to_numpy(dtype=bool), np.nan, rates)
+    counted: Any = cells["flops"]
+    flops = counted.to_numpy(dtype=float)
     # FLOP / (1000 TFLOP/s) is nanoseconds.
-    flops: Any = cells["flops"]
-    return flops.to_numpy(dtype=float) / (1000 * np.where(rates > 0, rates, np.nan)) / gpus, names
+    return np.where(flops == 0, 0.0, flops / (1000 * np.where(rates > 0, rates, np.nan)) / gpus), names
 
 
-def arithmetic_of_products_ns(flops: int, ceilings: Mapping[str, float]) -> float:
-    """The least time in ns of products in float32 that may use TensorFloat-32; NaN where its rate was not measured."""
-    rate = ceilings.get(compute_ceiling(ceilings, "tf32"), np.nan)
+def arithmetic_of_call_ns(flops: int, precision: str, ceilings: Mapping[str, float]) -> float:
+    """The least time in ns of so many operations on the GPU, in a precision of `COMPUTE`; NaN where no ceiling of it was measured."""
+    if not flops:
+        return 0.0
+    rate = ceilings.get(compute_ceiling(ceilings, precision), np.nan) * COMPUTE[precision][1]
     return flops / (1000 * rate) if rate > 0 else np.nan
 
 
@@ -287,6 +295,9 @@ BY_SIZE_MARGIN: Final = {("gpu", "cold"): 1.1, ("gpu", "hot"): 1.25, ("host", "h
 #: 3xTF32 and fp32 85 %), and cells on the host 85 %. A busy host once measured its ceiling at a twentieth of the usual rate, so that
 #: NumPy reached 532 %.
 ARITHMETIC_MARGIN: Final = {"gpu": 1.1, "host": 8.0}
+#: The same of tensor cores, whose ceilings are measured at the clock that the device sustains: work of a few milliseconds may have the
+#: highest clock, which is up to this many times as high.
+TENSOR_MARGIN: Final = 1.35
 #: How many times faster than the copies of one GPU from and to page-locked memory `end_to_end` may be. Shipped cells reach 80 %.
 COPIES_MARGIN: Final = 1.1
 
@@ -360,7 +371,9 @@ def beyond(cells: "pd.DataFrame", ceilings: Mapping[str, float], l2_bytes: float
     single = on_gpu & (scope == "device").to_numpy(dtype=bool) & (cells["cache"] == "cold").to_numpy(dtype=bool)
     times = times + np.where(single, event_error_ns(ceilings), 0.0)
     arithmetic, _ = arithmetic_ns(cells, ceilings)
-    arithmetic = arithmetic / np.where(on_gpu, ARITHMETIC_MARGIN["gpu"], ARITHMETIC_MARGIN["host"])
+    on_tensor_cores = on_gpu & ~cells["precision"].isin(("fp32", "fp64")).to_numpy(dtype=bool)
+    margins = [TENSOR_MARGIN, ARITHMETIC_MARGIN["gpu"]]
+    arithmetic = arithmetic / np.select([on_tensor_cores, on_gpu], margins, ARITHMETIC_MARGIN["host"])
     return {
         "memory": is_comparable & (scope != "end_to_end").to_numpy(dtype=bool) & (least > times),
         "arithmetic": is_comparable & (arithmetic > times),

@@ -22,8 +22,21 @@ class Ceiling:
     FP32_FMA: Final = "fp32_fma"
     FP32_FMA_REGISTERS: Final = "fp32_fma_registers"
     FP64_FMA: Final = "fp64_fma"
+    FP64_MMA: Final = "fp64_mma"
     TF32_MMA: Final = "tf32_mma"
     TF32_WGMMA: Final = "tf32_wgmma"
+    TF32_CUBLAS: Final = "tf32_cublas"
+    FP16_MMA: Final = "fp16_mma"
+    FP16_WGMMA: Final = "fp16_wgmma"
+    FP16_CUBLAS: Final = "fp16_cublas"
+    BF16_MMA: Final = "bf16_mma"
+    BF16_WGMMA: Final = "bf16_wgmma"
+    BF16_CUBLAS: Final = "bf16_cublas"
+    FP8_MMA: Final = "fp8_mma"
+    FP8_WGMMA: Final = "fp8_wgmma"
+    INT8_MMA: Final = "int8_mma"
+    INT8_WGMMA: Final = "int8_wgmma"
+    INT8_CUBLAS: Final = "int8_cublas"
     H2D_PAGEABLE: Final = "h2d_pageable"
     H2D_PINNED: Final = "h2d_pinned"
     D2H_PAGEABLE: Final = "d2h_pageable"
@@ -47,9 +60,22 @@ CEILINGS: Final[Mapping[str, str]] = {
     Ceiling.DEVICE_1_TO_8: "a kernel that writes eight bytes of device memory for each byte that it reads, GB/s",
     Ceiling.FP32_FMA: "multiply-adds in fp32, one operand in uniform registers, TFLOP/s",
     Ceiling.FP32_FMA_REGISTERS: "multiply-adds in fp32, all operands in registers, TFLOP/s",
-    Ceiling.FP64_FMA: "multiply-adds in fp64, TFLOP/s; no collector measures it yet",
+    Ceiling.FP64_FMA: "multiply-adds in fp64, TFLOP/s",
+    Ceiling.FP64_MMA: "fp64 products of tensor cores by `mma.sync`, TFLOP/s",
     Ceiling.TF32_MMA: "TF32 products of tensor cores by `mma.sync`, TFLOP/s",
     Ceiling.TF32_WGMMA: "TF32 products of tensor cores by `wgmma`, TFLOP/s",
+    Ceiling.TF32_CUBLAS: "TF32 products of cuBLAS, where the GPU has units that neither uses, TFLOP/s",
+    Ceiling.FP16_MMA: "fp16 products with fp32 sums of tensor cores by `mma.sync`, TFLOP/s",
+    Ceiling.FP16_WGMMA: "fp16 products with fp32 sums of tensor cores by `wgmma`, TFLOP/s",
+    Ceiling.FP16_CUBLAS: "fp16 products with fp32 sums of cuBLAS, where the GPU has units that neither uses, TFLOP/s",
+    Ceiling.BF16_MMA: "bf16 products with fp32 sums of tensor cores by `mma.sync`, TFLOP/s",
+    Ceiling.BF16_WGMMA: "bf16 products with fp32 sums of tensor cores by `wgmma`, TFLOP/s",
+    Ceiling.BF16_CUBLAS: "bf16 products with fp32 sums of cuBLAS, where the GPU has units that neither uses, TFLOP/s",
+    Ceiling.FP8_MMA: "fp8 (E4M3) products with fp32 sums of tensor cores by `mma.sync`, TFLOP/s",
+    Ceiling.FP8_WGMMA: "fp8 (E4M3) products with fp32 sums of tensor cores by `wgmma`, TFLOP/s",
+    Ceiling.INT8_MMA: "int8 products with int32 sums of tensor cores by `mma.sync`, TFLOP/s",
+    Ceiling.INT8_WGMMA: "int8 products with int32 sums of tensor cores by `wgmma`, TFLOP/s",
+    Ceiling.INT8_CUBLAS: "int8 products with int32 sums of cuBLAS, where the GPU has units that neither uses, TFLOP/s",
     Ceiling.H2D_PAGEABLE: "copies from pageable host memory to the device, GB/s",
     Ceiling.H2D_PINNED: "copies from page-locked host memory to the device, GB/s",
     Ceiling.D2H_PAGEABLE: "copies from the device to pageable host memory, GB/s",

@@ -78,7 +78,7 @@ __all__ = [
 ]
 
 Role = Literal["ceiling", "rung", "peer", "host", "specimen"]
-Precision = Literal["fp32", "tf32", "3xtf32", "fp64", "fp16", "bf16", "fp8", "int", "mixed"]
+Precision = Literal["fp32", "tf32", "3xtf32", "fp64", "fp16", "bf16", "fp8", "int8", "int", "mixed"]
 
 #: Largest relative L2 error against float64 that passes, by precision. A workload may ask for less (exact copies: 0). Outputs of
 #: whole numbers must be equal in any precision. Rounding an output once costs about 2e-4 in fp16, 2e-3 in bf16, 3e-2 in fp8.
@@ -90,13 +90,18 @@ TOLERANCE: Final[Mapping[str, float]] = {
     "fp16": 2e-3,
     "bf16": 1.6e-2,
     "fp8": 1e-1,
+    "int8": 0.0,
     "int": 0.0,
     "mixed": 0.0,
 }
 
 
 #: Unit roundoff of the type that sums are accumulated in, by precision: fp32 unless it is fp64.
-_ROUNDOFF: Final[Mapping[str, float]] = {**dict.fromkeys(TOLERANCE, 2.0**-24), "fp64": 2.0**-53, "int": 0.0, "mixed": 0.0}
+_ROUNDOFF: Final[Mapping[str, float]] = {
+    **dict.fromkeys(TOLERANCE, 2.0**-24),
+    "fp64": 2.0**-53,
+    **dict.fromkeys(("int8", "int", "mixed"), 0.0),
+}
 
 
 class NotInstalled(Exception):

@@ -68,7 +68,8 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
       without times by size, and a row without a cache, has a rate for each mix; a run that measured only `device_copy` has one rate.
       Without times by size the host's rate bounds only cases of at least `HOST_COPY_BYTES`, which its caches do not hold;
     - launch: on a GPU, the time of an empty kernel, the ceiling `graph_node`;
-    - compute: see `arithmetic.arithmetic_ns`; none for fp16, bf16, fp8 and whole numbers, which no ceiling measures;
+    - compute: see `limits.arithmetic_ns`. Where a case counts operations and no ceiling of the precision was measured, the cell has no
+      floor: memory alone would be too low a bound;
     - copies, for the scope `end_to_end` of a GPU: the longer of h2d_bytes over `h2d_pinned` and d2h_bytes over `d2h_pinned`,
       since the two directions can overlap.
 
@@ -90,7 +91,7 @@ def add_floors(frame: pd.DataFrame, data: RunData) -> pd.DataFrame:
     timed = frame["scope"].isin(["device", "operation", "end_to_end"]).to_numpy()
     longest = np.where(np.isnan(times), -1.0, times).argmax(axis=0)
     rows = np.arange(len(frame))
-    has_floor = timed & (times[longest, rows] > 0)
+    has_floor = timed & (times[longest, rows] > 0) & ~np.isnan(times[[*bounds].index("compute")])
     columns = {
         "floor_ns": np.where(has_floor, times[longest, rows], np.nan),
         "floor_bound": np.where(has_floor, np.array(list(bounds), dtype=object)[longest], None),

@@ -22,7 +22,7 @@ PEERS_OF: Final = {
     "3xtf32": "fp32",
     "tf32": "tf32",
     "fp64": "fp64",
-    **{name: name for name in ("fp16", "bf16", "fp8", "int", "mixed")},
+    **{name: name for name in ("fp16", "bf16", "fp8", "int8", "int", "mixed")},
 }
 
 

@@ -1,7 +1,6 @@
 """Operations of a trace as a Python file of benchmarks, which runs as it is and is there to be edited."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,8 +16,6 @@ _LEAST_SHARE: Final = 0.01
 _HOT_SHARE: Final = 0.8
 _MOST_KERNELS: Final = 12
 _LONGEST: Final = 120
-#: Words in names of kernels that compute in TensorFloat-32.
-_TF32: Final = re.compile(r"tf32|s1688|s884")
 _OWN: Final = """\
 # Your own variant of {operator}. docs/own-kernel.md has examples in Triton, CuPy, Numba and CUDA C++.
 #
@@ -311,7 +308,7 @@ def _tf32(operation: Operation) -> bool:
     arguments = [each for _, given in _parts(operation, operation.forms[0]) for each in given]
     has_float32 = any(isinstance(each, Tensor) and each.dtype == "float32" for each in arguments)
     names = (kernel.full_name for form in operation.forms for kernel in form.kernels)
-    return has_float32 and _has(operation, (*aten.PRODUCTS, *aten.CONVOLUTIONS)) and any(map(_TF32.search, names))
+    return has_float32 and _has(operation, (*aten.PRODUCTS, *aten.CONVOLUTIONS)) and aten.uses_tf32(names)
 
 
 def _allows_tf32(operation: Operation, products_tf32: bool) -> bool | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from warpladder.dashboard.core.numbers import format_duration, significant
 from warpladder.dashboard.core.operations.baseline_check import AGREES, Checked, Difference
-from warpladder.dashboard.core.operations.hot_operations import HotOperations, Operation
+from warpladder.dashboard.core.operations.hot_operations import Ceilings, HotOperations, Operation
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
 
 _HEADINGS: Final = ("operator", "benchmark", "of the time", "a step", "calls a step", "forms", "floor", "worth")
@@ -14,18 +14,18 @@ _HEADINGS: Final = ("operator", "benchmark", "of the time", "a step", "calls a s
 LEAST_SHARE: Final = 0.01
 
 
-def render(hot: HotOperations, written: Sequence[Operation]) -> str:
+def render(hot: HotOperations, written: Sequence[Operation], ceilings: Ceilings) -> str:
     """The table, and what cannot be called again with the reasons, as text that ends with a line feed.
 
     Args:
         hot: all operations.
         written: those that are written to a file; without any, all of at least 1 % of the device time are listed.
+        ceilings: that the floors come from.
     """
     shown = [each for each in hot.operations if not each.reason and (each in written or hot.share(each) >= LEAST_SHARE)]
     refused = [each for each in hot.operations if each.reason and hot.share(each) >= LEAST_SHARE]
     lines = [_headline(hot), *plain_table(_HEADINGS, [_row(hot, each) for each in shown])]
-    if any(isnan(each.worth_ns) for each in shown) and not hot.on_host:
-        lines.append("no floor: no run of this GPU has ceilings; warpladder record on it measures them")
+    lines += [] if hot.on_host else _about_floors(shown, ceilings)
     if refused:
         rows = [
             (each.name, _percent(hot.share(each)), each.reason) for each in sorted(refused, key=lambda each: -each.device_ns)
@@ -91,8 +91,23 @@ def _row(hot: HotOperations, operation: Operation) -> tuple[str, ...]:
         format_duration(operation.device_ns / hot.steps),
         significant(operation.calls / hot.steps),
         str(len(operation.forms)),
-        *(_time(each / hot.steps) for each in (operation.floor_ns, operation.worth_ns)),
+        f"no {operation.lacks[0]}" if operation.lacks else _time(operation.floor_ns / hot.steps),
+        _time(operation.worth_ns / hot.steps),
     )
+
+
+def _about_floors(shown: Sequence[Operation], ceilings: Ceilings) -> Iterator[str]:
+    """Where floors come from, and how to get those that are lacking."""
+    gpu = ceilings.device or "this GPU"
+    if not ceilings.values:
+        yield f"no floor: no run of {gpu} has ceilings; warpladder record on it measures them"
+        return
+    yield f"floors: ceilings of {gpu} from {', '.join(ceilings.runs)}"
+    lacking = dict.fromkeys(each for operation in shown for each in operation.lacks if each.endswith("ceiling"))
+    if lacking:
+        yield f"no {' and no '.join(lacking)} was measured on {gpu}: warpladder record on it measures all that it has"
+    if any(operation.lacks for operation in shown):
+        yield "operations without a floor are ranked by their whole time"
 
 
 def _rest(hot: HotOperations, shown: Sequence[Operation]) -> Iterator[str]:

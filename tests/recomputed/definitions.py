@@ -321,14 +321,14 @@ def moved(case: Mapping[str, Any]) -> tuple[float, float]:
 
 def rate_of(ceilings: Mapping[str, float], kind: str, precision: str) -> float:
     """TFLOP/s of a precision's arithmetic."""
-    if precision in ("fp16", "bf16", "fp8", "int", "mixed"):
+    if precision in ("int", "mixed") or (kind == "host" and precision in ("fp16", "bf16", "fp8", "int8")):
         return math.nan
     if kind == "host":
         return ceilings.get("host_fma", math.nan)
-    tensor = max((ceilings[name] for name in ("tf32_mma", "tf32_wgmma") if name in ceilings), default=math.nan)
-    return {"tf32": tensor, "3xtf32": tensor / 3, "fp64": ceilings.get("fp64_fma", math.nan)}.get(
-        precision, ceilings.get("fp32_fma", math.nan)
-    )
+    of = "tf32" if precision == "3xtf32" else precision
+    units = ("fma",) if of == "fp32" else ("fma", "mma", "wgmma", "cublas")
+    rates = [ceilings[f"{of}_{unit}"] for unit in units if f"{of}_{unit}" in ceilings]
+    return max(rates, default=math.nan) / (3 if precision == "3xtf32" else 1)
 
 
 def host_by_size(ceilings: Mapping[str, float]) -> bool:

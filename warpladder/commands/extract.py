@@ -17,7 +17,7 @@ from warpladder.errors import Error
 _REPORTS: Final = (".nsys-rep", ".qdrep", ".sqlite")
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations
+    from warpladder.dashboard.core.operations.hot_operations import Ceilings, Choice, HotOperations
     from warpladder.dashboard.core.operations.program import Program
     from warpladder.data.store import Run
 
@@ -84,14 +84,15 @@ def command(
     without = _eager(eager, rank, data_dir)
     run = _with_operators(_run(trace, rank, data_dir), without)
     steps = steps_of(run)
-    hot = hot_operations(run, (steps.start, steps.end), _ceilings(run, data_dir), choice, without)
+    ceilings = _ceilings(run, data_dir)
+    hot = hot_operations(run, (steps.start, steps.end), ceilings.values, choice, without)
     if not hot.operations:
         raise Error(f"{run.run_id}: no operation with device work {_wanted(choice)}; {_there(run)}")
     if recording is not None:
         print(_checked(recording, hot, run), end="")
         return
     chosen = [each for each in hot.operations if not each.reason][:top]
-    print(extracted.render(hot, chosen), end="")
+    print(extracted.render(hot, chosen, ceilings), end="")
     if out is None:
         return
     if not chosen:
@@ -150,7 +151,7 @@ def _program(trace: str, eager: Sequence["Run"], rank: int | None, data_dir: Pat
     from warpladder.dashboard.core.operations.program import Program
 
     run = _with_operators(_run(trace, rank, data_dir), eager)
-    program = Program.of(run, _ceilings(run, data_dir), eager)
+    program = Program.of(run, _ceilings(run, data_dir).values, eager)
     if program.hot.on_host:
         raise Error(f"{run.run_id}: has no device work, so that there is no timeline to forecast; profile on a GPU")
     return program, run.run_id
@@ -223,12 +224,12 @@ def _checked(recording: "Run", hot: "HotOperations", trace: "Run") -> str:
     return extracted.render_check(checked, hot.on_host)
 
 
-def _ceilings(run: "Run", data_dir: Path) -> dict[str, float]:
-    """The ceilings of the newest run on the same GPU."""
-    from warpladder.dashboard.core.operations.hot_operations import ceilings_of
+def _ceilings(run: "Run", data_dir: Path) -> "Ceilings":
+    """The ceilings of the newest runs on such a GPU, and of the shipped ones."""
+    from warpladder.dashboard.core.operations.hot_operations import Ceilings
     from warpladder.data import store
 
-    return ceilings_of(run.info["device_name"], store.list_runs([data_dir, store.LOCAL, store.RECORDED])[0])
+    return Ceilings.of(str(run.info["device_name"] or ""), store.list_runs([data_dir, store.LOCAL, store.RECORDED])[0])
 
 
 def _regex(text: str) -> str:

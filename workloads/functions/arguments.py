@@ -218,8 +218,10 @@ _PRECISIONS: Final[Mapping[str, Precision]] = {
 
 
 def precision_of(inputs: Iterable[Form]) -> Precision:
-    """The precision of a variant that does not declare one: the precision of the first input of real numbers."""
-    return next((_PRECISIONS.get(form.dtype, "fp32") for form in inputs if form.is_real), "int")
+    """The precision of a variant that does not declare one: the precision of the first input of real numbers, or else of whole ones."""
+    given = list(inputs)
+    whole: Precision = "int8" if given and given[0].dtype == "int8" else "int"
+    return next((_PRECISIONS.get(form.dtype, "fp32") for form in given if form.is_real), whole)
 
 
 def is_of_types(values: Sequence[Any]) -> bool:
@@ -387,7 +389,7 @@ def tolerances(tolerance: Any) -> dict[str, float]:
             _check_tolerance(f"tolerance of {precision}", value)
         return {**TOLERANCE, **{precision: float(value) for precision, value in tolerance.items()}}
     _check_tolerance("tolerance", tolerance)
-    return {**dict.fromkeys(TOLERANCE, float(tolerance)), "int": 0.0}
+    return {**dict.fromkeys(TOLERANCE, float(tolerance)), "int8": 0.0, "int": 0.0}
 
 
 def _check_tolerance(what: str, value: Any) -> None:

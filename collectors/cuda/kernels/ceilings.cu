@@ -51,32 +51,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) ceiling_fma_registers(
     if (sum == 1.0e30f) never[threadIdx.x] = sum;
 }
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-// 32 tensor products m16n8k8 a step and warp, in 8 independent chains: 2 * 16 * 8 * 8 operations each.
-extern "C" __global__ void __launch_bounds__(128) ceiling_mma_tf32(
-    const unsigned* __restrict__ in, float* __restrict__ never, int steps) {
-    unsigned a[4], b[8][2];
-    float c[8][4] = {};
+// 128 multiply-adds a step and thread in fp64, 32 chains of 4.
+extern "C" __global__ void __launch_bounds__(THREADS) ceiling_fma_fp64(
+    const double* __restrict__ in, double* __restrict__ never, int steps) {
+    double x[8], y[4], sums[32] = {};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) a[i] = in[threadIdx.x + 128 * i];
+    for (int i = 0; i < 8; ++i) x[i] = in[threadIdx.x + 256 * i];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        b[i][0] = in[threadIdx.x + 64 * i];
-        b[i][1] = in[threadIdx.x + 512 + 64 * i];
-    }
+    for (int i = 0; i < 4; ++i) y[i] = in[threadIdx.x + 2048 + 256 * i];
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
 #pragma unroll
-        for (int i = 0; i < 32; ++i) {
-            asm volatile(
-                "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                : "+f"(c[i & 7][0]), "+f"(c[i & 7][1]), "+f"(c[i & 7][2]), "+f"(c[i & 7][3])
-                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[i & 7][0]), "r"(b[i & 7][1]));
+        for (int r = 0; r < 4; ++r) {
+#pragma unroll
+            for (int i = 0; i < 32; ++i) sums[i] = fma(x[(i + r) & 7], y[i >> 3], sums[i]);
         }
     }
-    float sum = 0.0f;
+    double sum = 0.0;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) sum += c[i][0] + c[i][1] + c[i][2] + c[i][3];
-    if (sum == 1.0e30f) never[threadIdx.x] = sum;
+    for (int i = 0; i < 32; ++i) sum += sums[i];
+    if (sum == 1.0e300) never[threadIdx.x] = sum;
 }
-#endif

@@ -1,7 +1,7 @@
 """What is known of PyTorch's operators that a trace does not have: names of parameters, arithmetic, and what cannot be called again."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -51,6 +51,30 @@ class UnknownNumber(NamedTuple):
     stand_in: float
 
 
+#: Type of tensors -> precision of their products. Those of float32 may use TensorFloat-32.
+PRECISIONS: Final = {
+    "float64": "fp64", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "int8": "int8",
+}  # fmt: skip
+#: In names of kernels that compute in TensorFloat-32, and of those that compute in float32.
+_TF32: Final = re.compile(r"tf32|s1688|s884")
+_FP32: Final = re.compile(r"sgemm|sgemv|simt|ffma|f32f32_f32f32|gemv", re.IGNORECASE)
+
+
+def uses_tf32(kernels: Iterable[str]) -> bool:
+    """Whether products in float32 use TensorFloat-32, by the names of their kernels."""
+    return any(map(_TF32.search, kernels))
+
+
+def precision(dtype: str, kernels: Sequence[str]) -> str:
+    """The precision of products of a type, by the whole names of their kernels; empty where none is known.
+
+    Products in float32 whose kernels tell nothing may be in TensorFloat-32, which takes the least time.
+    """
+    if dtype == "float32":
+        return "fp32" if any(map(_FP32.search, kernels)) and not uses_tf32(kernels) else "tf32"
+    return PRECISIONS.get(dtype, "")
+
+
 #: The same by the type in which the number reaches a point-wise operator.
 SOME_NUMBER: Final = {"float64": UnknownNumber(1.5), "int64": UnknownNumber(3)}
 WHOLE: Final = ("int64", "int32", "int16", "int8", "uint8")
@@ -63,6 +87,13 @@ _BY_DIMENSIONS: Final = tuple(f"conv{dimensions}d" for dimensions in (1, 2, 3))
 CONVOLUTIONS: Final = (*_BY_DIMENSIONS, "convolution", "convolution_backward")
 #: Operators that are products of matrices.
 PRODUCTS: Final = ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "addmv", "mv")
+#: Operators with products whose operations are not counted below for all arguments. Only those with a count have a floor.
+_WITH_PRODUCTS: Final = _names(
+    "addbmm addr baddbmm chain_matmul convolution_transpose cdist _cdist_forward dot einsum lstm gru rnn_tanh _cudnn_rnn _int_mm _scaled_mm "
+    "_grouped_mm _scaled_grouped_mm _weight_int8pack_mm _weight_int4pack_mm bilinear _trilinear multi_head_attention_forward "
+    "scaled_dot_product_attention linalg_matmul linalg_solve linalg_inv_ex linalg_cholesky_ex linalg_svd linalg_qr conv_transpose1d "
+    "conv_transpose2d conv_transpose3d cudnn_convolution miopen_convolution convolution_overrideable matrix_exp"
+)
 _BATCH_NORM: Final = "x weight bias running_mean running_var training momentum eps"
 _PARAMETERS: Final = {
     "addmm": "bias a b beta alpha",
@@ -224,11 +255,12 @@ _ONLY_WRITE: Final = ("copy_", "fill_", "zero_")
 
 
 class Work(NamedTuple):
-    """The least that any implementation of a call must do: bytes read and written, and operations (0 where they are not known)."""
+    """The least that any implementation of a call must do: bytes read and written, and operations of products; None where these are not
+    known."""
 
     read: int
     written: int
-    flops: int
+    flops: int | None
 
 
 def work(name: str, arguments: tuple[Any, ...]) -> Work:
@@ -240,7 +272,8 @@ def work(name: str, arguments: tuple[Any, ...]) -> Work:
     short = plain(name)
     tensors = [each for each in _flat(arguments) if isinstance(each, Tensor)]
     read = sum(each.bytes for each in tensors)
-    flops, shape = _arithmetic(short, arguments)
+    counted, shape = _arithmetic(short, arguments)
+    flops = None if not counted and has_products(name) else counted
     if short in _ONLY_WRITE and tensors:
         return Work(read - tensors[0].bytes, tensors[0].bytes, 0)
     if writes_inputs(name) and short not in WRITES:
@@ -254,6 +287,17 @@ def work(name: str, arguments: tuple[Any, ...]) -> Work:
     else:
         written = 0
     return Work(read, written, flops)
+
+
+def has_products(name: str) -> bool:
+    """Whether arithmetic, and not memory alone, may bound an operator."""
+    short = plain(name)
+    return short in (*PRODUCTS, *CONVOLUTIONS) or short in _WITH_PRODUCTS or "attention" in short
+
+
+def arithmetic_type(arguments: tuple[Any, ...]) -> str:
+    """The type of the products of a call: of its first tensor. Empty without one."""
+    return next((each.dtype for each in _flat(arguments) if isinstance(each, Tensor)), "")
 
 
 def reads_less(name: str, arguments: tuple[Any, ...]) -> bool:
@@ -305,6 +349,10 @@ def _arithmetic(short: str, arguments: tuple[Any, ...]) -> tuple[int, tuple[int,
         return _product(a, b[::-1] if short == "linear" else b)
     if short in ("addmm", "baddbmm") and len(shapes) == 3 and min(map(len, shapes[1:])) >= 2:
         return _product(*shapes[1:])
+    if (short in ("mv", "dot") and len(shapes) == 2) or (short == "addmv" and len(shapes) == 3):
+        return 2 * prod(shapes[-2]), shapes[-2][:-1]
+    if short in ("_int_mm", "_scaled_mm") and len(shapes) >= 2 and min(map(len, shapes[:2])) == 2:
+        return _product(*shapes[:2])
     if short in (*_BY_DIMENSIONS, "convolution") and len(arguments) >= 7:
         return _convolution(short, arguments)
     if short == "convolution_backward" and len(shapes) == 3 and arguments[7:8] == (False,) and isinstance(arguments[-1], list):

@@ -12,9 +12,10 @@ from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.aten import Tensor, Work
 from warpladder.dashboard.core.operations.graphs import Graphs
 from warpladder.dashboard.core.operations.operator_calls import Bools, Calls, DeviceWork, Int64s, Kernel, combined
-from warpladder.data.limits import arithmetic_of_products_ns, device_memory
+from warpladder.data.limits import COMPUTE, arithmetic_of_call_ns, device_memory
+from warpladder.data.names import found_by_size
 from warpladder.data.schema import CUDA_GRAPH
-from warpladder.data.store import Run
+from warpladder.data.store import RECORDED, Run
 
 _GRAPH: Final = (
     "kernels of a CUDA graph: their operators ran when it was captured; profile the program without the graph too, for --eager"
@@ -43,7 +44,8 @@ class Form:
         median_ns: the median of a call.
         kernels: of the first call, in their order.
         work: the least that it must do.
-        floor_ns: the least time that memory and arithmetic of this device take for that; NaN where it was not measured.
+        floor_ns: the least time that memory and arithmetic of this device take for that; NaN where it is not known.
+        lacks: what is not known of the floor, such as `bf16 ceiling`; empty where nothing is lacking, or no ceiling at all is known.
         number: of the form, in `HotOperations.form_of`; -1 for what belongs to no operator.
     """
 
@@ -55,6 +57,7 @@ class Form:
     kernels: tuple[Kernel, ...]
     work: Work
     floor_ns: float
+    lacks: str = ""
     number: int = -1
 
     @property
@@ -92,6 +95,11 @@ class Operation:
     def floor_ns(self) -> float:
         """The floors of all calls; NaN where one is not known."""
         return float(sum(form.calls * form.floor_ns for form in self.forms))
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What is not known of the floors of its forms."""
+        return tuple(dict.fromkeys(form.lacks for form in self.forms if form.lacks))
 
     @property
     def worth_ns(self) -> float:
@@ -190,13 +198,33 @@ def hot_operations(
     return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host, step_of, form_of)
 
 
-def ceilings_of(device: str, every: Iterable[Run]) -> dict[str, float]:
-    """The ceilings of a GPU by name, from the first run that has some; empty where none has, and without a name of a GPU."""
-    for run in every:
-        if device and run.info["device_name"] == device and run.rows("ceilings"):
-            rows = sorted(run.records("ceilings"), key=lambda row: str(row["device"]), reverse=True)
-            return {str(row["name"]): float(row["value"]) for row in rows}
-    return {}
+@dataclass(frozen=True)
+class Ceilings:
+    """The ceilings of a model of GPUs.
+
+    Attributes:
+        device: its name.
+        values: by name.
+        runs: those that they are of, as text.
+    """
+
+    device: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+    runs: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, device: str, every: Iterable[Run]) -> "Ceilings":
+        """Each ceiling from the first run on such a GPU that has it; none without a name of a GPU."""
+        values: dict[str, float] = {}
+        runs = []
+        for run in every if device else ():
+            if run.info["device_name"] == device and run.rows("ceilings"):
+                rows = sorted(run.records("ceilings"), key=lambda row: str(row["device"]), reverse=True)
+                found = {str(row["name"]): float(row["value"]) for row in rows if found_by_size(str(row["name"])) is None}
+                if found.keys() - values.keys():
+                    runs.append(f"{run.run_id} (shipped)" if run.path.parent == RECORDED else run.run_id)
+                    values = {**found, **values}
+        return cls(device, values, tuple(runs))
 
 
 def _ranked(found: list[Operation]) -> list[Operation]:
@@ -211,12 +239,14 @@ def _ranked(found: list[Operation]) -> list[Operation]:
 
 
 class _Described(NamedTuple):
-    """A form: the name of its operator, its arguments, why it cannot be called again or an empty text, and the least that it must do."""
+    """A form: the name of its operator, its arguments, why it cannot be called again or an empty text, the least that it must do, and the
+    type of its products."""
 
     name: str
     arguments: tuple[Any, ...]
     reason: str
     least: Work
+    dtype: str = ""
 
 
 def _operations(
@@ -245,13 +275,15 @@ def _operations(
     order = np.argsort(form[owners], kind="stable")
     numbers, begin = np.unique(form[owners][order], return_index=True)
     for number, places in zip(numbers.tolist(), np.split(order, begin[1:]), strict=True):
-        name, arguments, reason, least = described[number]
+        name, arguments, reason, least, dtype = described[number]
         if not reason and host[places].any():
             arguments, reason, least = (), _COPIES, _NO_WORK
         workload, case = ("", "") if reason else namer.names(name, arguments)
         if matches is not None and not matches[places].any():
             continue
         kernels = tuple(map(work.kernel, rows[first[places[0]] : last[places[0]]].tolist())) if work.kernels else ()
+        precision = aten.precision(dtype, [kernel.full_name for kernel in kernels])
+        floor, lacks = (np.nan, "") if reason else floor_ns(least, precision, ceilings)
         groups.setdefault((name, workload, reason), []).append(
             Form(
                 case,
@@ -261,7 +293,8 @@ def _operations(
                 float(np.median(time[places])),
                 kernels,
                 least,
-                np.nan if reason else floor_ns(least, arguments, ceilings),
+                floor,
+                lacks,
                 number,
             )
         )
@@ -286,7 +319,7 @@ def _described(calls: Calls, number: int) -> _Described:
     name, found = calls.name_of(number), calls.arguments[number]
     if isinstance(found, str):
         return _Described(name, (), found, _NO_WORK)
-    return _Described(name, found, "", aten.work(name, found))
+    return _Described(name, found, "", aten.work(name, found), aten.arithmetic_type(found))
 
 
 # -- chains ---------------------------------------------------------------------------------------------------------------------------
@@ -363,8 +396,9 @@ def _takes(calls: Calls, before: int, after: int, everything: bool) -> int:
 
 
 def _of_chain(calls: Calls, parts: Sequence[tuple[int, int | None]]) -> _Described:
-    found = []
-    read = flops = 0
+    found, types = [], set()
+    read = 0
+    flops: int | None = 0
     for number, takes in parts:
         name, arguments = calls.name_of(number), calls.arguments[number]
         assert not isinstance(arguments, str)
@@ -372,9 +406,10 @@ def _of_chain(calls: Calls, parts: Sequence[tuple[int, int | None]]) -> _Describ
         least = aten.work(name, arguments)
         tensors = [each for each in arguments if isinstance(each, Tensor) and 0 not in each.shape]
         read += sum(each.bytes for place, each in enumerate(tensors) if place != takes)
-        flops += least.flops
-    written = least.written
-    return _Described(", ".join(part.name for part in found), tuple(found), "", Work(read, written, flops))
+        flops = None if flops is None or least.flops is None else flops + least.flops
+        types |= {aten.arithmetic_type(arguments)} if least.flops else set()
+    work = Work(read, least.written, flops)
+    return _Described(", ".join(part.name for part in found), tuple(found), "", work, types.pop() if len(types) == 1 else "")
 
 
 def _without_operator(calls: Calls, work: DeviceWork, graphs: Graphs, owner: Int64s, inside: Bools) -> list[Operation]:
@@ -418,12 +453,17 @@ def _launched(calls: Calls, work: DeviceWork, graphs: Graphs, talks: Bools, row:
     return what, _NO_OPERATOR if work.has_launch[row] else _NO_LAUNCH
 
 
-def floor_ns(least: Work, arguments: tuple[Any, ...], ceilings: Mapping[str, float]) -> float:
-    """The least time of a call by memory and, for products in float32, by tensor cores; NaN where it was not measured."""
+def floor_ns(least: Work, precision: str, ceilings: Mapping[str, float]) -> tuple[float, str]:
+    """The least time of a call by memory and by arithmetic, NaN where one of the two is not known, and what that lacks."""
     memory = float(device_memory(ceilings).time_ns(least.read, least.written))
-    types = {each.dtype for each in _tensors(arguments)}
-    arithmetic = arithmetic_of_products_ns(least.flops, ceilings) if types == {"float32"} else np.nan
-    return float(np.fmax(memory, arithmetic))
+    if np.isnan(memory):
+        return np.nan, ""
+    if least.flops is None:
+        return np.nan, "count of operations"
+    if least.flops and precision not in COMPUTE:
+        return np.nan, "ceiling of its type"
+    arithmetic = arithmetic_of_call_ns(least.flops, precision, ceilings)
+    return float(np.maximum(memory, arithmetic)), f"{precision} ceiling" if np.isnan(arithmetic) else ""
 
 
 # -- names ---------------------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.numbers import format_estimate, format_measure, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.side_by_side import Contest, OneSided, Pair, SideBySide, slower
-from warpladder.data.limits import compute_ceiling
+from warpladder.data.limits import COMPUTE, compute_ceiling
 from warpladder.data.names import Ceiling
 
 
@@ -34,30 +34,25 @@ class Rate:
     of_work: bool
 
 
-#: In place of the faster of the two ceilings of TF32.
-_TF32: Final = "tf32"
-#: Ceilings that are compared, of a GPU and of a processor.
+#: Ceilings that are compared, of a GPU and of a processor. A precision stands for the highest of its ceilings.
 _ON_GPU: Final = {
     Ceiling.DEVICE_COPY: "copies in memory",
-    Ceiling.FP32_FMA: "fp32",
-    _TF32: "TF32",
+    **{precision: word(precision) for precision in COMPUTE if precision != "3xtf32"},
     Ceiling.H2D_PINNED: "copies to the device",
     Ceiling.D2H_PINNED: "copies from the device",
     Ceiling.GRAPH_NODE: "an empty kernel",
 }
 #: Those of memory and arithmetic.
-_OF_WORK: Final = (Ceiling.DEVICE_COPY, Ceiling.FP32_FMA, _TF32, Ceiling.HOST_COPY, Ceiling.HOST_FMA)
-#: Precision -> its arithmetic on a GPU.
-_OF_PRECISION: Final = {"fp32": Ceiling.FP32_FMA, "tf32": _TF32, "3xtf32": _TF32}
+_OF_WORK: Final = (Ceiling.DEVICE_COPY, *COMPUTE, Ceiling.HOST_COPY, Ceiling.HOST_FMA)
 _ON_HOST: Final = {Ceiling.HOST_COPY: "copies in memory", Ceiling.HOST_FMA: "fp32"}
 
 
 def rates(a: RunData, b: RunData, found: SideBySide) -> tuple[Rate, ...]:
     """The ceilings that both runs measured and that concern the variants: those of their precisions, on the GPU or the processor."""
-    needed = {_OF_PRECISION.get(pair.a.precision) for pair in found.pairs}
+    needed = {"tf32" if pair.a.precision == "3xtf32" else pair.a.precision for pair in found.pairs}
     rates = []
     for name, what in (_ON_HOST if found.on_host else _ON_GPU).items():
-        if name in _OF_PRECISION.values() and name not in needed:
+        if name in COMPUTE and name not in needed:
             continue
         (value, unit), (other, other_unit) = (_ceiling(data, name) for data in (a, b))
         if unit and unit == other_unit and min(value, other) > 0:
@@ -68,7 +63,7 @@ def rates(a: RunData, b: RunData, found: SideBySide) -> tuple[Rate, ...]:
 
 def _ceiling(data: RunData, name: str) -> tuple[float, str]:
     """Value and unit of a ceiling, on the first device that has it; an empty unit where it was not measured."""
-    name = compute_ceiling(measured(data), name) if name == _TF32 else name
+    name = compute_ceiling(measured(data), name) if name in COMPUTE else name
     rows = data.ceilings[data.ceilings["name"] == name].sort_values("device")
     return (float(rows["value"].iloc[0]), str(rows["unit"].iloc[0])) if len(rows) else (nan, "")
 

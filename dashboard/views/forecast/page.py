@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import streamlit as st
 
 from warpladder.dashboard.core.operations.forecast_check import ForecastCheck, check_forecast
-from warpladder.dashboard.core.operations.hot_operations import ceilings_of
+from warpladder.dashboard.core.operations.hot_operations import Ceilings
 from warpladder.dashboard.core.operations.program import Program
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
@@ -90,8 +90,8 @@ def _program(profile: _Profile) -> Program:
 
 
 def _ceilings(run: store.Run) -> tuple[tuple[str, float], ...]:
-    ceilings = ceilings_of(str(run.info["device_name"]), (each.run for each in runs.context().every))
-    return tuple(sorted(ceilings.items()))
+    ceilings = Ceilings.of(str(run.info["device_name"] or ""), (each.run for each in runs.context().every))
+    return tuple(sorted(ceilings.values.items()))
 
 
 def _recordings(program: Program) -> list[ListedRun]:
@@ -172,7 +172,7 @@ _OPERATIONS: Final = {
     "benchmark": st.column_config.TextColumn("Benchmark", width="small", help="Empty where it cannot be called again."),
     "percent": _number("Share, %", "Of the device time.", "%.3g"),
     "device_ns": _number("A step, ms", "Device time of its kernels, copies and sets."),
-    "floor_ns": _number("Floor, ms", "The least time for its bytes and, for products in float32, its operations."),
+    "floor_ns": _number("Floor, ms", "The least time for its bytes and operations; empty without a ceiling of its precision."),
     "worth_ns": _number("Worth, ms", "Time above the floor."),
     "variants": st.column_config.TextColumn("Best variants", width="small"),
     "times_faster": st.column_config.TextColumn("Times faster", width="small", help="The baseline over the best variant."),

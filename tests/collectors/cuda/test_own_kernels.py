@@ -40,14 +40,20 @@ KERNELS = Path(collectors.__file__).parent / "cuda" / "kernels"
             "sm_90",
         ),
         ("ceilings.cu", ("ceiling_fma_uniform",), "sm_75"),
-        ("ceilings.cu", ("ceiling_fma_registers", "ceiling_mma_tf32"), "sm_90"),
-        ("wgmma_ceiling.cu", ("ceiling_wgmma_tf32",), "sm_90a"),
+        ("ceilings.cu", ("ceiling_fma_registers", "ceiling_fma_fp64"), "sm_90"),
+        ("mma_ceilings.cu", ("ceiling_mma<Tf32>", "ceiling_mma<Fp16>", "ceiling_mma<Bf16>", "ceiling_mma<Int8>"), "sm_80"),
+        *(
+            ("mma_ceilings.cu", ("ceiling_mma<Fp8>", "ceiling_mma_fp64"), arch)
+            for arch in ("sm_89", "sm_90", "sm_100", "sm_120")
+        ),
+        ("wgmma_ceilings.cu", tuple(f"ceiling_wgmma<{kind}>" for kind in ("Tf32", "Fp16", "Bf16", "Fp8", "Int8")), "sm_90a"),
     ],
 )
 def test_a_kernel_of_the_collectors_compiles(source: str, kernels: tuple[str, ...], arch: str) -> None:
     variant = CudaVariant("own", "own", "ceiling", source=KERNELS / source)
     compiled = compile_variant(variant, kernels, arch)
     assert {name: kernel.spill_bytes for name, kernel in compiled.kernels.items()} == dict.fromkeys(kernels, 0)
+    assert not any(kernel.serialized for kernel in compiled.kernels.values())
 
 
 def fingerprint(array: np.ndarray, blocks: int = 2) -> int:
