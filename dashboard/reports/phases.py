@@ -120,7 +120,7 @@ def _outermost(traces: Traces) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
 
 def _sample_of(traces: Traces, table: str) -> Int64s:
     """The place of the sample whose range launched each row of a table; -1 where no sample did."""
-    owner = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id"))
+    owner = lookup(traces.numbers("ranges", "range_id"), traces.ranges_of_work(table))
     around = nearest(parents(traces), _outermost(traces))
     return np.where(owner >= 0, around[owner], -1)
 

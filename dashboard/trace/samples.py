@@ -67,7 +67,8 @@ def rows(traces: Traces, table: str) -> Int64s:
     """Places of the rows of `kernels`, `memory_ops` or `api_calls` that are a variant's own work in a sample."""
     mask, places = sampled(traces), IdIndex(traces.numbers("ranges", "range_id"))
     parts, first = [np.empty(0, dtype=np.int64)], 0
-    for (range_id,) in traces.scan(table, "range_id"):
+    pieces = traces.scan(table, "range_id") if table == "api_calls" else [[traces.ranges_of_work(table)]]
+    for (range_id,) in pieces:
         at = places.of(range_id)
         parts.append(first + np.flatnonzero((at >= 0) & mask[at]))
         first += len(range_id)

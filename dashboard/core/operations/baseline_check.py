@@ -130,7 +130,8 @@ def _launched(recording: Run) -> Mapping[tuple[str, str], Mapping[str, Collectio
     ranges = recording.table("ranges", ["range_id", "workload", "variant", "case"])
     ranges = ranges[ranges["variant"] == BASELINE]
     grid = [f"grid_{axis}" for axis in "xyz"]
-    kernels = recording.table("kernels", ["range_id", "name", *grid]).dropna(subset=["range_id"])
+    kernels = recording.table("kernels", ["range_id", "time_range_id", "name", *grid])
+    kernels = kernels.assign(range_id=kernels["range_id"].fillna(kernels["time_range_id"])).dropna(subset=["range_id"])
     joined: pd.DataFrame = kernels.merge(ranges, on="range_id")[["workload", "case", "name", *grid]].drop_duplicates()
     found: dict[tuple[str, str], dict[str, set[Grid]]] = {}
     for workload, case, name, *sizes in joined.fillna(0).itertuples(index=False):

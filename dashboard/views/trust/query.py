@@ -310,7 +310,7 @@ def rounds(data: RunData) -> pd.DataFrame:
     ) & (scope.codes >= 0)
     ours &= traces.numbers("ranges", "round") >= 0
     outermost = ours & ~((parent >= 0) & ours[parent])
-    at = _outermost(lookup(ids, traces.numbers("memory_ops", "range_id")), parent, ours, outermost)
+    at = _outermost(lookup(ids, traces.ranges_of_work("memory_ops")), parent, ours, outermost)
     kind, moved = traces.texts("memory_ops", "kind"), traces.numbers("memory_ops", "bytes")
     texts_and_sums: dict[str, Any] = {}
     chosen = np.flatnonzero(outermost)
@@ -340,7 +340,7 @@ def by_case(frame: pd.DataFrame) -> pd.DataFrame:
 def _unattributed(data: RunData) -> tuple[Any, Any]:
     """Masks of the kernels outside of all ranges, and of the kernels with an unknown launch."""
     traces = data.traces
-    return traces.numbers("kernels", "range_id") == NONE, traces.numbers("kernels", "launch_start_ns") == NONE
+    return traces.ranges_of_work("kernels") == NONE, traces.numbers("kernels", "launch_start_ns") == NONE
 
 
 def _outermost(at: Int64s, parent: Int64s, ours: Any, outermost: Any) -> Int64s:

@@ -11,10 +11,11 @@ from tests.synthetic import made_traces
 from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.collectors.core.nvtx_ranges import DOMAIN, TWIN, WARM_UP, executions_text, sample_text
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.traces import GRAPH
+from warpladder.dashboard.core.traces import GRAPH, Traces
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 
 __all__ = ["open_app"]
@@ -174,3 +175,16 @@ def test_what_only_prepares_a_sample_has_the_colour_of_no_variant_on_the_timelin
     range_ids = traces.numbers("ranges", "range_id")
     # The cold warm-up, the cold sample and its twin, not their executions; the samples of other scopes are all the variant's work.
     assert range_ids[only_prepares].tolist() == [4, 6, 9]
+
+
+def test_what_another_thread_launched_in_a_sample_is_the_samples_own_work(tmp_path: Path) -> None:
+    """The second check, of 40 ns, is attributed by time to the sample of scope operation."""
+    data = load(write(tmp_path))
+    data.traces.read("kernels", "time_range_id")
+    by_time = data.traces.numbers("kernels", "time_range_id").copy()
+    by_time[-1] = 11
+    traces = Traces(data.traces.run)
+    traces._columns["kernels", "time_range_id"] = by_time
+    found = trace_sums.cuda_gpu_kern_sum(replace(data, traces=traces), "samples").set_index("Name")
+    assert found.loc["check", "Total Time (ns)"] == 40
+    assert trust.attribution(replace(data, traces=traces)).outside == trust.attribution(data).outside - 1
