@@ -384,6 +384,7 @@ OPERATIONS = Table(
         integer("self_device_ns", "their time", "ns", least=0, most=FAR),
         integer("device_ns", "the time of those that it or an operation inside it launched", "ns", least=0, most=FAR),
         _RANGE,
+        _TIME_RANGE,
     ),
     ("operation_id",),
     (("start_ns", "end_ns"),),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from warpladder.collectors.kineto.columns import Codes, Texts, integers, numbers
 from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
-from warpladder.collectors.trace.attribution import Int64s
+from warpladder.collectors.trace.attribution import ByTime, Int64s
 from warpladder.data import nesting
 from warpladder.data.columns import FAR
 from warpladder.data.nesting import NONE, Innermost
@@ -90,13 +90,13 @@ class Operations:
         time, _ = times_ns([event.ts for event in events])
         self._links[phase].append((numbers([event.id for event in events]), thread, time))
 
-    def table(self, base_ns: int, work: DeviceWork, ranges: Innermost) -> pa.Table:
+    def table(self, base_ns: int, work: DeviceWork, ranges: Innermost, by_time: ByTime) -> pa.Table:
         """The rows of `operations`. Frees what was gathered.
 
         Args:
             base_ns: what is added to every time.
             work: all device work of the trace.
-            ranges: finder over the trace's ranges.
+            ranges, by_time: finders over the trace's ranges.
         """
         thread, start, end = self._spans.all(base_ns)
         order = nesting.order(thread, start, end)
@@ -105,6 +105,7 @@ class Operations:
         parent = nesting.parents(thread, end)
         own, launches = _sums(innermost.at(work.thread, work.called), work.duration, len(order))
         inside = ranges.at(thread, start)
+        of_step = by_time.at(thread, start, inside >= 0)
         forward = self._forward(base_ns, innermost, len(order))
         del innermost
         number = np.arange(len(order))
@@ -130,6 +131,7 @@ class Operations:
                 "self_device_ns": own,
                 "device_ns": _with_inner(own, parent),
                 "range_id": _or_null(inside),
+                "time_range_id": _or_null(of_step),
             }
         )
 

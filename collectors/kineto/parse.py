@@ -24,7 +24,6 @@ from warpladder.data import files, schema
 from warpladder.data.columns import FAR
 from warpladder.data.iterations import Steps, find_steps
 from warpladder.data.naming import Naming
-from warpladder.data.nesting import Innermost
 from warpladder.data.store import RunWriter
 
 NAME: Final = "pytorch_profiler"
@@ -92,15 +91,12 @@ def import_trace(
 
 def fill(report: KinetoReport, writer: RunWriter, naming: Naming | None, workload: str, rank: int, notes: Notes) -> None:
     """Write all tables except run and diagnostics."""
-    ranges = write_tables(report, writer, naming, workload, notes).ranges
-    table = (
-        pa.concat_tables([piece.select(["process", "thread", "start_ns", "end_ns", "text"]) for piece in ranges])
-        if ranges
-        else None
-    )
+    written = write_tables(report, writer, naming, workload, notes)
+    columns = ["process", "thread", "start_ns", "end_ns", "text"]
+    table = pa.concat_tables([piece.select(columns) for piece in written.ranges]) if written.ranges else None
     launches = _Launches(report)
     if report.operations:
-        operations = report.operations.table(report.base_ns, launches.work(), _finder(table))
+        operations = report.operations.table(report.base_ns, launches.work(), written.innermost, written.by_time)
         writer.append("operations", operations)
     gathered = report.collectives.gathered()
     if gathered is not None:
@@ -146,13 +142,6 @@ class _Launches:
 
 def _array(batch: pa.RecordBatch, name: str) -> Int64s:
     return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-
-
-def _finder(ranges: pa.Table | None) -> Innermost:
-    if ranges is None:
-        return Innermost(*(np.empty(0, np.int64),) * 3)
-    process, thread, start, end = (ranges.column(name).to_numpy() for name in ("process", "thread", "start_ns", "end_ns"))
-    return Innermost(process << 24 | thread, start, end)
 
 
 def _steps(ranges: pa.Table | None) -> Steps:

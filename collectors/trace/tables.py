@@ -31,10 +31,12 @@ _OF_LAUNCHES: Final = ("globalPid", "correlationId")
 
 
 class Written(NamedTuple):
-    """Result of `write_tables`: (process, CUDA ordinal) -> rows of device work, and the rows of `ranges` in pieces."""
+    """Result of `write_tables`: (process, CUDA ordinal) -> rows of device work, the rows of `ranges` in pieces, and finders of ranges."""
 
     devices: dict[tuple[int, int], int]
     ranges: list[pa.Table]
+    innermost: Innermost
+    by_time: ByTime
 
 
 def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes) -> Written:
@@ -52,7 +54,7 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
     for rows in (work.copies(), work.sets()):
         _append(writer, "memory_ops", rows)
     _tell_what_is_missing(report, work, notes)
-    return Written(work.devices, _write_ranges(ranges, work, writer, naming, workload, notes))
+    return Written(work.devices, _write_ranges(ranges, work, writer, naming, workload, notes), innermost, by_time)
 
 
 def add_trace(

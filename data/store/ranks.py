@@ -26,7 +26,7 @@ _IDS: Final = {
     "kernels": ("range_id", "time_range_id"),
     "memory_ops": ("range_id", "time_range_id"),
     "api_calls": ("range_id",),
-    "operations": ("operation_id", "parent_id", "forward_id", "range_id"),
+    "operations": ("operation_id", "parent_id", "forward_id", "range_id", "time_range_id"),
 }
 _OF_OPERATIONS: Final = ("operation_id", "parent_id", "forward_id")
 

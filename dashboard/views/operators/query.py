@@ -68,7 +68,8 @@ def groupings(data: RunData) -> tuple[By, ...]:
 
     def recorded(by: By) -> bool:
         if by == "range":
-            return "ranges" in traces.tables and bool((traces.numbers("operations", "range_id") >= 0).any())
+            columns = ("range_id", "time_range_id")
+            return "ranges" in traces.tables and any((traces.numbers("operations", each) >= 0).any() for each in columns)
         if by == "module":
             return any(MODULE in text for text in traces.texts("operations", "stack").categories)
         column = "input_dims" if by == "shape" else "stack"
@@ -92,6 +93,7 @@ def operators(data: RunData, by: By = "name") -> pd.DataFrame:
         - `shapes`, `types` and `strides` of the inputs as JSON, the strides empty where all inputs are contiguous;
         - `module`: modules of PyTorch around the operator, the innermost first; `range`: the innermost range around it. Both are empty
           without one. An operator of the backward pass has those of the operation whose gradient it computes;
+          An operator that still has no range has the one that it is attributed to by time;
         - `stack`: functions of Python, the innermost first;
         - `calls`: executions;
         - `self_device_ns`: durations of the kernels, copies and sets that the operators launched themselves;
@@ -211,7 +213,11 @@ def _groups(traces: Traces, every: Operators, by: By, root: Int64s) -> tuple[Int
         words.append(text)
     elif by != "name":
         code, text = _ranges(traces) if by == "range" else _stacks(traces, modules_of if by == "module" else _without_addresses)
-        columns.append(code if by == "stack" else _of_forward(traces, every, code, text))
+        code = code if by == "stack" else _of_forward(traces, every, code, text)
+        if by == "range":
+            by_time, _ = _ranges(traces, "time_range_id")
+            code = np.where(text[code] == "", by_time, code)
+        columns.append(code)
         words.append(text)
     number, distinct = codes_of(*(column.astype(np.int64) for column in columns))
     texts = {name: text[codes] for name, text, codes in zip(("operator", *DETAILS[by]), words, distinct, strict=True)}
@@ -249,9 +255,9 @@ def _as_contiguous(dims: Any, strides: Any) -> bool:
     return not sizes or (sizes[-1][1] == 1 and inner)
 
 
-def _ranges(traces: Traces) -> tuple[Int64s, npt.NDArray[Any]]:
-    """A code for each operator and the texts by code: its innermost range, or nothing."""
-    place = lookup(traces.numbers("ranges", "range_id"), traces.numbers("operations", "range_id"))
+def _ranges(traces: Traces, column: str = "range_id") -> tuple[Int64s, npt.NDArray[Any]]:
+    """A code for each operator and the texts by code: the range of a column, or nothing."""
+    place = lookup(traces.numbers("ranges", "range_id"), traces.numbers("operations", column))
     texts = traces.texts("ranges", "text")
     words = [_STEP.sub("ProfilerStep", str(text)) for text in texts.categories]
     code, distinct = pd.factorize(np.array([*words, ""], dtype=object))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from warpladder.collectors.kineto.parse import import_report
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.views.operators import query as operators
 from warpladder.dashboard.views.timeline import selection
 from warpladder.dashboard.views.transfers import chart, query
 from warpladder.data import store
@@ -109,3 +111,26 @@ def test_the_timeline_holds_the_work_of_all_threads_for_a_chosen_step(data: run_
     assert work["total_ns"].sum() == 1000 * (424 + 41)
     # What main launched is 124 us of kernels and 30 us of copies.
     assert selection.by_time_ns(data.traces, chosen) == 1000 * (300 + 11)
+
+
+def test_an_operator_of_another_thread_counts_for_the_range_that_was_open_by_then(tmp_path: Path) -> None:
+    """Operators of the step's thread, of a thread with a range of its own, and of one without."""
+    events = [
+        *_events(),
+        *(
+            {"ph": "X", "cat": "cpu_op", "name": name, "pid": 100, "tid": thread, "ts": at, "dur": 8, "args": {}}
+            for name, thread, at in (("aten::mm", MAIN, 2058), ("aten::sum", HOOKS, 2199), ("aten::add", BARE, 2298), ("aten::cat", BARE, 2500))
+        ),
+    ]  # fmt: skip
+    file = tmp_path / "operators.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    found = operators.operators(
+        run_data.load(store.open_run(tmp_path / import_report(file, tmp_path, "", None, []))), "range"
+    ).set_index("operator")
+    assert found["range"].to_dict() == {
+        "aten::mm": "ProfilerStep",
+        "aten::sum": "nccl:all_reduce",
+        "aten::add": "backward",
+        "aten::cat": "ProfilerStep",
+    }
+    assert found["self_device_ns"].to_dict() == {"aten::mm": 100_000, "aten::sum": 200_000, "aten::add": 30_000, "aten::cat": 0}

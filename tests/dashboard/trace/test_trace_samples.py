@@ -179,7 +179,7 @@ def test_what_only_prepares_a_sample_has_the_colour_of_no_variant_on_the_timelin
 
 def test_what_another_thread_launched_in_a_sample_is_the_samples_own_work(tmp_path: Path) -> None:
     """The second check, of 40 ns, is attributed by time to the sample of scope operation."""
-    data = load(write(tmp_path))
+    data = load(store.open_run(write(tmp_path)))
     data.traces.read("kernels", "time_range_id")
     by_time = data.traces.numbers("kernels", "time_range_id").copy()
     by_time[-1] = 11
