@@ -1,0 +1,211 @@
+"""Recomputes the totals of pages of traces by a second method: python -m benchmarks.recompute_traces [--all] TRACE...
+
+Each trace of PyTorch's profiler is imported by itself and as a job of one rank; a folder is a job. What Transfers, API & kernels,
+Operators, Ranks and Critical path print is compared with `second_method`. The table has the totals of each trace and what differs;
+with `--all` every figure. The exit code is 1 if any differs.
+"""
+
+import argparse
+import math
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+from click.testing import CliRunner
+
+from benchmarks import second_method as second
+from benchmarks.second_method import Totals
+from warpladder.__main__ import command
+from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.views.calls import query as calls
+from warpladder.data import store
+
+#: Table of `nsys stats` on API & kernels -> columns that are compared, with their words in `second_method`, and the column of the name.
+_OF_STATS: Final = {
+    "cuda_gpu_kern_sum": ({"Total Time (ns)": "ns", "Instances": "count"}, "Name"),
+    "cuda_api_sum": ({"Total Time (ns)": "ns", "Num Calls": "count"}, "Name"),
+    "cuda_gpu_mem_time_sum": ({"Total Time (ns)": "ns", "Count": "count"}, "Operation"),
+    "cuda_gpu_mem_size_sum": ({"Total (MB)": "MB"}, "Operation"),
+    "nvtx_sum": ({"Total Time (ns)": "ns", "Instances": "count"}, "Range"),
+    "nvtx_gpu_proj_sum": ({"Total Proj Time (ns)": "ns"}, "Range"),
+}
+#: File of `export` -> the columns whose texts name a row. All columns that `second_method` knows are compared.
+_EXPORTED: Final = {
+    "transfers": ("kind", "host_memory"),
+    "transfer-stages": ("variant",),
+    "operators-name": ("operator",),
+    "ranks-breakdown": ("rank",),
+    "ranks-over-iterations": ("rank", "iteration"),
+}
+_KINDS: Final = {text: kind for kind, text in calls.OPERATIONS.items()}
+#: Shares are float64; times are whole nanoseconds.
+_RELATIVE: Final = 1e-12
+
+
+class Row(NamedTuple):
+    """A figure of a page: what the page prints, and what the second method gives. None where there is no such row, or no figure.
+
+    `why` is the reason for a difference that is right.
+    """
+
+    trace: str
+    page: str
+    row: str
+    column: str
+    ours: float | None
+    second: float | None
+    why: str = ""
+
+    @property
+    def difference(self) -> float:
+        """Ours less the second method's; NaN where only one of them has a figure."""
+        if self.ours is None or self.second is None:
+            return 0.0 if self.ours is self.second else math.nan
+        return self.ours - self.second
+
+    @property
+    def differs(self) -> bool:
+        return not self.why and not abs(self.difference) <= _RELATIVE * abs(self.second or 0)
+
+
+def rows_of(path: Path, folder: Path) -> Iterator[Row]:
+    """Every figure of a trace or of a folder of traces, imported into a folder."""
+    files = sorted(each for each in path.rglob("*.json*") if each.is_file()) if path.is_dir() else [path]
+    ranks = {_rank(file, place): second.read(file) for place, file in enumerate(files)}
+    if not path.is_dir():
+        (trace,) = ranks.values()
+        ours = _of_trace(path, folder)
+        yield from _compared(path.name, ours, {**second.transfers(trace), **second.sums(trace), **second.operators(trace)})
+        averaged = path.with_name(f"{path.name.split('.json')[0]}.sums.json")
+        if averaged.exists():
+            theirs, why = second.averages(averaged, ours)
+            ours = {("key_averages", *key[1:]): value for key, value in ours.items() if key[0] == "operators-name"}
+            yield from (row._replace(why=why.get(row[1:4], "")) for row in _compared(path.name, ours, theirs))
+    job = folder / "job"
+    job.mkdir()
+    for rank, file in zip(ranks, files, strict=True):
+        shutil.copy(file, job / f"rank-{rank}{''.join(file.suffixes[-2 if file.suffix == '.gz' else -1 :])}")
+    yield from _compared(path.name, _of_job(job, folder), second.job(ranks))
+
+
+def _rank(file: Path, place: int) -> int:
+    return second.rank_of(file.name) if second.rank_of(file.name) is not None else place  # type: ignore[return-value]
+
+
+def _compared(trace: str, ours: Totals, theirs: Totals) -> Iterator[Row]:
+    """Figures side by side: all columns that the second method knows, of each row that either has."""
+    known = {(page, column) for page, _, column in theirs}
+    for page, row, column in sorted(ours.keys() | theirs.keys()):
+        if (page, column) in known:
+            yield Row(trace, page, row, column, ours.get((page, row, column)), theirs.get((page, row, column)))
+
+
+def _of_trace(path: Path, folder: Path) -> Totals:
+    """What the pages of a trace print."""
+    run = store.open_run(folder / "runs" / _run("import", str(path), "--data-dir", str(folder / "runs")).split()[-1])
+    data = run_data.load(run)
+    return {**_exported(run, folder / "exported"), **_of_stats(data)}
+
+
+def _of_job(job: Path, folder: Path) -> Totals:
+    """What the pages of a job print."""
+    words = ("import", "--job", str(job), "--workers", "1", "--data-dir", str(folder / "jobs"))
+    run = store.open_run(folder / "jobs" / _run(*words).split()[-1])
+    found = _exported(run, folder / "exported-job")
+    path = folder / "exported-job" / "critical-path.csv"
+    if path.exists():
+        segments = pd.read_csv(path)
+        found["critical-path", "all segments", "ns"] = int((segments["end_ns"] - segments["start_ns"]).sum())
+        found["critical-path", "from start to end", "ns"] = int(segments["end_ns"].max() - segments["start_ns"].min())
+    return found
+
+
+def _exported(run: store.Run, folder: Path) -> Totals:
+    """The figures of the files that `export` writes."""
+    _run("export", str(run.path), "--out", str(folder), "--format", "csv")
+    found: Totals = {}
+    for name, keys in _EXPORTED.items():
+        if (folder / f"{name}.csv").exists():
+            frame = pd.read_csv(folder / f"{name}.csv", dtype=dict.fromkeys(keys, "str"), keep_default_na=False, na_values=[""])
+            for row in frame.to_dict("records"):
+                text = " ".join(_plain(row[key]) for key in keys if not pd.isna(row[key]))
+                found |= {(name, text, str(column)): _number(row[column]) for column in row if column not in keys}
+    return found
+
+
+def _of_stats(data: RunData) -> Totals:
+    """The tables of `nsys stats`, whole."""
+    found: Totals = {}
+    for name in set(calls.available(data)) & _OF_STATS.keys():
+        columns, key = _OF_STATS[name]
+        for row in calls.summary(data, name).to_dict("records"):
+            for column, word in columns.items():
+                found[name, _KINDS.get(row[key], row[key]), word] = _number(row[column])
+    if "nvtx_kern_sum" in calls.available(data):
+        for row in calls.summary(data, "nvtx_kern_sum").to_dict("records"):
+            text = f"{'' if pd.isna(row['NVTX Range']) else row['NVTX Range']} > {row['Kernel Name']}".strip()
+            found["nvtx_kern_sum", text, "ns"] = (found.get(("nvtx_kern_sum", text, "ns")) or 0) + row["Total Time (ns)"]
+    return found
+
+
+def _plain(text: str) -> str:
+    """A text of a table of comma-separated values, without the apostrophe before what a spreadsheet would compute."""
+    return text[1:] if text.startswith(("'=", "'+", "'-", "'@")) else text
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str) or pd.isna(value):
+        return None
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def _run(*words: str) -> str:
+    """Run a command of the product, and return its output."""
+    done = CliRunner().invoke(command(), list(words))
+    if done.exit_code:
+        raise SystemExit(f"warpladder {' '.join(words)}: {done.output}")
+    return done.stdout
+
+
+def totals(rows: Sequence[Row]) -> Iterator[Row]:
+    """The sums of each page's columns, and each figure of the pages with few rows."""
+    sums: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        sums[row.trace, row.page, row.column].append(row)
+    for (trace, page, column), every in sums.items():
+        ours, theirs = (
+            sum(value for value in side if value is not None) for side in zip(*(each[4:6] for each in every), strict=True)
+        )
+        yield Row(trace, page, f"sum of {len(every)}", column, ours, theirs)
+
+
+def main() -> int:
+    """Print the table. Returns 1 if a figure differs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trace", type=Path, nargs="+", help="a trace, .json or .json.gz, or the folder of a job")
+    parser.add_argument("--all", action="store_true", help="print every figure")
+    arguments = parser.parse_args()
+    differing = 0
+    print(f"{'trace':24} {'page':22} {'row':28} {'column':16} {'ours':>16} {'second method':>16} {'difference':>12}")
+    for path in arguments.trace:
+        with tempfile.TemporaryDirectory() as folder:
+            rows = list(rows_of(path, Path(folder)))
+        differ = [row for row in rows if row.differs or row.why]
+        differing += sum(row.differs for row in rows)
+        for row in rows if arguments.all else [*totals(rows), *differ]:
+            ours, theirs = ("-" if value is None else f"{value:.16g}" for value in (row.ours, row.second))
+            print(
+                f"{row.trace[:24]:24} {row.page:22} {row.row[:28]:28} {row.column:16} {ours:>16} {theirs:>16} {row.difference:>12.6g} {row.why}"
+            )
+        print(f"{path.name}: {len(rows)} figures, {sum(row.differs for row in rows)} differ", flush=True)
+    return int(differing > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
