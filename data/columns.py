@@ -92,4 +92,5 @@ def real(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:
 #: Columns of device work in a trace.
 START = time("start_ns", "start on the trace's clock")
 END = time("end_ns", "end on the trace's clock")
+DEVICE = integer("device", "CUDA device ordinal", bits=32)
 STREAM = integer("stream", "CUDA stream id in the trace", nullable=True)

@@ -1,10 +1,11 @@
 """The tables of a job: its ranks, their iterations, kernels and idle times, and the collectives that they share."""
 
+import dataclasses
 from typing import Final
 
 import pyarrow as pa
 
-from warpladder.data.columns import END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
+from warpladder.data.columns import DEVICE, END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
 
 RANK_STATUSES: Final = ("ok", "broken", "missing")
 #: What device work does. Communication is kernels with a `collective`, memory is copies and sets, compute is every other kernel.
@@ -18,10 +19,10 @@ def _lasts(name: str, meaning: str, *, nullable: bool = False) -> Column:
     return integer(name, meaning, "ns", least=0, most=FAR, nullable=nullable)
 
 
-#: Columns that break the time of a rank or an iteration down.
-_BREAKDOWN = (
-    _lasts("span_ns", "from the start of the first device work to the end of the last"),
-    _lasts("busy_ns", "time of the span in which any device work ran"),
+#: Columns that break the time of a rank, a GPU or an iteration down. They count all device work, whenever it was launched.
+BREAKDOWN: Final = (
+    _lasts("span_ns", "from the start of the first device work to the end of the last; of several GPUs, times their number"),
+    _lasts("busy_ns", "time of the span in which any device work ran; this and the following are sums over the GPUs"),
     _lasts("compute_ns", "time in which compute ran"),
     _lasts("communication_ns", "time in which communication ran"),
     _lasts("memory_ns", "time in which copies or sets ran"),
@@ -84,7 +85,7 @@ RANKS = Table(
         text("file", "name of its profile"),
         integer("bytes", "size of that file", "B", least=0),
         integer("events", "events in it", least=0),
-        *_BREAKDOWN,
+        *BREAKDOWN,
         integer("launches", "kernels, copies and sets whose launch is in the profile", least=0),
         _lasts("launch_ns", "time of the calls that launched them"),
         _lasts("copy_calls_ns", "time of the host in calls that copy"),
@@ -150,15 +151,16 @@ RANKS = Table(
 
 ITERATIONS = Table(
     "iterations",
-    "One row an iteration and rank. Device work belongs to the iteration in which it was launched.",
+    "One row an iteration and rank. Device work belongs to the iteration in which it was launched. An iteration lasts on the devices until all "
+    "work that was launched before its end has ended, and begins with its first work, but not before earlier work has ended. No two overlap.",
     (
         _RANK,
-        integer("iteration", "number of the step", least=0),
+        integer("iteration", "number of the step; numbers that start again in the trace are counted on", least=0),
         START,
         END,
-        time("device_start_ns", "start of its first device work on the trace's clock; null without any", nullable=True),
-        time("device_end_ns", "end of its last device work; likewise", nullable=True),
-        *_BREAKDOWN,
+        time("device_start_ns", "when it begins on the devices, on the trace's clock; null without device work", nullable=True),
+        time("device_end_ns", "when it ends there; likewise", nullable=True),
+        *BREAKDOWN,
         integer("collectives", "communication kernels that were matched with those of other ranks", least=0),
         _lasts("wait_ns", "time that it waited in them for other ranks; null where none was matched", nullable=True),
         integer("last", "how often it came last", nullable=True, least=0),
@@ -183,11 +185,19 @@ RANK_KERNELS = Table(
     ),
 )
 
+RANK_DEVICES = Table(
+    "rank_devices",
+    "One row a GPU of a rank, from the start of the rank's first device work to the end of its last. The times of a rank are sums over its GPUs.",
+    (_RANK, DEVICE, *BREAKDOWN),
+    ("rank", "device"),
+)
+
 IDLE = Table(
     "idle",
     "Gaps between the device work of a stream, by cause, and the work that waits in it.",
     (
         _RANK,
+        dataclasses.replace(DEVICE, nullable=True, later=True),
         STREAM,
         *(
             column

@@ -8,15 +8,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from warpladder.data.columns import END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
-from warpladder.data.job_tables import COLLECTIVES, IDLE, ITERATIONS, RANK_KERNELS, RANKS
+from warpladder.data.columns import DEVICE, END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
+from warpladder.data.job_tables import COLLECTIVES, IDLE, ITERATIONS, RANK_DEVICES, RANK_KERNELS, RANKS
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
-#: `energy`.
-SCHEMA_VERSION: Final = 5
+#: `energy`, version 6 `rank_devices`.
+SCHEMA_VERSION: Final = 6
 #: Versions that are read.
-READABLE_VERSIONS: Final = (1, 2, 3, 4, 5)
+READABLE_VERSIONS: Final = (1, 2, 3, 4, 5, 6)
 
 RUN_KINDS: Final = ("recording", "import", "job")
 VARIANT_KINDS: Final = ("cuda", "library", "host")
@@ -67,7 +67,6 @@ _TIME_RANGE = identifier(
     nullable=True,
     later=True,
 )
-_DEVICE = integer("device", "CUDA device ordinal", bits=32)
 
 RUN = Table(
     "run",
@@ -300,7 +299,7 @@ KERNELS = Table(
         _PROCESS,
         START,
         END,
-        _DEVICE,
+        DEVICE,
         integer("context", "CUDA context id", nullable=True),
         STREAM,
         text("name", "short name"),
@@ -338,7 +337,7 @@ MEMORY_OPS = Table(
         work("bytes", "bytes moved", "B"),
         text("src_memory", "`pageable`, `pinned`, `device`, `managed`…; null where unknown", nullable=True),
         text("dst_memory", "likewise", nullable=True),
-        _DEVICE,
+        DEVICE,
         STREAM,
         _RANGE,
         _TIME_RANGE,
@@ -505,6 +504,7 @@ TABLES: Final[dict[str, Table]] = {
         OPERATIONS,
         COLLECTIVES,
         RANKS,
+        RANK_DEVICES,
         ITERATIONS,
         RANK_KERNELS,
         IDLE,

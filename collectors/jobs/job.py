@@ -261,7 +261,7 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
     writer.append("ranks", [*ranks, *_without_profile(done, numbers, notes)])
     writer.append("iterations", iterations)
     _tell_differing_steps(iterations, notes)
-    for name in ("rank_kernels", "idle"):
+    for name in ("rank_devices", "rank_kernels", "idle"):
         writer.append(name, tables[name])
 
 

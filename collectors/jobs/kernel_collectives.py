@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from warpladder.collectors.jobs.timeline import codes_of
 from warpladder.collectors.nsight_systems.payloads import UNKNOWN, Payloads
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.data import schema, store
-from warpladder.data.columns import FAR, MOST_WORK
-from warpladder.data.iterations import Steps
+from warpladder.data.columns import MOST_WORK
+from warpladder.data.iterations import Steps, launch_times
 from warpladder.data.texts import coded
 
 _CALL: Final = re.compile(
@@ -30,6 +31,8 @@ _SENDS, _RECEIVES = "ncclSend", "ncclRecv"
 #: Collectives whose message is a part of the larger of input and output, one a rank.
 _ONE_A_RANK: Final = frozenset({"all_gather", "reduce_scatter", "alltoall", "gather", "scatter"})
 _NO_COLLECTIVE: Final = ""
+#: Columns that identify a stream.
+_STREAM: Final = ("process", "device", "stream")
 
 
 def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> pa.Table:
@@ -44,17 +47,19 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
         rank: number of the process in the job.
         payloads: of NCCL's ranges; None where the trace has none.
     """
-    kernels = run.arrow("kernels", ["start_ns", "end_ns", "stream", "full_name", "launch_start_ns", "range_id", "collective"])
+    read = ["start_ns", "end_ns", *_STREAM, "full_name", "launch_start_ns", "range_id", "collective"]
+    kernels = run.arrow("kernels", read)
     kernels = kernels.filter(kernels["collective"].is_valid())
-    kernels = kernels.sort_by([("stream", "ascending"), ("start_ns", "ascending")])
+    kernels = kernels.sort_by([(column, "ascending") for column in (*_STREAM, "start_ns")])
     stream, start, end = (_integers(kernels[column]) for column in ("stream", "start_ns", "end_ns"))
-    iteration = steps.numbers_at(_integers(kernels["launch_start_ns"], -FAR))
+    own = codes_of(*(_integers(kernels[column]) for column in _STREAM))
+    launched = kernels["launch_start_ns"].is_valid().to_numpy()
+    iteration = steps.numbers_at(launch_times(start, own, _integers(kernels["launch_start_ns"]), launched))
     called = _Calls.of(run, payloads).of_kernels(_integers(kernels["range_id"]))
-    counted = np.unique(stream, return_inverse=True)[1].reshape(-1).tolist()
     communicators = called.communicator.tolist()
     group = [
         f"communication stream {number}" if communicator == UNKNOWN else f"communicator {communicator & (1 << 64) - 1:016x}"
-        for number, communicator in zip(counted, communicators, strict=True)
+        for number, communicator in zip(own.tolist(), communicators, strict=True)
     ]
     full_names = kernels["full_name"].to_pylist()
     nulls = pa.nulls(len(kernels), pa.int64())

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.jobs import figures, kernel_collectives
+from warpladder.collectors.jobs.timeline import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
 from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.nsight_systems.parse import import_opened
 from warpladder.collectors.nsight_systems.parts import Part, PartOfReport
@@ -25,7 +26,7 @@ from warpladder.data.texts import coded
 from warpladder.errors import Error
 
 #: Tables of a rank from which those of the job are put together.
-OF_JOB: Final = ("ranks", "iterations", "rank_kernels", "idle", "collectives")
+OF_JOB: Final = ("ranks", "rank_devices", "iterations", "rank_kernels", "idle", "collectives")
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
     }
     tables: dict[str, Any] = {
         "ranks": [row],
+        "rank_devices": [{"rank": rank, **each} for each in figures.device_rows(work)],
         **by_iteration(work, steps, rank),
         "idle": [{"rank": rank, **each} for each in figures.idle_rows(work)],
     }
@@ -145,7 +147,7 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
     ranks.add_tables(run.path, tables)
 
 
-def by_iteration(work: figures.DeviceWork, steps: Steps, rank: int) -> dict[str, Any]:
+def by_iteration(work: DeviceWork, steps: Steps, rank: int) -> dict[str, Any]:
     """The rows of the tables `iterations` and `rank_kernels` of a rank, without matched collectives."""
     unmatched = {"collectives": 0, "wait_ns": None, "last": None}
     kernels = figures.kernel_rows(work, steps)
@@ -164,29 +166,34 @@ def _copy_calls_ns(run: store.Run) -> int:
     return int((_integers(calls["end_ns"]) - _integers(calls["start_ns"]))[chosen].sum())
 
 
-def device_work(run: store.Run) -> figures.DeviceWork:
+def device_work(run: store.Run) -> DeviceWork:
     """All device work of a trace, with the calls that launched it."""
-    columns = ["start_ns", "end_ns", "stream", "full_name", "launch_start_ns", "launch_end_ns", "collective"]
-    kernels = run.arrow("kernels", columns)
-    copies = run.arrow("memory_ops", ["start_ns", "end_ns", "stream", "kind", "process", "correlation"])
+    of_both = ["start_ns", "end_ns", "process", "device", "stream", "correlation"]
+    kernels = run.arrow("kernels", [*of_both, "full_name", "launch_start_ns", "launch_end_ns", "collective"])
+    copies = run.arrow("memory_ops", [*of_both, "kind"])
     name, names = coded(kernels["full_name"])
     kind, kinds = coded(copies["kind"])
     # A run that is older than the column has only the names.
     by_name = np.array([is_communication(each) for each in names], bool)[name]
     talks = kernels["collective"].is_valid().to_numpy() | by_name
-    of_kernels = np.where(talks, figures.COMMUNICATION, figures.COMPUTE).astype(np.int8)
+    of_kernels = np.where(talks, COMMUNICATION, COMPUTE).astype(np.int8)
     called, launch_start, launch_end = _launches_of_copies(run, copies)
-    launched = kernels["launch_start_ns"].is_valid().to_numpy()
-    return figures.DeviceWork(
-        np.concatenate((_integers(kernels["start_ns"]), _integers(copies["start_ns"]))),
-        np.concatenate((_integers(kernels["end_ns"]), _integers(copies["end_ns"]))),
-        np.concatenate((_integers(kernels["stream"], -1), _integers(copies["stream"], -1))),
-        np.concatenate((of_kernels, np.full(len(copies), figures.MEMORY, np.int8))),
-        np.concatenate((name, kind + len(names))),
-        [*names, *kinds],
-        np.concatenate((_integers(kernels["launch_start_ns"]), launch_start)),
-        np.concatenate((_integers(kernels["launch_end_ns"]), launch_end)),
-        np.concatenate((launched, called)),
+    start, end, process, device, stream, correlation = (
+        np.concatenate([_integers(table[column], -1) for table in (kernels, copies)]) for column in of_both
+    )
+    return DeviceWork(
+        start=start,
+        end=end,
+        process=process,
+        device=device,
+        stream=stream,
+        kind=np.concatenate((of_kernels, np.full(len(copies), MEMORY, np.int8))),
+        name=np.concatenate((name, kind + len(names))),
+        names=[*names, *kinds],
+        correlation=correlation,
+        launch_start=np.concatenate((_integers(kernels["launch_start_ns"]), launch_start)),
+        launch_end=np.concatenate((_integers(kernels["launch_end_ns"]), launch_end)),
+        launched=np.concatenate((kernels["launch_start_ns"].is_valid().to_numpy(), called)),
     )
 
 

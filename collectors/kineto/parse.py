@@ -22,7 +22,7 @@ from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import files, schema
 from warpladder.data.columns import FAR
-from warpladder.data.iterations import Steps, find_steps
+from warpladder.data.iterations import NO_STEPS, Steps, find_steps, launch_times
 from warpladder.data.naming import Naming
 from warpladder.data.store import RunWriter
 
@@ -146,23 +146,22 @@ def _array(batch: pa.RecordBatch, name: str) -> Int64s:
 
 def _steps(ranges: pa.Table | None) -> Steps:
     if ranges is None:
-        return find_steps([], *(np.empty(0, np.int64),) * 3)
+        return NO_STEPS
     text = ranges.column("text").unify_dictionaries().combine_chunks()
     text = text.chunk(0) if isinstance(text, pa.ChunkedArray) else text
     return find_steps(
         text.dictionary.to_pylist(),
         text.indices.to_numpy(),
-        ranges.column("start_ns").to_numpy(),
-        ranges.column("end_ns").to_numpy(),
+        *(ranges.column(name).to_numpy() for name in ("process", "thread", "start_ns", "end_ns")),
     )
 
 
 def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: Steps, rank: int) -> pa.Table:
     """Rows of `collectives`, not matched yet."""
     start, end = (gathered.column(name).to_numpy() + base_ns for name in ("start_ns", "end_ns"))
-    # Kernels that were launched before the trace began belong to no iteration of it, though they may start in one.
     called = launches.start_of(gathered.column("correlation").to_numpy(), _BEFORE)
-    iteration = steps.numbers_at(called)
+    stream = gathered.column("stream").fill_null(-1).to_numpy()
+    iteration = steps.numbers_at(launch_times(start, stream, called, called != _BEFORE))
     groups = gathered.column("group").combine_chunks().dictionary_encode().indices.to_numpy()
     rows = gathered.num_rows
     none = {name: pa.nulls(rows, pa.int64()) for name in ("match", "arrival_ns", "finish_ns", "wait_ns", "transfer_ns")}

@@ -91,8 +91,9 @@ def _steps(ranges: Ranges) -> Int64s:
     process = process_of(ranges.thread)
     places = [np.empty(0, np.int64)]
     for each in distinct(process).tolist():
-        rows = np.flatnonzero(process == each)
-        found = find_steps(ranges.texts, ranges.text[rows], ranges.start[rows], ranges.end[rows])
+        rows = np.flatnonzero((process == each) & ranges.closed)
+        columns = (column[rows] for column in (ranges.text, process, ranges.thread, ranges.start, ranges.end))
+        found = find_steps(ranges.texts, *columns)
         places.append(np.sort(rows[found.place]))
     return np.concatenate(places)
 

@@ -12,6 +12,7 @@ from warpladder.dashboard.core.critical_path.activities import Bools, Kernels, R
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.traces import NONE, Int64s
 from warpladder.data import store
+from warpladder.data.iterations import launch_times
 
 #: The order of two times is sure if they differ by more than this many standard deviations.
 _SURE: Final = 2.0
@@ -79,7 +80,7 @@ class Ranks:
         if step is None:
             return np.zeros(len(work), bool)
         start, end = self.on_job_clock(rank, np.array(step))
-        when = np.where(work.thread == NONE, work.start, work.launched)
+        when = launch_times(work.start, work.stream, work.launched, work.thread != NONE)
         return np.asarray((when >= start) & (when < end))
 
     @cached_property

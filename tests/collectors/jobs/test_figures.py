@@ -8,7 +8,7 @@ import pytest
 
 from tests.limits import cpu_seconds
 from warpladder.collectors.jobs import figures
-from warpladder.collectors.jobs.figures import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
+from warpladder.collectors.jobs.timeline import COMMUNICATION, COMPUTE, MEMORY, NONE, DeviceWork
 from warpladder.data import job_tables
 from warpladder.data.columns import Table
 from warpladder.data.iterations import Steps
@@ -17,17 +17,24 @@ NO_STEPS = Steps(*(np.empty(0, np.int64) for _ in range(3)))
 Row = tuple[int, int, int, int, str, tuple[int, int] | None]
 
 
-def work_of(*rows: Row) -> DeviceWork:
-    """Device work from rows of start, end, stream, kind, name and the times of the launch."""
+def work_of(*rows: Row, device: tuple[int, ...] = ()) -> DeviceWork:
+    """Device work of one process from rows of start, end, stream, kind, name and the times of the launch, with a call for each time.
+
+    Args:
+        device: of each row; all on the first GPU without it.
+    """
     names = sorted({row[4] for row in rows})
     launches = [row[5] or (0, 0) for row in rows]
     return DeviceWork(
         start=np.array([row[0] for row in rows], np.int64),
         end=np.array([row[1] for row in rows], np.int64),
+        process=np.full(len(rows), 100),
+        device=np.array(device or [0] * len(rows), np.int64),
         stream=np.array([row[2] for row in rows], np.int64),
         kind=np.array([row[3] for row in rows], np.int8),
         name=np.array([names.index(row[4]) for row in rows], np.int64),
         names=names,
+        correlation=np.array([begin * 1000 + end for begin, end in launches], np.int64),
         launch_start=np.array([begin for begin, _ in launches], np.int64),
         launch_end=np.array([end for _, end in launches], np.int64),
         launched=np.array([row[5] is not None for row in rows], np.bool_),
@@ -118,22 +125,42 @@ def test_a_delay_of_100_us_is_not_yet_delayed() -> None:
     assert figures.rank_columns(work_of(kernel(100_011, 100_012, (0, 10))))["delayed"] == 1
 
 
+def test_calls_of_different_threads_at_the_same_time_count_each() -> None:
+    work = work_of(kernel(100, 105, (0, 10)), kernel(110, 400, (0, 10)))
+    work.correlation[:] = 1, 2
+    assert figures.rank_columns(work)["launch_ns"] == 20
+
+
 def test_work_belongs_to_the_iteration_of_its_launch() -> None:
     steps = steps_of((3, 100, 200), (4, 200, 300), (5, 350, 400))
     work = work_of(
         kernel(250, 260, (199, 205)),
         kernel(350, 370, (200, 205)),
-        kernel(120, 130),
         kernel(360, 370, (300, 301)),
         kernel(150, 160, (99, 150)),
         kernel(401, 405, (399, 400)),
-        kernel(400, 405),
     )
-    assert figures.iteration_of(work, steps).tolist() == [3, 4, 3, -1, -1, 5, -1]
-    assert figures.iteration_of(work, NO_STEPS).tolist() == [-1] * 7
+    assert figures.iteration_of(work, steps).tolist() == [3, 4, -1, -1, 5]
+    assert figures.iteration_of(work, NO_STEPS).tolist() == [-1] * 5
 
 
-def test_an_iteration_has_a_row_with_the_breakdown_of_its_own_work_or_without_any() -> None:
+def test_work_without_a_launch_was_launched_as_the_work_before_it_on_its_stream() -> None:
+    steps = steps_of((3, 100, 200), (4, 200, 300))
+    work = work_of(
+        kernel(120, 130),  # before the first launch of its stream: launched before the trace began
+        kernel(140, 150, (110, 111)),
+        kernel(210, 220),  # behind the one above, which was launched in 3
+        kernel(240, 250, (230, 231)),
+        kernel(250, 260),
+        kernel(130, 140, stream=8),  # no launch of this stream is known, so its start counts
+        kernel(310, 320, stream=8),
+        kernel(150, 160),  # of another GPU, where stream 7 is another one
+        device=(0, 0, 0, 0, 0, 0, 0, 1),
+    )
+    assert figures.iteration_of(work, steps).tolist() == [-1, 3, 3, 4, 4, 3, -1, 3]
+
+
+def test_an_iteration_lasts_until_its_work_has_ended_and_has_a_row_without_any() -> None:
     steps = steps_of((3, 0, 100), (4, 100, 200), (7, 200, 300))
     work = work_of(
         kernel(260, 280, (205, 210)),
@@ -161,6 +188,46 @@ def test_an_iteration_has_a_row_with_the_breakdown_of_its_own_work_or_without_an
         "device_end_ns": None,
     }
     assert (third["device_start_ns"], third["span_ns"], third["busy_ns"], third["kernel_wait_ns"]) == (230, 50, 40, 10)
+
+
+def test_iterations_do_not_overlap_and_count_the_work_of_others() -> None:
+    steps = steps_of((1, 0, 100), (2, 100, 200))
+    work = work_of(
+        kernel(1_000, 1_800, (10, 11)),
+        kernel(110, 120, (105, 106), kind=MEMORY, stream=20),  # of 2, while 1 still waits for its kernel
+        kernel(1_800, 2_000, (20, 21), kind=COMMUNICATION),
+        kernel(2_000, 2_500, (120, 121)),
+        kernel(1_900, 2_100, (130, 131), stream=9),  # of 2, and hides communication of 1
+    )
+    first, second = figures.iteration_rows(work, steps)
+    # The work launched up to the end of 1 runs until 2000. From 1900 on, its communication is hidden.
+    assert (first["device_start_ns"], first["device_end_ns"], second["device_start_ns"]) == (1_000, 2_000, 2_000)
+    assert (first["compute_ns"], first["communication_ns"], first["exposed_ns"]) == (900, 200, 100)
+    assert (second["span_ns"], second["compute_ns"], second["memory_ns"]) == (500, 500, 0)
+    # 880 ns before 1 begins are idle, outside of all iterations, and 10 ns are the copy.
+    assert figures.breakdown(work)["span_ns"] == 10 + 880 + 1_000 + 500
+
+
+def test_the_times_of_a_rank_with_two_gpus_are_sums_over_them() -> None:
+    # GPU 0 computes in [0, 50), GPU 1 in [60, 100); both are stream 7. GPU 1 waits for the launch at 40, GPU 0 for nothing more.
+    work = work_of(kernel(0, 50, (0, 1)), kernel(60, 100, (40, 41)), device=(0, 1))
+    found = figures.breakdown(work)
+    assert (found["span_ns"], found["busy_ns"], found["host_wait_ns"]) == (200, 90, 110)
+    one, other = figures.device_rows(work)
+    assert set(one) == columns(job_tables.RANK_DEVICES) - {"rank"}
+    assert (one["device"], one["span_ns"], one["busy_ns"]) == (0, 100, 50)
+    assert (other["device"], other["busy_ns"], other["host_wait_ns"]) == (1, 40, 60)
+    (row, last) = figures.iteration_rows(work, steps_of((1, 0, 20), (2, 20, 60)))
+    assert (row["device_start_ns"], row["device_end_ns"], row["span_ns"], row["busy_ns"]) == (0, 50, 100, 50)
+    assert (last["device_start_ns"], last["device_end_ns"], last["span_ns"], last["busy_ns"]) == (60, 100, 80, 40)
+    assert [(row["device"], row["stream"], row["host_wait_ns"]) for row in figures.idle_rows(work)] == [(0, 7, 0), (1, 7, 0)]
+
+
+def test_a_gpu_that_a_rank_scarcely_uses_is_none_of_its_gpus() -> None:
+    rows = (kernel(0, 10), kernel(1_000, 3_000), kernel(3_000, 3_100, kind=MEMORY))
+    found = figures.device_rows(work_of(*rows, device=(0, 3, 1)))
+    assert [(row["device"], row["span_ns"], row["busy_ns"]) for row in found] == [(3, 3_100, 2_110)]
+    assert len(figures.device_rows(work_of(kernel(0, 21), *rows[1:], device=(0, 3, 1)))) == 2
 
 
 def test_executions_of_a_kernel_are_summed_by_iteration_name_and_kind() -> None:
@@ -191,13 +258,14 @@ def test_idle_time_of_a_stream_is_by_cause_and_its_queue_over_the_changes() -> N
         kernel(400, 500, (310, 320)),  # 100 after, was not
         kernel(40_500, 40_600, (320, 330)),  # 40,000 after, had been
         kernel(0, 100_000, (1, 2), stream=8),
-        kernel(5, 6, (1, 2), stream=figures.NONE),
+        kernel(5, 6, (1, 2), stream=NONE),
         kernel(0, 1, stream=9),
         kernel(1, 2, stream=9),
     )
     rows = figures.idle_rows(work)
     assert set(rows[0]) == columns(job_tables.IDLE) - {"rank"}
     assert rows[0] == {
+        "device": 0,
         "stream": 7,
         "host_wait_count": 1,
         "host_wait_ns": 100,
@@ -219,7 +287,7 @@ def test_the_queue_grows_before_it_falls_at_the_same_time() -> None:
     assert (row["queue_mean"], row["queue_most"]) == (1.0, 2)
 
 
-def random_work(rng: np.random.Generator) -> DeviceWork:
+def random_work(rng: np.random.Generator, devices: int = 1) -> DeviceWork:
     """Up to 12 pieces of work within 60 ns; the gaps are scaled so that all causes occur."""
     count = int(rng.integers(1, 13))
     start = rng.integers(0, 60, count)
@@ -227,10 +295,13 @@ def random_work(rng: np.random.Generator) -> DeviceWork:
     return DeviceWork(
         start=start,
         end=start + rng.integers(0, 12, count),
+        process=np.full(count, 100),
+        device=rng.integers(0, devices, count),
         stream=rng.integers(-1, 3, count),
         kind=rng.integers(0, 3, count).astype(np.int8),
         name=rng.integers(0, 3, count),
         names=["a", "b", "c"],
+        correlation=np.arange(count),
         launch_start=launch,
         launch_end=launch + rng.integers(0, 5, count),
         launched=rng.random(count) < 0.8,
@@ -286,7 +357,7 @@ def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
     }
     assert found["busy_ns"] + found["host_wait_ns"] + found["kernel_wait_ns"] + found["other_idle_ns"] == found["span_ns"]
     rows = figures.idle_rows(work)
-    assert [row["stream"] for row in rows] == sorted(set(plain.stream.tolist()) - {figures.NONE})
+    assert [row["stream"] for row in rows] == sorted(set(plain.stream.tolist()) - {NONE})
     for row in rows:
         causes = gaps(plain, plain.stream == row["stream"], unit)
         for cause in ("host_wait", "kernel_wait", "other"):
@@ -294,15 +365,9 @@ def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_iteration_has_the_figures_of_its_work_alone(seed: int) -> None:
+def test_each_execution_counts_in_one_iteration(seed: int) -> None:
     work = random_work(np.random.default_rng(seed))
-    steps = steps_of((0, -20, 10), (1, 10, 30), (2, 35, 50))
-    member = figures.iteration_of(work, steps)
-    for row in figures.iteration_rows(work, steps):
-        chosen = member == row["iteration"]
-        alone = DeviceWork(**{name: value if name == "names" else value[chosen] for name, value in vars(work).items()})
-        assert {name: row[name] for name in figures.breakdown(alone)} == figures.breakdown(alone)
-    table = figures.kernel_rows(work, steps)
+    table = figures.kernel_rows(work, steps_of((0, -20, 10), (1, 10, 30), (2, 35, 50)))
     assert pa.compute.sum(table["count"]).as_py() == len(work)
     assert pa.compute.sum(table["total_ns"]).as_py() == int((work.end - work.start).sum())
 
@@ -315,10 +380,13 @@ def test_figures_of_50_000_activities_take_little_time() -> None:
     work = DeviceWork(
         start=start,
         end=start + rng.integers(1_000, 60_000, count),
+        process=np.full(count, 100),
+        device=np.zeros(count, np.int64),
         stream=rng.integers(7, 10, count),
         kind=rng.integers(0, 3, count).astype(np.int8),
         name=rng.integers(0, 300, count),
         names=[f"kernel_{number}" for number in range(300)],
+        correlation=np.arange(count),
         launch_start=launch,
         launch_end=launch + 5_000,
         launched=np.ones(count, np.bool_),
