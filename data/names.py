@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+#: The collector of traces of PyTorch's profiler.
+PYTORCH: Final = "pytorch_profiler"
+
 
 class Ceiling:
     """Column `name` of table `ceilings`."""

@@ -4,7 +4,7 @@ import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,34 +48,55 @@ def sums(trace: Trace) -> Totals:
     return {**found, **_of_ranges(trace)}
 
 
-def _launched(trace: Trace) -> dict[Any, list[tuple[int, Interval]]]:
-    """Start of the call and work of all launches, by thread and in the order of calls."""
+def _of_ranges(trace: Trace) -> Totals:
+    """Kernels by all ranges that hold their launch, and of each range the time from the start of its first work to the end of its last."""
+    found: Totals = defaultdict(int)
+    holding = _threads_of(trace)
     launched: dict[Any, list[tuple[int, Interval]]] = defaultdict(list)
     for work in trace.work:
         if call := trace.launch(work):
-            launched[call.thread].append((call.start, work))
-    return {thread: sorted(own, key=lambda each: each[0]) for thread, own in launched.items()}
-
-
-def _of_ranges(trace: Trace) -> Totals:
-    """Kernels by the ranges that were open on the launching thread, and of each range the time from the start of its first work to the end
-    of its last.
-    """
-    found: Totals = defaultdict(int)
-    launched, outside = _launched(trace), {id(each): each for each in trace.kernels()}
+            for thread in holding(call):
+                launched[thread].append((call.start, work))
+    outside = {id(each): each for each in trace.kernels()}
+    for own in launched.values():
+        own.sort(key=lambda each: each[0])
     for each in trace.ranges:
         own = launched.get(each.thread, [])
         first, last = (bisect_left(own, time, key=lambda pair: pair[0]) for time in (each.start, each.end))
-        work = [one for _, one in own[first:last]]
-        if work:
-            found["nvtx_gpu_proj_sum", each.name, "ns"] += max(one.end for one in work) - min(one.start for one in work)
-        for kernel in (one for one in work if one.kind == "kernel"):
+        inside = [one for _, one in own[first:last]]
+        if inside:
+            found["nvtx_gpu_proj_sum", each.name, "ns"] += max(one.end for one in inside) - min(one.start for one in inside)
+        for kernel in (one for one in inside if one.kind == "kernel"):
             found["nvtx_kern_sum", f"{each.name} > {kernel.name}", "ns"] += kernel.lasts
             outside.pop(id(kernel), None)
     if trace.ranges:
         for kernel in outside.values():
             found["nvtx_kern_sum", f"> {kernel.name}", "ns"] += kernel.lasts
     return found
+
+
+def _threads_of(trace: Trace) -> Callable[[Interval], list[Any]]:
+    """Gives the threads whose ranges hold a call: its own, and the one that it is attributed to by time.
+
+    That is the one other thread with a step open; else, for a thread without an open range, the one other thread with a range open.
+    """
+    threads = {thread: _roots(ranges) for thread, ranges in by_thread(trace.ranges).items()}
+    steps = by_thread(step_ranges(trace))
+
+    def opened(ranges: Mapping[Any, Sequence[Interval]], call: Interval) -> list[Any]:
+        return [
+            thread
+            for thread, own in ranges.items()
+            if thread[0] == call.thread[0] and any(each.start <= call.start < each.end for each in own)
+        ]
+
+    def holding(call: Interval) -> list[Any]:
+        in_steps, having = opened(steps, call), opened(threads, call)
+        if len(in_steps) != 1 and call.thread not in having and len(having) == 1:
+            in_steps = having
+        return list(dict.fromkeys([call.thread, *(in_steps if len(in_steps) == 1 else [])]))
+
+    return holding
 
 
 def _kind(memory: Interval) -> str:
@@ -130,13 +151,13 @@ def _stages(trace: Trace) -> Totals:
     the one other thread that has one open.
     """
     threads = {thread: _roots(ranges) for thread, ranges in by_thread(trace.ranges).items()}
-    steps = by_thread(step_ranges(trace))
+    holding = _threads_of(trace)
     owned: dict[int, list[tuple[Interval, Interval]]] = defaultdict(list)
     for work in trace.work:
-        call = trace.launch(work)
-        owner = _owner(threads, steps, call) if call else None
-        if call and owner:
-            owned[id(owner)].append((call, work))
+        if call := trace.launch(work):
+            opened = [each for each in threads.get(holding(call)[-1], []) if each.start <= call.start < each.end]
+            if opened:
+                owned[id(opened[-1])].append((call, work))
     rows: dict[str, list[tuple[int, int, int, int]]] = defaultdict(list)
     for ranges in threads.values():
         for each in ranges:
@@ -164,28 +185,6 @@ def _roots(ranges: Iterable[Interval]) -> list[Interval]:
     """The outermost ranges of a thread."""
     nest = Nest(ranges)
     return [each for each, parent in zip(nest.all, nest.parent, strict=True) if parent < 0]
-
-
-def _owner(
-    threads: Mapping[Any, Sequence[Interval]], steps: Mapping[Any, Sequence[Interval]], call: Interval
-) -> Interval | None:
-    """The outermost range that a call counts for.
-
-    Args:
-        threads, steps: the outermost ranges, and those that are steps, by thread.
-    """
-
-    def opened(ranges: Mapping[Any, Sequence[Interval]]) -> list[Any]:
-        return [
-            thread
-            for thread, own in ranges.items()
-            if thread[0] == call.thread[0] and any(each.start <= call.start < each.end for each in own)
-        ]
-
-    in_steps, having = opened(steps), opened(threads)
-    thread = in_steps[0] if len(in_steps) == 1 else call.thread if call.thread in having else None
-    thread = having[0] if thread is None and len(having) == 1 else thread
-    return None if thread is None else [each for each in threads[thread] if each.start <= call.start < each.end][-1]
 
 
 def _median(values: Sequence[int]) -> float:

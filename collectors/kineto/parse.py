@@ -23,10 +23,11 @@ from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import files, schema
 from warpladder.data.columns import FAR
 from warpladder.data.iterations import NO_STEPS, Steps, find_steps, launch_times
+from warpladder.data.names import PYTORCH
 from warpladder.data.naming import Naming
 from warpladder.data.store import RunWriter
 
-NAME: Final = "pytorch_profiler"
+NAME: Final = PYTORCH
 _COMPRESSION_LEVEL: Final = 1
 _SUFFIXES: Final = (".json", ".json.gz")
 _OF_RANK: Final = re.compile(r"(?i)rank[-_=]?(\d{1,9})|worker(\d{1,9})")

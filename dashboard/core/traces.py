@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from warpladder.data import schema, store
+from warpladder.data.names import PYTORCH
 
 Int64s = npt.NDArray[np.int64]
 TABLES: Final = ("ranges", "kernels", "memory_ops", "api_calls")
@@ -45,6 +46,11 @@ class Traces:
     def has_operators(self) -> bool:
         """Whether the run has operators of PyTorch, in table `operations`."""
         return self._run is not None and "operations" in self._run.tables
+
+    @property
+    def of_pytorch(self) -> bool:
+        """Whether the trace is one of PyTorch's profiler, or of several ranks with such traces."""
+        return self._run is not None and self._run.info["collector"] == PYTORCH
 
     def __bool__(self) -> bool:
         """Whether the run has a trace at all."""

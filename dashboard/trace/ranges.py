@@ -184,9 +184,12 @@ def only_nested(traces: Traces) -> bool:
     return True
 
 
-def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s) -> LaunchCalls:
-    """Launches of some rows of `kernels` or `memory_ops`. Work outside of all ranges has no thread here."""
-    inside = lookup(traces.numbers("ranges", "range_id"), traces.numbers(table, "range_id")[rows])
+def launches_of(traces: Traces, ranges: RangeSpans, table: str, rows: Int64s, inside: npt.NDArray[Any]) -> LaunchCalls:
+    """Launches of some rows of `kernels` or `memory_ops`. Work outside of all ranges has no thread here.
+
+    Args:
+        inside: of each row, the place of a range that holds the launch, on whose thread it counts; `NONE` without one.
+    """
     thread = np.where(inside >= 0, ranges.thread[inside], NONE)
     if table == "kernels":
         start, end = (traces.numbers(table, name)[rows] for name in ("launch_start_ns", "launch_end_ns"))
@@ -322,7 +325,8 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
     """NVTX ranges projected to the GPU: from the start of the first device work launched inside to the end of the last.
 
     Ranges without device work or without a text are left out, as are CUDA graphs that were traced as a whole. `Total GPU Ops`
-    counts launches, and not the several kernels of one graph launch.
+    counts launches, and not the several kernels of one graph launch. In a trace of PyTorch, what is attributed to a range by time
+    counts too.
     """
     traces = data.traces
     labelled = range_names(traces)
@@ -465,21 +469,32 @@ def _by_parents(traces: Traces) -> _ProjectedRanges:
     A launch counts for its innermost range and all ranges around it.
     """
     traces.read("ranges", "gpu_start_ns", "gpu_end_ns", "depth", "range_id", "parent_id")
-    start, end, depth = (traces.numbers("ranges", name) for name in ("gpu_start_ns", "gpu_end_ns", "depth"))
+    of_range = traces.device_time_of_ranges if traces.of_pytorch else lambda name: traces.numbers("ranges", name)
+    start, end, depth = of_range("gpu_start_ns"), of_range("gpu_end_ns"), traces.numbers("ranges", "depth")
     parent = parents(traces)
-    count = _launches(traces, len(parent))
+    count = np.sum([_launches(traces, len(parent), column) for column in columns_of_ranges(traces)], axis=0)
     for places, around in climbs(parent):
         np.add.at(count, around, count[places])
     # Earlier imports gave no device time to ranges with too much work.
     return _ProjectedRanges(np.where(start >= 0, count, 0), start, end, parent, depth)
 
 
-def _launches(traces: Traces, size: int) -> Int64s:
+def columns_of_ranges(traces: Traces) -> tuple[str, ...]:
+    """The columns with the ranges of device work: by the launching thread, and in a trace of PyTorch by time too.
+
+    `nsys stats`, whose tables a report of Nsight Systems has, counts by the launching thread alone.
+    """
+    return ("range_id", "time_range_id") if traces.of_pytorch else ("range_id",)
+
+
+def _launches(traces: Traces, size: int, column: str) -> Int64s:
     """The number of launches whose innermost range is each range. The work of a graph has several rows for one launch."""
     places = IdIndex(traces.numbers("ranges", "range_id"))
     holders, launches = list[npt.NDArray[np.int32]](), list[Int64s]()
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
-        for range_id, process, correlation in traces.scan(table, "range_id", "process", "correlation"):
+        if column != "range_id":
+            traces.read(table, column, "process", "correlation")
+        for range_id, process, correlation in traces.scan(table, column, "process", "correlation"):
             holder = places.of(range_id)
             rows = np.flatnonzero(holder >= 0)
             holders.append(holder[rows].astype(np.int32))
@@ -498,10 +513,15 @@ def _by_times(traces: Traces) -> _ProjectedRanges:
     """The projection of ranges that overlap without nesting, from the launches within each range."""
     ranges = places(traces)
     parts, columns = list[LaunchCalls](), list[list[Int64s]]()
+    ids = IdIndex(traces.numbers("ranges", "range_id"))
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
-        rows = without_graphs(traces, table)
-        parts.append(launches_of(traces, ranges, table, rows))
-        columns.append([traces.numbers(table, name)[rows] for name in ("start_ns", "end_ns", "process", "correlation")])
+        for column in columns_of_ranges(traces):
+            rows = without_graphs(traces, table)
+            inside = ids.of(traces.numbers(table, column)[rows])
+            if column != "range_id":
+                rows, inside = rows[inside >= 0], inside[inside >= 0]
+            parts.append(launches_of(traces, ranges, table, rows, inside))
+            columns.append([traces.numbers(table, name)[rows] for name in ("start_ns", "end_ns", "process", "correlation")])
     size = len(ranges.start)
     parent = shortest_around(ranges)
     launches, first, last = (np.zeros(size, dtype=np.int64) for _ in range(3))

@@ -25,6 +25,12 @@ _LABELS: Final = {
 }
 #: Summaries that leave out graphs traced as a whole.
 _OF_KERNELS: Final = ("cuda_gpu_kern_sum", "nvtx_gpu_proj_sum", "nvtx_kern_sum")
+#: Summaries of work by range.
+_OF_RANGES: Final = ("nvtx_gpu_proj_sum", "nvtx_kern_sum")
+_BY_TIME: Final = (
+    " What other threads launched while a step was open counts for the step too, and work of a thread without ranges for the one other "
+    "thread that had a range open."
+)
 _EXTENTS: Final = {"samples": "variants' samples", "all": "all in the trace"}
 _LEADING: Final = {"cuda_gpu_kern_sum": "kernels", "cuda_api_sum": "API calls"}
 
@@ -45,7 +51,8 @@ def page() -> None:
             widgets.show_chart(charts.leading(trace_sums.leading(frame), len(frame), look, _LEADING[name], extent))
     name = state.choose("summary", "Summary", list(available), text=_LABELS.__getitem__, style="segmented", labelled=False)
     widgets.table(runs.ask(run, trace_sums.summary, name, extent))
-    st.caption(plain(_origin(name, trace_sums.GRAPHS in available, extent)))
+    by_time = name in _OF_RANGES and runs.load(run).traces.of_pytorch
+    st.caption(plain(_origin(name, trace_sums.GRAPHS in available, extent) + (_BY_TIME if by_time else "")))
     widgets.end_page()
 
 

@@ -80,7 +80,7 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
 
     A kernel in two nested ranges of one name is one instance, but its time counts twice. Kernels outside of all ranges come
     first, with a null range. Process and thread are null where the launch was not traced. Graphs traced as a whole are left
-    out.
+    out. In a trace of PyTorch, a kernel counts too for the ranges that it is attributed to by time.
     """
     traces = data.traces
     labelled, names = range_names(traces), traces.texts("kernels", "full_name")
@@ -94,8 +94,10 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
         holder[first : first + len(held)] = ranges.of(held)
         first += len(held)
     kernels = _Kernels(np.arange(len(holder)), holder, names.codes, traces.durations("kernels"))
+    if traces.of_pytorch:
+        kernels = _with_by_time(kernels, ranges.of(traces.numbers("kernels", "time_range_id")).astype(np.int32))
     if has_graphs(traces):
-        kernels = kernels.of(without_graphs(traces, "kernels"))
+        kernels = kernels.of(np.isin(kernels.row, without_graphs(traces, "kernels")))
     width = max(len(names.categories), 1)
     shallow = int(traces.numbers("ranges", "depth").max(initial=0)) < _MOST_LEVELS
     by_parents = _by_parents(traces, kernels, owners, width) if shallow and trace_nesting.only_nested(traces) else None
@@ -124,6 +126,14 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     )
     order = {"NVTX Range": True, "PID": True, "TID": True, "Total Time (ns)": False, "Style": True, "Kernel Name": True}
     return frame.sort_values(list(order), ascending=list(order.values()), na_position="first", ignore_index=True)
+
+
+def _with_by_time(kernels: _Kernels, by_time: npt.NDArray[np.int32]) -> _Kernels:
+    """The kernels with their ranges by time too. A kernel that also has a range of its own thread is there twice."""
+    again = np.flatnonzero((by_time >= 0) & (kernels.holder >= 0))
+    holder = np.where(kernels.holder < 0, by_time, kernels.holder)
+    both = kernels._replace(holder=holder), kernels.of(again)._replace(holder=by_time[again])
+    return _Kernels(*(np.concatenate(column) for column in zip(*both, strict=True)))
 
 
 def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums] | None:
@@ -192,11 +202,11 @@ def _chains(owner: Int64s, parent: Int64s, depth: Int64s) -> tuple[Int64s, Int64
 def _by_times(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums]:
     """The sums where ranges overlap without nesting. In the order of launches, the kernels of a range are consecutive."""
     ranges = trace_nesting.places(traces)
-    held = trace_nesting.held(ranges, trace_nesting.launches_of(traces, ranges, "kernels", kernels.row))
+    held = trace_nesting.held(ranges, trace_nesting.launches_of(traces, ranges, "kernels", kernels.row, kernels.holder))
     some = held.first < held.last
     size = len(held.launch) + 1
     open_at = np.bincount(held.first[some], minlength=size) - np.bincount(held.last[some], minlength=size)
-    outside = held.launch[np.cumsum(open_at)[:-1] == 0]
+    outside = np.sort(held.launch[np.cumsum(open_at)[:-1] == 0])
     alone, owners = _threads(traces, kernels.of(outside), owners)
     alone = alone * width + kernels.name[outside]
     few = int((held.last - held.first).sum()) <= _MOST_PAIRS

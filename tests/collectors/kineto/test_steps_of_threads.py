@@ -11,6 +11,7 @@ from warpladder.collectors.kineto.parse import import_report
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.views.calls import query as calls
 from warpladder.dashboard.views.operators import query as operators
 from warpladder.dashboard.views.timeline import selection
 from warpladder.dashboard.views.transfers import chart, query
@@ -134,3 +135,26 @@ def test_an_operator_of_another_thread_counts_for_the_range_that_was_open_by_the
         "aten::cat": "ProfilerStep",
     }
     assert found["self_device_ns"].to_dict() == {"aten::mm": 100_000, "aten::sum": 200_000, "aten::add": 30_000, "aten::cat": 0}
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_tables_of_work_by_range_count_what_other_threads_launched_in_the_step(tmp_path: Path, overlap: bool) -> None:
+    """Also where ranges of a thread overlap without nesting."""
+    file = tmp_path / "steps.json"
+    across = [_range("across", MAIN, 2480, 1000)] if overlap else []
+    file.write_text(json.dumps({"traceEvents": [*_events(), *across]}))
+    data = run_data.load(store.open_run(tmp_path / import_report(file, tmp_path, "", None, [])))
+    projected = calls.summary(data, "nvtx_gpu_proj_sum").set_index("Range")
+    # From the copy at 15 us of the step to the end of the last kernel: all work is back to back from the first kernel on, at 2070 us, but
+    # for the kernels from 2710 us on, which the host launches later.
+    device = [event for event in _events() if event["pid"] == 0 and 2000 <= event["ts"] < 3000]
+    first, last = min(each["ts"] for each in device), max(each["ts"] + each["dur"] for each in device)
+    assert projected.loc["ProfilerStep#2", ["Total Proj Time (ns)", "Total GPU Ops"]].tolist() == [1000 * (last - first), 8]
+    kernels = calls.summary(data, "nvtx_kern_sum")
+    in_steps = kernels[kernels["NVTX Range"].str.startswith("ProfilerStep", na=False)]
+    assert in_steps["Total Time (ns)"].sum() == 3 * 424_000
+    assert kernels.loc[kernels["NVTX Range"] == "nccl:all_reduce", "Total Time (ns)"].tolist() == [3 * 200_000]
+    assert not kernels["NVTX Range"].isna().any()
+    if overlap:
+        # Kernels of 7, 8 and 9 us of the second step, and those of the third before 480 us, of main and of the other threads.
+        assert kernels.loc[kernels["NVTX Range"] == "across", "Total Time (ns)"].sum() == 1000 * (24 + 100 + 200 + 50 + 30 + 20)
