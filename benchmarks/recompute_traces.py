@@ -23,6 +23,7 @@ from benchmarks.second_method import Totals
 from warpladder.__main__ import command
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.views.calls import query as calls
 from warpladder.data import store
 
@@ -35,7 +36,7 @@ _OF_STATS: Final = {
     "nvtx_sum": ({"Total Time (ns)": "ns", "Instances": "count"}, "Range"),
     "nvtx_gpu_proj_sum": ({"Total Proj Time (ns)": "ns"}, "Range"),
 }
-#: File of `export` -> the columns whose texts name a row. All columns that `second_method` knows are compared.
+#: Table of `export` -> the columns whose texts name a row. All columns that `second_method` knows are compared.
 _EXPORTED: Final = {
     "transfers": ("kind", "host_memory"),
     "transfer-stages": ("variant",),
@@ -110,32 +111,27 @@ def _of_trace(path: Path, folder: Path) -> Totals:
     """What the pages of a trace print."""
     run = store.open_run(folder / "runs" / _run("import", str(path), "--data-dir", str(folder / "runs")).split()[-1])
     data = run_data.load(run)
-    return {**_exported(run, folder / "exported"), **_of_stats(data)}
+    return {**_exported(data), **_of_stats(data)}
 
 
 def _of_job(job: Path, folder: Path) -> Totals:
     """What the pages of a job print."""
     words = ("import", "--job", str(job), "--workers", "1", "--data-dir", str(folder / "jobs"))
-    run = store.open_run(folder / "jobs" / _run(*words).split()[-1])
-    found = _exported(run, folder / "exported-job")
-    path = folder / "exported-job" / "critical-path.csv"
-    if path.exists():
-        segments = pd.read_csv(path)
-        found["critical-path", "all segments", "ns"] = int((segments["end_ns"] - segments["start_ns"]).sum())
-        found["critical-path", "from start to end", "ns"] = int(segments["end_ns"].max() - segments["start_ns"].min())
-    return found
+    return _exported(run_data.load(store.open_run(folder / "jobs" / _run(*words).split()[-1])))
 
 
-def _exported(run: store.Run, folder: Path) -> Totals:
-    """The figures of the files that `export` writes."""
-    _run("export", str(run.path), "--out", str(folder), "--format", "csv")
+def _exported(data: RunData) -> Totals:
+    """The figures of the tables that `export` writes."""
     found: Totals = {}
-    for name, keys in _EXPORTED.items():
-        if (folder / f"{name}.csv").exists():
-            frame = pd.read_csv(folder / f"{name}.csv", dtype=dict.fromkeys(keys, "str"), keep_default_na=False, na_values=[""])
-            for row in frame.to_dict("records"):
-                text = " ".join(_plain(row[key]) for key in keys if not pd.isna(row[key]))
-                found |= {(name, text, str(column)): _number(row[column]) for column in row if column not in keys}
+    for chart in charts_of(data):
+        frame = chart.data
+        if chart.name == "critical-path":
+            found[chart.name, "all segments", "ns"] = int((frame["end_ns"] - frame["start_ns"]).sum())
+            found[chart.name, "from start to end", "ns"] = int(frame["end_ns"].max() - frame["start_ns"].min())
+        for row in frame.to_dict("records") if chart.name in _EXPORTED else []:
+            keys = _EXPORTED[chart.name]
+            text = " ".join(str(row[key]) for key in keys if not pd.isna(row[key]))
+            found |= {(chart.name, text.strip(), str(column)): _number(row[column]) for column in row if column not in keys}
     return found
 
 
@@ -152,11 +148,6 @@ def _of_stats(data: RunData) -> Totals:
             text = f"{'' if pd.isna(row['NVTX Range']) else row['NVTX Range']} > {row['Kernel Name']}".strip()
             found["nvtx_kern_sum", text, "ns"] = (found.get(("nvtx_kern_sum", text, "ns")) or 0) + row["Total Time (ns)"]
     return found
-
-
-def _plain(text: str) -> str:
-    """A text of a table of comma-separated values, without the apostrophe before what a spreadsheet would compute."""
-    return text[1:] if text.startswith(("'=", "'+", "'-", "'@")) else text
 
 
 def _number(value: Any) -> float | None:

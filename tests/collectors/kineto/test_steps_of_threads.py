@@ -70,12 +70,16 @@ def _events() -> Iterator[dict[str, Any]]:
                 device_us += lasts
 
 
+def write(file: Path, *more: dict[str, Any]) -> Path:
+    """Write the trace, with more events."""
+    file.write_text(json.dumps({"traceEvents": [*_events(), *more]}))
+    return file
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> run_data.RunData:
     folder = tmp_path_factory.mktemp("steps")
-    file = folder / "steps.json"
-    file.write_text(json.dumps({"traceEvents": list(_events())}))
-    return run_data.load(store.open_run(folder / import_report(file, folder, "", None, [])))
+    return run_data.load(store.open_run(folder / import_report(write(folder / "steps.json"), folder, "", None, [])))
 
 
 def test_transfers_counts_what_any_thread_launched_in_the_step_and_each_call_once(data: run_data.RunData) -> None:
@@ -116,15 +120,18 @@ def test_the_timeline_holds_the_work_of_all_threads_for_a_chosen_step(data: run_
 
 def test_an_operator_of_another_thread_counts_for_the_range_that_was_open_by_then(tmp_path: Path) -> None:
     """Operators of the step's thread, of a thread with a range of its own, and of one without."""
-    events = [
-        *_events(),
+    file = write(
+        tmp_path / "operators.json",
         *(
             {"ph": "X", "cat": "cpu_op", "name": name, "pid": 100, "tid": thread, "ts": at, "dur": 8, "args": {}}
-            for name, thread, at in (("aten::mm", MAIN, 2058), ("aten::sum", HOOKS, 2199), ("aten::add", BARE, 2298), ("aten::cat", BARE, 2500))
+            for name, thread, at in (
+                ("aten::mm", MAIN, 2058),
+                ("aten::sum", HOOKS, 2199),
+                ("aten::add", BARE, 2298),
+                ("aten::cat", BARE, 2500),
+            )
         ),
-    ]  # fmt: skip
-    file = tmp_path / "operators.json"
-    file.write_text(json.dumps({"traceEvents": events}))
+    )
     found = operators.operators(
         run_data.load(store.open_run(tmp_path / import_report(file, tmp_path, "", None, []))), "range"
     ).set_index("operator")
@@ -140,9 +147,7 @@ def test_an_operator_of_another_thread_counts_for_the_range_that_was_open_by_the
 @pytest.mark.parametrize("overlap", [False, True])
 def test_tables_of_work_by_range_count_what_other_threads_launched_in_the_step(tmp_path: Path, overlap: bool) -> None:
     """Also where ranges of a thread overlap without nesting."""
-    file = tmp_path / "steps.json"
-    across = [_range("across", MAIN, 2480, 1000)] if overlap else []
-    file.write_text(json.dumps({"traceEvents": [*_events(), *across]}))
+    file = write(tmp_path / "steps.json", *([_range("across", MAIN, 2480, 1000)] if overlap else []))
     data = run_data.load(store.open_run(tmp_path / import_report(file, tmp_path, "", None, [])))
     projected = calls.summary(data, "nvtx_gpu_proj_sum").set_index("Range")
     # From the copy at 15 us of the step to the end of the last kernel: all work is back to back from the first kernel on, at 2070 us, but
