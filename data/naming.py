@@ -234,11 +234,20 @@ def case_rows(cells: Sequence[CellName]) -> list[dict[str, Any]]:
         return case[0], [int(digits[:18]) for digits in re.findall(r"\d+", case[1])], case[1]
 
     work = dict.fromkeys(("flops", "min_bytes", "h2d_bytes", "d2h_bytes"), 0)
+    asked = dict.fromkeys(("inputs_sha256", "reference_sha256"))
     rows, ranks = [], dict[str, int]()
     for workload, case in sorted({(cell.workload, cell.case) for cell in cells}, key=by_numbers):
         ranks[workload] = ranks.get(workload, -1) + 1
         rows.append(
-            {"workload": workload, "case": case, "size_rank": ranks[workload], "params": _params(case), **work, "passes": 1}
+            {
+                "workload": workload,
+                "case": case,
+                "size_rank": ranks[workload],
+                "params": _params(case),
+                **work,
+                **asked,
+                "passes": 1,
+            }
         )
     return rows
 

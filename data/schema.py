@@ -90,6 +90,9 @@ RUN = Table(
         text("driver_version", "NVIDIA driver; empty without one"),
         text("cuda_version", "CUDA runtime that ran the kernels; empty without one"),
         text("cpu_name", "name of the processor"),
+        integer(
+            "cpu_threads", "threads of the processor that the recording could use", bits=32, nullable=True, later=True, least=1
+        ),
         text("os", "operating system and its release"),
         text("python_version", "Python that ran the collector"),
         text("packages", "JSON object: version of each package that matters to a measurement", json_object=True),
@@ -164,6 +167,18 @@ CASES = Table(
         work("h2d_bytes", "bytes copied to the device for one end-to-end operation", "B"),
         work("d2h_bytes", "bytes copied back from the device", "B"),
         integer("passes", "how often an operation goes over its arrays", later=True, default=1, least=1),
+        text(
+            "inputs_sha256",
+            "SHA-256 of the source of the inputs' function; null where it is not the user's",
+            nullable=True,
+            later=True,
+        ),
+        text(
+            "reference_sha256",
+            "SHA-256 of the source of the reference; null where it is not the user's",
+            nullable=True,
+            later=True,
+        ),
     ),
     ("workload", "case"),
 )

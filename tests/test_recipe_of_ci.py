@@ -1,4 +1,5 @@
-"""The recipe of docs/compare.md, "In CI", run as a shell runs it: a good change passes, and a slow, wrong, crashed or lost one fails."""
+"""The recipe of docs/compare.md, "In CI", run as a shell runs it: a good change passes, and a slow, wrong, crashed, lost,
+unseen or otherwise checked one fails."""
 
 import os
 import subprocess
@@ -49,6 +50,8 @@ CHANGES = {
     "wrong": ("return np.hypot(x, 1) + 1\n", 1),
     "crashed": ("ctypes.string_at(1)\n    return np.hypot(x, 1)\n", 1),
     "lost": ("", 1),
+    "other reference": ("return np.sqrt(x * x + 1)\n", 1),
+    "too noisy": ("return np.sqrt(x * x + 1)\n", 3),
 }
 
 
@@ -74,10 +77,12 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_recipe_passes_a_good_change_and_no_other(job: Path, change: str) -> None:
     body, code = CHANGES[change]
-    (job / "bench.py").write_text(f"{BENCH}\n\n{MINE}{body}" if body else BENCH)
+    text = BENCH.replace("return np.sqrt(x * x + 1)", "return np.hypot(x, 1)") if change == "other reference" else BENCH
+    (job / "bench.py").write_text(f"{text}\n\n{MINE}{body}" if body else text)
     for left in (job / "runs", job / "summary.md"):
         subprocess.run(["rm", "-rf", left], check=True)
-    assert shell(ON_CHANGE, job) == code
+    recipe = ON_CHANGE.replace("--processes 5", "--processes 1 --max-rounds 4") if change == "too noisy" else ON_CHANGE
+    assert shell(recipe, job) == code
     summary = (job / "summary.md").read_text()
     told = {
         "good": "**",

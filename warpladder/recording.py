@@ -39,6 +39,10 @@ Say = Callable[[str], None]
 #: Shows the progress of a recording below a first line, which names the collector and the reason for it.
 Show = Callable[[str], AbstractContextManager[Progress]]
 
+#: Scopes and caches in which a case is sampled, about: on the host an operation; on a device cold and hot, an operation, and end to end.
+_PASSES_OF_HOST: Final = 1
+_PASSES_OF_DEVICE: Final = 4
+
 
 @dataclass(frozen=True)
 class Order:
@@ -114,7 +118,11 @@ def plan(order: Order) -> Planned:
         *([further_passes.energy_by(name, work.most_gpus)] if order.energy else []),
         *([further_passes.counters_by(name, work.most_gpus)] if order.counters else []),
     ]
-    return Planned(order, work.on_host(why) if name == "host_clock" else work, name, why, tuple(further))
+    on_host = name == "host_clock"
+    work = work.on_host(why) if on_host else work
+    if not order.request.seconds and not order.request.max_rounds:
+        work = work.spread(_PASSES_OF_HOST if on_host else _PASSES_OF_DEVICE)
+    return Planned(order, work, name, why, tuple(further))
 
 
 def _check_ranks(request: Request, ranks: int, collector: str) -> None:

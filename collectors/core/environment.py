@@ -3,6 +3,7 @@
 The facts name no person, host or path."""
 
 import json
+import os
 import platform
 import re
 import shlex
@@ -60,6 +61,7 @@ def host_facts(arguments: Sequence[str] | str) -> dict[str, Any]:
     changes = _git("status", "--porcelain")
     return {
         "cpu_name": cpu_name(),
+        "cpu_threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "os": f"{platform.system()} {platform.release()}",
         "python_version": platform.python_version(),
         "packages": json.dumps({name: version for name in _PACKAGES if (version := _version_of(name))}, sort_keys=True),

@@ -1,10 +1,12 @@
 """The plan of a run: the cells to measure, and the time limits. All collectors use the same plan."""
 
+import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -27,6 +29,7 @@ from warpladder.workloads.api import (
     format_params,
 )
 from warpladder.workloads.cases import AxisError, sweep
+from warpladder.workloads.functions.sources import source_of
 
 # -- jobs ----------------------------------------------------------------------------------------------------------------------
 
@@ -123,7 +126,20 @@ def case_row(workload: Workload, case: Case) -> dict[str, Any]:
         "h2d_bytes": copied[0],
         "d2h_bytes": copied[1],
         "passes": case.passes,
+        **_asked(workload),
     }
+
+
+def _asked(workload: Workload) -> dict[str, str | None]:
+    """The hashes of what the user asks: of the functions `inputs` and `reference`, where they are known."""
+    inputs, reference = map(_sha256, workload.functions) if workload.functions else (None, None)
+    return {"inputs_sha256": inputs, "reference_sha256": reference}
+
+
+@cache
+def _sha256(function: Callable[..., object]) -> str:
+    """Of the source of a user's function, with all that it reaches."""
+    return hashlib.sha256(source_of(function).encode()).hexdigest()
 
 
 def copied_bytes(case: Case, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> tuple[int, int]:
@@ -282,6 +298,10 @@ class Plan:
         if self.limits.budget_s is None:
             return self
         return replace(self, limits=replace(self.limits, budget_s=min(self.limits.budget_s, HOST_BUDGET_S)))
+
+    def spread(self, passes: int) -> "Plan":
+        """Return the plan with the budget spread over its cases, each of which is sampled in so many scopes and caches."""
+        return replace(self, limits=self.limits.spread_over(passes * len(self.jobs))) if self.limits.budget_s else self
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ RETRIES: Final = 3
 #: A cell with so many samples that stayed throttled reaches the power limit by itself: no more of its samples are repeated.
 STEADY: Final = 2
 _CHECK_EVERY: Final = 5
+#: Rounds of a scope where a budget leaves time for more than the set asks for.
+_MOST_ROUNDS: Final = 400
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,15 @@ class Limits:
             max_rounds=most,
             seconds=self.seconds if process == 0 and self.budget_s is not None else self.seconds / self.processes,
         )
+
+    def spread_over(self, passes: int) -> "Limits":
+        """The limits of so many scopes and caches of all cases, which take at least a part of the budget: the uncertainty is in the samples.
+
+        The first process has all the seconds of a scope, and the others together as many, so that rounds take at most 0.6 of the budget.
+        """
+        seconds = min(max(0.3 * (self.budget_s or 0.0) / passes, self.seconds), Limits.seconds)
+        more = replace(self, seconds=seconds, max_rounds=max(self.max_rounds, _MOST_ROUNDS))
+        return more if seconds > self.seconds else self
 
     @property
     def most_processes(self) -> int:

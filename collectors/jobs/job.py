@@ -384,7 +384,7 @@ def _run_row(run_id: str, request: Request, runs: dict[int, store.Run], started:
         "label": request.label,
         **host_facts(request.arguments),
         **NO_GPU,
-        **{name: first[name] for name in (*of_gpu, "cpu_name", "os")},
+        **{name: first[name] for name in (*of_gpu, "cpu_name", "cpu_threads", "os")},
         "device_count": min(sum(info["device_count"] for info in infos), 1 << 14),
         "packages": "{}",
         "kind": "job",

@@ -228,6 +228,7 @@ def _facts(report: KinetoReport, started: datetime, arguments: Sequence[str]) ->
         **host_facts(arguments),
         **NO_GPU,
         "cpu_name": "",
+        "cpu_threads": None,
         "os": "",
         "device_name": str(gpu.get("name", "")),
         "device_count": min(max(len(devices), 1), 1 << 14),

@@ -32,6 +32,7 @@ def run_facts(path: Path, launches: Sequence[ProfiledLaunch], arguments: Sequenc
         **host_facts(arguments),
         **NO_GPU,
         **_UNKNOWN,
+        "cpu_threads": None,
         **header.columns,
         **_device(launches),
         "packages": to_json({"ncu-report": metadata.version("ncu-report")}),

@@ -39,6 +39,7 @@ def run_facts(
     return {
         **host_facts(arguments),
         **NO_GPU,
+        "cpu_threads": None,
         **device_facts(report, devices),
         **system,
         "packages": "{}",

@@ -1,12 +1,14 @@
-"""The one rule by which a cell of two runs is judged: its ratio against the noise between runs.
+"""The one rule by which a cell of two runs is judged: its ratio over the unchanged variants, against the noise between runs.
 
-The noise is how far the times of cells of equal code differ, in the same two runs or in other recordings of the same machine.
-Compare, Trends and `record --watch` use the same functions.
+What a machine does to all variants of a case cancels: a cell counts relative to the cells of equal code of its case. The noise is how
+far those are from each other, in the same two runs or in other recordings of the machine. Compare, Trends and `record --watch` use
+the same functions.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -37,13 +39,13 @@ VERDICTS: Final[tuple[Verdict, ...]] = ("slower", "tied", "faster", "drifted", "
 SMALLEST_EFFECT: Final = 0.01
 #: The fewest distances, of cells or of pairs of runs, from which a noise or a common shift is computed.
 FEWEST: Final = 3
-_WITHIN: Final = 0.95
-#: From so many distances on, the order statistic alone holds 95 %: the largest of n others is exceeded in 1 of n + 1.
-_FOR_ORDER: Final = 19
-#: Below that number, Student's prediction interval is widened by this factor. With factor 1 it holds 95 % of normal distances.
-#: With factor 1.25 it also holds 95 % of the distances between values of Student's t with three degrees of freedom.
-#: `benchmarks/verdicts.py` counts both.
-_HEAVY_TAILS: Final = 1.25
+#: Distances that are so many times as large as the median one are of cells that moved by themselves, and are no noise.
+_MOVED: Final = 6.0
+#: The median of normal distances over their standard deviation.
+_MEDIAN_OVER_DEVIATION: Final = 0.6745
+#: Student's prediction interval is widened by this factor. Then 99.8 % of normal distances lie within, and 99 % of distances between values
+#: of Student's t with three degrees of freedom. `benchmarks/verdicts.py` counts both.
+_HEAVY_TAILS: Final = 1.6
 #: A larger factor is no noise between processes where the cells of equal code are nearer: two standard deviations of the ratio of two
 #: times, relative to a third that is equal, of processes that differ by 10 %.
 _LARGE: Final = 1.5
@@ -55,16 +57,26 @@ MOST_RUNS: Final = 30
 Floats = npt.NDArray[np.float64]
 
 
+def usual(distances: Floats) -> Floats:
+    """The distances without those of cells that moved by themselves: more than six standard deviations, from the median distance."""
+    if not len(distances):
+        return distances
+    most = _MOVED * float(np.median(distances)) / _MEDIAN_OVER_DEVIATION
+    return distances[distances <= max(most, math.log1p(SMALLEST_EFFECT))]
+
+
 def noise_of(distances: Floats) -> float:
-    """The factor, at least 1, that bounds 95 % of further distances.
+    """The factor, at least 1, that bounds further distances: Student's prediction interval from the root mean square of the usual ones.
 
     Args:
-        distances: distances of logarithms, without their signs.
+        distances: distances of logarithms, without their signs, at least one.
     """
-    n = len(distances)
-    if n >= _FOR_ORDER:
-        return math.exp(float(np.sort(distances)[math.ceil(_WITHIN * (n + 1)) - 1]))
-    return math.exp(min(_HEAVY_TAILS * student(n) * math.sqrt(float(np.mean(distances**2))), _MOST_LOG))
+    found = usual(distances)
+    return math.exp(min(_HEAVY_TAILS * student(len(found)) * _root_mean_square(found), _MOST_LOG))
+
+
+def _root_mean_square(values: Floats) -> float:
+    return math.sqrt(float(np.mean(values**2)))
 
 
 @dataclass(frozen=True)
@@ -81,27 +93,34 @@ class EqualCode:
     logs: Floats
     moved: Floats
 
-    def shifts(self) -> dict[str, float]:
-        """Case -> the common shift of its cells, the median of `moved`, of cases with enough of them."""
-        by_case: dict[str, list[float]] = {}
-        for cell, place in self.places.items():
-            by_case.setdefault(cell.case, []).append(float(self.moved[place]))
-        return {case: float(np.median(moved)) for case, moved in by_case.items() if len(moved) >= FEWEST}
+    def shift(self, case: str, without: TimedCell | None = None) -> float:
+        """The logarithm of the common shift around a cell: the median of `moved` over its case, or over all cases where that has none.
 
-    def without(self, shifts: Mapping[str, float]) -> "EqualCode":
-        """The same cells without the shift of each case."""
-        return replace(self, moved=self.moved - [shifts.get(cell.case, 0.0) for cell in self.places])
+        NaN without any cell.
 
-    def over(self, variant: str) -> "EqualCode":
-        """The cells of other variants relative to one, in the cases that have it."""
-        of_variant: dict[str, list[float]] = {}
+        Args:
+            without: a cell to leave out.
+        """
+        own = [place for place in self._of_case.get(case, ()) if self._cells[place] != without]
+        every = own or [place for place, cell in enumerate(self._cells) if cell != without]
+        return float(np.median(self.moved[every])) if every else math.nan
+
+    @cached_property
+    def _cells(self) -> tuple[TimedCell, ...]:
+        return tuple(self.places)
+
+    @cached_property
+    def _of_case(self) -> Mapping[str, Sequence[int]]:
+        places: dict[str, list[int]] = {}
         for cell, place in self.places.items():
-            if cell.variant == variant:
-                of_variant.setdefault(cell.case, []).append(float(self.moved[place]))
-        places = {cell: place for cell, place in self.places.items() if cell.variant != variant and cell.case in of_variant}
-        rows = list(places.values())
-        moved = self.moved[rows] - [float(np.median(of_variant[cell.case])) for cell in places]
-        return EqualCode({cell: place for place, cell in enumerate(places)}, self.logs[rows], moved)
+            places.setdefault(cell.case, []).append(place)
+        return places
+
+    @cached_property
+    def relative(self) -> "EqualCode":
+        """The same cells, each relative to the shift that the others have; as it moved where there is no other."""
+        shifts = np.array([self.shift(cell.case, cell) for cell in self._cells])
+        return replace(self, moved=self.moved - np.nan_to_num(shifts))
 
     def like(self, log: float, without: TimedCell | None = None) -> Floats:
         """How far the cells of like times are apart, from a third to three times a time; all cells if fewer than eight are alike.
@@ -139,18 +158,17 @@ class Machine:
     Args:
         runs: of a workload on one device and by one collector, the oldest first. The newest `MOST_RUNS` count.
         timing, gpus: of the cells.
+        absolute: of the times as they are, not relative to the common shift.
     """
 
-    def __init__(self, runs: Sequence[Medians], timing: Timing, gpus: int) -> None:
+    def __init__(self, runs: Sequence[Medians], timing: Timing, gpus: int, *, absolute: bool = False) -> None:
         newest = runs[-MOST_RUNS:]
-        self._pairs = [
-            (frozenset((before.run_id, after.run_id)), equal_code(before, after, timing, gpus))
-            for before, after in pairwise(newest)
-        ]
+        equal = [(frozenset((a.run_id, b.run_id)), equal_code(a, b, timing, gpus)) for a, b in pairwise(newest)]
+        self._pairs = [(runs_of_pair, each if absolute else each.relative) for runs_of_pair, each in equal]
         self._known: dict[float, list[tuple[frozenset[str], float]]] = {}
 
     def distances(self, log: float, without: frozenset[str]) -> Floats:
-        """The root mean square of the distances of each pair of runs, of the cells of like times.
+        """The root mean square of the usual distances of each pair of runs, of the cells of like times.
 
         A pair of runs counts once, however many cells it has, because all cells of a run may shift alike.
 
@@ -161,32 +179,26 @@ class Machine:
         about = round(log, 1)
         if about not in self._known:
             of_pairs = [(runs, equal.like(about)) for runs, equal in self._pairs]
-            self._known[about] = [
-                (runs, math.sqrt(float(np.mean(distances**2)))) for runs, distances in of_pairs if len(distances)
-            ]
+            self._known[about] = [(runs, _root_mean_square(usual(distances))) for runs, distances in of_pairs if len(distances)]
         return np.array([distances for runs, distances in self._known[about] if runs != without])
 
 
-def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, equal: bool) -> float:
+def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool) -> float:
     """The noise between two runs around a cell, a factor of at least 1; NaN where it is not known.
 
-    For equal code, the noise comes from at least three pairs of other runs of the machine, so that a drift of all cells shows.
-    Otherwise it comes from the other cells of equal code of the two runs, if they are at least eight. With fewer cells, and three
-    processes in both runs, the noise is the largest of their distances, because the interval holds the rest. With fewer
-    processes, it comes from three cells, or from other runs of the machine, or from one or two cells. The distances of one or
-    two cells count at least as the smallest effect, and their noise is at most 1.5, or the square of their largest distance.
+    It comes from the other cells of equal code of the two runs, if they are at least eight. With fewer cells, and three processes in
+    both runs, the noise is the largest of their usual distances, because the interval holds the rest. With fewer processes, it comes
+    from three cells, or from other runs of the machine, or from one or two cells. The distances of one or two cells count at least as
+    the smallest effect, and their noise is at most 1.5, or the square of their largest distance.
 
     Args:
         own: distances of the other cells of equal code of the two runs; see `EqualCode.like`.
         shown: see `Machine.distances`.
         several_processes: whether the interval of the ratio holds the noise from one process to the next.
-        equal: whether the code of the cell itself is equal.
     """
-    if equal and len(distances := shown()) >= FEWEST:
-        return noise_of(distances)
     if len(own) >= ENOUGH_ALIKE:
         return noise_of(own)
-    least = math.exp(float(own.max(initial=0.0)))
+    least = math.exp(float(usual(own).max(initial=0.0)))
     if several_processes:
         return least
     distances = own if len(own) >= FEWEST else shown()
@@ -198,9 +210,7 @@ def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, 
     return max(noise_of(distances), least)
 
 
-def ratio_and_noise(
-    before: Level, after: Level, own: Floats, shown: Callable[[], Floats], *, equal: bool
-) -> tuple[Estimate, float]:
+def ratio_and_noise(before: Level, after: Level, own: Floats, shown: Callable[[], Floats]) -> tuple[Estimate, float]:
     """The ratio of two levels of a cell with an interval that holds the noise between runs, and that noise.
 
     Where both runs have three processes, the processes give the interval. The noise of fewer than eight cells is then a shift
@@ -208,7 +218,7 @@ def ratio_and_noise(
     known. The arguments are documented at `levels.ratio` and `noise`.
     """
     several = several_processes(before, after)
-    ratio, around = ratio_of(before, after), noise(own, shown, several_processes=several, equal=equal)
+    ratio, around = ratio_of(before, after), noise(own, shown, several_processes=several)
     if math.isnan(around) or not ratio.known or (several and len(own) >= ENOUGH_ALIKE):
         return ratio, around
     added = math.log(around)
@@ -218,11 +228,18 @@ def ratio_and_noise(
 
 
 class Judgement(NamedTuple):
-    """A cell of two runs: the ratio of the second over the first, the noise, and the verdict."""
+    """A cell of two runs.
+
+    Attributes:
+        ratio: the second time over the first, relative to the unchanged variants of the case where there are any.
+        noise: see `noise`.
+        shift: the factor that was taken out: how many times as long the unchanged variants take; NaN where nothing was.
+    """
 
     ratio: Estimate
     noise: float
     verdict: Verdict
+    shift: float = math.nan
 
 
 class Pair:
@@ -230,7 +247,7 @@ class Pair:
 
     Args:
         machine: the noise between other runs of the machine.
-        without_shift: judge without the common shift of each case.
+        absolute: judge the times as they are, not relative to the unchanged variants.
     """
 
     def __init__(
@@ -241,28 +258,28 @@ class Pair:
         gpus: int,
         machine: Callable[[], Machine],
         *,
-        without_shift: bool = False,
+        absolute: bool = False,
     ) -> None:
-        equal = equal_code(before, after, timing, gpus)
-        self.shifts: Final = equal.shifts()
-        self._equal = equal.without(self.shifts) if without_shift else equal
-        self._machine, self._runs, self._without_shift = machine, frozenset((before.run_id, after.run_id)), without_shift
+        self._moved = equal_code(before, after, timing, gpus)
+        self._equal = self._moved if absolute else self._moved.relative
+        self._machine, self._runs, self._absolute = machine, frozenset((before.run_id, after.run_id)), absolute
 
     def judge(self, before: Level, after: Level, cell: TimedCell, smallest: float, *, equal: bool) -> Judgement:
         """The verdict about a cell.
 
         Args:
             before, after: levels of the cell.
-            cell: the cell in the second run; its own distance does not count as noise.
+            cell: the cell in the second run; its own distance counts neither as noise nor as shift.
             smallest: see `judge`.
             equal: see `judge`.
         """
+        shift = math.nan if self._absolute else self._moved.shift(cell.case, cell)
+        if not math.isnan(shift):
+            after = after._replace(log=after.log - shift)
         own = self._equal.like(before.log, cell)
-        ratio, around = ratio_and_noise(
-            before, after, own, lambda: self._machine().distances(before.log, self._runs), equal=equal
-        )
-        estimate = ratio.times(math.exp(-self.shifts.get(cell.case, 0.0))) if self._without_shift else ratio
-        return Judgement(ratio, around, judge(estimate, around, smallest, n=min(before.n, after.n), equal=equal))
+        ratio, around = ratio_and_noise(before, after, own, lambda: self._machine().distances(before.log, self._runs))
+        verdict = judge(ratio, around, smallest, n=min(before.n, after.n), equal=equal)
+        return Judgement(ratio, around, verdict, math.exp(shift))
 
 
 def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool) -> Verdict:

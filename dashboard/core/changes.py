@@ -1,12 +1,12 @@
 """Two runs compared: the cells that changed, the cells that one run lacks, and what differs between the recordings."""
 
 import functools
-import json
 import math
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Literal
 
 import pandas as pd
 
@@ -14,81 +14,13 @@ from warpladder.dashboard.core import axes, between_runs, intervals
 from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict
 from warpladder.dashboard.core.cell import Estimate, Timing, name_on
 from warpladder.dashboard.core.cells import best_config, cells
+from warpladder.dashboard.core.differences import Fact, facts, value_text
 from warpladder.dashboard.core.history import Medians, Reading, SampledCell, reading
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_index import label_from
-from warpladder.data.names import NOT_DONE, Ceiling, Source
+from warpladder.data.names import NOT_DONE, Source
 from warpladder.errors import Error
-
-#: Clocks and ceilings that differ by more than this are worth a warning.
-_WORTH_A_WARNING: Final = 0.02
-#: Columns of table `run` -> their words, and why a difference makes a comparison unfair; empty where it does not.
-_OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
-    "device_name": ("GPU", "different GPUs"),
-    "device_count": ("number of GPUs", ""),
-    "cpu_name": ("processor", ""),
-    "collector": ("collector", "device times of CUDA events and of a trace are not judged against each other"),
-    "collector_version": ("version of the collector", ""),
-    "driver_version": ("driver", "the driver compiles and launches"),
-    "cuda_version": ("CUDA", "the compiler's version changes machine code"),
-    "python_version": ("Python", ""),
-    "os": ("system", ""),
-    "git_commit": ("commit", ""),
-    "git_dirty": ("changes beyond the commit", ""),
-}
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A difference between two recordings; `warning` says why the recordings are not comparable, and is empty where they are."""
-
-    what: str
-    a: str
-    b: str
-    warning: str = ""
-
-
-def facts(a: RunData, b: RunData) -> Iterator[Fact]:
-    """The differences between two recordings: of table `run`, then packages, ceilings and clocks."""
-    yield from of_runs(a.info, b.info)
-    yield from of_ceilings(a.ceilings, b.ceilings)
-    yield from of_clocks(*(data.samples["sm_clock_mhz"].median() for data in (a, b)))
-
-
-def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:
-    """The differences between the rows of table `run` of two runs, then the differences between their packages."""
-    for column, (what, warning) in _OF_RUN.items():
-        before, after = value_text(a[column]), value_text(b[column])
-        if before != after:
-            like = column == "collector" and not intervals.differ(a[column], b[column])
-            yield Fact(what, before, after, "" if like else warning)
-    of_a, of_b = (json.loads(value_text(info["packages"]) or "{}") for info in (a, b))
-    for name in sorted(of_a.keys() | of_b.keys()):
-        if of_a.get(name) != of_b.get(name):
-            yield Fact(name, of_a.get(name, "not installed"), of_b.get(name, "not installed"))
-
-
-def of_ceilings(a: pd.DataFrame, b: pd.DataFrame) -> Iterator[Fact]:
-    """The ceilings that differ by more than 2 %, of two tables `ceilings`."""
-    for name in (Ceiling.DEVICE_COPY, Ceiling.FP32_FMA, Ceiling.HOST_COPY):
-        rows = [table[table["name"] == name].sort_values("device").head(1) for table in (a, b)]
-        values = [(row["value"].iloc[0], row["unit"].iloc[0]) for row in rows if len(row)]
-        if len(values) == 2 and abs(values[1][0] / values[0][0] - 1) > _WORTH_A_WARNING:
-            before, after = (f"{value:.4g} {unit}" for value, unit in values)
-            yield Fact(f"ceiling {name}", before, after, "the machine itself reached other limits")
-
-
-def of_clocks(a_mhz: float, b_mhz: float) -> Iterator[Fact]:
-    """The median SM clocks where they differ by more than 2 %; null where a run has none."""
-    if not pd.isna(a_mhz) and not pd.isna(b_mhz) and abs(b_mhz / a_mhz - 1) > _WORTH_A_WARNING:
-        yield Fact("SM clock, median", f"{a_mhz:.0f} MHz", f"{b_mhz:.0f} MHz", "the GPU ran at different clocks")
-
-
-def value_text(value: Any) -> str:
-    """A value of table `run` as text; empty for a null."""
-    return "" if value is None or pd.isna(value) else str(value)
-
 
 #: The status of a cell that B has no result of.
 LOST = "lost"
@@ -250,7 +182,7 @@ class Options:
             workload.
         match: `config` compares equal configs; `best` compares the fastest config of each side.
         smallest: smallest effect of interest, a fraction: smaller differences are `tied`.
-        without_shift: judge ratios after the common shift of their case is taken out.
+        absolute: judge the times as they are, not relative to the unchanged variants of their case.
         any_device: compare although the GPUs differ.
         partial: B recorded a part of A: a cell without a result is not lost.
     """
@@ -258,7 +190,7 @@ class Options:
     scope: str = ""
     match: Match = "config"
     smallest: float = SMALLEST_EFFECT
-    without_shift: bool = False
+    absolute: bool = False
     any_device: bool = False
     partial: bool = False
 
@@ -271,8 +203,8 @@ class Change:
         variant, config: of B; `of_a` has the variant and config of A.
         gpus: that worked together, or processes of a host variant; 0 for a host variant of one process.
         a_ns, b_ns: medians with 95 % intervals, in nanoseconds.
-        ratio: the median of B over the median of A; above 1, B is slower.
-        shift: median ratio of the variants of the case whose source is equal in both runs; NaN where they are too few.
+        ratio: the time of B over the time of A, relative to the unchanged variants; above 1, B is slower. See `between_runs`.
+        shift: the factor that was taken out of it: how many times as long the unchanged variants take in B; NaN where nothing was.
         noise: a factor of at least 1; ratios from 1/noise to noise are `tied`. Of two runs it is the noise between them, see
             `between_runs`, and NaN where it is not known. Within one run it is the noise floor.
         same_source: whether the source text is equal on both sides.
@@ -309,11 +241,6 @@ class Change:
     def name(self) -> str:
         """See `name_on`."""
         return name_on(self.variant, self.config, self.gpus)
-
-    @property
-    def without_shift(self) -> Estimate:
-        """The ratio without the common shift of the case; the ratio itself where no shift is known."""
-        return self.ratio if math.isnan(self.shift) else self.ratio.times(1 / self.shift)
 
 
 @dataclass(frozen=True)
@@ -405,7 +332,7 @@ def _refuse_other_devices(a: Side, b: Side, options: Options) -> None:
 
 
 def sentence(changes: Sequence[Change], lost: Sequence[LostCell] = ()) -> str:
-    """`1 wrong or lost, 3 slower, 61 tied; the worst: conv2d n=512 v03_tile, 1.04x; less than 1 to 3 % could not be told`.
+    """`1 wrong or lost, 3 slower, 61 tied; the worst: conv2d n=512 v03_tile, 1.04x; differences below 3 % are invisible in the worst cell`.
 
     Args:
         changes: with the slowest first.
@@ -418,11 +345,31 @@ def sentence(changes: Sequence[Change], lost: Sequence[LostCell] = ()) -> str:
     worst = next((change for change in changes if change.verdict == "slower"), None)
     if worst is not None:
         parts.append(f"the worst: {worst.workload} {worst.case} {worst.name}, {worst.ratio.value:.3f}x")
-    effects = sorted(change.least_effect for change in changes if change.verdict == "tied")
+    effects = [change.least_effect for change in changes if change.verdict == "tied"]
     if effects:
-        ends = dict.fromkeys(f"{float(f'{100 * effect:.2g}'):g}" for effect in (effects[0], effects[-1]))
-        parts.append(f"less than {' to '.join(ends)} % could not be told")
+        middle, most = _percent(statistics.median(effects)), _percent(max(effects))
+        where = f" in half of the tied cells, below {most} in the noisiest" if most != middle else ""
+        parts.append(f"differences below {middle} are invisible{where}")
     return "; ".join(parts)
+
+
+def _percent(fraction: float) -> str:
+    return f"{float(f'{100 * fraction:.2g}'):g} %"
+
+
+def unseen(changes: Iterable[Change], detect: float | None) -> tuple[Change, ...]:
+    """The cells that a gate cannot see: those without a verdict, and those in which a slowdown by `detect` would have been tied.
+
+    Cells of equal code do not count, since no gate fails on them.
+
+    Args:
+        detect: a fraction; None where no sensitivity is asked for.
+    """
+    return tuple(
+        each
+        for each in changes
+        if not each.equal_code and (each.verdict == "unknown" or (detect is not None and not each.least_effect <= detect))
+    )
 
 
 def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Series[float]":
@@ -495,10 +442,9 @@ def _change(
     same: bool,
     n: int,
     equal: bool = False,
-    shift: float = math.nan,
 ) -> Change:
     workload, case, scope, cache, _, _, gpus = of_b.key
-    change = Change(
+    return Change(
         workload,
         case,
         Timing(scope, cache),
@@ -509,16 +455,14 @@ def _change(
         a_ns=of_a.median_ns,
         b_ns=of_b.median_ns,
         ratio=judged.ratio,
-        shift=shift,
+        shift=judged.shift,
         noise=judged.noise,
         same_source=same,
         equal_code=equal,
         n=n,
         verdict=judged.verdict,
-        least_effect=math.nan,
+        least_effect=between_runs.least_effect(judged.ratio, judged.noise, options.smallest),
     )
-    ratio = change.without_shift if options.without_shift else change.ratio
-    return replace(change, least_effect=between_runs.least_effect(ratio, judged.noise, options.smallest))
 
 
 class _PairOfRuns:
@@ -530,7 +474,7 @@ class _PairOfRuns:
 
     def change(self, of_a: SampledCell, of_b: SampledCell) -> Change:
         """The change of a cell."""
-        workload, case, *_, gpus = of_b.key
+        workload, *_, gpus = of_b.key
         before, after = self._a.level(of_a), self._b.level(of_b)
         pair = self._pair(workload, of_b.cell.timing, max(gpus, 1))
         source = self._b.source(of_b)
@@ -538,17 +482,16 @@ class _PairOfRuns:
         equal = same and bool(source) and (of_a.variant, of_a.config) == (of_b.variant, of_b.config)
         judged = pair.judge(before, after, of_b.cell, self._options.smallest, equal=equal)
         if of_b.cell.scope == "device" and intervals.differ(*(each.data.info["collector"] for each in (self._a, self._b))):
-            judged = Judgement(judged.ratio, math.nan, "unknown")
-        shift = math.exp(pair.shifts.get(case, math.nan))
-        n = min(before.n, after.n)
-        return _change(of_a, of_b, judged, self._options, same=same, n=n, equal=equal, shift=shift)
+            judged = judged._replace(noise=math.nan, verdict="unknown")
+        return _change(of_a, of_b, judged, self._options, same=same, n=min(before.n, after.n), equal=equal)
 
     def _pair(self, workload: str, timing: Timing, gpus: int) -> Pair:
         key = (workload, timing, gpus)
         if key not in self._pairs:
-            machine = functools.cache(lambda: Machine(self._history(workload) if self._history else [], timing, gpus))
+            history, absolute = self._history or (lambda _: []), self._options.absolute
+            machine = functools.cache(lambda: Machine(history(workload), timing, gpus, absolute=absolute))
             of_a, of_b = self._a.medians(workload), self._b.medians(workload)
-            self._pairs[key] = Pair(of_a, of_b, timing, gpus, machine, without_shift=self._options.without_shift)
+            self._pairs[key] = Pair(of_a, of_b, timing, gpus, machine, absolute=absolute)
         return self._pairs[key]
 
 

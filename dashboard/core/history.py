@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,7 @@ import pyarrow as pa
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import cells
+from warpladder.dashboard.core.common_mode import steadied
 from warpladder.dashboard.core.compare import Noise, noise_of
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, Entry, RunData
@@ -41,7 +42,8 @@ class Level(NamedTuple):
     """A cell in one run. All fields but the counts are natural logarithms of nanoseconds, or distances between such logarithms.
 
     Attributes:
-        log: mean over the processes of the logarithm of the median of each; NaN if the clock is too coarse.
+        log: mean over the processes of the logarithm of the median of each; NaN if the clock is too coarse. What a round did to all
+            cells of the case alike is taken out of the samples; see `common_mode`.
         down, up: from the median of all samples to the ends of its 95 % interval; see `statistics.median_ranks`.
         error: standard error of `log` over the processes; NaN for one process.
         freedom: degrees of freedom of `error`.
@@ -69,17 +71,20 @@ class Levels(NamedTuple):
     processes: Integers
     n: Integers
 
-    def of(self, places: Sequence[int]) -> "Levels":
-        """The levels of some cells, in this order."""
-        return Levels(*(values[list(places)] for values in self))  # type: ignore[arg-type]
-
     def at(self, place: int) -> Level:
         """The level of one cell."""
         log, down, up, error, freedom = (float(values[place]) for values in self[:5])
         return Level(log, down, up, error, freedom, int(self.processes[place]), int(self.n[place]))
 
 
-def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], groups: Sequence[Hashable]) -> Levels:
+def levels(
+    durations: Floats,
+    n: Integers,
+    processes: npt.NDArray[np.integer],
+    rounds: npt.NDArray[np.integer],
+    cases: Sequence[Hashable],
+    groups: Sequence[Hashable],
+) -> Levels:
     """The levels of cells.
 
     The variance of three processes is uncertain. So it is averaged with the mean variance of at least eight other cells of like
@@ -88,9 +93,11 @@ def levels(durations: Floats, n: Integers, processes: npt.NDArray[np.integer], g
     Args:
         durations: in nanoseconds, the samples of the first cell, then the samples of the second, and so on.
         n: samples of each cell, at least 1.
-        processes: the process of each sample.
+        processes, rounds: the process and the round of each sample.
+        cases: the cells with equal values here are of one case, and timed in the same rounds.
         groups: the cells with equal values here are timed alike.
     """
+    durations = steadied(durations, n, rounds, cases)
     ends = grouped_median_intervals(durations, n)
     cell = np.repeat(np.arange(len(n)), n)
     order = np.lexsort((processes, cell))
@@ -168,7 +175,7 @@ def student(freedom: float) -> float:
 
 
 _KEY: Final = ("case", "scope", "cache", "variant", "config")
-_NUMBERS: Final = ("gpus", "rank", "twin", "process", "duration_ns")
+_NUMBERS: Final = ("gpus", "rank", "twin", "process", "round", "duration_ns")
 
 
 class TimedCell(NamedTuple):
@@ -227,13 +234,10 @@ def medians(run: store.Run, workload: str) -> Medians:
     samples = run.arrow("samples", [*_KEY, *_NUMBERS, "sm_clock_mhz"], filters)
     if any(samples.column(name).null_count for name in (*_KEY, *_NUMBERS)):
         raise store.StoreError(f"{run.path}: table samples has nulls where none may be; record or import the run again")
-    cells, of_cells, figures = _medians(samples)
     results = _rows(run.arrow("results", ["case", "variant", "config", "status"], filters))
     statuses = {(case, variant, config): status for case, variant, config, status in results}
     bad = {cell: status for cell, status in statuses.items() if status != "ok"}
-    well = [
-        place for place, cell in enumerate(cells) if (cell.case, cell.variant, cell.config) not in bad and figures[place, 1] > 0
-    ]
+    cells, of_cells, figures = _medians(samples, bad)
     single = np.array([intervals.is_single(cell.scope, cell.cache) for cell in cells], dtype=bool)
     error_ns = intervals.error_ns(run.info["collector"], dict(_rows(run.arrow("ceilings", ["name", "value"]))))
     figures[:, 1], figures[:, 2] = intervals.widened(figures[:, 1], figures[:, 2], error_ns, single)
@@ -241,9 +245,9 @@ def medians(run: store.Run, workload: str) -> Medians:
     clocks = samples.column("sm_clock_mhz").drop_null().to_numpy()
     return Medians(
         run.run_id,
-        tuple(cells[place] for place in well),
-        of_cells.of(well),
-        figures[well],
+        tuple(cells),
+        of_cells,
+        figures,
         {variant: source or "" for variant, source in _rows(run.arrow("variants", ["variant", "source_sha256"], filters))},
         {case: (rank, params) for case, (rank, params) in cases.items() if rank is not None and _is_object(params)},
         float(np.median(clocks)) if len(clocks) else float("nan"),
@@ -273,8 +277,10 @@ def _rows(table: pa.Table) -> "zip[tuple[Any, ...]]":
     return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
-def _medians(samples: pa.Table) -> tuple[list[TimedCell], Levels, npt.NDArray[np.float64]]:
-    """Cells with their levels, and the medians with their ends."""
+def _medians(
+    samples: pa.Table, bad: Container[tuple[str, str, str]]
+) -> tuple[list[TimedCell], Levels, npt.NDArray[np.float64]]:
+    """The cells that did not end badly, with their levels, and the medians with their ends."""
     gpus, rank, twin = (samples.column(name).to_numpy() for name in ("gpus", "rank", "twin"))
     alone = twin == 0
     if (rank > 0).any():
@@ -287,18 +293,26 @@ def _medians(samples: pa.Table) -> tuple[list[TimedCell], Levels, npt.NDArray[np
     ):
         number = number * len(texts) + codes
     _, first, place, n = np.unique(number, return_index=True, return_inverse=True, return_counts=True)
-    order = np.argsort(place, kind="stable")
-    durations = samples.column("duration_ns").to_numpy()[alone].astype(float)[order]
-    processes = samples.column("process").to_numpy()[alone][order]
-    ends = grouped_median_intervals(durations, n)
     rows = np.flatnonzero(alone)[first]
     parts = [[texts[code] for code in codes[rows]] for codes, texts in coded]
     cells = list(map(TimedCell._make, zip(*parts, gpus[rows].tolist(), strict=True)))
-    return (
-        cells,
-        levels(durations, n, processes, [timing_group(cell) for cell in cells]),
-        np.column_stack([ends["median"], ends["low"], ends["high"]]),
-    )
+    order = np.argsort(place, kind="stable")
+    durations = samples.column("duration_ns").to_numpy()[alone].astype(float)[order]
+    ends = grouped_median_intervals(durations, n)
+    well = np.array([(cell.case, cell.variant, cell.config) not in bad for cell in cells], dtype=bool) & (ends["low"] > 0)
+    kept = np.repeat(well, n)
+    processes, rounds = (samples.column(name).to_numpy()[alone][order][kept] for name in ("process", "round"))
+    cells = [cell for cell, is_well in zip(cells, well.tolist(), strict=True) if is_well]
+    figures = np.column_stack([ends["median"], ends["low"], ends["high"]])[well]
+    return cells, _levels(cells, durations[kept], n[well], processes, rounds), figures
+
+
+def _levels(
+    cells: Sequence[TimedCell], durations: Floats, n: Integers, processes: npt.NDArray[Any], rounds: npt.NDArray[Any]
+) -> Levels:
+    groups = [timing_group(cell) for cell in cells]
+    cases = [(cell.case, group) for cell, group in zip(cells, groups, strict=True)]
+    return levels(durations, n, processes, rounds, cases, groups)
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
@@ -389,7 +403,7 @@ def _medians_of(data: RunData, workload: str) -> Medians:
     return Medians(
         str(data.info["run_id"]),
         of_run,
-        levels(grouped.durations[positions], n, grouped.processes[positions], [timing_group(cell) for cell in of_run]),
+        _levels(of_run, grouped.durations[positions], n, grouped.processes[positions], grouped.rounds[positions]),
         every[["median_ns", "low_ns", "high_ns"]].to_numpy(dtype=float),
         dict(zip(variants["variant"], variants["source_sha256"].fillna(""), strict=True)),
         {},

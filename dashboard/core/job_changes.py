@@ -13,7 +13,8 @@ import pandas as pd
 from warpladder.dashboard.core import between_runs, job_resampling
 from warpladder.dashboard.core.between_runs import VERDICTS, Verdict
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.changes import Fact, NotComparable, of_runs
+from warpladder.dashboard.core.changes import NotComparable
+from warpladder.dashboard.core.differences import Fact, of_runs
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
 

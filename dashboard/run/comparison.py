@@ -36,7 +36,6 @@ class RunComparison:
     b: str
     comparison: Comparison
     look: Callable[[Theme], Look]
-    without_shift: bool
 
     @classmethod
     def of(cls, a: tuple[str, RunData], b: tuple[str, RunData], options: Options, history: changes.History) -> "RunComparison":
@@ -45,7 +44,7 @@ class RunComparison:
             comparison = changes.compare(Side(a[1]), Side(b[1]), options, history)
         except NotComparable as reason:
             raise RunError(str(reason).replace("add --any-device", "give any_device=True")) from None
-        return cls(a[0], b[0], comparison, partial(look, b[1]), options.without_shift)
+        return cls(a[0], b[0], comparison, partial(look, b[1]))
 
     @property
     def sentence(self) -> str:
@@ -77,7 +76,7 @@ class RunComparison:
 
     def figure(self, *, theme: Theme = "light") -> Figure:
         """The ratio of each cell with its 95 % interval, and the noise as a band around 1."""
-        return of(chart.forest(self.comparison, self.look(theme), without_shift=self.without_shift))
+        return of(chart.forest(self.comparison, self.look(theme)))
 
     def __repr__(self) -> str:
         return f"<RunComparison of {self.b} with {self.a}: {self.sentence}>"

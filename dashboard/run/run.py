@@ -126,7 +126,7 @@ class Run:
         scope: str = "",
         match: Match = "config",
         smallest: float = 0.01,
-        without_shift: bool = False,
+        absolute: bool = False,
         any_device: bool = False,
         partial: bool = False,
     ) -> "RunComparison":
@@ -139,7 +139,7 @@ class Run:
             scope: one scope, or `all`; empty for the first timing that both have.
             match: `config` for equal configs, `best` for the fastest config of each run.
             smallest: smaller differences, as a fraction, are `tied`.
-            without_shift: judge ratios after the common shift of their case is taken out.
+            absolute: judge the times as they are, not relative to the unchanged variants of their case.
             any_device: compare although the GPUs differ.
             partial: B recorded a part of A: a cell without a result is not lost.
 
@@ -155,7 +155,7 @@ class Run:
             if isinstance(after, Run)
             else Run(store.find_run(str(after), [self.path.parent, store.LOCAL, store.RECORDED]))
         )
-        options = Options(scope, match, smallest, without_shift, any_device, partial)
+        options = Options(scope, match, smallest, absolute, any_device, partial)
         folders = dict.fromkeys((other.path.parent, self.path.parent, store.LOCAL, store.RECORDED))
         history = Recordings(list(folders), other._data.info)
         return RunComparison.of((self._run.title, self._data), (other._run.title, other._data), options, history)

@@ -4,12 +4,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 from xml.etree import ElementTree
 
 from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.changes import Change, Comparison, Fact, LostCell, loss_lines, sentence
+from warpladder.dashboard.core.changes import Change, Comparison, LostCell, loss_lines, sentence, unseen
+from warpladder.dashboard.core.differences import Asked, Fact
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form
@@ -25,7 +26,7 @@ _HEADINGS: Final = (
     "A",
     "B",
     "B over A",
-    "without the common shift",
+    "unchanged",
     "noise",
 )
 _MOST_ROWS: Final = 40
@@ -33,37 +34,77 @@ _MOST_NAMED: Final = 3
 _LISTED: Final = ("slower", "faster", "drifted")
 
 
-def render(comparison: Comparison, a: RunData, b: RunData, limit: float, form: Form) -> str:
+@dataclass(frozen=True)
+class Gate:
+    """What a comparison fails on.
+
+    Attributes:
+        above: a cell fails where B is slower by more than this fraction.
+        detect: the slowdown that every cell must be able to show, a fraction; None where no sensitivity is asked for.
+        allowed: what may differ of what was asked of the variants.
+    """
+
+    above: float = 0.0
+    detect: float | None = None
+    allowed: tuple[Asked, ...] = ()
+
+    def failures(self, comparison: Comparison) -> tuple[Change | LostCell, ...]:
+        """The cells that are wrong or lost, and those that are slower by more than the limit."""
+        slower = (change for change in comparison.of("slower") if change.ratio.value > 1 + self.above)
+        return (*(each for each in comparison.lost if each.fails), *slower)
+
+    def other_questions(self, comparison: Comparison) -> tuple[Fact, ...]:
+        """What was asked otherwise in B, and may not differ."""
+        return tuple(fact for fact in comparison.facts if fact.asked and fact.asked not in self.allowed)
+
+    def unseen(self, comparison: Comparison) -> tuple[Change, ...]:
+        """See `changes.unseen`."""
+        return unseen(comparison.changes, self.detect)
+
+    def lines(self, comparison: Comparison) -> list[str]:
+        """A line for each reason to fail that is no row of the table."""
+        lines = [
+            f"FAILED: {fact.what} differs; where that is meant, add --allow {fact.asked}"
+            for fact in self.other_questions(comparison)
+        ]
+        cells = self.unseen(comparison)
+        names = [f"{each.workload} {each.case} {each.name}" for each in cells]
+        more = f" and {len(cells) - _MOST_NAMED} more" if len(cells) > _MOST_NAMED else ""
+        if cells:
+            what = "have no verdict" if self.detect is None else f"could not have shown {100 * self.detect:g} %"
+            lines.append(
+                f"NOT SEEN: {len(cells)} of {len(comparison.changes)} cells {what}: {', '.join(names[:_MOST_NAMED])}{more}; "
+                "record both runs in more --processes and for more --seconds, with some variants that do not change"
+            )
+        return lines
+
+
+def render(comparison: Comparison, a: RunData, b: RunData, gate: Gate, form: Form) -> str:
     """A comparison as text that ends with a line feed.
 
     Args:
         a, b: the two runs.
-        limit: a cell fails where B is slower by more than this fraction.
+        gate: which cells fail.
         form: a table and Markdown list the cells that became slower or faster, the slowest first, those that drifted, and what was lost;
             JSON and JUnit list every cell.
     """
-    return _RENDERERS[form](comparison, a, b, limit)
+    return _RENDERERS[form](comparison, a, b, gate)
 
 
-def failures(comparison: Comparison, limit: float) -> tuple[Change | LostCell, ...]:
-    """The cells that are wrong or lost, and those that are slower by more than the limit, a fraction."""
-    slower = (change for change in comparison.of("slower") if change.ratio.value > 1 + limit)
-    return (*(each for each in comparison.lost if each.fails), *slower)
-
-
-def _table(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
+def _table(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
     lines = [f"A: {title(a.info)}", f"B: {title(b.info)}"]
     lines += [f"{'warning: ' if fact.warning else ''}{line}" for fact, line in _facts(comparison)]
     lines += _sources(comparison)
     lines += plain_table(_HEADINGS, _rows(comparison))
-    return plain_lines((*lines, *alone(comparison), *_left_out(comparison), sentence(comparison.changes, comparison.lost)))
+    ends = (*_left_out(comparison), *gate.lines(comparison), sentence(comparison.changes, comparison.lost))
+    return plain_lines((*lines, *alone(comparison), *ends))
 
 
-def _markdown(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
+def _markdown(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
     summary = markdown_text(sentence(comparison.changes, comparison.lost))
     lines = [f"**{summary}**", "", f"A: {markdown_text(title(a.info))}  ", f"B: {markdown_text(title(b.info))}", ""]
     lines += [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(text)}" for fact, text in _facts(comparison)]
-    lines += [f"- {markdown_text(line)}" for line in (*_sources(comparison), *alone(comparison))]
+    lines += [f"- {markdown_text(line)}" for line in (*_sources(comparison), *alone(comparison), *gate.lines(comparison))]
     if rows := _rows(comparison):
         lines += ["", *markdown_table(_HEADINGS, rows)]
     commands = [str(a.info["command"]), str(b.info["command"])]
@@ -73,9 +114,10 @@ def _markdown(comparison: Comparison, a: RunData, b: RunData, limit: float) -> s
     return plain_lines(lines)
 
 
-def _json(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
-    failed = set(map(id, failures(comparison, limit)))
-    changes = [{**asdict(change), "failed": id(change) in failed} for change in comparison.changes]
+def _json(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
+    failed = set(map(id, gate.failures(comparison)))
+    hidden = set(map(id, gate.unseen(comparison)))
+    changes = [{**asdict(each), "failed": id(each) in failed, "unseen": id(each) in hidden} for each in comparison.changes]
     lost = [{**asdict(each), "reason": each.reason, "failed": each.fails} for each in comparison.lost]
     new = [
         {"workload": workload, "case": case, "cell": name, **asdict(timing)} for workload, case, name, timing in comparison.new
@@ -89,17 +131,23 @@ def _json(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
         "lost": lost,
         "new": new,
         "changes": changes,
+        "gate": gate.lines(comparison),
     }
     return json.dumps(without_nan(content), indent=1) + "\n"
 
 
-def _junit(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
-    failed = set(map(id, failures(comparison, limit)))
+def _junit(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
+    failed = set(map(id, gate.failures(comparison)))
+    hidden = set(map(id, gate.unseen(comparison)))
     suite = ElementTree.Element("testsuite", name=one_line(f"{title(a.info)} to {title(b.info)}"))
-    suite.set("tests", str(len(comparison.changes) + len(comparison.lost)))
-    suite.set("failures", str(len(failed)))
+    suite.set("tests", str(len(comparison.changes) + len(comparison.lost) + len(gate.other_questions(comparison))))
+    questions = gate.other_questions(comparison)
+    suite.set("failures", str(len(failed) + len(questions)))
+    suite.set("errors", str(len(hidden - failed)))
     skipped = [each for each in comparison.lost if not each.fails]
     suite.set("skipped", str(len(skipped)))
+    for fact in questions:
+        element(element(suite, "testcase", classname="asked", name=fact.what), "failure", message=f"{fact.a} → {fact.b}")
     for each in comparison.lost:
         tag = "failure" if each.fails else "skipped"
         element(_testcase(suite, each), tag, f"A: {format_duration(each.a_ns.value)}", message=each.reason)
@@ -109,7 +157,9 @@ def _junit(comparison: Comparison, a: RunData, b: RunData, limit: float) -> str:
         if id(change) in failed:
             text = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
             element(case, "failure", text, message=f"slower: {ratio_text(change.ratio)}")
-        elif change.verdict in ("drifted", "unknown"):
+        elif id(change) in hidden:
+            element(case, "error", message=f"not seen: {ratio_text(change.ratio)}, noise {noise_text(change)}")
+        elif change.verdict == "drifted":
             element(case, "system-out", f"{change.verdict}: {ratio_text(change.ratio)}")
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
@@ -127,7 +177,7 @@ def element(parent: ElementTree.Element, tag: str, text: str = "", **attributes:
     return element
 
 
-_RENDERERS: Final[Mapping[Form, Callable[[Comparison, RunData, RunData, float], str]]] = {
+_RENDERERS: Final[Mapping[Form, Callable[[Comparison, RunData, RunData, Gate], str]]] = {
     "table": _table,
     "markdown": _markdown,
     "json": _json,
@@ -169,7 +219,7 @@ def _row(change: Change) -> Sequence[str]:
         format_duration(change.a_ns.value),
         format_duration(change.b_ns.value),
         ratio_text(change.ratio),
-        ratio_text(change.without_shift) if change.without_shift != change.ratio else NOTHING,
+        NOTHING if math.isnan(change.shift) else f"{change.shift:.3f}",
         noise_text(change),
     )
 

@@ -1,8 +1,7 @@
 """The changes of variants that were recorded again: a line for each variant, against the last run with times of it.
 
-In each run the time of a variant is taken relative to the time of the baseline, which is measured in the same rounds and did not
-change. So a machine that became slower as a whole makes no variant slower. The rest of the rule is the rule of Compare; see
-`between_runs`.
+The rule is the rule of Compare: a time counts relative to the unchanged variants of its rounds, such as the baseline, so that a machine
+that became slower as a whole makes no variant slower; see `between_runs`.
 """
 
 import math
@@ -13,15 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
-import numpy as np
-
-from warpladder.dashboard.core import axes, between_runs, run_data
-from warpladder.dashboard.core.between_runs import Machine, Verdict
+from warpladder.dashboard.core import axes, run_data
+from warpladder.dashboard.core.between_runs import Verdict
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells
-from warpladder.dashboard.core.changes import Change, History, NotComparable, Options, Side, compare, durations
-from warpladder.dashboard.core.history import Level, TimedCell, reading, several_processes
-from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.dashboard.core.changes import Change, History, NotComparable, Options, Side, compare
 from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
@@ -30,13 +25,11 @@ from warpladder.dashboard.core.numbers import (
     format_interval,
     format_ratio,
 )
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
 from warpladder.data import store
 
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")
-#: How much more the ratio of two times scatters than one time.
-_OF_A_RATIO: Final = math.sqrt(2)
 #: Verdicts in the order in which a line lists them.
 _FIRST: Final = ("slower", "faster", "tied", "drifted", "new", "unknown")
 
@@ -92,7 +85,7 @@ def _cells(data: RunData, judged: JudgedVariant, history: History | None, smalle
     timings = axes.timings(data, judged.workload)
     if not timings:
         return []
-    changes = _changes(data, judged.last, history) if judged.last else {}
+    changes = _changes(data, judged.last, history, smallest) if judged.last else {}
     timing = next((change.timing for key, change in changes.items() if key[0] == judged.workload), timings[0])
     times = best_config(cells(data))
     times = times[(times["workload"] == judged.workload) & (times["scope"] == timing.scope) & (times["cache"] == timing.cache)]
@@ -115,18 +108,14 @@ def _cells(data: RunData, judged: JudgedVariant, history: History | None, smalle
         if change is None:
             result.append(_Cell(case, "new", Estimate.unknown(), math.nan, now_ns, over))
         else:
-            of_base = changes.get((judged.workload, base, case))
-            verdict, ratio = change.verdict, change.ratio
-            if of_base is not None and _baseline_is_usable(of_base, change):
-                verdict, ratio = _judged(_load(judged.last), data, change, of_base, history, smallest)
-            result.append(_Cell(case, verdict, ratio, change.a_ns.value, now_ns, over))
+            result.append(_Cell(case, change.verdict, change.ratio, change.a_ns.value, now_ns, over))
     return result
 
 
-def _changes(data: RunData, last: str, history: History | None) -> dict[tuple[str, str, str], Change]:
+def _changes(data: RunData, last: str, history: History | None, smallest: float) -> dict[tuple[str, str, str], Change]:
     """The changes from the last run to this run, by workload, variant and case; empty where they cannot be compared."""
     try:
-        comparison = compare(Side(_load(last)), Side(data), Options(match="best"), history)
+        comparison = compare(Side(_load(last)), Side(data), Options(match="best", smallest=smallest), history)
     except (NotComparable, store.StoreError):
         return {}
     return {(change.workload, change.variant, change.case): change for change in reversed(comparison.changes)}
@@ -135,51 +124,6 @@ def _changes(data: RunData, last: str, history: History | None) -> dict[tuple[st
 @lru_cache(maxsize=8)
 def _load(path: str) -> RunData:
     return run_data.load(store.open_run(Path(path)))
-
-
-def _baseline_is_usable(base: Change, change: Change) -> bool:
-    """Whether the baseline is another variant, did not change, and was measured in the same way."""
-    return base.variant != change.variant and base.same_source and base.gpus == change.gpus
-
-
-def _judged(
-    last: RunData, now: RunData, change: Change, base: Change, history: History | None, smallest: float
-) -> tuple[Verdict, Estimate]:
-    """The verdict, and the new time over the last time, each relative to the baseline in the same case."""
-    before = _relative(last, change, change.of_a, base.of_a)
-    after = _relative(now, change, (change.variant, change.config), (base.variant, base.config))
-    runs = [reading(data).medians(change.workload) for data in (last, now)]
-    gpus = max(change.gpus, 1)
-    equal = between_runs.equal_code(runs[0], runs[1], change.timing, gpus)
-    log = math.log(change.a_ns.value)
-    cell = TimedCell(change.case, change.timing.scope, change.timing.cache, change.variant, change.config, change.gpus)
-
-    def shown() -> between_runs.Floats:
-        machine = Machine(history(change.workload) if history else [], change.timing, gpus)
-        return _OF_A_RATIO * machine.distances(log, frozenset(run.run_id for run in runs))
-
-    own = equal.over(base.variant).like(log, cell)
-    if len(own) < between_runs.FEWEST and not several_processes(before, after):
-        own = _OF_A_RATIO * equal.like(log, cell)
-    ratio, noise = between_runs.ratio_and_noise(before, after, own, shown, equal=change.equal_code)
-    return between_runs.judge(ratio, noise, smallest, n=change.n, equal=change.equal_code), ratio
-
-
-def _relative(data: RunData, change: Change, cell: tuple[str, str], base: tuple[str, str]) -> Level:
-    """The level of a cell over the level of the baseline.
-
-    Within one process both are paired by round, because a slow round slows both.
-    """
-    paired = paired_ratio(durations(data, change, cell), durations(data, change, base)).estimate
-    if not paired.low > 0:  # unknown, or too short for the clock
-        return Level(math.nan, math.nan, math.nan, math.nan, math.nan, 0, 0)
-    rounds = reading(data).data.rounds(change.workload, change.case, change.timing.scope, change.timing.cache)
-    of_cell, of_base = (rounds.by_process(Entry(*each, change.gpus, 0)) for each in (cell, base))
-    logs = [math.log(float(np.median(a)) / float(np.median(b))) for a, b in zip(of_cell, of_base, strict=False)]
-    down, up = math.log(paired.value / paired.low), math.log(paired.high / paired.value)
-    count = len(logs)
-    error = float(np.std(logs, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
-    return Level(float(np.mean(logs)), down, up, error, count - 1, count, sum(map(len, of_cell)))
 
 
 def _line(cells: Sequence[_Cell]) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ def run_row(run_id: str, **changes: Any) -> dict[str, Any]:
 def case_row(case: str, **changes: Any) -> dict[str, Any]:
     return {
         "workload": "w", "case": case, "size_rank": 1, "params": "{}", "flops": 2, "min_bytes": 8, "h2d_bytes": 4, "d2h_bytes": 4, "passes": 1,
+        "inputs_sha256": None, "reference_sha256": None,
         **changes,
     }  # fmt: skip
 

@@ -137,6 +137,39 @@ class Shipped:
             return pd.Series(dtype=float)
         return pd.Series(self._times[1][rows], self._times[0][rows])
 
+    def steady(self, cell: Sequence[str], gpus: int, scope: str, cache: str) -> "pd.Series[float]":
+        """The same without what a round did to the other cells of the case: the median of how far they are from their own medians."""
+        workload, case = cell[0], cell[3]
+        key = (workload, case, scope, cache, max(gpus, 1))
+        if key not in self._steady:
+            logs = {
+                (variant, config, of): np.log(self.rounds((name, variant, config, where), of, scope, cache))
+                for name, variant, config, where, of, cache_, scope_, twin in self._rounds
+                if (name, where, scope_, cache_, max(of, 1), twin) == (*key, 0)
+                and self.result(name, variant, config, where).get("status", "ok") == "ok"
+            }
+            table = pd.DataFrame(logs)
+            apart = table - table.median()
+            common = {name: apart.drop(columns=[name]).median(axis=1).fillna(0.0) for name in logs}
+            steadier = apart.apply(lambda column: column - common[column.name])
+            takes = steadier.abs().median().median() < apart.abs().median().median()
+            self._steady[key] = {
+                name: np.exp(values - common[name].reindex(values.index) if takes else values) for name, values in logs.items()
+            }
+        return self._steady[key][cell[1], cell[2], gpus]
+
+    @cached_property
+    def _steady(self) -> dict[tuple[Any, ...], dict[tuple[Any, ...], "pd.Series[float]"]]:
+        return {}
+
+    def log(self, cell: Sequence[str], gpus: int, scope: str, cache: str) -> float:
+        """The mean over the processes of the logarithm of the median of each, of `steady`."""
+        times = self.steady(cell, gpus, scope, cache)
+        table = self.table("samples")
+        table = table[(table["workload"] == cell[0]) & (table["case"] == cell[3])]
+        process = dict(zip(table["round"], table["process"], strict=True)) if "process" in table else {}
+        return float(np.log(times.groupby([process.get(each, 0) for each in times.index]).median()).mean())
+
     @cached_property
     def _times(self) -> tuple[npt.NDArray[np.int64], Floats]:
         return self.by_round["round"].to_numpy(), self.by_round["duration_ns"].to_numpy(dtype=float)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from tests.recomputed import definitions as of
@@ -37,23 +36,15 @@ def _times(run: Shipped, row: Row, shown: Shown, variant: str = "") -> "pd.Serie
 
 
 def _log(run: Shipped, row: Row, shown: Shown) -> float:
-    """The mean over the processes of the logarithm of the median of each."""
     workload, scope, cache = shown.where
     name, config, gpus = _cell(run, row, shown)
-    table = run.table("samples")
-    wanted = {
-        "workload": workload,
-        "variant": name,
-        "config": config,
-        "case": row["case"],
-        "gpus": gpus,
-        "scope": scope,
-        "twin": 0,
-    }
-    for column, value in (wanted | {"cache": cache}).items():
-        table = table[table[column] == value]
-    process = table["process"] if "process" in table else pd.Series(0, table.index)
-    return float(np.log(table.groupby(process)["duration_ns"].median()).mean())
+    return run.log((workload, name, config, row["case"]), gpus, scope, cache)
+
+
+def _steady(run: Shipped, row: Row, shown: Shown) -> "pd.Series[float]":
+    workload, scope, cache = shown.where
+    name, config, gpus = _cell(run, row, shown)
+    return run.steady((workload, name, config, row["case"]), gpus, scope, cache)
 
 
 def _ratio(row: Row, shown: Shown) -> Interval | None:
@@ -62,7 +53,7 @@ def _ratio(row: Row, shown: Shown) -> Interval | None:
     value = math.exp(_log(b, row, shown) - _log(a, row, shown))
     if min(a.processes, b.processes) >= 3:
         return None
-    (of_a, a_low, a_high), (of_b, b_low, b_high) = (of.median_interval(_times(run, row, shown)) for run in (a, b))
+    (of_a, a_low, a_high), (of_b, b_low, b_high) = (of.median_interval(_steady(run, row, shown)) for run in (a, b))
     low = value * math.exp(-math.hypot(math.log(of_b / b_low), math.log(a_high / of_a)))
     high = value * math.exp(math.hypot(math.log(b_high / of_b), math.log(of_a / a_low)))
     return Interval(value, Between(low, low), Between(high, high))

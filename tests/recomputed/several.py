@@ -10,13 +10,13 @@ import pandas as pd
 from tests.recomputed import definitions as of
 from tests.recomputed.definitions import Interval, Shipped
 from tests.recomputed.displayed import Shown
-from tests.recomputed.figures import UNTOLD, Expected, Rule, Rules, Untold
+from tests.recomputed.figures import UNTOLD, Expected, Rule, Rules
 
 Row = Mapping[str, Any]
 Cell = tuple[str, str, str, str, int]
-#: 97.5 % quantiles of Student's t for 8 to 18, and 3 to 7, degrees of freedom (any table).
-_STUDENT: Final = {3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201, 12: 2.179, 13: 2.160,
-                   14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101}  # fmt: skip
+#: 97.5 % quantiles of Student's t for 1 to 20 degrees of freedom (any table).
+_STUDENT: Final = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201, 12: 2.179, 13: 2.160,
+                   14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101, 19: 2.093, 20: 2.086}  # fmt: skip
 
 
 def _sides(shown: Shown) -> tuple[Shipped, Shipped]:
@@ -26,17 +26,19 @@ def _sides(shown: Shown) -> tuple[Shipped, Shipped]:
 
 
 def _times(run: Shipped, row: Row) -> "pd.Series[float]":
-    return run.rounds((row["workload"], row["variant"], row["config"], row["case"]), row["gpus"], row["scope"], row["cache"])
+    return run.rounds(_cell(row), row["gpus"], row["scope"], row["cache"])
+
+
+def _cell(row: Row) -> tuple[str, str, str, str]:
+    return row["workload"], row["variant"], row["config"], row["case"]
+
+
+def _steady(run: Shipped, row: Row) -> "pd.Series[float]":
+    return run.steady(_cell(row), row["gpus"], row["scope"], row["cache"])
 
 
 def _log(run: Shipped, row: Row) -> float:
-    """The mean over the processes of the logarithm of the median of each."""
-    if run.processes == 1:
-        return math.log(_times(run, row).median())
-    table = run.table("samples")
-    for key in ("workload", "variant", "config", "case", "gpus", "scope", "cache"):
-        table = table[table[key] == row[key]]
-    return float(np.log(table[table["twin"] == 0].groupby("process")["duration_ns"].median()).mean())
+    return run.log(_cell(row), row["gpus"], row["scope"], row["cache"])
 
 
 def _source(run: Shipped, row: Row) -> str:
@@ -72,60 +74,60 @@ def _equal(row: Row, shown: Shown) -> list[tuple[tuple[str, str, str, int], floa
     return _OWN[key]
 
 
+def _others(row: Row, shown: Shown, cell: tuple[str, str, str, int]) -> list[float]:
+    """How far the other cells of equal sources moved, as logarithms: those of the case, or all where the case has no other."""
+    every = [(other, moved) for other, _, moved in _equal(row, shown) if other != cell]
+    return [moved for other, moved in every if other[2] == cell[2]] or [moved for _, moved in every]
+
+
+def _mine(row: Row) -> tuple[str, str, str, int]:
+    return row["variant"], row["config"], row["case"], row["gpus"]
+
+
 def _noise(row: Row, shown: Shown) -> float | None:
     """The noise between two runs of one process each; None where other runs tell it, or fewer than three cells do."""
     before, after = _sides(shown)
     if any(run.processes > 2 for run in (before, after)):
         return None
-    alike = [
-        run for run in of.shipped() if run.info["collector"] == after.info["collector"] and row["workload"] in run.workloads
+    apart = [
+        (log, abs(moved - float(np.median(_others(row, shown, cell) or [0.0]))))
+        for cell, log, moved in _equal(row, shown)
+        if cell != _mine(row)
     ]
-    if _source(before, row) == _source(after, row) and len(alike) > 3:
+    near = [distance for log, distance in apart if abs(log - _log(before, row)) <= math.log(3)]
+    every = near if len(near) >= 8 else [distance for _, distance in apart]
+    if len(every) < 3:
         return None
-    mine = (row["variant"], row["config"], row["case"], row["gpus"])
-    others = [(log, abs(moved)) for cell, log, moved in _equal(row, shown) if cell != mine]
-    near = [moved for log, moved in others if abs(log - _log(before, row)) <= math.log(3)]
-    apart = sorted(near if len(near) >= 8 else [moved for _, moved in others])
-    if len(apart) < 3:
-        return None
-    if len(apart) >= 19:
-        return math.exp(apart[math.ceil(0.95 * (len(apart) + 1)) - 1])
-    found = math.exp(1.25 * _STUDENT[len(apart)] * math.sqrt(float(np.mean(np.square(apart)))))
-    return found if len(apart) >= 8 else max(found, math.exp(apart[-1]))
+    usual = [each for each in every if each <= max(6 * float(np.median(every)) / 0.6745, math.log(1.01))]
+    t = _STUDENT.get(len(usual)) or float(np.interp(1 / len(usual), [0, 1 / 20], [1.960, 2.086]))
+    found = math.exp(1.6 * t * math.sqrt(float(np.mean(np.square(usual)))))
+    return found if len(every) >= 8 else max(found, math.exp(max(usual)))
+
+
+def _shift(row: Row, shown: Shown) -> float:
+    """How many times as long the other cells of equal sources take; see `_others`."""
+    moved = _others(row, shown, _mine(row))
+    return math.exp(float(np.median(moved))) if moved else math.nan
+
+
+def _value(row: Row, shown: Shown) -> float:
+    """B over A, relative to the unchanged variants."""
+    before, after = _sides(shown)
+    shift = _shift(row, shown)
+    return math.exp(_log(after, row) - _log(before, row)) / (1.0 if math.isnan(shift) else shift)
 
 
 def _ratio(row: Row, shown: Shown) -> Interval | None:
     """B over A; the half intervals of both medians and the noise, as logarithms, are added as squares."""
     before, after = _sides(shown)
-    noise = _noise(row, shown)
-    value = math.exp(_log(after, row) - _log(before, row))
+    noise, value = _noise(row, shown), _value(row, shown)
     if noise is None:
         return None
-    (a, a_low, a_high), (b, b_low, b_high) = (of.median_interval(_times(run, row)) for run in (before, after))
+    (a, a_low, a_high), (b, b_low, b_high) = (of.median_interval(_steady(run, row)) for run in (before, after))
     down = math.hypot(math.log(b / b_low), math.log(a_high / a), math.log(noise))
     up = math.hypot(math.log(b_high / b), math.log(a / a_low), math.log(noise))
     low, high = value * math.exp(-down), value * math.exp(up)
     return Interval(value, of.Between(low, low), of.Between(high, high))
-
-
-def _shift(row: Row, shown: Shown) -> float:
-    """The median ratio of the cells of a case with equal sources; of at least three."""
-    found = [moved for cell, _, moved in _equal(row, shown) if cell[2] == row["case"]]
-    return math.exp(float(np.median(found))) if len(found) >= 3 else math.nan
-
-
-def _shiftless(column: str) -> Rule:
-    """The same column of the ratio, over the common shift of the case where there is one."""
-
-    def rule(run: Shipped, row: Row, shown: Shown) -> Expected:
-        shift, end = _shift(row, shown), COMPARE[column.replace("without_shift", "ratio")]
-        assert end
-        value = end(run, row, shown)
-        if math.isnan(shift) or isinstance(value, Untold):
-            return value
-        return of.Between(*(each / shift for each in value)) if isinstance(value, of.Between) else float(value) / shift  # type: ignore[arg-type]
-
-    return rule
 
 
 def _end(place: int, column: str) -> Rule:
@@ -191,10 +193,9 @@ COMPARE: Final[Rules] = {
     "b_ns": _side(1, 0),
     "b_ns_low": _side(1, 1),
     "b_ns_high": _side(1, 2),
-    "ratio": lambda run, row, shown: math.exp(_log(_sides(shown)[1], row) - _log(_sides(shown)[0], row)),
+    "ratio": lambda run, row, shown: _value(row, shown),
     "ratio_low": _end(1, "ratio_low"),
     "ratio_high": _end(2, "ratio_high"),
-    **{name: _shiftless(name) for name in ("without_shift", "without_shift_low", "without_shift_high")},
     "shift": lambda run, row, shown: _shift(row, shown),
     "noise": _told_noise,
     "same_source": lambda run, row, shown: _source(_sides(shown)[0], row) == _source(_sides(shown)[1], row),

@@ -267,7 +267,8 @@ def write_variants(
         "variants": [_variant(made) for made in variants],
         "cases": [
             {"workload": workload, "case": name_of(params), "size_rank": rank, "params": to_json(params), "flops": flops,
-             "min_bytes": min_bytes, "h2d_bytes": min_bytes // 2, "d2h_bytes": min_bytes // 2, "passes": 1}
+             "min_bytes": min_bytes, "h2d_bytes": min_bytes // 2, "d2h_bytes": min_bytes // 2, "passes": 1,
+             "inputs_sha256": None, "reference_sha256": None}
             for workload in workloads for params, rank, flops, min_bytes in cases(workload)
         ],
         "results": results, "samples": _table(samples, rounds), "diagnostics": list(_diagnostics(on_gpu)),
@@ -363,7 +364,7 @@ def _run(run_id: str, label: str, on_gpu: bool) -> dict[str, Any]:
     return {
         "run_id": run_id, "schema_version": SCHEMA_VERSION, "label": label, "kind": "recording",
         "started_at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "collector_version": "0.1.0", "source": "", "source_sha256": None,
-        **(gpu if on_gpu else {**host, "collector": "host_clock"}), "cpu_name": "Synthetic CPU", "os": "Linux",
+        **(gpu if on_gpu else {**host, "collector": "host_clock"}), "cpu_name": "Synthetic CPU", "cpu_threads": 8, "os": "Linux",
         "python_version": "3.11.9", "packages": to_json({"numpy": np.__version__}), "git_commit": "0" * 40,
         "git_dirty": False, "command": "warpladder record --cases full",
     }  # fmt: skip

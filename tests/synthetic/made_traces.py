@@ -295,7 +295,15 @@ def _variant(name: str, source: str) -> dict[str, Any]:
 
 
 def _case() -> dict[str, Any]:
-    work = {"flops": 10**6, "min_bytes": 10**6, "h2d_bytes": H2D_BYTES, "d2h_bytes": D2H_BYTES, "passes": 1}
+    work = {
+        "flops": 10**6,
+        "min_bytes": 10**6,
+        "h2d_bytes": H2D_BYTES,
+        "d2h_bytes": D2H_BYTES,
+        "passes": 1,
+        "inputs_sha256": None,
+        "reference_sha256": None,
+    }
     return {"workload": "conv2d", "case": CASE, "size_rank": 0, "params": '{"n":512}', **work}
 
 

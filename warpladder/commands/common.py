@@ -25,6 +25,7 @@ class ExitCode(IntEnum):
 
     WRONG = 1
     REFUSED = 2
+    UNSEEN = 3
 
 
 #: Commands, options and values that are gone -> what took their place.
@@ -32,6 +33,7 @@ REPLACED: Final = {
     "answer": "warpladder summary",
     "record --cases": "--set",
     "record --workload": "the file itself: warpladder record FILE.py",
+    "compare --without-shift": "nothing: ratios are relative to the unchanged variants; --absolute judges the times as they are",
     "list --workload": "the file itself: warpladder list FILE.py",
     "--format text": "--format table",
     "--format md": "--format markdown",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from warpladder.commands.common import ExitCode, data_dirs_option, folders, format_option, load
+from warpladder.dashboard.core.differences import ASKED, Asked
 from warpladder.dashboard.text import formats
 
 if TYPE_CHECKING:
@@ -38,6 +39,20 @@ class _Percent(click.ParamType[float]):
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @click.option("--fail-above", type=_Percent(), default="0%", help="A slower cell fails only above this.")
+@click.option(
+    "--detect",
+    type=_Percent(),
+    default=None,
+    show_default=False,
+    help="Exit with 3 where a slowdown by this could not be seen.",
+)
+@click.option(
+    "--allow",
+    type=click.Choice(ASKED),
+    multiple=True,
+    show_default=False,
+    help="It may differ; else it fails. May be repeated.",
+)
 @click.option("--smallest", type=_Percent(), default="1%", help="Smaller differences are tied.")
 @click.option(
     "--scope", default="", show_default=False, help="One scope, such as device, or all. Default: the first of each workload."
@@ -45,7 +60,7 @@ class _Percent(click.ParamType[float]):
 @click.option(
     "--match", type=click.Choice(("config", "best")), default="config", help="Equal configs, or the fastest of each side."
 )
-@click.option("--without-shift", is_flag=True, help="Judge ratios after the common shift of their case is taken out.")
+@click.option("--absolute", is_flag=True, help="Judge the times as they are, not relative to the unchanged variants.")
 @click.option("--any-device", is_flag=True, help="Compare although the GPUs differ.")
 @click.option("--partial", is_flag=True, help="B recorded a part of A: a cell without a row in its results is not lost.")
 @format_option("comparison", formats.COMPARISONS)
@@ -54,22 +69,32 @@ def command(
     a: str,
     b: str,
     fail_above: float,
+    detect: float | None,
+    allow: Sequence[Asked],
     smallest: float,
     scope: str,
     match: Any,
-    without_shift: bool,
+    absolute: bool,
     any_device: bool,
     partial: bool,
     form: formats.Comparison,
     data_dirs: Sequence[str],
 ) -> None:
-    """Compare run B with run A, cell by cell. Exit code 0: no cell is slower; 1: a cell is slower, wrong or lost; 2: not comparable.
+    """Compare run B with run A, cell by cell. Exit code 0: no cell is slower; 1: a cell is slower, wrong or lost, or the reference or
+    the tolerance differs; 2: not comparable; 3: a cell could not be judged.
 
     A, B: a run by its id, label or folder, or one variant of a run as RUN@VARIANT. Two jobs, and two imported traces, are compared by
     the figures of an iteration and by kernel.
     """
     if jobs := _jobs((a, b), data_dirs):
-        _refuse_of_recordings(scope=bool(scope), match=match != "config", without_shift=without_shift, partial=partial)
+        _refuse_of_recordings(
+            scope=bool(scope),
+            match=match != "config",
+            absolute=absolute,
+            partial=partial,
+            detect=detect is not None,
+            allow=bool(allow),
+        )
         _compare_jobs(*jobs, fail_above, smallest, form, any_device=any_device)
         return
     from warpladder.dashboard.core import changes
@@ -77,11 +102,14 @@ def command(
     from warpladder.dashboard.text import compare
 
     before, after = _side(a, data_dirs), _side(b, data_dirs)
-    options = changes.Options(scope, match, smallest, without_shift, any_device, partial)
+    options = changes.Options(scope, match, smallest, absolute, any_device, partial)
     comparison = changes.compare(before, after, options, Recordings(folders(data_dirs), after.data.info))
-    print(compare.render(comparison, before.data, after.data, fail_above, form), end="")
-    if compare.failures(comparison, fail_above):
+    gate = compare.Gate(fail_above, detect, tuple(allow))
+    print(compare.render(comparison, before.data, after.data, gate, form), end="")
+    if gate.failures(comparison) or gate.other_questions(comparison):
         raise click.exceptions.Exit(ExitCode.WRONG)
+    if gate.unseen(comparison):
+        raise click.exceptions.Exit(ExitCode.UNSEEN)
 
 
 def _jobs(names: Sequence[str], data_dirs: Sequence[str]) -> "tuple[store.Run, store.Run] | None":

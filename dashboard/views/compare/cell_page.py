@@ -33,7 +33,7 @@ _CELL_COLUMNS: Final = {
     "noise": st.column_config.NumberColumn("Noise, %", format="%.1f"),
     "a": "A",
     "b": "B",
-    "without_shift": st.column_config.NumberColumn("Without shift", format="%.3f"),
+    "shift": st.column_config.NumberColumn("Unchanged, B over A", format="%.3f"),
     "workload": "Workload",
     "timing": "Timing",
     "source": "Source",
@@ -91,7 +91,7 @@ def every_cell(comparison: Comparison, on_click: Callable[[object], None]) -> No
             "a": format_duration(each.a_ns.value),
             "b": format_duration(each.b_ns.value),
             **each.ratio.columns("ratio"),
-            "without_shift": each.without_shift.value,
+            "shift": each.shift,
             "noise": 100 * (each.noise - 1),
             "source": "equal" if each.same_source else "differs",
         }

@@ -10,7 +10,7 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.between_runs import VERDICTS
-from warpladder.dashboard.core.cell import Estimate, name_of
+from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.intervals import interval_kind, median_interval
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_interval
@@ -41,13 +41,12 @@ _SYMBOLS: Final[Mapping[str, str]] = {"drifted": "diamond", "unknown": "circle-o
 _LEGEND: Final[Mapping[str, str]] = {"drifted": "◆", "unknown": "○"}
 
 
-def forest(comparison: Comparison, look: Look, *, without_shift: bool, chosen: Change | None = None) -> Chart:
+def forest(comparison: Comparison, look: Look, chosen: Change | None = None) -> Chart:
     """A row for each cell: the ratio of B over A with its 95 % interval, and the noise as a band around 1.
 
     Each point has the cell's text in a URL as `customdata`.
 
     Args:
-        without_shift: draw the ratios after the common shift of their case is taken out.
         chosen: the cell whose name is bold; it is drawn also where it is neither among the slowest nor among the fastest.
     """
     shown = _drawn(comparison.changes, chosen)
@@ -61,7 +60,7 @@ def forest(comparison: Comparison, look: Look, *, without_shift: bool, chosen: C
         figure.add_scatter(x=ends, y=[row, row], mode="lines", line=band, hoverinfo="skip", showlegend=False)
     for verdict, color in _tones(look).items():
         places = [row for row in rows if shown[row].verdict == verdict]
-        ratios = [_ratio(shown[row], without_shift) for row in places]
+        ratios = [shown[row].ratio for row in places]
         figure.add_scatter(
             x=[ratio.value for ratio in ratios],
             y=places,
@@ -93,7 +92,7 @@ def forest(comparison: Comparison, look: Look, *, without_shift: bool, chosen: C
     figure.add_annotation(text="   ".join(words), showarrow=False, font={"size": 12}, **at)
     note = look.note(
         "ratios of medians with 95 % intervals. Grey: the noise, within which a ratio is tied. "
-        + ("The common shift of each case is taken out. " if without_shift else "")
+        + ("" if all(isnan(change.shift) for change in shown) else "Each is relative to the unchanged variants of its case. ")
         + (
             f"{len(shown)} of {len(comparison.changes)} cells are drawn, the slowest and the fastest."
             if len(shown) < len(comparison.changes)
@@ -150,7 +149,7 @@ def lost_of(comparison: Comparison) -> pd.DataFrame:
 
 
 def _row(change: Change) -> dict[str, Any]:
-    estimates = {"a_ns": change.a_ns, "b_ns": change.b_ns, "ratio": change.ratio, "without_shift": change.without_shift}
+    estimates = {"a_ns": change.a_ns, "b_ns": change.b_ns, "ratio": change.ratio}
     return {
         "workload": change.workload,
         "case": change.case,
@@ -177,10 +176,6 @@ def _drawn(changes: Sequence[Change], chosen: Change | None) -> Sequence[Change]
     half = MOST_ROWS // 2
     between = [chosen] if chosen in changes[half:-half] else []
     return [*changes[:half], *filter(None, between), *changes[-half:]]
-
-
-def _ratio(change: Change, without_shift: bool) -> Estimate:
-    return change.without_shift if without_shift else change.ratio
 
 
 def _name(change: Change, *, timed: bool = False) -> str:

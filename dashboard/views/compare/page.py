@@ -20,8 +20,10 @@ _ALL: Final = "all"
 _FIRST: Final = "first"
 #: Every variant with the one of its name.
 _EACH: Final = "each"
-_JUDGED: Final = {"ratio": "ratios", "shift": "without shift"}
-_JUDGED_HELP: Final = "Shift: how far all variants of a case with equal sources differ alike, as by another clock."
+_JUDGED: Final = {"relative": "over the unchanged", "absolute": "times as they are"}
+_JUDGED_HELP: Final = (
+    "What a machine does to all variants of a case cancels where each counts over the variants with equal sources."
+)
 _BELOW: Final = {"source": "Sources", "counters": "Counters", "cells": "All cells", "recordings": "Recordings"}
 _PATTERN: Final = "compare variants like"
 _LONGEST: Final = 100  # characters of a pattern
@@ -38,7 +40,7 @@ def page() -> None:
         judged = state.choose("judge", "Judge", list(_JUDGED), text=_JUDGED.__getitem__, help=_JUDGED_HELP)
         scope = _choose_scope(run, other)
         options = changes.Options(
-            "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", without_shift=judged == "shift"
+            "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", absolute=judged == "absolute"
         )
         comparison = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options, sidebar.names(run))
         if isinstance(comparison, str):
@@ -60,7 +62,7 @@ def page() -> None:
             "No compared cell fits the filters.", "Choose others; a variant is written as v0* or as a part of its name."
         )
     cell = _choose_cell(shown)
-    _answer(run, other, shown, cell, without_shift=judged == "shift")
+    _answer(run, other, shown, cell)
     below = state.choose("below", "Show", list(_BELOW), text=_BELOW.__getitem__, style="segmented", labelled=False)
     if below == "source":
         cell_page.sources(other, run, cell, shown)
@@ -154,13 +156,13 @@ def _set_cell(text: object) -> None:
     state.set_text("at", "", str(text))
 
 
-def _answer(run: store.Run, other: store.Run, comparison: Comparison, cell: Change, *, without_shift: bool) -> None:
+def _answer(run: store.Run, other: store.Run, comparison: Comparison, cell: Change) -> None:
     """The ratios, and beside them the samples of one cell."""
     # The style sheet of the pages puts them one below the other in a narrow window.
     left, right = st.container(key="side-by-side").columns([11, 9], gap="medium")
     look = runs.look_of(run, widgets.theme())
     with left:
-        widgets.show_chart(chart.forest(comparison, look, without_shift=without_shift, chosen=cell), on_click=_set_cell)
+        widgets.show_chart(chart.forest(comparison, look, cell), on_click=_set_cell)
     with right:
         samples = query.clouds(runs.load(runs.as_recorded(other)), runs.load(run), cell)
         widgets.show_chart(chart.clouds(samples, cell, look))

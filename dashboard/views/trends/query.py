@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from warpladder.dashboard.core import changes, steps
+from warpladder.dashboard.core import differences, steps
 from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Judgement, Machine, Pair, Verdict
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
-from warpladder.dashboard.core.changes import Fact
+from warpladder.dashboard.core.differences import Fact
 from warpladder.dashboard.core.history import Medians, TimedCell, timing_group
 from warpladder.data import store
 
@@ -318,7 +318,10 @@ def _step(
         ratio = beside.ratio
     old, new = points[after.first - 1], points[after.first]
     of_old, of_new = runs[old.run], runs[new.run]
-    facts = [*changes.of_runs(of_old.info, of_new.info), *changes.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz)]
+    facts = [
+        *differences.of_runs(of_old.info, of_new.info),
+        *differences.of_clocks(of_old.medians.clock_mhz, of_new.medians.clock_mhz),
+    ]
     if of_new.info["kind"] != "recording":  # the commit of an import is the importer's commit
         facts = [fact for fact in facts if fact.what not in _COMMIT]
     facts.sort(key=lambda fact: (fact.what in _COMMIT, not fact.warning))

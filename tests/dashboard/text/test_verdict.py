@@ -108,10 +108,15 @@ def test_one_process_is_judged_once_other_recordings_show_the_noise(monkeypatch:
         assert text.splitlines()[1].split()[:3] == [MINE, word, "0.850×"]
 
 
-def test_the_same_source_with_another_time_has_drifted(monkeypatch: pytest.MonkeyPatch) -> None:
-    last = run("a", {(BASE, "n=1"): 1, (MINE, "n=1"): 1}, {MINE: "same"})
-    now = run("b", {(BASE, "n=1"): 1, (MINE, "n=1"): 1.3}, {MINE: "same"})
-    assert told(monkeypatch, last, now, MINE)[0][1] == "drifted"
+def test_the_same_source_with_another_time_has_drifted_where_others_tell_which_one_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    same, cells = {MINE: "same"}, {(BASE, "n=1"): 1.0, (MINE, "n=1"): 1.0}
+    moved = {**cells, (MINE, "n=1"): 1.3}
+    # Of two variants that are apart by 1.3, either may have moved.
+    assert told(monkeypatch, run("a", cells, same), run("b", moved, same), MINE)[0][1] == "tied"
+    more: dict[tuple[str, str], float] = {("v03_other", "n=1"): 1.0, ("v04_other", "n=1"): 1.0}
+    assert told(monkeypatch, run("a", cells | more, same), run("b", moved | more, same), MINE)[0][1] == "drifted"
 
 
 def test_a_variant_without_earlier_times_is_new(monkeypatch: pytest.MonkeyPatch) -> None:

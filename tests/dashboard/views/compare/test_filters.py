@@ -68,7 +68,7 @@ def test_the_clouds_are_the_samples_of_both_sides() -> None:
 def test_the_chosen_cell_is_drawn_though_it_is_neither_slow_nor_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chart, "MOST_ROWS", 4)
     middle = found().changes[5]
-    figure = chart.forest(found(), look(B), without_shift=False, chosen=middle).figure
+    figure = chart.forest(found(), look(B), middle).figure
     names = [name for name in figure.layout.yaxis.ticktext if name.startswith("<b>")]
     assert len(figure.layout.yaxis.ticktext) == 5 and names == [f"<b>n=1 {middle.variant}</b>"]
     assert written(middle) in [text for trace in figure.data for text in trace.customdata or ()]

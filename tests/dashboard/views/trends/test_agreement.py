@@ -32,7 +32,7 @@ def groups() -> dict[tuple[str, str, str], list[str]]:
     """The runs of each workload on one device and by one collector, as on the page Trends, the oldest first."""
     found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for run in sorted(RUNS.values(), key=lambda run: (run.info["started_at"], run.run_id)):
-        for workload in run.timed:
+        for workload in sorted(run.timed):
             found[run.info["device_name"] or run.info["cpu_name"], run.info["collector"], workload].append(run.run_id)
     return {key: runs for key, runs in found.items() if len(runs) > 1}
 

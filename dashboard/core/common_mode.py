@@ -1,0 +1,64 @@
+"""What a round did to all cells of a case alike, taken out of their samples.
+
+Every variant of a case runs once in each round, so a neighbour that takes the processor, a clock that falls, or a process whose memory
+lies badly lengthens several samples of the round. The common part of a round is the median, over the other cells, of how far each is
+from its own median. A cell has no part in what is taken out of it, so that its own change cannot hide itself.
+"""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+def steadied(
+    durations: Floats, n: npt.NDArray[np.int64], rounds: npt.NDArray[np.integer], groups: Sequence[Hashable]
+) -> Floats:
+    """Samples without the common part of their round, in their unit; as they are where that part is smaller than their own scatter.
+
+    Args:
+        durations: the samples of the first cell, then the samples of the second, and so on; below 1 counts as 1.
+        n: samples of each cell.
+        rounds: the round of each sample.
+        groups: cells with equal values here are sampled in the same rounds.
+    """
+    steady = durations.copy()
+    ends = np.cumsum(n)
+    cells_of: dict[Hashable, list[int]] = {}
+    for cell, group in enumerate(groups):
+        cells_of.setdefault(group, []).append(cell)
+    for cells in cells_of.values():
+        if len(cells) > 1:
+            places = np.concatenate([np.arange(ends[cell] - n[cell], ends[cell]) for cell in cells])
+            column = np.repeat(np.arange(len(cells)), n[cells])
+            row = np.unique(rounds[places], return_inverse=True)[1]
+            apart = np.full((int(row.max()) + 1, len(cells)), np.nan)
+            apart[row, column] = np.log(np.maximum(durations[places], 1.0))
+            apart -= np.nanmedian(apart, axis=0)
+            common = np.nan_to_num(_median_of_others(apart))
+            if _scatter(apart - common) < _scatter(apart):
+                steady[places] *= np.exp(-common[row, column])
+    return steady
+
+
+def _scatter(apart: Floats) -> float:
+    """The median distance from 0 of the typical cell."""
+    return float(np.median(np.nanmedian(np.abs(apart), axis=0)))
+
+
+def _median_of_others(values: Floats) -> Floats:
+    """For each value the median of the other values of its row; NaN where there is no other. NaN is no value."""
+    order = np.argsort(values, axis=1, kind="stable")  # NaN last
+    ordered = np.take_along_axis(values, order, axis=1)
+    place = np.empty_like(order)
+    np.put_along_axis(place, order, np.broadcast_to(np.arange(values.shape[1]), order.shape), axis=1)
+    others = np.isfinite(values).sum(axis=1, keepdims=True) - np.isfinite(values)
+    middle = []
+    for rank in ((others - 1) // 2, others // 2):
+        # Behind the value itself, the other values are one place further.
+        found = np.clip(rank + (rank >= place), 0, values.shape[1] - 1)
+        middle.append(np.take_along_axis(ordered, found, axis=1))
+    medians: Floats = np.where(others > 0, (middle[0] + middle[1]) / 2, np.nan)
+    return medians

@@ -1,0 +1,112 @@
+"""What differs between two recordings apart from their times: the machine, its software, and what was asked of the variants."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import pandas as pd
+
+from warpladder.dashboard.core import intervals
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.data.names import Ceiling
+
+#: What a gate fails on where it differs, unless it is allowed.
+Asked = Literal["reference", "tolerance"]
+_REFERENCE: Final[Asked] = "reference"
+ASKED: Final[tuple[Asked, ...]] = (_REFERENCE, "tolerance")
+#: Clocks and ceilings that differ by more than this are worth a warning.
+_WORTH_A_WARNING: Final = 0.02
+#: Columns of table `run` -> their words, and why a difference makes a comparison unfair; empty where it does not.
+_OF_RUN: Final[Mapping[str, tuple[str, str]]] = {
+    "device_name": ("GPU", "different GPUs"),
+    "device_count": ("number of GPUs", ""),
+    "cpu_name": ("processor", ""),
+    "cpu_threads": ("threads of the processor", ""),
+    "collector": ("collector", "device times of CUDA events and of a trace are not judged against each other"),
+    "collector_version": ("version of the collector", ""),
+    "driver_version": ("driver", "the driver compiles and launches"),
+    "cuda_version": ("CUDA", "the compiler's version changes machine code"),
+    "python_version": ("Python", ""),
+    "os": ("system", ""),
+    "git_commit": ("commit", ""),
+    "git_dirty": ("changes beyond the commit", ""),
+}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A difference between two recordings.
+
+    Attributes:
+        warning: why the recordings are not comparable; empty where they are.
+        asked: what was asked of the variants, where that differs; a gate fails on it.
+    """
+
+    what: str
+    a: str
+    b: str
+    warning: str = ""
+    asked: Asked | None = None
+
+
+def facts(a: RunData, b: RunData) -> Iterator[Fact]:
+    """The differences between two recordings: what was asked, then table `run`, packages, ceilings and clocks."""
+    yield from of_problems(a, b)
+    yield from of_runs(a.info, b.info)
+    yield from of_ceilings(a.ceilings, b.ceilings)
+    yield from of_clocks(*(data.samples["sm_clock_mhz"].median() for data in (a, b)))
+
+
+def of_problems(a: RunData, b: RunData) -> Iterator[Fact]:
+    """The workloads whose tolerance, reference or inputs differ, in the cells and cases that both runs have."""
+    columns = ["workload", "variant", "config", "case"]
+    both = a.results.merge(b.results, on=columns, suffixes=("_a", "_b")).dropna(subset=["tolerance_a", "tolerance_b"])
+    other = both.loc[both["tolerance_a"] != both["tolerance_b"], ["workload", "tolerance_a", "tolerance_b"]]
+    for workload, of_a, of_b in other.drop_duplicates().itertuples(index=False, name=None):
+        words = "a result may be wrong by another amount"
+        yield Fact(f"tolerance of {workload}", f"{of_a:g}", f"{of_b:g}", words, "tolerance")
+    cases = a.cases.merge(b.cases, on=["workload", "case"], suffixes=("_a", "_b"))
+    for column, asked, words in (
+        ("reference_sha256", _REFERENCE, "results are compared with other values"),
+        ("inputs_sha256", None, "the variants work on other values"),
+    ):
+        sources = cases[["workload", f"{column}_a", f"{column}_b"]].dropna().drop_duplicates("workload")
+        for workload, of_a, of_b in sources.itertuples(index=False, name=None):
+            if of_a != of_b:
+                what = f"{column.removesuffix('_sha256')} of {workload}"
+                yield Fact(what, f"source {of_a[:8]}", f"source {of_b[:8]}", words, asked)
+
+
+def of_runs(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Fact]:
+    """The differences between the rows of table `run` of two runs, then the differences between their packages."""
+    for column, (what, warning) in _OF_RUN.items():
+        before, after = value_text(a.get(column)), value_text(b.get(column))
+        if before != after:
+            like = column == "collector" and not intervals.differ(a[column], b[column])
+            yield Fact(what, before, after, "" if like else warning)
+    of_a, of_b = (json.loads(value_text(info["packages"]) or "{}") for info in (a, b))
+    for name in sorted(of_a.keys() | of_b.keys()):
+        if of_a.get(name) != of_b.get(name):
+            yield Fact(name, of_a.get(name, "not installed"), of_b.get(name, "not installed"))
+
+
+def of_ceilings(a: pd.DataFrame, b: pd.DataFrame) -> Iterator[Fact]:
+    """The ceilings that differ by more than 2 %, of two tables `ceilings`."""
+    for name in (Ceiling.DEVICE_COPY, Ceiling.FP32_FMA, Ceiling.HOST_COPY):
+        rows = [table[table["name"] == name].sort_values("device").head(1) for table in (a, b)]
+        values = [(row["value"].iloc[0], row["unit"].iloc[0]) for row in rows if len(row)]
+        if len(values) == 2 and abs(values[1][0] / values[0][0] - 1) > _WORTH_A_WARNING:
+            before, after = (f"{value:.4g} {unit}" for value, unit in values)
+            yield Fact(f"ceiling {name}", before, after, "the machine itself reached other limits")
+
+
+def of_clocks(a_mhz: float, b_mhz: float) -> Iterator[Fact]:
+    """The median SM clocks where they differ by more than 2 %; null where a run has none."""
+    if not pd.isna(a_mhz) and not pd.isna(b_mhz) and abs(b_mhz / a_mhz - 1) > _WORTH_A_WARNING:
+        yield Fact("SM clock, median", f"{a_mhz:.0f} MHz", f"{b_mhz:.0f} MHz", "the GPU ran at different clocks")
+
+
+def value_text(value: Any) -> str:
+    """A value of table `run` as text; empty for a null."""
+    return "" if value is None or pd.isna(value) else str(value)
