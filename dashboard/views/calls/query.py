@@ -133,7 +133,7 @@ def _with_by_time(kernels: _Kernels, by_time: npt.NDArray[np.int32]) -> _Kernels
     again = np.flatnonzero((by_time >= 0) & (kernels.holder >= 0))
     holder = np.where(kernels.holder < 0, by_time, kernels.holder)
     both = kernels._replace(holder=holder), kernels.of(again)._replace(holder=by_time[again])
-    return _Kernels(*(np.concatenate(column) for column in zip(*both, strict=True)))
+    return _Kernels(*map(np.concatenate, zip(*both, strict=True)))
 
 
 def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums] | None:
