@@ -75,9 +75,10 @@ class Limits:
     def spread_over(self, passes: int) -> "Limits":
         """The limits of so many scopes and caches of all cases, which take at least a part of the budget: the uncertainty is in the samples.
 
-        The first process has all the seconds of a scope, and the others together as many, so that rounds take at most 0.6 of the budget.
+        The first process has all the seconds of a scope, and the others together two thirds of it, so that rounds take a third of the
+        budget, and three processes fit on a busy machine too.
         """
-        seconds = min(max(0.3 * (self.budget_s or 0.0) / passes, self.seconds), Limits.seconds)
+        seconds = min(max(0.2 * (self.budget_s or 0.0) / passes, self.seconds), Limits.seconds)
         more = replace(self, seconds=seconds, max_rounds=max(self.max_rounds, _MOST_ROUNDS))
         return more if seconds > self.seconds else self
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help="Time limit for the rounds of a scope, in seconds. Default: that of the case set: 0.4, 2 or 3.",
+    help="Time limit for the rounds of a scope, in seconds. Default: that of the case set: 0.4 to 3 for quick, 2 or 3.",
 )
 @click.option(
     "--processes",

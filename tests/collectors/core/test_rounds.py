@@ -168,3 +168,18 @@ def test_a_failing_sample_names_its_cell() -> None:
 def test_the_half_width_is_relative_to_the_median() -> None:
     # Of 9 samples the 2nd and the 8th bound the interval: (8 - 2) / 2 / 5.
     assert relative_half_width([1, 2, 3, 4, 5, 6, 7, 8, 9]) == 0.6
+
+
+@pytest.mark.parametrize(
+    ("passes", "seconds", "rounds"),
+    [
+        (1, 3.0, 400),
+        (3, 2.0, 400),
+        (10, 0.6, 400),
+        (20, 0.4, 50),
+        (100, 0.4, 50),
+    ],  # a fifth of 30 s, at most 3 s and at least 0.4 s
+)
+def test_a_budget_is_spread_over_few_cases_and_leaves_many_as_they_are(passes: int, seconds: float, rounds: int) -> None:
+    spread = Limits(max_rounds=50, seconds=0.4, budget_s=30.0).spread_over(passes)
+    assert (round(spread.seconds, 6), spread.max_rounds) == (seconds, rounds)

@@ -1,7 +1,10 @@
 """The ceilings of a processor: their sizes, and that tests may have them small."""
 
+from pathlib import Path
+
 import pytest
 
+from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.host import ceilings
 from warpladder.collectors.host.ceilings import SMALL_VARIABLE, host_ceilings
 from warpladder.data.names import found_by_size
@@ -9,9 +12,10 @@ from warpladder.data.names import found_by_size
 
 @pytest.mark.parametrize(("small", "copied", "sides"), [("", "128 MiB", (1024, 2048, 4096)), ("1", "1 MiB", (64,))])
 def test_each_ceiling_says_how_much_it_moved_or_multiplied(
-    monkeypatch: pytest.MonkeyPatch, small: str, copied: str, sides: tuple[int, ...]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small: str, copied: str, sides: tuple[int, ...]
 ) -> None:
     monkeypatch.setenv(SMALL_VARIABLE, small)
+    monkeypatch.setenv(kernel_cache.CACHE_VARIABLE, str(tmp_path))
     copy, product, *by_bytes = host_ceilings()
     assert (copy["name"], copy["unit"]) == ("host_copy", "GB/s")
     assert copy["method"].startswith(f"copy of {copied} by ") and copy["value"] > 0
@@ -44,3 +48,28 @@ def test_the_rate_is_that_of_the_quickest_product_among_short_ones(
     monkeypatch.setattr(ceilings, "_product_ns", lambda side: 1e6 * next(times))
     assert ceilings._best_rate(1024, 4096) == pytest.approx(expected)
     assert next(times, None) is None
+
+
+def test_the_best_ceilings_since_the_machine_was_started_are_kept_and_checked_by_a_short_copy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(SMALL_VARIABLE, "")
+    monkeypatch.setenv(kernel_cache.CACHE_VARIABLE, str(tmp_path))
+    measured: list[float] = []
+
+    def rows(copy: float, product: float, us: float) -> ceilings.Rows:
+        measured.append(copy)
+        values = (("host_copy", copy, "GB/s"), ("host_fma", product, "TFLOP/s"), ("host_copy_64_hot", us, "us"))
+        return [{"name": name, "value": value, "unit": unit} for name, value, unit in values]
+
+    def found(check: float, *now: float) -> list[float]:
+        monkeypatch.setattr(ceilings, "_copied", lambda repetitions: check)
+        monkeypatch.setattr(ceilings, "_measured", lambda: rows(*now))
+        return [row["value"] for row in host_ceilings()]
+
+    assert found(10.0, 10.0, 2.0, 5.0) == [10.0, 2.0, 5.0]
+    assert found(8.0, 9.0, 3.0, 4.0) == [10.0, 2.0, 5.0] and measured == [10.0], "a busy moment measures nothing again"
+    assert found(10.4, 10.5, 1.0, 4.0) == [10.5, 2.0, 4.0], "of both measurements the better ones"
+    assert found(4.0, 4.1, 1.0, 9.0) == [4.1, 1.0, 9.0], "less than half: another quota of the processor"
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert found(1.0, 20.0, 9.0, 1.0) == [20.0, 9.0, 1.0], "other threads of the BLAS have ceilings of their own"
