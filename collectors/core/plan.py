@@ -299,9 +299,9 @@ class Plan:
             return self
         return replace(self, limits=replace(self.limits, budget_s=min(self.limits.budget_s, HOST_BUDGET_S)))
 
-    def spread(self, passes: int) -> "Plan":
-        """Return the plan with the budget spread over its cases, each of which is sampled in so many scopes and caches."""
-        return replace(self, limits=self.limits.spread_over(passes * len(self.jobs))) if self.limits.budget_s else self
+    def spread(self, passes: int, share: float) -> "Plan":
+        """Return the plan with a share of the budget for the first rounds of its cases, each sampled in so many scopes and caches."""
+        return replace(self, limits=self.limits.spread_over(passes * len(self.jobs), share)) if self.limits.budget_s else self
 
 
 @dataclass(frozen=True)

@@ -72,13 +72,14 @@ class Limits:
             seconds=self.seconds if process == 0 and self.budget_s is not None else self.seconds / self.processes,
         )
 
-    def spread_over(self, passes: int) -> "Limits":
-        """The limits of so many scopes and caches of all cases, which take at least a part of the budget: the uncertainty is in the samples.
+    def spread_over(self, passes: int, share: float) -> "Limits":
+        """The limits where few cases leave time of the budget: the uncertainty is in the samples.
 
-        The first process has all the seconds of a scope, and the others together two thirds of it, so that rounds take a third of the
-        budget, and three processes fit on a busy machine too.
+        Args:
+            passes: scopes and caches of all cases.
+            share: of the budget that the rounds of the first process may take. The other processes take about two thirds of it more.
         """
-        seconds = min(max(0.2 * (self.budget_s or 0.0) / passes, self.seconds), Limits.seconds)
+        seconds = min(max(share * (self.budget_s or 0.0) / passes, self.seconds), Limits.seconds)
         more = replace(self, seconds=seconds, max_rounds=max(self.max_rounds, _MOST_ROUNDS))
         return more if seconds > self.seconds else self
 

@@ -181,5 +181,5 @@ def test_the_half_width_is_relative_to_the_median() -> None:
     ],  # a fifth of 30 s, at most 3 s and at least 0.4 s
 )
 def test_a_budget_is_spread_over_few_cases_and_leaves_many_as_they_are(passes: int, seconds: float, rounds: int) -> None:
-    spread = Limits(max_rounds=50, seconds=0.4, budget_s=30.0).spread_over(passes)
+    spread = Limits(max_rounds=50, seconds=0.4, budget_s=30.0).spread_over(passes, 0.2)
     assert (round(spread.seconds, 6), spread.max_rounds) == (seconds, rounds)
