@@ -119,7 +119,8 @@ class _Calls(NamedTuple):
         for each, change in ((_OPENS, 1), (_CLOSES, -1)):
             if each in texts:
                 place[texts.index(each)] = change
-        launcher = _launchers(process << 24 | thread, place[text[at]])
+        owner = np.unique(np.stack((process, thread)), axis=1, return_inverse=True)[1].reshape(-1)
+        launcher = _launchers(owner, place[text[at]])
         communicator, size = _payloads_of(process, thread, start, payloads)
         chosen = launcher != UNKNOWN
         return cls(number[launcher[chosen]], text[at][chosen], texts, communicator[chosen], size[chosen], _ranks_of(payloads))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from warpladder.collectors.kineto.columns import Codes, Texts, integers, numbers
 from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
+from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, Int64s
 from warpladder.data import nesting
 from warpladder.data.columns import FAR
@@ -90,13 +91,14 @@ class Operations:
         time, _ = times_ns([event.ts for event in events])
         self._links[phase].append((numbers([event.id for event in events]), thread, time))
 
-    def table(self, base_ns: int, work: DeviceWork, ranges: Innermost, by_time: ByTime) -> pa.Table:
+    def table(self, base_ns: int, work: DeviceWork, ranges: Innermost, by_time: ByTime, threads: Threads) -> pa.Table:
         """The rows of `operations`. Frees what was gathered.
 
         Args:
             base_ns: what is added to every time.
             work: all device work of the trace.
             ranges, by_time: finders over the trace's ranges.
+            threads: numbers of processes and threads.
         """
         thread, start, end = self._spans.all(base_ns)
         order = nesting.order(thread, start, end)
@@ -117,8 +119,8 @@ class Operations:
             {
                 "operation_id": number,
                 "parent_id": _or_null(parent),
-                "process": thread >> 24,
-                "thread": thread & 0xFF_FFFF,
+                "process": threads.process_numbers(thread),
+                "thread": threads.thread_numbers(thread),
                 "start_ns": start,
                 "end_ns": end,
                 "name": self._names.column(codes["name"]),

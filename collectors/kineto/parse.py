@@ -93,15 +93,15 @@ def import_trace(
 def fill(report: KinetoReport, writer: RunWriter, naming: Naming | None, workload: str, rank: int, notes: Notes) -> None:
     """Write all tables except run and diagnostics."""
     written = write_tables(report, writer, naming, workload, notes)
-    columns = ["process", "thread", "start_ns", "end_ns", "text"]
-    table = pa.concat_tables([piece.select(columns) for piece in written.ranges]) if written.ranges else None
     launches = _Launches(report)
     if report.operations:
-        operations = report.operations.table(report.base_ns, launches.work(), written.innermost, written.by_time)
+        operations = report.operations.table(
+            report.base_ns, launches.work(), written.innermost, written.by_time, report.threads
+        )
         writer.append("operations", operations)
     gathered = report.collectives.gathered()
     if gathered is not None:
-        writer.append("collectives", _collectives(gathered, report.base_ns, launches, _steps(table), rank))
+        writer.append("collectives", _collectives(gathered, report.base_ns, launches, _steps(written.ranges), rank))
 
 
 class _Launches:
@@ -145,9 +145,10 @@ def _array(batch: pa.RecordBatch, name: str) -> Int64s:
     return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _steps(ranges: pa.Table | None) -> Steps:
-    if ranges is None:
+def _steps(pieces: list[pa.Table]) -> Steps:
+    if not pieces:
         return NO_STEPS
+    ranges = pa.concat_tables([piece.select(["process", "thread", "start_ns", "end_ns", "text"]) for piece in pieces])
     text = ranges.column("text").unify_dictionaries().combine_chunks()
     text = text.chunk(0) if isinstance(text, pa.ChunkedArray) else text
     return find_steps(

@@ -24,6 +24,7 @@ from warpladder.collectors.kineto.events import (
     times_ns,
 )
 from warpladder.collectors.kineto.operations import Operations
+from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace import device_tables as tables
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, is_communication
@@ -53,9 +54,8 @@ _PUSH_POP: Final = 59
 _COPY: Final = re.compile(r"(?:Memcpy )?(\w)to(\w)(?: \((\w+)(?: -> (\w+))?\))?")
 _DIRECTIONS: Final = {"HD": 1, "DH": 2, "DD": 8, "HH": 9, "PP": 10}
 _MEMORIES: Final = {"Pageable": 0, "Pinned": 1, "Device": 2, "Array": 3, "Managed": 4}
-#: In the global ids of Nsight Systems, a thread has this many bits, and so has a process.
+#: In global ids, a thread has this many bits.
 _ID_BITS: Final = 24
-_MOST_ID: Final = (1 << _ID_BITS) - 1
 
 
 class KinetoReport(Report):
@@ -67,6 +67,7 @@ class KinetoReport(Report):
 
     Attributes:
         trace: the file, with what it has beside its events.
+        threads: processes and threads.
         operations: PyTorch's operators.
         collectives: communication kernels with their arguments.
         events: number of events in the file.
@@ -77,7 +78,7 @@ class KinetoReport(Report):
 
     def __init__(self, path: Path, notes: Notes) -> None:
         self.trace = TraceFile(path)
-        self.operations, self.collectives = Operations(), Collectives()
+        self.threads, self.operations, self.collectives = Threads(), Operations(), Collectives()
         self.events = 0
         self._notes = notes
         self._texts = Texts()
@@ -116,7 +117,7 @@ class KinetoReport(Report):
                 for phase in "sf":
                     of_phase = [event for event in of_category if event.ph == phase]
                     if of_phase:
-                        self.operations.add_links(phase, of_phase, _threads(of_phase))
+                        self.operations.add_links(phase, of_phase, self.threads.global_ids(of_phase))
         return found
 
     def _timed(self, kind: str, events: list[Event]) -> tuple[list[Event], Int64s, Int64s]:
@@ -209,7 +210,7 @@ class KinetoReport(Report):
         )
 
     def _add_calls(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        thread = _threads(events)
+        thread = self.threads.global_ids(events)
         self._processes.update(Counter((thread >> _ID_BITS).tolist()))
         correlation = integers([each.correlation for each in arguments_of(events, CallArguments)])
         name = self._texts.codes([event.name for event in events])
@@ -218,16 +219,16 @@ class KinetoReport(Report):
     def _add_ranges(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         text = self._texts.codes([event.name for event in events])
         kind, domain = np.full(len(events), _PUSH_POP), np.zeros(len(events), np.int64)
-        thread = _threads(events)
+        thread = self.threads.global_ids(events)
         self._add(
             _NVTX, {"start": start, "end": end, "eventType": kind, "globalTid": thread, "textId": text, "domainId": domain}
         )
 
     def _add_operations(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        self.operations.gather(events, _threads(events), start, end)
+        self.operations.gather(events, self.threads.global_ids(events), start, end)
 
     def _add_functions(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        self.operations.add_functions(events, _threads(events), start, end)
+        self.operations.add_functions(events, self.threads.global_ids(events), start, end)
 
     @property
     def base_ns(self) -> int:
@@ -237,8 +238,14 @@ class KinetoReport(Report):
 
     @property
     def process(self) -> int:
-        """The process whose calls launched the device work, of which a trace names only the device."""
+        """The code of the process whose calls launched the device work, of which a trace names only the device."""
         return self._processes.most_common(1)[0][0] if self._processes else 0
+
+    def process_numbers(self, global_ids: Int64s) -> Int64s:
+        return self.threads.process_numbers(global_ids)
+
+    def thread_numbers(self, global_ids: Int64s) -> Int64s:
+        return self.threads.thread_numbers(global_ids)
 
     def _has_rows(self, table: str) -> bool:
         return any(part.num_rows for part in self._tables[table])
@@ -266,12 +273,6 @@ def _of_device(arguments: Sequence[DeviceArguments], start: Int64s, end: Int64s)
         "correlationId": integers([each.correlation for each in arguments]),
         "globalPid": np.zeros(len(start), np.int64),
     }
-
-
-def _threads(events: Sequence[Event]) -> Int64s:
-    """Global thread ids as Nsight Systems has them: process and thread, of 24 bits each."""
-    process, thread = numbers([event.pid for event in events]), numbers([event.tid for event in events])
-    return (process & _MOST_ID) << _ID_BITS | thread & _MOST_ID
 
 
 def _copy_codes(text: str) -> tuple[int, int | None, int | None]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from warpladder.collectors.trace.attribution import SEVERAL, ByTime, Int64s, LaunchedWork
 from warpladder.collectors.trace.communication import communication_of
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.ranges import process_of, thread_of
+from warpladder.collectors.trace.ranges import process_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Codes, Strings, or_else
 from warpladder.data import schema
@@ -108,10 +108,10 @@ def api_rows(report: Report, strings: Strings, innermost: Innermost, calls: Call
         yield pa.table(
             {
                 "correlation": correlation,
-                "process": process_of(thread),
+                "process": report.process_numbers(thread),
                 "start_ns": start,
                 "end_ns": batch.column("end"),
-                "thread": thread_of(thread),
+                "thread": report.thread_numbers(thread),
                 "name": strings.of(batch.column("nameId"), calls=True),
                 "range_id": _or_null(inside),
             }
@@ -291,7 +291,7 @@ class DeviceWork:
             self.devices[pair] = self.devices.get(pair, 0) + counted["counts"]
         return {
             "correlation": pa.array(correlation),
-            "process": pa.array(process_of(process)),
+            "process": pa.array(self._report.process_numbers(process)),
             "start_ns": batch.column("start"),
             "end_ns": batch.column("end"),
             "device": pa.array(device.astype(np.int32)),

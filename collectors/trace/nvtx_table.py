@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from warpladder.collectors.trace import attribution
 from warpladder.collectors.trace.attribution import Int64s, LaunchedWork
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.ranges import Ranges, process_of, thread_of
+from warpladder.collectors.trace.ranges import Ranges, process_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Strings, as_dictionary, or_else
 from warpladder.data import nesting, schema
@@ -89,11 +89,12 @@ def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
 
 
 def range_rows(
-    ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork, cells: dict[str, pa.Array], at_once: int
+    report: Report, ranges: Ranges, own: LaunchedWork, by_time: LaunchedWork, cells: dict[str, pa.Array], at_once: int
 ) -> list[pa.Table]:
     """Make the rows of table `ranges`, in pieces.
 
     Args:
+        report: that the ranges are of.
         ranges: all ranges.
         own: device work launched inside a range, on the range's thread.
         by_time: device work attributed by time; `thread` is the range's thread.
@@ -108,8 +109,8 @@ def range_rows(
             "range_id": number,
             "parent_id": pa.array(ranges.parent, mask=ranges.parent < 0),
             "depth": pc.cast(pa.array(ranges.depth), pa.int32()),
-            "process": process_of(ranges.thread),
-            "thread": thread_of(ranges.thread),
+            "process": report.process_numbers(ranges.thread),
+            "thread": report.thread_numbers(ranges.thread),
             "domain": pa.DictionaryArray.from_arrays(pa.array(ranges.domain), pa.array(ranges.domains, pa.string())),
             "text": pa.DictionaryArray.from_arrays(pa.array(ranges.text), pa.array(ranges.texts, pa.string())),
             "style": pa.DictionaryArray.from_arrays(pa.array(ranges.style), pa.array(schema.RANGE_STYLES, pa.string())),

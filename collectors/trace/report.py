@@ -14,6 +14,8 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warpladder.collectors.trace.ranges import process_of, thread_of
+from warpladder.data.naming import Int64s
 from warpladder.errors import Error
 
 BATCH_ROWS: Final = 250_000
@@ -47,6 +49,14 @@ class Report(ABC):
     def has(self, table: str, *columns: str) -> bool:
         """Whether the report has the table with these columns."""
         return table in self.columns and set(columns) <= self.columns[table]
+
+    def process_numbers(self, global_ids: Int64s) -> Int64s:
+        """The process ids in global thread or process ids."""
+        return process_of(global_ids)
+
+    def thread_numbers(self, global_ids: Int64s) -> Int64s:
+        """The thread ids in global thread ids."""
+        return thread_of(global_ids)
 
     def has_rows(self, table: str) -> bool:
         """Whether the report has the table, and the table has a row.

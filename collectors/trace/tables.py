@@ -54,7 +54,8 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
     for rows in (work.copies(), work.sets()):
         _append(writer, "memory_ops", rows)
     _tell_what_is_missing(report, work, notes)
-    return Written(work.devices, _write_ranges(ranges, work, writer, naming, workload, notes), innermost, by_time)
+    pieces = _write_ranges(report, ranges, work, writer, naming, workload, notes)
+    return Written(work.devices, pieces, innermost, by_time)
 
 
 def add_trace(
@@ -99,13 +100,19 @@ def _steps(ranges: Ranges) -> Int64s:
 
 
 def _write_ranges(
-    ranges: Ranges, work: device.DeviceWork, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes
+    report: Report,
+    ranges: Ranges,
+    work: device.DeviceWork,
+    writer: RunWriter,
+    naming: Naming | None,
+    workload: str,
+    notes: Notes,
 ) -> list[pa.Table]:
     """Write the rows of `ranges`. Returns them in pieces."""
     cells = Cells(ranges)
     cell_count = cells.name(naming, workload) if naming else 0
     own, by_time, unclear = work.launches()
-    pieces = range_rows(ranges, own, by_time, cells.columns(), BATCH_ROWS)
+    pieces = range_rows(report, ranges, own, by_time, cells.columns(), BATCH_ROWS)
     _append(writer, "ranges", pieces)
     if naming and not cell_count:
         notes.add(

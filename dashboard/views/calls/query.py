@@ -264,9 +264,9 @@ def _of_windows(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners: _Ow
 def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s, _Owners]:
     """Owners of kernels outside of all ranges: their threads, numbered after the other owners."""
     process, correlation = traces.at("kernels", kernels.row, "process", "correlation")
-    _, thread = of_calls(traces, process, correlation, "thread")
+    place, thread = of_calls(traces, process, correlation, "thread")
     # Calls are looked up by process and correlation. Where the call was not traced, process and thread are both `NONE`.
-    process = np.where(thread >= 0, process, NONE)
+    process = np.where(place >= 0, process, NONE)
     number, (processes, threads) = codes_of(process, thread)
     joined = [np.concatenate(pair) for pair in zip(owners[1:], (np.full(len(threads), NONE), processes, threads), strict=True)]
     return len(owners.style) + number, _Owners(owners.of_range, *joined)
