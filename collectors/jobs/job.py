@@ -29,7 +29,7 @@ from warpladder.data.store.ranks import FOLDER, folder_of, joined, written
 from warpladder.errors import Error
 
 #: Names of profiles that a folder is searched for.
-_PROFILES: Final = re.compile(r".*\.(json|json\.gz|nsys-rep|qdrep|sqlite)\Z")
+_REPORTS: Final = re.compile(r".*\.(nsys-rep|qdrep|sqlite)\Z", re.DOTALL)
 _DIGITS: Final = re.compile(r"(\d+)")
 #: Suffixes of reports of which `nsys export` makes a `.sqlite`, often beside them.
 _TO_EXPORT: Final = (".nsys-rep", ".qdrep")
@@ -52,8 +52,9 @@ def profiles(where: str) -> list[Path]:
         JobError: there is none.
     """
     folder = Path(where)
+    of_name = kineto.has_name_of_trace if folder.is_dir() else kineto.is_trace
     found = folder.iterdir() if folder.is_dir() else map(Path, glob.glob(where))  # noqa: PTH207 -- takes any text
-    chosen = [path for path in found if path.is_file() and _PROFILES.match(path.name)]
+    chosen = [path for path in found if path.is_file() and (_REPORTS.match(path.name) or of_name(path))]
     if not chosen:
         raise JobError(
             f"{where}: no profile (.json, .json.gz, .nsys-rep, .sqlite) there; give the folder of a job, or a pattern in quotes"

@@ -1,22 +1,24 @@
 """Reads the events of a trace of PyTorch's profiler in pieces, so that the memory that it takes does not grow with the file.
 
-The profiler writes a JSON object with the list `traceEvents`, or that list alone, as text or gzip. msgspec decodes it. Between two
+The profiler writes a JSON object with the list `traceEvents`, or that list alone. msgspec decodes it; a piece that is no JSON is mended. Between two
 events stands `},{` before a quoted key, which cannot stand inside a text, because a text ends at its quote. Within an event it can, so
 a piece that ends there does not decode, and another end is tried.
 """
 
 import re
-import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from warpladder.collectors.kineto.compressed import UNREADABLE, NotTheFile, text_blocks
+from warpladder.collectors.kineto.mended import NotMended, mended
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.report import ReportError
 
@@ -29,9 +31,6 @@ _WINDOW_BYTES: Final = 1 << 20
 _TRIED: Final = 8
 _LIST: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BEGIN_BYTES: Final = 64
-_GZIP_WINDOW: Final = 31  # zlib: a gzip header, and the largest window
-_ZIPPED_BYTES: Final = 1 << 20
-_GZIP: Final = b"\x1f\x8b"
 #: Microseconds below which a float64 holds every nanosecond: its neighbours are 2^-10 us apart.
 _EXACT_US: Final = 1 << 43
 #: Times in us are smaller, so that they are int64 in ns.
@@ -39,8 +38,8 @@ _MOST_US: Final = 1 << 51
 _NS_PER_US: Final = 1000
 NO_TEXT: Final = msgspec.Raw()
 NO_ARGUMENTS: Final = msgspec.Raw(b"{}")
-#: What msgspec raises about a text that is no trace.
-_DAMAGE: Final = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+#: What is raised about a text that is no trace.
+_DAMAGE: Final = (msgspec.MsgspecError, NotMended, RecursionError, UnicodeDecodeError)
 
 
 class DeviceArguments(msgspec.Struct, gc=False):
@@ -146,17 +145,21 @@ class TraceFile:
     """A trace on disk.
 
     Args:
-        path: `.json` or `.json.gz`.
+        path: JSON, which may be compressed.
 
     Attributes:
         head: what it has beside the events; complete after the last piece.
         text_bytes: bytes of its text that were read.
+        mended: how many places of each kind were no JSON and were mended; complete after the last piece.
+        lacks_end: the text ends behind an event, without the end of the list; likewise.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.head = Head()
         self.text_bytes = 0
+        self.mended = Counter[str]()
+        self.lacks_end = False
 
     def pieces(self) -> Iterator[list[Event]]:
         """Yield the events in pieces, in their order.
@@ -165,11 +168,10 @@ class TraceFile:
             ReportError: the file cannot be read, is cut off, or is no trace.
         """
         try:
-            with self._path.open("rb") as raw:
-                zipped = raw.read(2) == _GZIP
-                raw.seek(0)
-                yield from self._pieces(_unzipped(raw) if zipped else _blocks(raw))
-        except (EOFError, OSError, zlib.error) as error:
+            yield from self._pieces(text_blocks(self._path, PIECE_BYTES))
+        except NotTheFile as error:
+            raise self._refused(str(error)) from None
+        except UNREADABLE as error:
             raise self._refused(
                 f"cannot be read ({str(error) or type(error).__name__}); copy it again, or profile again"
             ) from error
@@ -178,7 +180,7 @@ class TraceFile:
         prefix = rest = b""
         for more in blocks:
             self.text_bytes += len(more)
-            piece, rest = _split(rest) if prefix else ([], rest)
+            piece, rest = self._split(rest) if prefix else ([], rest)
             if piece:
                 yield piece
             elif len(rest) > _MOST_EVENT_BYTES:
@@ -193,22 +195,77 @@ class TraceFile:
             raise self._refused("has no list traceEvents; give a trace of PyTorch's profiler (export_chrome_trace)")
         yield self._last(prefix, rest)
 
+    def _split(self, text: bytes) -> tuple[list[Event], bytes]:
+        """The events before one of the last places between two events, and the text after it; no events where none is found."""
+        window = max(0, len(text) - _WINDOW_BYTES)
+        places = [found.start() + 1 for found in _BETWEEN.finditer(text, window)][-_TRIED:]
+        for end in reversed(places):
+            piece = b"".join((b"[", memoryview(text)[:end], b"]"))
+            try:
+                events = self._decoded(piece, _EVENTS, _EXACT_EVENTS)
+            except _DAMAGE as error:
+                if _is_cut(error) or "trailing" in str(error):  # the place is within an event, or behind the list
+                    continue
+                raise self._damaged(error) from None
+            return events, text[text.index(b"{", end) :]
+        return [], text
+
+    def _decoded(self, text: bytes, decoder: Any, exactly: Any) -> Any:
+        """The events of a text, or the document, mended where it is no JSON.
+
+        Raises:
+            _DAMAGE: it is cut off, or damaged in another way.
+        """
+        try:
+            return _exact(decoder.decode(text), lambda: exactly.decode(text))
+        except _DAMAGE as error:
+            if _is_cut(error) or "trailing" in str(error):
+                raise
+            whole, changed = mended(text)
+            if not changed:
+                raise
+        found = _exact(decoder.decode(whole), lambda: exactly.decode(whole))
+        self.mended += changed
+        return found
+
     def _last(self, prefix: bytes, rest: bytes) -> list[Event]:
         """The events of the last piece, and the head from the text around the list."""
+        is_list = prefix.lstrip().startswith(b"[")
+        decoders = (_EVENTS, _EXACT_EVENTS) if is_list else (_DOCUMENT, _EXACT_DOCUMENT)
         text = prefix + rest
         try:
-            if prefix.lstrip().startswith(b"["):
-                return _exact(_EVENTS.decode(text), lambda: _EXACT_EVENTS.decode(text))
-            document = _DOCUMENT.decode(text)
-            self.head = document
-            return _exact(document.events, lambda: _EXACT_DOCUMENT.decode(text).events)
+            found = self._decoded(text, *decoders)
         except _DAMAGE as error:
-            if "truncated" in str(error):
-                raise self._refused("is cut off; copy it again, or profile again") from None
-            raise self._refused(f"is damaged ({error}); copy it again, or profile again") from None
+            if not _is_cut(error) or not rest:
+                raise self._damaged(error) from None
+            try:
+                found = self._decoded(_closed(text, is_list), *decoders)
+            except _DAMAGE:
+                raise self._damaged(error) from None
+            self.lacks_end = True
+        if is_list:
+            return found  # type: ignore[no-any-return]
+        self.head = found
+        return found.events  # type: ignore[no-any-return]
+
+    def _damaged(self, error: Exception) -> ReportError:
+        what = "is cut off" if _is_cut(error) else f"is damaged ({error})"
+        return self._refused(f"{what}; copy it again, or profile again")
 
     def _refused(self, why: str) -> ReportError:
         return ReportError(f"{self._path.name}: {why}")
+
+
+def _is_cut(error: Exception) -> bool:
+    return "truncated" in str(error)
+
+
+def _closed(text: bytes, is_list: bool) -> bytes:
+    """The text with the end that it lacks, if it ends behind an event."""
+    text = text.rstrip(b" \t\r\n\0").removesuffix(b",")
+    if text.endswith(b"}"):
+        return text + (b"]" if is_list else b"]}")
+    return text + b"}" if text.endswith(b"]") and not is_list else text
 
 
 def _prefix(text: bytes) -> bytes:
@@ -219,56 +276,14 @@ def _prefix(text: bytes) -> bytes:
     return text[: found.end()] if found else b""
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """The text of a file in blocks."""
-    while block := file.read(PIECE_BYTES):
-        yield block
-
-
-def _unzipped(file: BinaryIO) -> Iterator[bytes]:
-    """The text of a gzip file in blocks, which is twice as fast as `gzip.GzipFile` before Python 3.12.
-
-    Raises:
-        EOFError: the file is cut off.
-    """
-    unzip = zlib.decompressobj(_GZIP_WINDOW)
-    zipped = b""
-    while True:
-        zipped = zipped or file.read(_ZIPPED_BYTES)
-        if not zipped:
-            break
-        if unzip.eof:  # a file may have several parts
-            unzip = zlib.decompressobj(_GZIP_WINDOW)
-        block = unzip.decompress(zipped, PIECE_BYTES)
-        zipped = unzip.unconsumed_tail or unzip.unused_data
-        if block:
-            yield block
-    if not unzip.eof:
-        raise EOFError("the file is cut off")
-
-
-def _split(text: bytes) -> tuple[list[Event], bytes]:
-    """The events before one of the last places between two events, and the text after it; no events where none is found."""
-    window = max(0, len(text) - _WINDOW_BYTES)
-    places = [found.start() + 1 for found in _BETWEEN.finditer(text, window)][-_TRIED:]
-    for end in reversed(places):
-        try:
-            piece = b"".join((b"[", memoryview(text)[:end], b"]"))
-            events = _exact(_EVENTS.decode(piece), lambda: _EXACT_EVENTS.decode(piece))  # noqa: B023
-        except _DAMAGE:
-            continue
-        return events, text[text.index(b"{", end) :]
-    return [], text
-
-
-def _exact(events: list[Event], again: Callable[[], list[Event]]) -> list[Event]:
-    """The events, decoded again with every digit where a float64 does not hold them."""
-    stamps = [event.ts for event in events]
+def _exact(found: Any, again: Callable[[], Any]) -> Any:
+    """Events, or a document, decoded again with every digit where a float64 does not hold a time."""
+    stamps = [event.ts for event in (found.events if isinstance(found, _Document) else found)]
     times = _floats(stamps)
     if times is None:
         times = np.array([stamp for stamp in stamps if isinstance(stamp, float)])
     is_rounded = np.any((times >= _EXACT_US) & (times % 1 != 0))
-    return again() if is_rounded else events
+    return again() if is_rounded else found
 
 
 def _floats(values: Sequence[Any]) -> npt.NDArray[np.float64] | None:

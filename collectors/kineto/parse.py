@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
+from warpladder.collectors.kineto.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.kineto.events import Head
 from warpladder.collectors.kineto.operations import DeviceWork
 from warpladder.collectors.kineto.report import KinetoReport
@@ -29,7 +30,11 @@ from warpladder.data.store import RunWriter
 
 NAME: Final = PYTORCH
 _COMPRESSION_LEVEL: Final = 1
-_SUFFIXES: Final = (".json", ".json.gz")
+#: Endings of the names of traces, which may be compressed.
+_NAMED: Final = re.compile(r".*\.json(\.(gz|xz|zst|bz2|zip))?\Z", re.DOTALL)
+#: How a trace begins whose name says nothing.
+_BEGINS: Final = re.compile(rb"\s*(\{\s*\"|\[\s*\{)")
+_BEGIN_BYTES: Final = 4096
 _OF_RANK: Final = re.compile(r"(?i)rank[-_=]?(\d{1,9})|worker(\d{1,9})")
 #: Ranks of the largest job. Larger numbers are damage.
 _MOST_RANKS: Final = 1 << 17
@@ -39,8 +44,20 @@ _AFTER_2000_NS: Final = 946_684_800 * 10**9
 
 
 def is_trace(path: Path) -> bool:
+    """Whether a file has the name of a trace of PyTorch's profiler, or begins like one, compressed or not."""
+    if has_name_of_trace(path):
+        return True
+    try:
+        return path.is_file() and bool(_BEGINS.match(next(text_blocks(path, _BEGIN_BYTES))))
+    except NotTheFile as error:
+        return error.is_archive
+    except UNREADABLE:
+        return False
+
+
+def has_name_of_trace(path: Path) -> bool:
     """Whether a file has the name of a trace of PyTorch's profiler."""
-    return path.name.endswith(_SUFFIXES)
+    return bool(_NAMED.match(path.name))
 
 
 @dataclass(frozen=True)

@@ -97,9 +97,25 @@ class KinetoReport(Report):
             self.events += len(events)
             for kind, chosen in self._by_kind(events).items():
                 add[kind](*self._timed(kind, chosen))
+        self._tell_damage()
         full = list(self._texts.of)
         self._add(_TEXTS, {"id": np.arange(len(full)), "value": pa.array(full, pa.string())})
         super().__init__(path.name, {table: frozenset(parts[0].schema.names) for table, parts in self._tables.items()})
+
+    def _tell_damage(self) -> None:
+        """Note what was mended in the file."""
+        if self.trace.mended:
+            listed = ", ".join(f"{count:,} {what}" for what, count in self.trace.mended.most_common())
+            self._notes.add("warning", Source.REPORT, f"the file is no JSON in some places, which are mended: {listed}")
+        if self.trace.lacks_end:
+            self._notes.add(
+                "warning",
+                Source.REPORT,
+                "the file ends without the end of its list of events; it is read up to there, and may have had more",
+            )
+        if texts := self.threads.texts():
+            what = f"{len(texts):,} ids of processes and threads are texts, such as `{texts[0][:40]}`; each has a number"
+            self._notes.add("info", Source.COLUMNS, what)
 
     def _by_kind(self, events: Sequence[Event]) -> dict[str, list[Event]]:
         """The events that are used, by what they are. Adds the links of the backward pass."""

@@ -53,17 +53,17 @@ class Threads:
         numbered = [self._pairs.setdefault(each, len(self._pairs)) for each in distinct.tolist()]
         if max(len(self._pairs), len(self._process_codes)) >> _ID_BITS:
             raise ReportError("names more than 16 million threads; it is no trace of a profiler")
-        return process << _ID_BITS | np.array(numbered, np.int64)[inverse.reshape(-1)]
+        return np.asarray(process << _ID_BITS | np.array(numbered, np.int64)[inverse.reshape(-1)])
 
     def process_numbers(self, global_ids: Int64s) -> Int64s:
         """The process ids of the trace; of a text or a negative id, its last integer, or another number that no process has."""
-        return _numbers(self.processes, least=0)[process_of(global_ids)]
+        return np.asarray(_numbers(self.processes, least=0)[process_of(global_ids)])
 
     def thread_numbers(self, global_ids: Int64s) -> Int64s:
         """The same for threads, which may have negative ids."""
         of_key = _numbers(list(self._thread_keys), least=-FAR)
         key = np.fromiter(self._pairs, np.int64, len(self._pairs)) & 0xFFFF_FFFF
-        return of_key[np.append(key, 0)[thread_of(global_ids)]]
+        return np.asarray(of_key[np.append(key, 0)[thread_of(global_ids)]])
 
     def texts(self) -> list[str]:
         """Ids of processes and threads that are no integers."""
@@ -78,7 +78,7 @@ def _codes(values: Sequence[Any], known: dict[Key, int]) -> Int64s:
         ids = pa.array(["0" if value is None else str(value).encode("utf-8", "replace") for value in values], pa.string())
     encoded = ids.dictionary_encode()
     codes = np.array([known.setdefault(_key(each), len(known)) for each in encoded.dictionary.to_pylist()], np.int64)
-    return codes[encoded.indices.to_numpy()]
+    return np.asarray(codes[encoded.indices.to_numpy()])
 
 
 def _key(value: int | str) -> Key:

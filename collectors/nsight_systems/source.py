@@ -26,6 +26,8 @@ _HEAD_BYTES: Final = 256
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 _NSYS_MAGIC: Final = b"NVIDIA Tegra Profiler Report"
 _LFS_MAGIC: Final = b"version https://git-lfs"
+#: First bytes of compressed files.
+_PACKED: Final = {b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
 _CURE: Final = "name a .nsys-rep, or what `nsys export --type sqlite` or `--type parquetdir` made of it"
 
 #: A report with more tables is refused; exports have about a hundred.
@@ -167,7 +169,9 @@ def open_report(path: Path, name: str = "") -> Iterator[Report]:
     elif not head:
         raise ReportError(f"{path.name}: empty; {_CURE}")
     else:
-        raise ReportError(f"{path.name}: not a report of Nsight Systems; {_CURE}")
+        packed = next((name for magic, name in _PACKED.items() if head.startswith(magic)), "")
+        why = f"compressed with {packed}, and no trace of PyTorch's profiler inside; unpack it first" if packed else ""
+        raise ReportError(f"{path.name}: {why or f'not a report of Nsight Systems; {_CURE}'}")
 
 
 def exported(path: Path, folder: Path) -> Path:

@@ -82,7 +82,7 @@ def test_the_traces_of_several_ranks_are_one_on_the_clock_of_the_job(tmp_path: P
     [
         (lambda text: text[: len(text) // 2], "is cut off"),
         (lambda text: b"{}", "has no list traceEvents"),
-        (lambda text: b'{"traceEvents": [{"ph": "X", "args": 3,}]}', "is damaged"),
+        (lambda text: b'{"traceEvents": [{"ph": "X" "args": 3}]}', "is damaged"),
         (lambda text: b"", "has no list traceEvents"),
         (lambda text: b'{"traceEvents": [{"args": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}]}", "is damaged"),
         (lambda text: gzip.compress(text)[:-200], "cannot be read"),

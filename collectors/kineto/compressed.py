@@ -1,0 +1,106 @@
+"""The text of a trace in blocks, from a file that may be compressed or have a byte order mark."""
+
+import bz2
+import codecs
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+#: Bytes of text that a block has at most.
+BLOCK_BYTES: Final = 16 << 20
+_ZIPPED_BYTES: Final = 1 << 20
+_GZIP_WINDOW: Final = 31  # zlib: a gzip header, and the largest window
+_LFS: Final = b"version https://git-lfs"
+_GZIP, _XZ, _BZIP2, _ZSTD, _ZIP = b"\x1f\x8b", b"\xfd7zXZ\0", b"BZh", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+#: What the standard library and pyarrow raise about a compressed file that is cut off or damaged.
+UNREADABLE: Final = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException)
+
+
+class NotTheFile(Exception):
+    """The file is not one trace. The message says what it is and what to do."""
+
+    def __init__(self, message: str, *, is_archive: bool = True) -> None:
+        super().__init__(message)
+        self.is_archive = is_archive
+
+
+def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """The text of a file in blocks, in UTF-8 and without a byte order mark.
+
+    Raises:
+        NotTheFile: it is a git-lfs pointer, or an archive of several files.
+        UNREADABLE: it cannot be read, or is cut off.
+    """
+    blocks = _unpacked(path, block_bytes)
+    first = next(blocks, b"")
+    if first.startswith(_UTF_16):
+        decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        yield decoder.decode(first).encode()
+        for block in blocks:
+            yield decoder.decode(block).encode()
+        return
+    yield first.removeprefix(codecs.BOM_UTF8)
+    yield from blocks
+
+
+def _unpacked(path: Path, size: int) -> Iterator[bytes]:
+    with ExitStack() as stack:
+        raw = stack.enter_context(path.open("rb"))
+        head = raw.read(len(_LFS))
+        raw.seek(0)
+        file: Any = raw
+        if head.startswith(_LFS):
+            raise NotTheFile("a git-lfs pointer, not the trace itself; fetch it with `git lfs pull`", is_archive=False)
+        if head.startswith(_GZIP):
+            yield from _unzipped(raw, size)
+            return
+        if head.startswith(_XZ):
+            file = stack.enter_context(lzma.open(raw))
+        elif head.startswith(_BZIP2):
+            file = stack.enter_context(bz2.open(raw))
+        elif head.startswith(_ZSTD):
+            file = stack.enter_context(pa.input_stream(str(path), compression="zstd"))
+        elif head.startswith(_ZIP):
+            archive = stack.enter_context(zipfile.ZipFile(raw))
+            file = stack.enter_context(archive.open(_member(archive)))
+        while block := file.read(size):
+            yield block
+
+
+def _member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """The file in an archive of one."""
+    members = [each for each in archive.infolist() if not each.is_dir()]
+    if len(members) != 1:
+        raise NotTheFile(f"an archive of {len(members)} files; unpack it, and import the trace, or a job's folder with --job")
+    if members[0].flag_bits & 1:
+        raise NotTheFile("an archive with a password; unpack it first")
+    return members[0]
+
+
+def _unzipped(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """The text of a gzip file in blocks, which is twice as fast as `gzip.GzipFile` before Python 3.12.
+
+    Raises:
+        EOFError: the file is cut off.
+    """
+    unzip = zlib.decompressobj(_GZIP_WINDOW)
+    zipped = b""
+    while True:
+        zipped = zipped or file.read(_ZIPPED_BYTES)
+        if not zipped:
+            break
+        if unzip.eof:  # a file may have several parts
+            unzip = zlib.decompressobj(_GZIP_WINDOW)
+        block = unzip.decompress(zipped, size)
+        zipped = unzip.unconsumed_tail or unzip.unused_data
+        if block:
+            yield block
+    if not unzip.eof:
+        raise EOFError("the file is cut off")
