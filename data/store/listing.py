@@ -120,11 +120,21 @@ def import_of(file: Path, folder: Path) -> Run | None:
         if run.info["source"] == file.name and run.info["schema_version"] == schema.SCHEMA_VERSION and run.info["source_sha256"]
     ]
     digest = files.sha256(file) if named else None
-    return next((run for run in named if run.info["source_sha256"] == digest), None)
+    return max((run for run in named if run.info["source_sha256"] == digest), key=_written_at, default=None)
+
+
+def _written_at(run: Run) -> float:
+    """When a run was recorded or imported, in seconds since 1970. An imported one has the time of its profile in `started_at`."""
+    if run.info["kind"] == "recording":
+        return float(run.info["started_at"].timestamp())
+    try:
+        return (run.path / f"run{SUFFIX}").stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def find_run(name: str, folders: Sequence[Path]) -> Run:
-    """The run of that id or label, or at that path; the newest where several share a label.
+    """The run of that id or label, or at that path. Of several with one label, the one that was recorded or imported last.
 
     Raises:
         StoreError: there is none, or it cannot be opened.
@@ -134,9 +144,9 @@ def find_run(name: str, folders: Sequence[Path]) -> Run:
         if os.path.lexists(path / f"run{SUFFIX}"):
             return open_run(path)
     good, bad = list_runs(folders)
-    for run in good:
-        if name and name in (run.info["label"], run.run_id):
-            return open_run(run.path)
+    named = [run for run in good if name and name in (run.info["label"], run.run_id)]
+    if named:
+        return open_run(max(named, key=_written_at).path)
     for each in bad:
         if name and name in (each.path.name, each.name):
             raise StoreError(each.reason)
