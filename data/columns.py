@@ -81,8 +81,8 @@ def identifier(name: str, meaning: str, **rules: Any) -> Column:
     return integer(name, meaning, least=0, most=FAR, **rules)
 
 
-def work(name: str, meaning: str, unit: str) -> Column:
-    return integer(name, meaning, unit, least=0, most=MOST_WORK)
+def work(name: str, meaning: str, unit: str, **rules: Any) -> Column:
+    return integer(name, meaning, unit, least=0, most=MOST_WORK, **rules)
 
 
 def real(name: str, meaning: str, unit: str = "", **rules: Any) -> Column:

@@ -31,7 +31,7 @@ RULE_SEVERITIES: Final = ("none", "ok", "optimization", "warning", "error")
 RANGE_STYLES: Final = ("push_pop", "start_end")
 #: Name in `kernels` of a CUDA graph that was traced as a whole.
 CUDA_GRAPH: Final = "[CUDA graph]"
-MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h")
+MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h", "unknown")
 
 _WORKLOAD = text("workload", "problem, e.g. `tensor_transpose`", not_empty=True)
 _VARIANT = text("variant", "one implementation of the workload, e.g. `v03_shared_tile`", not_empty=True)
@@ -349,7 +349,7 @@ MEMORY_OPS = Table(
         START,
         END,
         text("kind", "direction", values=MEMORY_OP_KINDS),
-        work("bytes", "bytes moved", "B"),
+        work("bytes", "bytes moved; null where the trace lacks them", "B", nullable=True),
         text("src_memory", "`pageable`, `pinned`, `device`, `managed`…; null where unknown", nullable=True),
         text("dst_memory", "likewise", nullable=True),
         DEVICE,

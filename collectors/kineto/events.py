@@ -66,6 +66,7 @@ class CopyArguments(DeviceArguments, gc=False):
     """The arguments of a copy or set."""
 
     bytes: Any = None
+    kind: Any = None
 
 
 class CollectiveArguments(msgspec.Struct, gc=False):
@@ -82,9 +83,10 @@ class CollectiveArguments(msgspec.Struct, gc=False):
 
 
 class CallArguments(msgspec.Struct, gc=False):
-    """The arguments of an API call."""
+    """The arguments of an API call. Those of AMD have the size of a copy."""
 
     correlation: Any = None
+    size: Any = None
 
 
 class OperatorArguments(msgspec.Struct, gc=False):

@@ -24,11 +24,9 @@ from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import files, schema
 from warpladder.data.columns import FAR
 from warpladder.data.iterations import NO_STEPS, Steps, find_steps, launch_times
-from warpladder.data.names import PYTORCH
 from warpladder.data.naming import Naming
 from warpladder.data.store import RunWriter
 
-NAME: Final = PYTORCH
 _COMPRESSION_LEVEL: Final = 1
 #: Endings of the names of traces, which may be compressed.
 _NAMED: Final = re.compile(r".*\.json(\.(gz|xz|zst|bz2|zip))?\Z", re.DOTALL)
@@ -257,7 +255,7 @@ def _facts(report: KinetoReport, started: datetime, arguments: Sequence[str]) ->
         "packages": json.dumps({}),
         "kind": "import",
         "started_at": started,
-        "collector": NAME,
+        "collector": report.collector,
         "collector_version": str(head.cupti_version or head.hip_runtime_version or ""),
         "source": report.name,
     }

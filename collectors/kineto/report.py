@@ -1,6 +1,5 @@
 """Presents a trace of PyTorch's profiler as a report, with the tables and columns of Nsight Systems."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from warpladder.collectors.core.demangle import demangled, short_name
 from warpladder.collectors.kineto.collectives import Collectives
 from warpladder.collectors.kineto.columns import Codes, Texts, integers, narrow, numbers, triples
+from warpladder.collectors.kineto.copies import Sizes, codes_of_copy
 from warpladder.collectors.kineto.events import (
     CallArguments,
     CopyArguments,
@@ -23,37 +23,25 @@ from warpladder.collectors.kineto.events import (
     arguments_of,
     times_ns,
 )
+from warpladder.collectors.kineto.kinds import LINKS, Kinds
 from warpladder.collectors.kineto.operations import Operations
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace import device_tables as tables
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, is_communication
 from warpladder.collectors.trace.notes import Notes
-from warpladder.collectors.trace.report import BATCH_ROWS, Report
+from warpladder.collectors.trace.report import BATCH_ROWS, Report, ReportError
+from warpladder.data.advice import XLA_PROFILER
 from warpladder.data.columns import FAR
-from warpladder.data.names import Source
+from warpladder.data.names import PYTORCH, Source
 
-#: Categories of events, in lower case, and what they are. Older profilers write `Kernel`, `Memcpy`, `Memset` and `Runtime`.
-_KINDS: Final = {
-    "kernel": "kernels",
-    **dict.fromkeys(("gpu_memcpy", "memcpy"), "copies"),
-    **dict.fromkeys(("gpu_memset", "memset"), "sets"),
-    **dict.fromkeys(("cuda_runtime", "cuda_driver", "runtime", "driver", "hip_runtime", "hip_driver"), "calls"),
-    "user_annotation": "ranges",
-    **dict.fromkeys(("cpu_op", "operator"), "operations"),
-    "python_function": "functions",
-}
-#: Category of the arrows from the forward to the backward pass.
-_LINK: Final = "fwdbwd"
 _TIMES: Final = frozenset(("start", "end"))
 _NVTX: Final = "NVTX_EVENTS"
 _TEXTS: Final = "StringIds"
 _TEXT_COLUMNS: Final = frozenset(("value",))
 _PUSH_POP: Final = 59
-#: Texts of a copy, such as `Memcpy HtoD (Pinned -> Device)`, and the codes of Nsight Systems for its parts.
-_COPY: Final = re.compile(r"(?:Memcpy )?(\w)to(\w)(?: \((\w+)(?: -> (\w+))?\))?")
-_DIRECTIONS: Final = {"HD": 1, "DH": 2, "DD": 8, "HH": 9, "PP": 10}
-_MEMORIES: Final = {"Pageable": 0, "Pinned": 1, "Device": 2, "Array": 3, "Managed": 4}
+#: In the tables of Nsight Systems, the codes of the memory that is set.
+_DEVICE_MEMORY: Final = 2
 #: In global ids, a thread has this many bits.
 _ID_BITS: Final = 24
 
@@ -68,6 +56,7 @@ class KinetoReport(Report):
     Attributes:
         trace: the file, with what it has beside its events.
         threads: processes and threads.
+        sizes: of copies, as their calls have them.
         operations: PyTorch's operators.
         collectives: communication kernels with their arguments.
         events: number of events in the file.
@@ -78,8 +67,8 @@ class KinetoReport(Report):
 
     def __init__(self, path: Path, notes: Notes) -> None:
         self.trace = TraceFile(path)
-        self.threads, self.operations, self.collectives = Threads(), Operations(), Collectives()
-        self.events = 0
+        self.threads, self.sizes, self.operations, self.collectives = Threads(), Sizes(), Operations(), Collectives()
+        self._kinds = Kinds()
         self._notes = notes
         self._texts = Texts()
         self._tables: dict[str, list[pa.RecordBatch]] = defaultdict(list)
@@ -94,9 +83,14 @@ class KinetoReport(Report):
             "functions": self._add_functions,
         }
         for events in self.trace.pieces():
-            self.events += len(events)
-            for kind, chosen in self._by_kind(events).items():
-                add[kind](*self._timed(kind, chosen))
+            for kind, chosen in self._kinds.of(events).items():
+                if kind == LINKS:
+                    self._add_links(chosen.events)
+                elif (timed := self._timed(kind, chosen.events))[0]:
+                    add[kind](*timed)
+        self.events = self._kinds.events
+        if problem := self._kinds.problem():
+            raise ReportError(f"{path.name}: {problem}")
         self._tell_damage()
         full = list(self._texts.of)
         self._add(_TEXTS, {"id": np.arange(len(full)), "value": pa.array(full, pa.string())})
@@ -113,28 +107,23 @@ class KinetoReport(Report):
                 Source.REPORT,
                 "the file ends without the end of its list of events; it is read up to there, and may have had more",
             )
+        for category, count in self._kinds.left_out.items():
+            self._notes.add("warning", Source.COLUMNS, f"{count:,} events `{category}` are left out, whose work is not known")
+        if self._kinds.functions:
+            what = f"{self._kinds.functions:,} functions of Python, whose names begin with `$`, are left out"
+            self._notes.add("info", Source.COLUMNS, what)
         if texts := self.threads.texts():
             what = f"{len(texts):,} ids of processes and threads are texts, such as `{texts[0][:40]}`; each has a number"
             self._notes.add("info", Source.COLUMNS, what)
 
-    def _by_kind(self, events: Sequence[Event]) -> dict[str, list[Event]]:
-        """The events that are used, by what they are. Adds the links of the backward pass."""
-        found: dict[str, list[Event]] = {}
-        categories = Texts()
-        code = categories.codes([event.cat for event in events])
-        for number, category in enumerate(categories.of):
-            kind = _KINDS.get(category.lower())
-            if not kind and category != _LINK:
-                continue
-            of_category = [events[row] for row in np.flatnonzero(code == number).tolist()]
-            if kind:
-                found.setdefault(kind, []).extend([event for event in of_category if event.ph == "X"])
-            else:
-                for phase in "sf":
-                    of_phase = [event for event in of_category if event.ph == phase]
-                    if of_phase:
-                        self.operations.add_links(phase, of_phase, self.threads.global_ids(of_phase))
-        return found
+    def _arguments(self, events: list[Event], kind: Any) -> Any:
+        return self._kinds.lanes.arguments_of(events, kind) if self.is_xla else arguments_of(events, kind)
+
+    def _add_links(self, events: list[Event]) -> None:
+        for phase in "sf":
+            of_phase = [event for event in events if event.ph == phase]
+            if of_phase:
+                self.operations.add_links(phase, of_phase, self.threads.global_ids(of_phase))
 
     def _timed(self, kind: str, events: list[Event]) -> tuple[list[Event], Int64s, Int64s]:
         """The events that have times, with start and end in ns."""
@@ -153,7 +142,7 @@ class KinetoReport(Report):
         self._tables[table].append(pa.RecordBatch.from_pydict(arrays))
 
     def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        arguments = arguments_of(events, KernelArguments)
+        arguments = self._arguments(events, KernelArguments)
         name = self._named(self._texts.codes([event.name for event in events]), demangled)
         collective = self._collectives(name, self._texts.codes([each.collective for each in arguments]))
         sizes = (triples([getattr(each, size) for each in arguments]) for size in ("grid", "block"))
@@ -199,9 +188,10 @@ class KinetoReport(Report):
         return self._texts.codes([rename(texts[code]) for code in distinct.tolist()])[inverse]
 
     def _add_copies(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        arguments = arguments_of(events, CopyArguments)
-        codes = {text: _copy_codes(text) for text in {str(event.name) for event in events}}
-        kind, source, target = zip(*(codes[str(event.name)] for event in events), strict=True) if events else ((), (), ())
+        arguments = self._arguments(events, CopyArguments)
+        texts = list(zip([str(event.name) for event in events], [str(each.kind or "") for each in arguments], strict=True))
+        codes = {text: codes_of_copy(*text) for text in set(texts)}
+        kind, source, target = zip(*(codes[text] for text in texts), strict=True)
         self._add(
             tables.COPY,
             {
@@ -214,8 +204,8 @@ class KinetoReport(Report):
         )
 
     def _add_sets(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        arguments = arguments_of(events, CopyArguments)
-        device = pa.array(np.full(len(events), _MEMORIES["Device"]))
+        arguments = self._arguments(events, CopyArguments)
+        device = pa.array(np.full(len(events), _DEVICE_MEMORY))
         self._add(
             tables.SET,
             {
@@ -228,9 +218,11 @@ class KinetoReport(Report):
     def _add_calls(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         thread = self.threads.global_ids(events)
         self._processes.update(Counter((thread >> _ID_BITS).tolist()))
-        correlation = integers([each.correlation for each in arguments_of(events, CallArguments)])
+        arguments = self._arguments(events, CallArguments)
+        correlation = integers([each.correlation for each in arguments])
         name = self._texts.codes([event.name for event in events])
         self._add(tables.API, {"start": start, "end": end, "globalTid": thread, "correlationId": correlation, "nameId": name})
+        self.sizes.gather(thread >> _ID_BITS, correlation, integers([each.size for each in arguments]))
 
     def _add_ranges(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         text = self._texts.codes([event.name for event in events])
@@ -245,6 +237,15 @@ class KinetoReport(Report):
 
     def _add_functions(self, events: list[Event], start: Int64s, end: Int64s) -> None:
         self.operations.add_functions(events, self.threads.global_ids(events), start, end)
+
+    @property
+    def collector(self) -> str:
+        return XLA_PROFILER if self.is_xla else PYTORCH
+
+    @property
+    def is_xla(self) -> bool:
+        """Whether the trace is one of JAX or TensorFlow."""
+        return self._kinds.is_xla
 
     @property
     def base_ns(self) -> int:
@@ -274,6 +275,10 @@ class KinetoReport(Report):
                 columns[name] = pc.add(columns[name], self.base_ns)
             if "globalPid" in columns:
                 columns["globalPid"] = pa.array(np.full(part.num_rows, self.process << _ID_BITS))
+            if "bytes" in columns:
+                columns["bytes"] = self.sizes.filled(
+                    columns["bytes"], np.full(part.num_rows, self.process), part.column("correlationId")
+                )
             for begin in range(0, part.num_rows, BATCH_ROWS):
                 yield pa.RecordBatch.from_pydict(columns).slice(begin, BATCH_ROWS)
 
@@ -289,12 +294,3 @@ def _of_device(arguments: Sequence[DeviceArguments], start: Int64s, end: Int64s)
         "correlationId": integers([each.correlation for each in arguments]),
         "globalPid": np.zeros(len(start), np.int64),
     }
-
-
-def _copy_codes(text: str) -> tuple[int, int | None, int | None]:
-    """Codes of direction, source and target of a copy."""
-    found = _COPY.match(text)
-    if not found:
-        return _DIRECTIONS["DD"], None, None
-    source, target = _MEMORIES.get(found[3]), _MEMORIES.get(found[4])
-    return _DIRECTIONS.get(found[1] + found[2], _DIRECTIONS["DD"]), source, target

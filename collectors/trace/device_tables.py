@@ -40,7 +40,7 @@ _MOST_BYTES: Final = MOST_WORK
 _FAR: Final = FAR
 _CORRELATION_BITS: Final = 38
 
-#: CUpti_ActivityMemcpyKind -> our kinds. CUDA arrays count as device memory; 13 is a migration between devices.
+#: CUpti_ActivityMemcpyKind -> our kinds, but of those that are not known. CUDA arrays count as device memory; 13 is a migration between devices.
 _COPY_KINDS: Final = dict(
     enumerate(
         ("h2d", "d2h", "h2d", "d2h", "d2d", "d2d", "d2d", "d2d", "h2h", "p2p", "unified_h2d", "unified_d2h", "p2p"),
@@ -234,13 +234,12 @@ class DeviceWork:
         for batch in self._report.batches(COPY, integers):
             batch = _with_times(batch, "copies", self._notes)
             is_known = np.isin(_numbers(batch, "copyKind"), list(_COPY_KINDS))
-            self._notes.count("warning", Source.COPIES, "{} copies of an unknown kind are left out", int((~is_known).sum()))
-            batch = batch.filter(pa.array(is_known))
+            self._notes.count("warning", Source.COPIES, "{} copies are of an unknown direction", int((~is_known).sum()))
             yield pa.table(
                 {
                     **self._common(batch, "copies", ~np.isin(_numbers(batch, "copyKind"), _MIGRATIONS)),
-                    "kind": _as_names(batch, "copyKind", _COPY_KINDS),
-                    "bytes": np.clip(_numbers(batch, "bytes"), 0, _MOST_BYTES),
+                    "kind": _as_names(batch, "copyKind", _COPY_KINDS).fill_null("unknown"),
+                    "bytes": self._bytes(batch, "copies"),
                     "src_memory": _as_names(batch, "srcKind", _MEMORY_KINDS),
                     "dst_memory": _as_names(batch, "dstKind", _MEMORY_KINDS),
                 }
@@ -254,7 +253,7 @@ class DeviceWork:
                 {
                     **self._common(batch, "memory sets"),
                     "kind": pa.repeat("memset", len(batch)).cast(pa.string()),
-                    "bytes": np.clip(_numbers(batch, "bytes"), 0, _MOST_BYTES),
+                    "bytes": self._bytes(batch, "memory sets"),
                     "src_memory": pa.nulls(len(batch), pa.string()),
                     "dst_memory": _as_names(batch, "memKind", _MEMORY_KINDS),
                 }
@@ -299,6 +298,12 @@ class DeviceWork:
             "range_id": _or_null(inside),
             "time_range_id": _or_null(by_time),
         }
+
+    def _bytes(self, batch: pa.RecordBatch, what: str) -> pa.Array:
+        """The sizes of copies or sets; null where the report lacks them."""
+        size = batch.column("bytes")
+        self._notes.count("info", Source.COPIES, f"{{}} {what} have no size in the report", size.null_count)
+        return pc.min_element_wise(pc.max_element_wise(size, 0, skip_nulls=False), _MOST_BYTES, skip_nulls=False)
 
     def _keep(self, parts: list[LaunchedWork], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, places: Int64s) -> None:
         if len(launch):

@@ -13,6 +13,7 @@ from warpladder.collectors.trace.ranges import Ranges, process_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Strings, as_dictionary, or_else
 from warpladder.data import nesting, schema
+from warpladder.data.advice import advice_of
 from warpladder.data.names import Source
 
 #: NvtxEventType of ranges -> our styles.
@@ -76,11 +77,9 @@ def _domains(process: Int64s, domain: Int64s, names: dict[tuple[int, int], str])
 
 def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:
     if not ranges:
-        notes.add(
-            "info",
-            Source.NVTX,
-            "the report has no NVTX ranges, so nothing is attributed to any; profile with --trace cuda,nvtx",
-        )
+        advice = advice_of(report.collector)
+        lacks = f"the report has no {advice.ranges_are}, so nothing is attributed to any; {advice.ranges}"
+        notes.add("info", Source.NVTX, lacks)
     if ranges and not report.has("NVTX_EVENTS", "globalTid"):
         notes.add("warning", Source.NVTX, "NVTX ranges lack the column globalTid, so no launch is attributed to them")
     notes.count(

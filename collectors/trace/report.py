@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace.ranges import process_of, thread_of
+from warpladder.data.advice import NSIGHT_SYSTEMS
 from warpladder.data.naming import Int64s
 from warpladder.errors import Error
 
@@ -45,6 +46,11 @@ class Report(ABC):
     ) -> None:
         self.name, self.columns, self.remarks = name, columns, remarks
         self._seconds = self._remaining_s = seconds
+
+    @property
+    def collector(self) -> str:
+        """The name of the tool that wrote the report, as column `collector` of table `run` has it."""
+        return NSIGHT_SYSTEMS
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the report has the table with these columns."""

@@ -17,6 +17,7 @@ from warpladder.collectors.trace.ranges import Ranges, process_of
 from warpladder.collectors.trace.report import BATCH_ROWS, Report
 from warpladder.collectors.trace.samples import retimed, traced_samples
 from warpladder.collectors.trace.strings import Strings
+from warpladder.data.advice import advice_of
 from warpladder.data.iterations import find_steps
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.naming import ENDED_EARLY, RANGES_AS_SAMPLES, Naming
@@ -152,7 +153,7 @@ def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:
 
 def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes) -> None:
     if not work.devices:
-        notes.add("warning", Source.CUDA, "the report has no kernels, copies or sets; profile with --trace cuda")
+        notes.add("warning", Source.CUDA, f"the report has no kernels, copies or sets; {advice_of(report.collector).device}")
     if not report.has_rows(device.API):
         notes.add(
             "warning", Source.CUDA, "the report has no CUDA API calls, so no launch time and no range of a kernel is known"

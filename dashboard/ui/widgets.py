@@ -19,6 +19,7 @@ from warpladder.dashboard.ui.template import Chart, Theme
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.view import View, page_of
 from warpladder.data import store
+from warpladder.data.advice import advice_of
 from warpladder.data.naming import NamingError
 
 #: The command to show where nothing was recorded yet.
@@ -162,6 +163,14 @@ def no_trace(run: store.Run, view: View, lacks: str, option: str) -> NoReturn:
     """
     if run.left_out:
         st.info(plain(f"This run has {lacks} that can be read. {' '.join(run.left_out.values())}."))
+        offer_runs(view)
+        end_page()
+        st.stop()
+    advice = advice_of(run.info["collector"])
+    if advice.code and run.info["kind"] in ("import", "job"):
+        wanted = advice.ranges if "ranges" in lacks else advice.device
+        st.info(f"The trace {plain(str(run.info['source']))} has {plain(lacks)}. To have it, {wanted}, then import that trace:")
+        st.code(advice.code, language="python")
         offer_runs(view)
         end_page()
         st.stop()

@@ -78,7 +78,8 @@ def import_command(
     """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's profiler, each as one run. The last run's id is the
     last line of stdout.
 
-    PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, .ncu-rep, or a trace of PyTorch's profiler as .json or .json.gz.
+    PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, .ncu-rep, or a trace of
+    PyTorch's profiler or of JAX as JSON, compressed or not.
     """
     from warpladder.collectors.core.signals import Leave
     from warpladder.collectors.kineto import parse as kineto

@@ -319,6 +319,7 @@ OPERATIONS: Final = {
     "memset": "[CUDA memset]",
     "unified_h2d": "[CUDA memcpy Unified Host-to-Device]",
     "unified_d2h": "[CUDA memcpy Unified Device-to-Host]",
+    "unknown": "[CUDA memcpy of unknown direction]",
 }
 #: A summary that `nsys stats` does not have.
 GRAPHS: Final = "graph_launches"

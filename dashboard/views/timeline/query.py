@@ -173,6 +173,7 @@ OPERATIONS: Final = {
     "memset": "memset",
     "unified_h2d": "migration to the device",
     "unified_d2h": "migration to the host",
+    "unknown": "copy of unknown direction",
 }
 _MOST_NAMES: Final = 9
 _PIECE: Final = 1 << 20

@@ -20,6 +20,7 @@ _KINDS: Final = {
     "memset": "set",
     "unified_h2d": "migrated to the device",
     "unified_d2h": "migrated to the host",
+    "unknown": "of unknown direction",
 }
 _STAGES: Final = {"kernel": "kernel", "with_launch": "+ launch", "with_copies": "+ copies", "end_to_end": "end to end"}
 

@@ -15,7 +15,7 @@ from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
 from warpladder.dashboard.trace.samples import overlap_ns, union_ns
 
-_COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h")
+_COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
 #: Roles of variants that speedups are not counted from.
 STAGES: Final = ("kernel_ns", "with_launch_ns", "with_copies_ns", "end_to_end_ns")

@@ -218,8 +218,9 @@ def test_kernels_of_two_threads_go_to_the_ranges_of_the_thread_that_launched(tmp
             "CUPTI_ACTIVITY_KIND_MEMCPY": [copy(2, 60, 70, 99, 5)],
         },
     )
-    assert by_text(run)["gpu_busy_ns"].to_dict() == {"one": 10, "two": 30}
-    assert "1 copies of an unknown kind are left out" in texts(run)
+    assert by_text(run)["gpu_busy_ns"].to_dict() == {"one": 10, "two": 40}
+    assert "1 copies are of an unknown direction" in texts(run)
+    assert run.table("memory_ops")["kind"].tolist() == ["unknown"]
 
 
 @pytest.mark.parametrize("text", ["executions=1", "device.cold.warm_up#0"])

@@ -1,0 +1,52 @@
+"""How to get what a trace lacks, in the words of the tool that wrote it."""
+
+from typing import Final, NamedTuple
+
+from warpladder.data.names import PYTORCH
+
+#: Names of profilers in column `collector` of table `run`.
+NSIGHT_SYSTEMS: Final = "nsight_systems"
+XLA_PROFILER: Final = "xla_profiler"
+
+
+class Advice(NamedTuple):
+    """What a user of a profiler does for a trace that has more.
+
+    Attributes:
+        device: for the work of the device.
+        ranges: for ranges.
+        ranges_are: what the ranges of such a trace are called.
+        code: an example with both, in Python; empty for `nsys profile`, whose options are named with each page.
+    """
+
+    device: str
+    ranges: str
+    ranges_are: str = "ranges"
+    code: str = ""
+
+
+_NSYS: Final = Advice("profile with --trace cuda", "profile with --trace cuda,nvtx", "NVTX ranges")
+_ADVICE: Final = {
+    PYTORCH: Advice(
+        "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], or ProfilerActivity.XPU for an XPU",
+        "mark parts of the program with torch.profiler.record_function",
+        code="from torch.profiler import ProfilerActivity, profile, record_function\n\n"
+        "with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:\n"
+        '    with record_function("my part"):\n'
+        "        run()\n"
+        'profiler.export_chrome_trace("trace.json.gz")',
+    ),
+    XLA_PROFILER: Advice(
+        "profile on a machine with a GPU or a TPU, with jax.profiler.trace",
+        "mark parts of the program with jax.profiler.TraceAnnotation",
+        code="import jax\n\n"
+        'with jax.profiler.trace("profile"):\n'
+        '    with jax.profiler.TraceAnnotation("my part"):\n'
+        "        run().block_until_ready()",
+    ),
+}
+
+
+def advice_of(collector: str) -> Advice:
+    """The advice about a trace that a profiler wrote; that of Nsight Systems for any other tool."""
+    return _ADVICE.get(collector, _NSYS)
