@@ -36,13 +36,14 @@ BREAKDOWN: Final = (
 
 COLLECTIVES = Table(
     "collectives",
-    "Communication kernels of a trace or of the ranks of a job. Where the ranks of a group could be matched, times are also on the job's "
-    "clock: a rank arrives when its kernel starts, and waits until the last rank arrives.",
+    "Collectives of a trace or of the ranks of a job: one row a collective and rank, from the start of its first kernel to the end of its last. "
+    "Where the ranks of a group could be matched, times are also on the job's clock: a rank arrives when its first kernel starts, and waits "
+    "until the last rank arrives.",
     (
         _RANK,
         _ITERATION,
         text("collective", "what it does, e.g. `allreduce`; as the trace names it, or from the kernel's name"),
-        text("kernel", "short name of the kernel"),
+        text("kernel", "full name of the first kernel"),
         text("group", "name of the process group; `stream N` or `communication stream N` where the trace lacks it"),
         text("group_ranks", "ranks of the group as JSON; empty where the trace lacks them"),
         integer("group_size", "ranks of the group", bits=32, nullable=True, least=0),
@@ -52,6 +53,7 @@ COLLECTIVES = Table(
         integer("out_elements", "elements of the output", nullable=True, least=0),
         text("element_type", "type of the elements; empty where the trace lacks it"),
         work("bytes", "the larger of input and output; 0 where the trace lacks the elements", "B"),
+        integer("kernels", "kernels that it took", bits=32, later=True, default=1, least=1),
         STREAM,
         START,
         END,
@@ -92,7 +94,7 @@ RANKS = Table(
         _lasts("delay_ns", "time from the end of such a call to the start of its work, in sum"),
         integer("delayed", "launches with a delay of more than 100 us", least=0),
         integer("short_kernels", "kernels that are shorter than the call that launched them", least=0),
-        integer("collectives", "communication kernels that were matched with those of other ranks", least=0),
+        integer("collectives", "collectives that were matched with those of other ranks", least=0),
         _lasts("wait_ns", "time that it waited in them for other ranks; null where none was matched", nullable=True),
         integer("last", "how often it came last", nullable=True, least=0),
         real(
@@ -161,7 +163,7 @@ ITERATIONS = Table(
         time("device_start_ns", "when it begins on the devices, on the trace's clock; null without device work", nullable=True),
         time("device_end_ns", "when it ends there; likewise", nullable=True),
         *BREAKDOWN,
-        integer("collectives", "communication kernels that were matched with those of other ranks", least=0),
+        integer("collectives", "collectives that were matched with those of other ranks", least=0),
         _lasts("wait_ns", "time that it waited in them for other ranks; null where none was matched", nullable=True),
         integer("last", "how often it came last", nullable=True, least=0),
     ),

@@ -2,8 +2,9 @@
 
 NCCL opens a range in a domain of its own for each call, such as `ncclAllReduce`, and launches the kernel in it. The kernels of the calls
 between `ncclGroupStart` and `ncclGroupEnd` are launched in the range of the outermost `ncclGroupEnd`. Newer versions attach the
-communicator and the message size. If the calls of a group become several kernels, no source tells which kernel is of which call, so these have
-their communicator, if it is the same for all, and no size.
+communicator and the message size. The kernels that a range launches on one stream are one collective, of the size of all its calls: NCCL
+makes an `all_to_all` of several kernels of one group. If a group has kernels of several kinds or streams, no source tells which call they
+are of, so these have their communicator, if it is the same for all, and no size.
 """
 
 import re
@@ -19,7 +20,7 @@ from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.data import schema, store
-from warpladder.data.columns import MOST_WORK
+from warpladder.data.columns import FAR, MOST_WORK
 from warpladder.data.iterations import Steps, launch_times
 from warpladder.data.texts import coded
 
@@ -51,11 +52,13 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
     kernels = run.arrow("kernels", read)
     kernels = kernels.filter(kernels["collective"].is_valid())
     kernels = kernels.sort_by([(column, "ascending") for column in (*_STREAM, "start_ns")])
+    calls = _Calls.of(run, payloads)
+    kernels, of_each = _joined(kernels, calls.launcher)
     stream, start, end = (_integers(kernels[column]) for column in ("stream", "start_ns", "end_ns"))
     own = codes_of(*(_integers(kernels[column]) for column in _STREAM))
     launched = kernels["launch_start_ns"].is_valid().to_numpy()
     iteration = steps.numbers_at(launch_times(start, own, _integers(kernels["launch_start_ns"]), launched))
-    called = _Calls.of(run, payloads).of_kernels(_integers(kernels["range_id"]))
+    called = calls.of_kernels(_integers(kernels["range_id"]))
     communicators = called.communicator.tolist()
     group = [
         f"communication stream {number}" if communicator == UNKNOWN else f"communicator {communicator & (1 << 64) - 1:016x}"
@@ -76,6 +79,7 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
         "number": _counted(group, start).astype(np.int32),
         "element_type": [""] * len(kernels),
         "bytes": np.clip(called.bytes, 0, MOST_WORK),
+        "kernels": of_each.astype(np.int32),
         "stream": pa.array(stream, mask=stream < 0),
         "start_ns": start,
         "end_ns": end,
@@ -83,8 +87,29 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
     return pa.table({column: columns.get(column, nulls) for column in schema.TABLES["collectives"].arrow.names})
 
 
+def _joined(kernels: pa.Table, launchers: Int64s) -> tuple[pa.Table, Int64s]:
+    """One row for the kernels of a kind that a range of NCCL launched on a stream, and how many they are.
+
+    Args:
+        kernels: in the order of streams and starts.
+        launchers: ranges of NCCL that launch kernels.
+    """
+    places = np.arange(len(kernels))
+    launcher, stream = _integers(kernels["range_id"]), codes_of(*(_integers(kernels[column]) for column in _STREAM))
+    kind = coded(kernels["collective"])[0]
+    alone = np.where(np.isin(launcher, launchers), UNKNOWN, places)
+    parts = np.unique(np.stack((launcher, stream, kind, alone)), axis=1, return_index=True, return_inverse=True)
+    first, part = np.sort(parts[1]), parts[2].reshape(-1)
+    number = np.searchsorted(first, parts[1])[part]
+    end = np.full(len(first), -FAR)
+    np.maximum.at(end, number, _integers(kernels["end_ns"]))
+    joined = kernels.take(pa.array(first))
+    joined = joined.set_column(joined.schema.get_field_index("end_ns"), "end_ns", pa.array(end))
+    return joined, np.bincount(number, minlength=len(first))
+
+
 class _OfKernels(NamedTuple):
-    """What NCCL's ranges tell about each kernel; `UNKNOWN`, 0 bytes and no name where they do not."""
+    """What NCCL's ranges tell about each collective; `UNKNOWN`, 0 bytes and no name where they do not."""
 
     collective: list[str]
     communicator: Int64s
@@ -126,7 +151,7 @@ class _Calls(NamedTuple):
         return cls(number[launcher[chosen]], text[at][chosen], texts, communicator[chosen], size[chosen], _ranks_of(payloads))
 
     def of_kernels(self, launcher: Int64s) -> _OfKernels:
-        """Look up the calls of each kernel by the range in which it was launched."""
+        """Look up the calls of each collective by the range in which it was launched."""
         unknown = np.full(len(launcher), UNKNOWN)
         result = _OfKernels([_NO_COLLECTIVE] * len(launcher), unknown, unknown.copy(), np.zeros(len(launcher), np.int64))
         if not len(self.launcher) or not len(launcher):

@@ -1,7 +1,11 @@
-"""The communication kernels of a trace, with the arguments that PyTorch records."""
+"""The collectives of a trace, from its communication kernels and the arguments that PyTorch records.
+
+One call may launch several kernels: NCCL makes an `all_to_all` of as many as there are ranks, and a group of calls of some. The profiler
+copies the arguments of the call to each of them, with its `External id` and its `Seq`. They are one collective of the size of the whole.
+"""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +18,10 @@ from warpladder.collectors.trace.communication import element_bytes
 from warpladder.data.columns import MOST_WORK
 
 #: Columns that are equal for all collectives of a group.
-_OF_GROUP = ("group", "group_ranks", "group_size")
+_OF_GROUP: Final = ("group", "group_ranks", "group_size")
+#: Columns that are equal for all kernels of a collective. Of these, a device has the kernels of a group one after another.
+_OF_ORDER: Final = ("device", "group", "group_ranks")
+_OF_CALL: Final = (*_OF_ORDER, "call", "collective", "sequence", "in_elements", "out_elements", "element_type")
 
 
 class Collectives:
@@ -59,17 +66,20 @@ class Collectives:
                     "stream": stream,
                     "start_ns": start,
                     "end_ns": end,
+                    "device": integers([each.device for each in arguments]),
+                    "call": integers([each.call for each in arguments]),
+                    "named": [bool(_word(each.collective)) for each in arguments],
                 }
             )
         )
 
     def gathered(self) -> pa.Table | None:
-        """All of them in the order of their start, with the column `correlation`; None without any.
+        """The collectives in the order of their start, with the column `correlation` of the first kernel; None without any.
 
         The profiler leaves the arguments of some kernels out. A process group has a stream of its own on each device, so the group of
         such a kernel is the only one that other kernels of its stream have.
         """
-        return _with_groups(pa.concat_tables(self._parts).sort_by("start_ns")) if self._parts else None
+        return _joined(_with_groups(pa.concat_tables(self._parts).sort_by("start_ns"))) if self._parts else None
 
 
 def _with_groups(rows: pa.Table) -> pa.Table:
@@ -88,6 +98,40 @@ def _with_groups(rows: pa.Table) -> pa.Table:
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, name, pa.array(values, rows.schema.field(at).type))
     return rows
+
+
+def _joined(rows: pa.Table) -> pa.Table:
+    """One row for the kernels of a call, from the start of the first to the end of the last.
+
+    A call is known by its `External id`; in a trace without it, kernels that follow one another in their group with equal `Seq` are of one.
+    """
+    kernels = np.arange(rows.num_rows)
+    called = pc.greater(rows["call"], 0).fill_null(False).to_numpy(zero_copy_only=False)
+    counted = rows["sequence"].is_valid().to_numpy(zero_copy_only=False)
+    named = rows["named"].to_numpy(zero_copy_only=False)
+    call, order = _codes(rows, _OF_CALL), _codes(rows, _OF_ORDER)
+    by_group = np.lexsort((kernels, order))
+    follows = np.zeros(len(kernels), bool)
+    follows[by_group[1:]] = call[by_group[1:]] == call[by_group[:-1]]
+    first = np.empty(len(kernels), np.int64)
+    first[by_group] = np.maximum.accumulate(np.where(follows[by_group], 0, np.arange(len(kernels))))
+    first = by_group[first]
+    of_call = np.unique(call, return_index=True)[1][call]  # rows are in the order of starts
+    head = np.where(named & called, of_call, np.where(named & counted, first, kernels))
+    heads, inverse = np.unique(head, return_inverse=True)
+    end = np.full(len(heads), np.iinfo(np.int64).min)
+    np.maximum.at(end, inverse.reshape(-1), rows["end_ns"].to_numpy())
+    joined = rows.take(pa.array(heads)).drop_columns(["device", "call", "named"])
+    joined = joined.set_column(joined.schema.get_field_index("end_ns"), "end_ns", pa.array(end))
+    return joined.append_column("kernels", pa.array(np.bincount(inverse.reshape(-1)).astype(np.int32)))
+
+
+def _codes(rows: pa.Table, columns: Sequence[str]) -> Int64s:
+    """The same number for rows with equal columns."""
+    codes = [
+        rows[name].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False) for name in columns
+    ]
+    return np.asarray(np.unique(np.stack(codes), axis=1, return_inverse=True)[1].reshape(-1), np.int64)
 
 
 def _word(value: Any) -> str:

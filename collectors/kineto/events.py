@@ -74,6 +74,9 @@ class CollectiveArguments(msgspec.Struct, gc=False):
 
     stream: Any = None
     dtype: Any = None
+    device: Any = None
+    collective: Any = msgspec.field(default=None, name="Collective name")
+    call: Any = msgspec.field(default=None, name="External id")
     in_elements: Any = msgspec.field(default=None, name="In msg nelems")
     out_elements: Any = msgspec.field(default=None, name="Out msg nelems")
     group: Any = msgspec.field(default=None, name="Process Group Name")

@@ -240,6 +240,19 @@ class IdIndex:
         return np.where(inside, place, NONE)
 
 
+def within(lane: Int64s, start: Int64s, end: Int64s, lanes: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
+    """The place of the span of the same lane that each piece of work lies in; `NONE` without one. Spans of a lane do not overlap."""
+    spans = len(lanes)
+    is_work = np.arange(spans + len(lane)) >= spans
+    order = np.lexsort((is_work, np.concatenate((starts, start)), np.concatenate((lanes, lane))))
+    latest = np.maximum.accumulate(np.where(is_work[order], NONE, np.arange(len(order))))
+    place = np.full(len(lane), NONE, np.int64)
+    place[order[is_work[order]] - spans] = np.where(latest == NONE, NONE, order[latest])[is_work[order]]
+    fits = place != NONE
+    fits[fits] = (lanes[place[fits]] == lane[fits]) & (ends[place[fits]] >= end[fits])
+    return np.where(fits, place, NONE)
+
+
 def calls_of(traces: Traces, table: str, rows: npt.NDArray[np.bool_] | None = None) -> Int64s:
     """The place in `api_calls` of the call that caused each row of a table; `NONE` where the call was not traced.
 

@@ -60,7 +60,7 @@ class Job(Run):
         return found[found["status"] == "ok"].drop(columns="status").sort_values("wait_ns", ignore_index=True)
 
     def collectives(self) -> pd.DataFrame:
-        """Every communication kernel of every rank, with the columns of table `collectives`."""
+        """Every collective of every rank, with the columns of table `collectives`."""
         return self._run.table("collectives")
 
     def kernels(self, ranks: Sequence[int] | None = None) -> pd.DataFrame:

@@ -31,7 +31,7 @@ def collective(table: pd.DataFrame, row: Row) -> dict[str, Any]:
     return {
         "ranks": ranks,
         "count": len(set(found["match"])),
-        "kernels": len(found),
+        "kernels": sum(found["kernels"]),
         "kernel_ns": sum(found["end_ns"] - found["start_ns"]),
         "wait_ns": sum(found["wait_ns"]),
         "transfer_ns": sum(found["transfer_ns"]),

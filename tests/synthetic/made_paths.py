@@ -159,7 +159,7 @@ class PathJob:
                 "transfer_ns": finish - last,
             }
             rows["collectives"].append(
-                row("collectives", rank=rank, iteration=iteration, collective="all_reduce", kernel=REDUCE, group="0", number=number, stream=20,
+                row("collectives", rank=rank, iteration=iteration, collective="all_reduce", kernel=REDUCE, group="0", number=number, stream=kernel["stream"],
                     **times, **(match if self.told else {}))
             )  # fmt: skip
         return rows

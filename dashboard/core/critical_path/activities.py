@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, codes_of
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, within
 from warpladder.data import store
 
 Bools = npt.NDArray[np.bool_]
@@ -120,18 +120,19 @@ class HostParts:
     names: tuple[str, ...]
 
 
-class Kernels(NamedTuple):
-    """Communication kernels of a rank: times on its own clock, and the collective of the job or `NONE`."""
+class Collectives(NamedTuple):
+    """The collectives of a rank: times on its own clock, stream, and the collective of the job or `NONE`."""
 
     start: Int64s
     end: Int64s
+    stream: Int64s
     match: Int64s
 
 
 class RankActivities:
     """The device work of a rank, and its host where it is asked for. The arrays are shared: never change one."""
 
-    def __init__(self, rank: int, run: store.Run, clock: store.Clock | None, collectives: Kernels) -> None:
+    def __init__(self, rank: int, run: store.Run, clock: store.Clock | None, collectives: Collectives) -> None:
         """Read the device work.
 
         Args:
@@ -151,7 +152,7 @@ class RankActivities:
         """Times of the rank on the job's clock."""
         return times if self._clock is None else self._clock.aligned(times)
 
-    def _read_work(self, collectives: Kernels) -> Work:
+    def _read_work(self, collectives: Collectives) -> Work:
         tables = [name for name in ("kernels", "memory_ops") if name in self._traces.tables]
         if "api_calls" in self._traces.tables:
             self._traces.read("api_calls", "process", "correlation", "start_ns", "end_ns", "thread", "name")
@@ -169,7 +170,7 @@ class RankActivities:
             names += [str(text) for text in texts.categories]
         empty = [np.empty(0, np.int64)]
         flat = {name: np.concatenate(parts or empty) for name, parts in columns.items()}
-        match = _matches(flat["start"], flat["end"], flat["kind"], collectives)
+        match = _matches(flat["start"], flat["end"], flat["stream"], flat["kind"], collectives)
         kind = np.where(match != NONE - 1, COMMUNICATION, flat["kind"])
         called = flat["call"] != NONE
         thread, launched = np.full(len(called), NONE), flat["start"].copy()
@@ -384,9 +385,14 @@ def _outermost(start: Int64s, end: Int64s) -> Int64s:
     return np.flatnonzero(start >= reached)
 
 
-def _matches(start: Int64s, end: Int64s, kind: Int64s, collectives: Kernels) -> Int64s:
-    """For each work the collective of the job; `NONE` for communication that was not matched, and `NONE` - 1 for other work."""
-    number, (distinct, _) = codes_of(np.append(start, collectives.start), np.append(end, collectives.end))
-    match = np.full(len(distinct), NONE - 1)
-    match[number[len(start) :]] = collectives.match
-    return np.where(kind != MEMORY, match[number[: len(start)]], NONE - 1)
+def _matches(start: Int64s, end: Int64s, stream: Int64s, kind: Int64s, collectives: Collectives) -> Int64s:
+    """For each work the collective of the job; `NONE` for communication that is of none, and `NONE` - 1 for other work.
+
+    The first kernel of a collective has its number: a rank arrives with that, and its other kernels wait for nobody. In a run that is older
+    than column `collective` of `kernels`, a kernel communicates if it is one of `collectives`.
+    """
+    place = within(stream, start, end, collectives.stream, collectives.start, collectives.end)
+    is_first = (place != NONE) & (np.append(collectives.start, NONE)[place] == start)
+    talks = kind == COMMUNICATION
+    talks = talks if talks.any() else (place != NONE) & (kind == COMPUTE)
+    return np.where(talks, np.where(is_first, np.append(collectives.match, NONE)[place], NONE), NONE - 1)

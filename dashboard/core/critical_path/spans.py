@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.critical_path.activities import Bools, Kernels, RankActivities
+from warpladder.dashboard.core.critical_path.activities import Bools, Collectives, RankActivities
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.traces import NONE, Int64s
 from warpladder.data import store
@@ -107,24 +107,25 @@ class Ranks:
         """
         if rank not in self._opened:
             run, clock = self._job.open_rank(rank), self._clocks.get(rank)
-            self._opened[rank] = RankActivities(rank, run, clock, self._kernels_of(rank))
+            self._opened[rank] = RankActivities(rank, run, clock, self._collectives_of(rank))
         return self._opened[rank]
 
-    def _kernels_of(self, rank: int) -> Kernels:
+    def _collectives_of(self, rank: int) -> Collectives:
         ranks, *columns = self._kernels
-        return Kernels(
+        return Collectives(
             *(column[np.searchsorted(ranks, rank) : np.searchsorted(ranks, rank, side="right")] for column in columns)
         )
 
     @cached_property
     def _kernels(self) -> tuple[Int64s, ...]:
-        rows = self.collectives[["rank", "start_ns", "end_ns", "match"]].fillna({"match": NONE}).astype("int64")
+        columns = ["rank", "start_ns", "end_ns", "stream", "match"]
+        rows = self.collectives[columns].fillna({"match": NONE, "stream": NONE}).astype("int64")
         return tuple(rows[name].to_numpy() for name in rows)
 
     @cached_property
     def collectives(self) -> pd.DataFrame:
-        """The communication kernels of all ranks by rank: `rank`, `start_ns`, `end_ns`, `match`, `arrival_ns`, `finish_ns`."""
-        columns = ("rank", "start_ns", "end_ns", "match", "arrival_ns", "finish_ns")
+        """The collectives of all ranks by rank: `rank`, `start_ns`, `end_ns`, `stream`, `match`, `arrival_ns`, `finish_ns`."""
+        columns = ("rank", "start_ns", "end_ns", "stream", "match", "arrival_ns", "finish_ns")
         frame: pd.DataFrame = self._job.arrow("collectives", columns).to_pandas()
         if not self.aligned:
             frame["match"] = np.nan

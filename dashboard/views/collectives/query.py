@@ -11,7 +11,7 @@ from warpladder.dashboard.core.run_data import RunData
 
 #: The columns of table `collectives` that are read; a job of 512 ranks has hundreds of thousands of rows.
 COLUMNS: Final = (
-    "rank", "collective", "group", "group_ranks", "group_size", "bytes", "start_ns", "end_ns", "match", "wait_ns", "transfer_ns",
+    "rank", "collective", "group", "group_ranks", "group_size", "bytes", "kernels", "start_ns", "end_ns", "match", "wait_ns", "transfer_ns",
 )  # fmt: skip
 #: A group and kind with more sizes than this has one row for each power of two.
 _MOST_SIZES: Final = 12
@@ -75,7 +75,7 @@ def by_size(table: pa.Table, uncertainty_ns: float, *, together: bool = False) -
         - `ranks`: the number n of the group; where the trace lacks it, the number of ranks with a kernel of it;
         - `bytes`: the median size, null where the trace lacks the elements; `least_bytes` and `most_bytes` differ from it where
           sizes are joined by powers of two;
-        - `count`: matched collectives of the job, null without a match; `kernels`: executions on all ranks;
+        - `count`: matched collectives of the job, null without a match; `kernels`: of all ranks, several where a collective took several;
         - `kernel_ns`: sum over ranks; `wait_ns`, `transfer_ns`: the same, null without a match; `unmatched_ns`: the part of `kernel_ns`
           without a match;
         - `wait_median_ns`, `transfer_median_ns`: medians over executions, null without a match;
@@ -106,7 +106,7 @@ def by_size(table: pa.Table, uncertainty_ns: float, *, together: bool = False) -
         least_bytes=("bytes", "min"),
         most_bytes=("bytes", "max"),
         ranks=("ranks", "max"),
-        kernels=("rank", "size"),
+        kernels=("kernels", "sum"),
         kernel_ns=("kernel_ns", "sum"),
         unmatched_ns=("unmatched_ns", "sum"),
         wait_median_ns=("wait_ns", "median"),

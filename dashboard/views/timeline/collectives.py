@@ -5,15 +5,15 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s
+from warpladder.dashboard.core.traces import NONE, Int64s, codes_of, within
 
-_COLUMNS = ("rank", "match", "arrival_ns", "finish_ns")
+_COLUMNS = ("rank", "stream", "match", "arrival_ns", "finish_ns")
 
 
 def matches(data: RunData) -> Int64s:
     """The collective of the job that each kernel of the shown ranks is a part of; `NONE` for any other kernel.
 
-    A kernel is found by its rank and its start and end on the job's clock.
+    A kernel is found by its rank and stream, and by its times on the job's clock, which are within those of its collective.
 
     Returns:
         An array of the rows of `kernels`; without any where the trace is not of ranks of a job, or has no kernel.
@@ -21,11 +21,12 @@ def matches(data: RunData) -> Int64s:
     traces = data.traces
     if not traces.of_ranks or "kernels" not in traces.tables:
         return np.empty(0, dtype=np.int64)
-    known = data.job.frame("collectives", *_COLUMNS).dropna().astype(np.int64)
-    names = {"process": "rank", "start_ns": "arrival_ns", "end_ns": "finish_ns"}
-    kernels = pd.DataFrame({new: traces.numbers("kernels", old) for old, new in names.items()})
-    found = kernels.merge(known.drop_duplicates(list(names.values())), how="left", on=list(names.values()))["match"]
-    return found.fillna(NONE).to_numpy(dtype=np.int64)
+    known = data.job.frame("collectives", *_COLUMNS).dropna(subset="match").fillna({"stream": NONE}).astype(np.int64)
+    rank, stream, start, end = (traces.numbers("kernels", name) for name in ("process", "stream", "start_ns", "end_ns"))
+    lane, _ = codes_of(np.append(rank, known["rank"]), np.append(stream, known["stream"]))
+    spans = lane[len(rank) :], *(known[name].to_numpy() for name in ("arrival_ns", "finish_ns"))
+    place = within(lane[: len(rank)], start, end, *spans)
+    return np.append(known["match"].to_numpy(), NONE)[place]
 
 
 def parts(data: RunData, match: int) -> pd.DataFrame:

@@ -160,12 +160,23 @@ def test_calls_of_a_group_are_summed_if_they_are_one_kernel(tmp_path: Path) -> N
     assert set(run.table("collectives")["bytes"]) == {2 * 4096}
 
 
-def test_kernels_of_a_group_of_several_have_their_communicator_and_no_size(tmp_path: Path) -> None:
+@pytest.mark.parametrize("same_stream", [True, False])
+def test_kernels_of_a_group_are_one_collective_of_its_size_where_they_are_of_one_stream(
+    tmp_path: Path, same_stream: bool
+) -> None:
+    """Two calls of 4096 B each become two kernels in a range, as of an `all_to_all` whose parts NCCL runs one after another."""
     made = JobReport([(70, 0), (80, 1)], steps=1, numbers=[0, 1], grouped=True).tables()
     first = next(row for row in made["CUPTI_ACTIVITY_KIND_KERNEL"] if row["demangledName"] == ALL_REDUCE)
-    made["CUPTI_ACTIVITY_KIND_KERNEL"].append({**first, "start": first["end"], "end": first["end"] + 5})
+    stream = first["streamId"] + (not same_stream)
+    more = {**first, "start": first["end"], "end": first["end"] + 5, "streamId": stream}
+    made["CUPTI_ACTIVITY_KIND_KERNEL"].append(more)
     collectives = imported(tmp_path, write(tmp_path / "report.sqlite", made)).table("collectives").query("rank == 0")
-    assert collectives["bytes"].tolist() == [0, 0] and set(collectives["group"]) == {"communicator f123456789abcdef"}
+    assert set(collectives["group"]) == {"communicator f123456789abcdef"}
+    assert collectives["bytes"].tolist() == ([2 * 4096] if same_stream else [0, 0])
+    assert collectives["kernels"].tolist() == ([2] if same_stream else [1, 1])
+    lasts = (collectives["end_ns"] - collectives["start_ns"]).tolist()
+    own = first["end"] - first["start"]
+    assert lasts == ([own + 5] if same_stream else [own, 5])
 
 
 @pytest.mark.parametrize(

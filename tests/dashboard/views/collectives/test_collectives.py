@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.xdist_group("app")]
 def table(*rows: dict[str, Any]) -> pa.Table:
     """Rows of table `collectives`: an all_reduce of 1 MB over ranks 0 and 1, which lasts 100 us, but for what is given."""
     usual = {
-        "rank": 0, "collective": "all_reduce", "group": "0", "group_ranks": "[0, 1]", "group_size": 2, "bytes": 1_000_000,
+        "rank": 0, "collective": "all_reduce", "group": "0", "group_ranks": "[0, 1]", "group_size": 2, "bytes": 1_000_000, "kernels": 1,
         "start_ns": 0, "end_ns": 100_000, "match": 0, "wait_ns": 0, "transfer_ns": 100_000,
     }  # fmt: skip
     fields = [job_tables.COLLECTIVES.arrow.field(name) for name in query.COLUMNS]
