@@ -1,22 +1,23 @@
 """The tables of a job: its ranks, their iterations, kernels and idle times, and the collectives that they share."""
 
 import dataclasses
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from warpladder.data.columns import DEVICE, END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
 
 RANK_STATUSES: Final = ("ok", "broken", "missing")
-#: What device work does. Communication is kernels with a `collective`, memory is copies and sets, compute is every other kernel.
-WORK_KINDS: Final = ("compute", "communication", "memory")
+#: What device work does. Communication is kernels with a `collective`, memory is copies and sets, a graph is a CUDA graph that was traced as a
+#: whole, so that what it does is not known; compute is every other kernel.
+WORK_KINDS: Final = ("compute", "communication", "memory", "graph")
 
 _RANK = integer("rank", "number of the process in the job", bits=32, least=0)
 _ITERATION = integer("iteration", "number of the step", nullable=True, least=0)
 
 
-def _lasts(name: str, meaning: str, *, nullable: bool = False) -> Column:
-    return integer(name, meaning, "ns", least=0, most=FAR, nullable=nullable)
+def _lasts(name: str, meaning: str, **more: Any) -> Column:
+    return integer(name, meaning, "ns", least=0, most=FAR, **more)
 
 
 #: Columns that break the time of a rank, a GPU or an iteration down. They count all device work, whenever it was launched.
@@ -26,12 +27,19 @@ BREAKDOWN: Final = (
     _lasts("compute_ns", "time in which compute ran"),
     _lasts("communication_ns", "time in which communication ran"),
     _lasts("memory_ns", "time in which copies or sets ran"),
-    _lasts("exposed_ns", "time in which communication ran and compute did not"),
+    _lasts("exposed_ns", "time in which communication ran, and neither compute nor such a graph"),
     _lasts(
         "host_wait_ns", "time of the span without device work, where the next work had not been launched when the last ended"
     ),
     _lasts("kernel_wait_ns", "the same, where it had been launched, and less than 30 us passed"),
     _lasts("other_idle_ns", "the rest of the span without device work"),
+    _lasts(
+        "graph_ns",
+        "time in which CUDA graphs ran that were traced as a whole, and no compute. What ran in them is not known, so that compute, communication "
+        "and exposed communication are those outside of them",
+        later=True,
+        default=0,
+    ),
 )
 
 COLLECTIVES = Table(

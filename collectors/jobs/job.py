@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
-from warpladder.collectors.jobs import clocks, engine, matching, reports, stragglers
+from warpladder.collectors.jobs import clocks, engine, findings, matching, reports, stragglers
 from warpladder.collectors.jobs.rank import OF_JOB, Done, Task, import_rank
 from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.trace.attribution import Int64s
@@ -120,6 +120,7 @@ def import_job(
     with open_writer(data_dir, started, label, _COMPRESSION_LEVEL) as writer:
         runs = {each.rank: written(folder_of(folder, each.rank)) for each in good if each.rank is not None}
         _write_tables(writer, folder, done, notes)
+        findings.tell({rank: run.table("diagnostics").to_dict("records") for rank, run in runs.items()}, notes)
         writer.append("run", [_run_row(writer.run_id, request, runs, started)])
         writer.append("diagnostics", notes.finish())
         (folder / FOLDER).rename(writer.staging.tables / FOLDER)

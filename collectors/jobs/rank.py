@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.jobs import figures, kernel_collectives
-from warpladder.collectors.jobs.timeline import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
+from warpladder.collectors.jobs.timeline import COMMUNICATION, COMPUTE, GRAPH, MEMORY, DeviceWork
 from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.nsight_systems.parse import import_opened
 from warpladder.collectors.nsight_systems.parts import Part, PartOfReport
@@ -176,7 +176,8 @@ def device_work(run: store.Run) -> DeviceWork:
     # A run that is older than the column has only the names.
     by_name = np.array([is_communication(each) for each in names], bool)[name]
     talks = kernels["collective"].is_valid().to_numpy() | by_name
-    of_kernels = np.where(talks, COMMUNICATION, COMPUTE).astype(np.int8)
+    whole = np.array([each == schema.CUDA_GRAPH for each in names], bool)[name]
+    of_kernels = np.where(talks, COMMUNICATION, np.where(whole, GRAPH, COMPUTE)).astype(np.int8)
     called, launch_start, launch_end = _launches_of_copies(run, copies)
     start, end, process, device, stream, correlation = (
         np.concatenate([_integers(table[column], -1) for table in (kernels, copies)]) for column in of_both

@@ -1,8 +1,9 @@
 """The timeline of a rank: what its GPUs do in each nanosecond, and in which iteration it lies.
 
 Each nanosecond of a GPU, from the start of the rank's first device work to the end of its last, has one class: compute, if a kernel runs
-that does not communicate; else exposed communication, if communication runs; else copies alone, if copies or sets run; else idle by its
-cause. So the classes of all iterations and of the time outside of them add up to those of the profile.
+that does not communicate; else a graph, if a CUDA graph runs that was traced as a whole; else exposed communication, if communication
+runs; else copies alone, if copies or sets run; else idle by its cause. So the classes of all iterations and of the time outside of them add
+up to those of the profile.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from warpladder.data.naming import Int64s
 
 Bools = npt.NDArray[np.bool_]
 
-COMPUTE, COMMUNICATION, MEMORY = (job_tables.WORK_KINDS.index(kind) for kind in ("compute", "communication", "memory"))
+COMPUTE, COMMUNICATION, MEMORY, GRAPH = (
+    job_tables.WORK_KINDS.index(kind) for kind in ("compute", "communication", "memory", "graph")
+)
 #: The stream or the iteration of work that has none.
 NONE: Final = -1
 #: A shorter gap whose next work had been launched is the cost of starting a kernel.
@@ -139,7 +142,7 @@ class _Gpu:
 
     def __init__(self, work: DeviceWork, begin: int, end: int) -> None:
         work, launched = by_start(work)
-        compute, communication = work.kind == COMPUTE, work.kind == COMMUNICATION
+        compute, communication, graph = (work.kind == kind for kind in (COMPUTE, COMMUNICATION, GRAPH))
         opens, closes, cause = gaps(begin, work.start, work.end, launched)
         # Behind the last work, the next was not launched.
         opens, closes, cause = np.append(opens, work.end.max()), np.append(closes, end), np.append(cause, _HOST_WAIT)
@@ -149,7 +152,8 @@ class _Gpu:
             "compute_ns": self._union(work, compute),
             "communication_ns": self._union(work, communication),
             "memory_ns": self._union(work, work.kind == MEMORY),
-            "exposed_ns": self._union(work, compute | communication),
+            "exposed_ns": self._union(work, compute | graph | communication),
+            "graph_ns": self._union(work, compute | graph),
             **dict(zip(("host_wait_ns", "kernel_wait_ns", "other_idle_ns"), idle, strict=True)),
         }
 
@@ -159,7 +163,8 @@ class _Gpu:
 
     def breakdown(self, begin: Int64s, end: Int64s) -> dict[str, Int64s]:
         columns = {name: intervals.within(begin, end) for name, intervals in self._parts.items()}
-        columns["exposed_ns"] -= columns["compute_ns"]
+        columns["exposed_ns"] -= columns["graph_ns"]
+        columns["graph_ns"] -= columns["compute_ns"]
         return {"span_ns": end - begin, **columns}
 
 

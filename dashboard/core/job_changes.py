@@ -18,7 +18,7 @@ from warpladder.dashboard.core.differences import Fact, of_runs
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
 
-Kind = Literal["figure", "compute", "communication", "memory"]
+Kind = Literal["figure", "compute", "communication", "memory", "graph"]
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

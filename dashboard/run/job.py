@@ -11,7 +11,7 @@ from warpladder.dashboard.run.table import RunError
 from warpladder.data import store
 
 _BREAKDOWN: Final = (
-    *("rank", "span_ns", "busy_ns", "compute_ns", "communication_ns", "exposed_ns", "memory_ns"),
+    *("rank", "span_ns", "busy_ns", "compute_ns", "communication_ns", "exposed_ns", "memory_ns", "graph_ns"),
     *("host_wait_ns", "kernel_wait_ns", "other_idle_ns"),
 )
 _STRAGGLERS: Final = ("rank", "wait_ns", "wait_uncertainty_ns", "last", "collectives", "late", "cause")

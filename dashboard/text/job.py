@@ -1,6 +1,7 @@
 """A job as text: how much of its time is exposed communication, who is late and why, which kernel differs, and its ranks."""
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pandas as pd
@@ -13,9 +14,6 @@ from warpladder.dashboard.views.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.stragglers import query as stragglers
 
-#: Columns of `ranks.query.breakdown` that are times -> their words.
-_TIMES: Final = {"span_ns": "span", **ranks.PARTS, "wait_ns": "wait for others"}
-_HEADINGS: Final = ("rank", "host", *_TIMES.values(), "differs in", "late")
 _MOST_ROWS: Final = 16
 
 
@@ -36,14 +34,16 @@ def render(data: RunData, form: Form, *, every: bool = False) -> str:
             "ranks": json.loads(rows.to_json(orient="records")),
         }
         return json.dumps(content, indent=1) + "\n"
-    lines = [_row(row) for row in (rows if every or form == "markdown" else rows[:_MOST_ROWS]).to_dict("records")]
+    times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
+    headings = ("rank", "host", *times.values(), "differs in", "late")
+    lines = [_row(row, times) for row in (rows if every or form == "markdown" else rows[:_MOST_ROWS]).to_dict("records")]
     if form == "markdown":
         return plain_lines(
-            [*(f"- {markdown_text(sentence)}" for sentence in _sentences(data)), "", *markdown_table(_HEADINGS, lines)]
+            [*(f"- {markdown_text(sentence)}" for sentence in _sentences(data)), "", *markdown_table(headings, lines)]
         )
     left_out = len(rows) - len(lines)
     more = [f"{left_out} more ranks are nearer to the median: summary --all"] if left_out else []
-    return plain_lines([*_sentences(data), *plain_table(_HEADINGS, lines), *more])
+    return plain_lines([*_sentences(data), *plain_table(headings, lines), *more])
 
 
 def _sentences(data: RunData) -> list[str]:
@@ -55,7 +55,7 @@ def _sentences(data: RunData) -> list[str]:
     return [line for line in (*lines, *(f"{answer.lateness}: {reason}" for reason in answer.reasons)) if line]
 
 
-def _row(row: dict[Any, Any]) -> tuple[str, ...]:
-    times = (format_duration(row[name]) if pd.notna(row[name]) else NOTHING for name in _TIMES)
+def _row(row: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:
+    times = (format_duration(row[name]) if pd.notna(row[name]) else NOTHING for name in names)
     late = stragglers.CAUSES[row["cause"]] if row["late"] else ""
     return str(row["rank"]), row["host"] or NOTHING, *times, row["differs_in"], late

@@ -11,14 +11,15 @@ from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import Rule, Rules, Written
 
 Row = Mapping[str, Any]
-_PARTS: Final = ("compute_ns", "exposed_ns", "copies_ns", "host_wait_ns", "kernel_wait_ns", "other_idle_ns")
-_WORDS: Final = ("compute", "exposed communication", "copies alone", "host wait", "kernel wait", "other idle")
+_PARTS: Final = ("compute_ns", "graph_ns", "exposed_ns", "copies_ns", "host_wait_ns", "kernel_wait_ns", "other_idle_ns")
+_WORDS: Final = ("compute", "CUDA graphs", "exposed communication", "copies alone", "host wait", "kernel wait", "other idle")
 
 
 def _ranks(run: Shipped) -> pd.DataFrame:
     ranks = run.table("ranks")
     ranks = ranks[ranks["status"] == "ok"]
-    return ranks.assign(copies_ns=ranks["busy_ns"] - ranks["compute_ns"] - ranks["exposed_ns"]).set_index("rank")
+    copies = ranks["busy_ns"] - ranks["compute_ns"] - ranks["graph_ns"] - ranks["exposed_ns"]
+    return ranks.assign(copies_ns=copies).set_index("rank")
 
 
 def _of_rank(column: str) -> Rule:

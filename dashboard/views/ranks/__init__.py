@@ -10,9 +10,10 @@ from warpladder.dashboard.views.ranks import chart, query
 
 
 def _charts(data: RunData, look: Look) -> Iterator[Chart]:
-    """Exposed communication over ranks and iterations, and the breakdown of the ranks' time."""
+    """Exposed communication over ranks and iterations, or the first figure that is known, and the breakdown of the ranks' time."""
     if data.job:
-        yield chart.over_iterations(query.by_iteration(data), "exposed", query.answer(data).sentence, look, share=True)
+        cells = query.by_iteration(data)
+        yield chart.over_iterations(cells, query.known_figures(cells)[0], query.answer(data).sentence, look, share=True)
         yield chart.breakdown(query.breakdown(data), look)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.ui.rank_map import rank_map
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, hatch, name_rows, palette, patterns, text, ticks
-from warpladder.dashboard.views.ranks.query import FIGURES, LEAST_SPREAD, PARTS, drawn, grid
+from warpladder.dashboard.views.ranks.query import FIGURES, LEAST_SPREAD, PARTS, drawn, grid, parts
 
 #: More ranks are drawn as outliers and a median.
 MOST_BARS: Final = 64
@@ -55,8 +55,10 @@ def breakdown(ranks: pd.DataFrame, look: Look) -> Chart:
     height = _ROW_PX if len(rows) > 24 else 22
     figure = blank(look.theme, height * max(len(rows), 3) + 100)
     shades = palette(look.theme)
-    colors = [shades[0], shades[1], shades[4], look.tones.muted, shades[3], shades[7]]
-    for (part, words), color, pattern in zip(PARTS.items(), colors, patterns(colors), strict=True):
+    colors = dict(zip(PARTS, [shades[0], shades[5], shades[1], shades[4], look.tones.muted, shades[3], shades[7]], strict=True))
+    shown = parts(ranks)
+    of_parts = [colors[name] for name in shown]
+    for (part, words), color, pattern in zip(shown.items(), of_parts, patterns(of_parts), strict=True):
         figure.add_bar(
             x=rows[part].astype(float),
             y=list(range(len(rows))),
@@ -96,6 +98,8 @@ def _title(ranks: pd.DataFrame) -> str:
 
 def _hover(row: dict[Any, Any], words: str, value: float) -> str:
     who = "median of the ranks" if row["who"] == "median" else f"rank {row['who']}"
+    if pd.isna(value):
+        return f"<b>{who}</b><br>{words}: not known"
     share = 100 * value / row["span_ns"] if row["span_ns"] else 0.0
     return f"<b>{who}</b><br>{words}: <b>{format_duration(value)}</b>, {text(format_percent(share))} of its span"
 

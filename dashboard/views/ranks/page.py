@@ -24,9 +24,8 @@ def page() -> None:
         widgets.no_job(run, VIEW)
     look = runs.look_of(run, widgets.theme())
     cells, answer = runs.ask(run, queries.by_iteration), runs.ask(run, queries.answer)
-    known = [name for name in queries.FIGURES if cells[f"{name}_ns"].notna().any()]
     with widgets.controls():
-        figure = state.choose("figure", "Figure", known, text=queries.FIGURES.__getitem__)
+        figure = state.choose("figure", "Figure", queries.known_figures(cells), text=queries.FIGURES.__getitem__)
         shown_as = state.choose("as", "As", list(_AS), text=_AS.__getitem__, style="segmented")
     widgets.show_chart(charts.over_iterations(cells, figure, answer.sentence, look, share=shown_as == "share"))
     if answer.reasons:
@@ -37,7 +36,8 @@ def page() -> None:
     ranks = runs.ask(run, queries.breakdown)
     widgets.show_chart(charts.breakdown(ranks, look))
     st.markdown("## Ranks, outliers first")
-    widgets.table_of_times(ranks, _COLUMNS)
+    hidden = queries.PARTS.keys() - queries.parts(ranks).keys()
+    widgets.table_of_times(ranks, {name: column for name, column in _COLUMNS.items() if name not in hidden})
     st.markdown("## Idle time of each stream by cause")
     st.caption("Gaps between the work of a stream, in sum over the ranks. Other streams may be busy meanwhile.")
     widgets.table_of_times(runs.ask(run, queries.idle_by_stream), _IDLE)
@@ -71,6 +71,7 @@ _COLUMNS: Final = {
     "cause": "Cause",
     "span_ns": _ms("Span"),
     "compute_ns": _ms("Compute"),
+    "graph_ns": _ms("CUDA graphs", "Graphs that were traced whole. What ran in them is not known."),
     "exposed_ns": _ms("Exposed", "Communication while no compute runs."),
     "wait_ns": _ms("Wait", "Time in communication until the last rank arrives."),
     "last": st.column_config.NumberColumn("Last", help="How often the rank came last to a collective."),

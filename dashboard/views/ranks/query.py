@@ -24,19 +24,31 @@ FIGURES: Final = {
 #: The parts that the span of a rank is made of, with their words.
 PARTS: Final = {
     "compute_ns": "compute",
+    "graph_ns": "CUDA graphs",
     "exposed_ns": "exposed communication",
     "copies_ns": "copies alone",
     "host_wait_ns": "host wait",
     "kernel_wait_ns": "kernel wait",
     "other_idle_ns": "other idle",
 }
+#: The option of nsys with which the kernels of graphs are known.
+BY_NODE: Final = "--cuda-graph-trace node"
 #: A median absolute deviation times this is the standard deviation of a normal distribution.
 _NORMAL: Final = 1.4826
 #: A spread counts as at least this share of the median span, so that ranks that agree closely make no outliers.
 LEAST_SPREAD: Final = 1e-3
 #: Fewer ranks have no spread.
 _FEWEST: Final = 3
-_MEASURED: Final = ("span_ns", "busy_ns", "compute_ns", "communication_ns", "exposed_ns", "host_wait_ns", "kernel_wait_ns")
+_MEASURED: Final = (
+    "span_ns",
+    "busy_ns",
+    "compute_ns",
+    "graph_ns",
+    "communication_ns",
+    "exposed_ns",
+    "host_wait_ns",
+    "kernel_wait_ns",
+)
 _TIMES: Final = (*_MEASURED, "other_idle_ns", "wait_ns")
 
 
@@ -45,13 +57,17 @@ class Answer:
     """The one figure of a job.
 
     Attributes:
-        exposed_percent: exposed communication in percent of the span, over all ranks and iterations; NaN without a span.
+        exposed_percent: exposed communication in percent of the span, over all ranks and iterations; NaN without a span, and where it is
+            not known.
+        graph_percent: CUDA graphs that were traced as a whole, in percent of the time in which the devices work. What communicates in them
+            is not known.
         lateness: which rank is late.
         by_iteration: the ranks have iterations; else the span is that of the whole profile.
         reasons: why no late rank can be told, or how alike the ranks are; empty where one is late.
     """
 
     exposed_percent: float
+    graph_percent: float
     lateness: str
     by_iteration: bool
     reasons: tuple[str, ...]
@@ -59,6 +75,11 @@ class Answer:
     @property
     def sentence(self) -> str:
         """`31.0 % of the step is exposed communication; rank 13 is late: the others wait 4.50 s of 38.0 s longer, 1.20 s of it exposed`."""
+        if self.graph_percent:
+            return (
+                f"{format_percent(self.graph_percent)} of the device time is CUDA graphs that were traced whole, so that the communication is "
+                f"not known: profile with {BY_NODE}; {self.lateness}"
+            )
         whole = "step" if self.by_iteration else "profile"
         return f"{format_percent(self.exposed_percent)} of the {whole} is exposed communication; {self.lateness}"
 
@@ -66,9 +87,15 @@ class Answer:
 def answer(data: RunData) -> Answer:
     """The exposed communication of a job and its late rank."""
     cells = by_iteration(data)
-    span, late = cells["span_ns"].sum(), lateness(data)
-    percent = 100 * cells["exposed_ns"].sum() / span if span else np.nan
-    return Answer(float(percent), late.sentence, bool(cells["iteration"].notna().any()), late.reasons)
+    (span, busy, graph), late = cells[["span_ns", "busy_ns", "graph_ns"]].sum(), lateness(data)
+    percent = 100 * cells["exposed_ns"].sum() / span if span and not graph else np.nan
+    return Answer(
+        float(percent),
+        float(100 * graph / busy) if graph else 0.0,
+        late.sentence,
+        bool(cells["iteration"].notna().any()),
+        late.reasons,
+    )
 
 
 def by_iteration(data: RunData) -> pd.DataFrame:
@@ -76,7 +103,8 @@ def by_iteration(data: RunData) -> pd.DataFrame:
 
     Returns:
         One row for each, by rank and iteration: `rank`, `iteration`, the times of table `iterations`, `idle_ns`; `iteration` is null, and
-        there is one row for each rank, where the profiles have no iterations. `wait_ns` is NaN where it is not known.
+        there is one row for each rank, where the profiles have no iterations. `wait_ns`, `communication_ns` and `exposed_ns` are NaN where
+        they are not known.
     """
     cells = data.job.frame("iterations", "rank", "iteration", *_TIMES)
     if cells.empty:
@@ -85,7 +113,13 @@ def by_iteration(data: RunData) -> pd.DataFrame:
         cells["iteration"] = pd.array([pd.NA] * len(cells), dtype="Int64")
     cells = cells.assign(idle_ns=cells["span_ns"] - cells["busy_ns"], wait_ns=cells["wait_ns"].astype("Float64").astype(float))
     order = ["rank", "iteration"]
+    cells = _known(cells)
     return cells.sort_values(order, ignore_index=True)[[*order, *_TIMES, "idle_ns"]]
+
+
+def known_figures(cells: pd.DataFrame) -> list[str]:
+    """Those of `FIGURES` that are known for some rank. What ranks communicate is not, where graphs were traced as a whole."""
+    return [name for name in FIGURES if cells[f"{name}_ns"].notna().any()]
 
 
 def grid(cells: pd.DataFrame, figure: str, *, share: bool) -> pd.DataFrame:
@@ -116,12 +150,13 @@ def breakdown(data: RunData) -> pd.DataFrame:
 
     Returns:
         One row for each rank with a profile, the farthest first: `rank`, `host`, `distance`, `differs_in` (words of the part), `span_ns`,
-        the columns `PARTS`, `communication_ns`, `wait_ns`, `last`, `late`, `cause`. The distance of fewer than three ranks is NaN.
+        the columns `PARTS`, `communication_ns`, `wait_ns`, `last`, `late`, `cause`. The distance of fewer than three ranks is NaN, and so
+        are times that are not known.
     """
     about = ("rank", "status", "host", "last", "late", "cause")
     ranks = data.job.frame("ranks", *about, *_TIMES)
     ranks = ranks[ranks["status"] == "ok"].reset_index(drop=True)
-    ranks["copies_ns"] = ranks["busy_ns"] - ranks["compute_ns"] - ranks["exposed_ns"]
+    ranks["copies_ns"] = ranks["busy_ns"] - ranks["compute_ns"] - ranks["graph_ns"] - ranks["exposed_ns"]
     parts = ranks[list(PARTS)].to_numpy(dtype=float)
     apart = parts - np.median(parts, axis=0) if len(ranks) else parts
     if len(ranks) < _FEWEST:
@@ -146,7 +181,19 @@ def breakdown(data: RunData) -> pd.DataFrame:
         "late",
         "cause",
     ]
-    return ranks[columns]
+    return _known(ranks[columns])
+
+
+def _known(times: pd.DataFrame) -> pd.DataFrame:
+    """Times without those that are not known: what communicates in a CUDA graph that was traced as a whole."""
+    unknown = times["graph_ns"] > 0
+    names = ["communication_ns", "exposed_ns"]
+    return times.assign(**{name: times[name].where(~unknown) for name in names}) if unknown.any() else times
+
+
+def parts(ranks: pd.DataFrame) -> dict[str, str]:
+    """`PARTS` without CUDA graphs where no rank has any."""
+    return {name: words for name, words in PARTS.items() if name != "graph_ns" or ranks[name].any()}
 
 
 def drawn(ranks: pd.DataFrame, most: int) -> pd.DataFrame:

@@ -68,6 +68,7 @@ def test_breakdown_counts_overlapping_work_once_and_exposed_communication_withou
         "host_wait_ns": 0,
         "kernel_wait_ns": 0,
         "other_idle_ns": 0,
+        "graph_ns": 0,
     }
 
 
@@ -298,7 +299,7 @@ def random_work(rng: np.random.Generator, devices: int = 1) -> DeviceWork:
         process=np.full(count, 100),
         device=rng.integers(0, devices, count),
         stream=rng.integers(-1, 3, count),
-        kind=rng.integers(0, 3, count).astype(np.int8),
+        kind=rng.integers(0, 4, count).astype(np.int8),
         name=rng.integers(0, 3, count),
         names=["a", "b", "c"],
         correlation=np.arange(count),
@@ -340,7 +341,7 @@ def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
     plain, unit = random_work(rng), 3_000
     work = scaled(plain, unit)
     everything = np.ones(len(plain), np.bool_)
-    compute, communication, memory = (running(plain, plain.kind == kind) for kind in range(3))
+    compute, communication, memory, graph = (running(plain, plain.kind == kind) for kind in range(4))
     busy = running(plain, everything)
     causes = gaps(plain, everything, unit)
     found = figures.breakdown(work)
@@ -350,10 +351,11 @@ def test_figures_equal_a_count_of_nanoseconds(seed: int) -> None:
         "compute_ns": len(compute) * unit,
         "communication_ns": len(communication) * unit,
         "memory_ns": len(memory) * unit,
-        "exposed_ns": len(communication - compute) * unit,
+        "exposed_ns": len(communication - compute - graph) * unit,
         "host_wait_ns": sum(causes["host_wait"]) * unit,
         "kernel_wait_ns": sum(causes["kernel_wait"]) * unit,
         "other_idle_ns": sum(causes["other"]) * unit,
+        "graph_ns": len(graph - compute) * unit,
     }
     assert found["busy_ns"] + found["host_wait_ns"] + found["kernel_wait_ns"] + found["other_idle_ns"] == found["span_ns"]
     rows = figures.idle_rows(work)

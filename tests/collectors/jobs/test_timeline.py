@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from warpladder.collectors.jobs import figures
-from warpladder.collectors.jobs.timeline import COMMUNICATION, COMPUTE, MEMORY, DeviceWork
+from warpladder.collectors.jobs.timeline import COMMUNICATION, COMPUTE, GRAPH, MEMORY, DeviceWork
 from warpladder.data.iterations import Steps
 
 #: A nanosecond of the generator is so many of the trace, so that gaps have all causes.
 UNIT = 3_000
-PARTS = ("compute_ns", "exposed_ns", "copies_ns", "host_wait_ns", "kernel_wait_ns", "other_idle_ns")
+PARTS = ("compute_ns", "graph_ns", "exposed_ns", "copies_ns", "host_wait_ns", "kernel_wait_ns", "other_idle_ns")
 
 
 class Made:
@@ -38,7 +38,7 @@ class Made:
                 stream = rng.randrange(devices), rng.choice((7, 7, 20))
                 start = max(now + rng.randint(0, 3), free[stream] + rng.choice((0, 0, 1, 14)))
                 free[stream] = start + rng.randint(0, 15)
-                kind = rng.choice((COMPUTE, COMPUTE, COMMUNICATION, MEMORY))
+                kind = rng.choice((COMPUTE, COMPUTE, COMMUNICATION, MEMORY, GRAPH))
                 lost = stream in begun and rng.random() < 0.1
                 # The step of work without a launch is that of the work before it, which may be another one.
                 behind = [row for row in self.work if row[2:4] == stream]
@@ -121,7 +121,7 @@ class Made:
         running = {row[4] for row in work if row[0] <= ns < row[1]}
         if running:
             return next(
-                words for kind, words in zip((COMPUTE, COMMUNICATION, MEMORY), PARTS[:3], strict=True) if kind in running
+                words for kind, words in zip((COMPUTE, GRAPH, COMMUNICATION, MEMORY), PARTS[:4], strict=True) if kind in running
             )
         opened = max((row[1] for row in work if row[0] <= ns), default=begin)
         coming = [row for row in work if row[0] > ns]
@@ -135,8 +135,9 @@ class Made:
 
 
 def parts(row: dict[str, int]) -> Counter[str]:
-    """The six classes of a row that are not 0, after a check that they add up to its span."""
-    found = Counter({**row, "copies_ns": row["busy_ns"] - row["compute_ns"] - row["exposed_ns"]})
+    """The seven classes of a row that are not 0, after a check that they add up to its span."""
+    copies = row["busy_ns"] - row["compute_ns"] - row["graph_ns"] - row["exposed_ns"]
+    found = Counter({**row, "copies_ns": copies})
     assert sum(found[name] for name in PARTS) == row["span_ns"]
     return +Counter({name: found[name] for name in PARTS})
 
