@@ -33,6 +33,7 @@ ON_HOST: Final = {
     "softmax": {"naive", "into", "in_place", "by_blocks", "softmax_rows"},
     "moments": {"two_passes"},
     "products": {"matmul"},
+    "ranks": {"unstable"},
     "trained_layer_norm": {"native", "by_hand"},
 }
 ON_GPU: Final = {"softmax": {"softmax"}, "scaling": {"strided_loop"}}
@@ -72,7 +73,7 @@ def results_of(folder: Path, collector: str) -> dict[tuple[str, str], set[str]]:
 
 def expected(variants: dict[str, set[str]]) -> set[tuple[str, str]]:
     variants = {**variants, "softmax": variants["softmax"] - ({"softmax_rows"} if emulator.COMPILER is None else set())}
-    there = {"softmax", "moments", "scaling", *(("products", "trained_layer_norm") if has_module("torch") else ())}
+    there = {"softmax", "moments", "scaling", "ranks", *(("products", "trained_layer_norm") if has_module("torch") else ())}
     return {(workload, name) for workload, names in variants.items() if workload in there for name in names}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from warpladder.collectors.core.verify import compare
+from warpladder.collectors.core import agreement
 from warpladder.dashboard.run.run import Run
 from warpladder.dashboard.run.table import html_table
 from warpladder.data import store
@@ -77,6 +77,7 @@ def compare_functions(
     args: Any = (),
     names: Sequence[str] = (),
     tolerance: float | Mapping[str, float] | None = None,
+    compare: Any = None,
     device: str = "",
     **options: Any,
 ) -> Comparison:
@@ -92,6 +93,7 @@ def compare_functions(
             if it has such a parameter. Without `args` the functions are called without arguments: outputs are compared once.
         names: of the functions; by default their own.
         tolerance: largest relative L2 error against the first, as for `Benchmark`.
+        compare: how outputs are compared that need not be equal within the tolerance, as for `Benchmark.reference`.
         device: `gpu` or `cpu`; by default the device of the arguments or outputs.
         options: as for `warpladder.record`.
 
@@ -115,7 +117,7 @@ def compare_functions(
         tolerance=tolerance,
     )
     bench.inputs(compared.inputs)
-    bench.reference(compared.reference, outputs=compared.types)
+    bench.reference(compared.reference, outputs=compared.types, compare=compare)
     for name, function, writes in zip(variant_names, compared.calls, compared.writes, strict=True):
         bench.variant(function, name=name, writes_inputs=writes, role="rung")
     return Comparison(record(bench, **options)._run, compared.notes)
@@ -398,10 +400,10 @@ def _fault(function: Callable[..., Any], right: Mapping[str, Any], tolerance: An
     except Exception:  # the recording has its status
         return ""
     forms = [Form(arrays.library_of(value), arrays.dtype_of(value), (), ()) for value in right.values()]
-    agreement = compare(
+    found = agreement.compare(
         outputs, {name: _in_double(value) for name, value in right.items()}, tolerances(tolerance)[precision_of(forms)]
     )
-    return agreement.detail
+    return found.detail
 
 
 def _closure(function: Callable[..., Any], fault: str) -> Callable[..., Any]:

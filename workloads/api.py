@@ -42,12 +42,14 @@ from warpladder.workloads.sources import Constants, parse_header, read_source
 
 __all__ = [
     "LARGEST",
+    "PRECISION_OF_TYPE",
     "TOLERANCE",
     "Array",
     "Buffer",
     "Buffers",
     "Case",
     "CaseSet",
+    "Compared",
     "Constants",
     "CudaVariant",
     "EndToEnd",
@@ -96,11 +98,32 @@ TOLERANCE: Final[Mapping[str, float]] = {
 }
 
 
+#: Name of a type of real or complex numbers -> precision of arithmetic in it.
+PRECISION_OF_TYPE: Final[Mapping[str, Precision]] = {
+    "float64": "fp64",
+    "complex128": "fp64",
+    "float32": "fp32",
+    "complex64": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+}
+
+
 #: Unit roundoff of the type that sums are accumulated in, by precision: fp32 unless it is fp64.
 _ROUNDOFF: Final[Mapping[str, float]] = {
     **dict.fromkeys(TOLERANCE, 2.0**-24),
     "fp64": 2.0**-53,
     **dict.fromkeys(("int8", "int", "mixed"), 0.0),
+}
+#: Unit roundoff of types that are coarser.
+_COARSEST: Final[Mapping[str, float]] = {
+    "3xtf32": 2.0**-21,
+    "tf32": 2.0**-11,
+    "fp16": 2.0**-11,
+    "bf16": 2.0**-8,
+    "fp8": 2.0**-4,
 }
 
 
@@ -110,6 +133,11 @@ class NotInstalled(Exception):
 
 class WrongOutput(Exception):
     """A variant gave something else than the declared outputs. The message says what, and what to do."""
+
+
+#: Compares an output with its reference, both in host memory. It gives the fault, empty where they agree, or the two as they are to be
+#: compared within the tolerance.
+Compared = Callable[[np.ndarray, np.ndarray], str | tuple[np.ndarray, np.ndarray]]
 
 
 def _always(case: Case, config: Params) -> str | None:
@@ -344,6 +372,9 @@ class Workload:
         make_case: makes a case from parameters, in the order of the axes.
         draft: it is measured only where it is named, as a draft of a variant.
         functions: the user's own functions that `make_inputs` and `reference` call, where those two are not the user's.
+        in_single: computes the outputs as `reference` does, in float32 (or in float64, where `reference` computes in float32): the differences
+            show the rounding errors of this computation. None if it cannot.
+        comparisons: gives, for a case and its inputs, how outputs are compared that are not compared within the tolerance, by name.
         shares: divides a case among a number of ranks. It gives the part of each rank, in order; the parts follow one another
             and cover the case. It raises NotShareable for too many ranks. None for a workload of one process.
     """
@@ -363,6 +394,8 @@ class Workload:
     make_case: Callable[[Params], Case] | None = None
     functions: tuple[Callable[..., object], ...] = ()
     draft: bool = False
+    in_single: Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
+    comparisons: Callable[[Case, Mapping[str, np.ndarray]], Mapping[str, Compared]] | None = None
 
     def __post_init__(self) -> None:
         for name in (self.name, *(variant.name for variant in self.variants)):
@@ -387,8 +420,13 @@ class Workload:
         """The variant of that name. Raises KeyError."""
         return {variant.name: variant for variant in self.variants}[name]
 
-    def tolerance_at(self, variant: Variant, case: Case) -> float:
-        """The largest relative L2 error of a variant that passes at a case.
+    def tolerance_at(self, variant: Variant, case: Case, dtype: str = "") -> float:
+        """The largest relative L2 error of an output that passes at a case.
+
+        Args:
+            variant: whose precision counts.
+            dtype: type of the output. A default of `TOLERANCE` is at least the one of this type: an output of float32 that is computed
+                from whole numbers or in float64 is rounded to float32.
 
         A default of `TOLERANCE` grows with the length n of the sums that make an output, to u √n at least, where u is the unit roundoff
         of the accumulator. Rounding errors of n terms grow like u √n with high probability (Higham and Mary, A new approach to
@@ -396,12 +434,22 @@ class Workload:
         number of inputs, whichever is larger, for each element of the outputs, and at most the number of inputs.
         """
         precision = variant.precision_at(case)
+        of_type = PRECISION_OF_TYPE.get(dtype, precision)
+        precision = of_type if precision in ("int", "int8") else precision
         tolerance = self.tolerance[precision]
         if tolerance != TOLERANCE[precision]:
             return tolerance  # of the workload's own
+        tolerance = max(tolerance, self.tolerance.get(of_type, 0.0))
         inputs, outputs = (sum(math.prod(buffer.shape) for buffer in each.values()) for each in self.buffers(case))
         length = min(max(case.flops / 2, inputs) / max(outputs, 1), inputs)
         return max(tolerance, _ROUNDOFF[precision] * math.sqrt(length))
+
+    def roundoffs_at(self, variant: Variant, case: Case) -> tuple[float, float]:
+        """Unit roundoff of the type that a variant accumulates in, and of the coarsest type of its inputs, outputs and products."""
+        precision = variant.precision_at(case)
+        types = [buffer.dtype for each in self.buffers(case) for buffer in each.values()]
+        used = [precision, *(PRECISION_OF_TYPE[dtype] for dtype in types if dtype in PRECISION_OF_TYPE)]
+        return _ROUNDOFF[precision], max(_COARSEST.get(each, _ROUNDOFF[each]) for each in used)
 
     def case(self, name: str) -> Case:
         """The declared case of that name, or the case that the axes make from it.

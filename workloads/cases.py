@@ -36,11 +36,13 @@ class Buffer:
     Attributes:
         shape, dtype: as of a NumPy array; also `bfloat16`, `float8_e4m3fn` and `float8_e5m2`.
         zeroed: scratch that holds 0 before the first operation, such as a counter. Each operation must leave it at 0.
+        varies: the shape of an output depends on the numbers in the inputs, as that of `np.unique` does; this one is of the first input set.
     """
 
     shape: tuple[int, ...]
     dtype: str = "float32"
     zeroed: bool = False
+    varies: bool = False
 
     @property
     def storage(self) -> str:

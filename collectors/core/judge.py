@@ -1,6 +1,7 @@
 """The input sets of a case with their references, and what is judged with them: outputs, and whether a variant keeps results."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,20 +11,20 @@ from typing import Any, Final
 
 import numpy as np
 
+from warpladder.collectors.core.agreement import Agreement, compare, wrong
 from warpladder.collectors.core.bench import Bench, Ended, Failed, Operation, Pass, check_declared, classify, writes
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import copied_bytes
+from warpladder.collectors.core.rounding import Rounding
 from warpladder.collectors.core.verify import (
-    Agreement,
     check_inputs,
     check_reference,
-    compare,
     doubts_of,
     overlapping,
     same_for_all_inputs,
     widened_outputs,
 )
-from warpladder.workloads.api import Array, Buffers, Case, Variant, Workload
+from warpladder.workloads.api import Array, Buffers, Case, Compared, Variant, Workload
 
 # -- input sets and references -------------------------------------------------------------------------------------------------
 
@@ -109,8 +110,9 @@ class Problem:
         outputs = self.usual
         if outputs is None:
             return []
-        tolerances = (self._workload.tolerance[variant.precision_at(self._case)] for variant in self._workload.variants)
-        return doubts_of(outputs, self._workload.buffers(self._case)[1], exact=not any(tolerances))
+        declared = self._workload.buffers(self._case)[1]
+        tolerances = [tolerances_of(self._workload, variant, self._case) for variant in self._workload.variants]
+        return doubts_of(outputs, declared, {name for name in declared if not any(each[name] for each in tolerances)})
 
     def check(self, variant: Variant) -> Mapping[str, np.ndarray]:
         """Return a variant's reference outputs by name, in float64 or an exact type.
@@ -133,6 +135,31 @@ class Problem:
         if sum(array.nbytes for array in right.values()) <= _LARGE_BYTES:
             self._placed[key] = placed
         return placed
+
+    def rounding(self, variant: Variant) -> Rounding | None:
+        """What the reference in another precision tells of rounding errors; None if there is no such reference, or it fails."""
+        if self._workload.in_single is None or variant.reference is not None:
+            return None
+        outputs = self._in_single
+        return Rounding(outputs, *self._workload.roundoffs_at(variant, self._case)) if outputs else None
+
+    @cached_property
+    def _in_single(self) -> Mapping[str, np.ndarray]:
+        """The outputs in another precision, computed when they are first needed: where a variant does not agree with the reference."""
+        assert self._workload.in_single
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                return self._workload.in_single(self._case, self.inputs)
+        except Ended:
+            raise
+        except BaseException:  # the user's function may not take such numbers
+            return {}
+
+    @cached_property
+    def comparisons(self) -> Mapping[str, Compared]:
+        """How outputs are compared that are not compared within the tolerance, by name. Raises WorkloadError."""
+        of = self._workload.comparisons
+        return {} if of is None else of(self._case, self.inputs)
 
     def forget(self, bench: Bench) -> None:
         """Free the copies made for a bench."""
@@ -179,7 +206,7 @@ class Problems:
             return
         if all(np.array_equal(first.inputs[name], inputs[name]) for name in inputs):
             same = "the inputs are the same at each call, so that a variant that keeps its first outputs is not found"
-            self.why_one = f"{same}; make them from `rng`"
+            self.why_one = f"{same}; make them from `rng`" if any(array.size for array in inputs.values()) else ""
             return
         self.sets.append(other)
         if sum(array.nbytes for array in inputs.values()) <= _LARGE_BYTES:
@@ -192,12 +219,12 @@ class Problems:
         """Inputs that no variant has seen. Raises what the function for the inputs raises."""
         return self._make().inputs
 
-    def same_for_all(self, tolerance: float) -> list[str]:
+    def same_for_all(self, tolerances: Mapping[str, float]) -> list[str]:
         """The outputs that are nearly the same for two sets; see `verify.same_for_all_inputs`."""
         pair = [problem.usual for problem in self.sets[:VERIFIED]]
         if len(pair) < VERIFIED or pair[0] is None or pair[1] is None:
             return []
-        return same_for_all_inputs(pair[0], pair[1], tolerance)
+        return same_for_all_inputs(pair[0], pair[1], tolerances)
 
 
 # -- variants that keep results ------------------------------------------------------------------------------------------------
@@ -308,6 +335,11 @@ _SHARE: Final = 0.2
 _PREFIXES: Final = ("", "with other inputs: ")
 
 
+def tolerances_of(workload: Workload, variant: Variant, case: Case) -> dict[str, float]:
+    """The largest relative L2 error of each output of a variant that passes."""
+    return {name: workload.tolerance_at(variant, case, buffer.dtype) for name, buffer in workload.buffers(case)[1].items()}
+
+
 class Judge:
     """The outputs of one case on one bench, against the references.
 
@@ -383,10 +415,6 @@ class Judge:
         if changed := self._bench.changed():
             raise Failed("wrong_result", writes(changed))
 
-    def tolerance(self, variant: Variant) -> float:
-        """The largest relative L2 error of a variant that passes."""
-        return self._workload.tolerance_at(variant, self._case)
-
     def forget(self) -> None:
         """Free the copies of the references."""
         for problem in self._problems.sets:
@@ -398,9 +426,12 @@ class Judge:
         if not fault and variant.role != "specimen" and (same := overlapping(outputs, self._bench.inputs)):
             fault = f"output {same[0]} is a view of input {same[1]}: nothing was computed"
         if fault:
-            return Agreement(False, np.nan, np.nan, 0, fault)
+            return wrong(fault)
         right = self._problems.sets[number].right(variant, self._bench)
-        return compare(widened_outputs(outputs, declared), right, self.tolerance(variant))
+        tolerances = tolerances_of(self._workload, variant, self._case)
+        problem = self._problems.sets[number]
+        rounding, comparisons = partial(problem.rounding, variant), problem.comparisons if variant.reference is None else {}
+        return compare(widened_outputs(outputs, declared), right, tolerances, rounding, comparisons)
 
 
 class Inspections:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from warpladder.collectors.core import judge
+from warpladder.collectors.core.agreement import Agreement
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     Bench,
@@ -38,7 +39,6 @@ from warpladder.collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sa
 from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
-from warpladder.collectors.core.verify import Agreement
 from warpladder.data.names import Phase, Source
 from warpladder.workloads.api import Case, Variant, Workload, format_params
 
@@ -53,7 +53,6 @@ class _Verified:
     cell: Cell
     operation: Operation
     agreement: Agreement
-    tolerance: float
 
 
 def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench], turn: Turn, report: Reporter) -> None:
@@ -110,9 +109,9 @@ def _tell_doubts(workload: Workload, case: Case, problems: Problems, variants: S
         diagnose(report, "warning", Source.REFERENCE, f"{where}: {doubt}")
     if problems.why_one:
         diagnose(report, "warning", Source.INPUTS, f"{where}: {problems.why_one}")
-    tolerances = {variant.name: workload.tolerance_at(variant, case) for variant in variants} if len(problems.sets) > 1 else {}
-    same = {tolerance: problems.same_for_all(tolerance) for tolerance in set(tolerances.values())}
-    doubtful = {name: outputs for name, tolerance in tolerances.items() if (outputs := same[tolerance])}
+    tolerances = {each.name: judge.tolerances_of(workload, each, case) for each in variants} if len(problems.sets) > 1 else {}
+    same = {tuple(each.values()): problems.same_for_all(each) for each in tolerances.values()}
+    doubtful = {name: outputs for name, each in tolerances.items() if (outputs := same[tuple(each.values())])}
     about = {"workload": workload.name, "case": case.name}
     for name, outputs in doubtful.items() if len(doubtful) < len(tolerances) else [*doubtful.items()][:1]:
         text = (
@@ -171,7 +170,7 @@ class _BenchRun:
                 first = timed.operation.first_call_ns
                 remarks = [f"first call: {first / 1e6:.3g} ms" if first else "", timed.operation.note]
                 detail = "; ".join([*self._stopped.get(timed.cell, []), *filter(None, remarks)])
-                self._report.rows("results", [result_row(timed.cell, "ok", detail, timed.agreement.columns(timed.tolerance))])
+                self._report.rows("results", [result_row(timed.cell, "ok", detail, timed.agreement.columns)])
 
     # -- verifying -------------------------------------------------------------------------------------------------
 
@@ -180,7 +179,6 @@ class _BenchRun:
         self._report.working_on(cell)
         variant = self._workload.variant(cell.variant)
         config = next(c for c in variant.configs if format_params(c) == cell.config)
-        tolerance = self._judge.tolerance(variant)
         try:
             if why_not := variant.skip(self._case, config):
                 raise Unavailable(why_not)
@@ -202,7 +200,7 @@ class _BenchRun:
         finally:
             self._restore(cell)
         if not agreement.ok:
-            self._fail(cell, Failed("wrong_result", agreement.detail, errors=agreement.columns(tolerance)))
+            self._fail(cell, Failed("wrong_result", agreement.detail, errors=agreement.columns))
             return None
         if operation.resources:
             key = {"workload": cell.workload, "variant": cell.variant}
@@ -215,7 +213,7 @@ class _BenchRun:
             )
         if operation.first_uses and self._turn.process == 0:
             self._time_first_uses(cell, operation.first_uses)
-        return _Verified(cell, operation, agreement, tolerance)
+        return _Verified(cell, operation, agreement)
 
     def _time_first_uses(self, cell: Cell, first_uses: Callable[[], Iterable[FirstUse]]) -> None:
         """Report the steps of a cell's first use. A failure there is a finding, and does not change the cell's status."""
@@ -240,7 +238,7 @@ class _BenchRun:
             agreement = self._judge.every_way(variant, timed.operation, number, True, partial(self._restore, timed.cell))
             if not agreement.ok:
                 detail = f"right at first, and wrong after it was timed: {agreement.detail}"
-                raise Failed("wrong_result", detail, errors=agreement.columns(timed.tolerance))
+                raise Failed("wrong_result", detail, errors=agreement.columns)
 
         return {timed.cell for timed in cells if not self._attempt(timed.cell, partial(check, timed))}
 
@@ -346,7 +344,7 @@ class _BenchRun:
         agreement = self._judge.last_sample(self._workload.variant(timed.cell.variant), number)
         if not agreement.ok:
             detail = f"right at first, and wrong in a timed sample: {agreement.detail}"
-            raise Failed("wrong_result", detail, errors=agreement.columns(timed.tolerance))
+            raise Failed("wrong_result", detail, errors=agreement.columns)
 
     def _keep(self, result: RoundsResult, how: Pass) -> None:
         """Note why sampling stopped, and report what makes the samples doubtful."""

@@ -234,8 +234,8 @@ def _do(job: Job, make_benches: MakeBenches) -> None:
 
 def _run_once(workload: Workload, case: Case, variant: Variant, config: str, make_benches: MakeBenches) -> None:
     """Run a variant and compare its outputs, so that the caches hold everything that either compiles at its first call."""
+    from warpladder.collectors.core.agreement import compare
     from warpladder.collectors.core.judge import Problem
-    from warpladder.collectors.core.verify import compare
 
     torch_bridge.time_algorithms = False
     problem = Problem(workload, case, np.random.default_rng(0))

@@ -17,7 +17,8 @@ from tests.workloads.declared import (
     name_of,
     same_as,
 )
-from warpladder.collectors.core.verify import compare, poison
+from warpladder.collectors.core.agreement import compare
+from warpladder.collectors.core.verify import poison
 
 pytestmark = pytest.mark.slow
 

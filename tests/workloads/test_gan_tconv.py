@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import build, needs_compiler
-from warpladder.collectors.core.verify import compare, poison
+from warpladder.collectors.core.agreement import compare
+from warpladder.collectors.core.verify import poison
 from warpladder.collectors.cuda.transfers import plan_parts
 from warpladder.workloads.api import CudaVariant, HostVariant, Launch, Overlapped
 from warpladder.workloads.gan_tconv.host import scale_and_shift

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import build, needs_compiler
-from warpladder.collectors.core.verify import compare, poison
+from warpladder.collectors.core.agreement import compare
+from warpladder.collectors.core.verify import poison
 from warpladder.workloads.gan_tconv import few
 from warpladder.workloads.gan_tconv.problem import layers, make_case
 from warpladder.workloads.gan_tconv.workload import WORKLOAD

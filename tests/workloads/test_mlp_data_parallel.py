@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.emulator import build, needs_compiler
-from warpladder.collectors.core.verify import compare
+from warpladder.collectors.core.agreement import compare
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CudaVariant, kernels_of
 from warpladder.workloads.mlp_data_parallel.workload import WORKLOAD

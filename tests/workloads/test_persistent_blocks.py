@@ -7,7 +7,8 @@ import pytest
 
 from tests.emulator.emulator import Order, build, needs_compiler
 from tests.workloads.declared import inputs_and_outputs
-from warpladder.collectors.core.verify import Agreement, compare, poison
+from warpladder.collectors.core.agreement import Agreement, compare
+from warpladder.collectors.core.verify import poison
 from warpladder.workloads import registry
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.mlp_gemm import wgmma

@@ -8,7 +8,8 @@ import pytest
 
 from tests.emulator.emulator import EmulationError, Order, build, needs_compiler
 from tests.workloads.declared import CUDA, WORKLOADS, cells, inputs_and_outputs, kernels, name_of, same_as
-from warpladder.collectors.core.verify import Agreement, compare, poison
+from warpladder.collectors.core.agreement import Agreement, compare
+from warpladder.collectors.core.verify import poison
 from warpladder.workloads.mlp_gemm import problem as gemm
 from warpladder.workloads.mlp_training import problem as training
 

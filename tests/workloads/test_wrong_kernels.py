@@ -11,7 +11,8 @@ import pytest
 
 from tests.emulator.emulator import Order, needs_compiler, run
 from tests.workloads.declared import inputs_and_outputs
-from warpladder.collectors.core.verify import Agreement, compare, poison
+from warpladder.collectors.core.agreement import Agreement, compare
+from warpladder.collectors.core.verify import poison
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.tensor_transpose.problem import case
 from warpladder.workloads.tensor_transpose.workload import WORKLOAD

@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
-from warpladder.workloads.api import TOLERANCE, Case, Params, Precision, Role, WorkloadError, format_params
+from warpladder.workloads.api import PRECISION_OF_TYPE, TOLERANCE, Case, Params, Precision, Role, WorkloadError, format_params
 from warpladder.workloads.cases import Axis, CaseSet
 from warpladder.workloads.functions.arrays import Form, is_measurable
 from warpladder.workloads.functions.calls import OUT, STREAM, parameters_of, place_of, raised_by
@@ -206,27 +206,19 @@ def called_with_axes(function: Callable[..., Any], values: Mapping[str, Any], **
 _LONGEST: Final = 200
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 LIBRARIES: Final = ("numpy", "torch", "cupy", "numba", "jax")
-#: Type of the first real input -> precision of a variant that declares none.
-_PRECISIONS: Final[Mapping[str, Precision]] = {
-    "float64": "fp64",
-    "float32": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float8_e4m3fn": "fp8",
-    "float8_e5m2": "fp8",
-}
 
 
 def precision_of(inputs: Iterable[Form]) -> Precision:
-    """The precision of a variant that does not declare one: the precision of the first input of real numbers, or else of whole ones."""
+    """The precision of a variant that does not declare one: the precision of the first input of real or complex numbers, or else of whole
+    ones."""
     given = list(inputs)
     whole: Precision = "int8" if given and given[0].dtype == "int8" else "int"
-    return next((_PRECISIONS.get(form.dtype, "fp32") for form in given if form.is_real), whole)
+    return next((PRECISION_OF_TYPE[form.dtype] for form in given if form.dtype in PRECISION_OF_TYPE), whole)
 
 
 def is_of_types(values: Sequence[Any]) -> bool:
     """Whether an axis chooses among types of real numbers."""
-    return len(values) > 1 and all(isinstance(value, str) and value in _PRECISIONS for value in values)
+    return len(values) > 1 and all(isinstance(value, str) and value in PRECISION_OF_TYPE for value in values)
 
 
 def skip_reason(function: Callable[..., str | None], case: Case, config: Params) -> str | None:

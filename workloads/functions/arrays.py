@@ -7,7 +7,7 @@ function as channels-last again. Nothing here synchronises a stream, which would
 import sys
 import warnings
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +17,17 @@ from warpladder.workloads.cases import STORAGE, widened
 
 #: Integers of PyTorch and NumPy alike that have the bits of a type that NumPy lacks.
 _SIGNED: Final = {"uint8": "int8", "uint16": "int16"}
+#: Type of a number -> kinds of NumPy's types that hold it.
+_NUMBERS: Final[Mapping[type, str]] = {bool: "b", int: "iu", float: "f", complex: "c"}
+#: Kind of a type that cannot be measured -> how to pass such arrays.
+_CURES: Final = {
+    "M": "give their whole numbers, x.view('int64')",
+    "m": "give their whole numbers, x.view('int64')",
+    "S": "give their bytes, x.view('uint8')",
+    "U": "give their characters, x.view('uint32')",
+    "V": "give each field as an array",
+    "O": "give arrays of numbers",
+}
 #: Libraries whose name a message puts before the name of a class.
 _PREFIXED_LIBRARIES: Final = (
     "torch",
@@ -43,12 +54,14 @@ class Form:
         dtype: name of its type, such as `float32` or `bfloat16`.
         shape: its shape.
         order: its axes in the order of memory, the slowest first.
+        varies: its shape depends on the numbers in the inputs; this one is of the first input set.
     """
 
     library: str
     dtype: str
     shape: tuple[int, ...]
     order: tuple[int, ...]
+    varies: bool = False
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
@@ -83,6 +96,11 @@ def library_of(value: Any) -> str:
         return "numba" if is_array and issubclass(type(interface), Mapping) and "data" in interface else ""
     except Exception:  # the value may be an object of any class
         return ""
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is one of Python's own numbers, and not an object of a class that is made of them."""
+    return type(value) in _NUMBERS
 
 
 def dtype_of(value: Any) -> str:
@@ -161,7 +179,8 @@ def on_host(value: Any) -> np.ndarray:
     if dtype in STORAGE:
         return array.view(STORAGE[dtype])  # type: ignore[no-any-return]
     if not is_measurable(array.dtype):
-        raise ValueError(f"arrays of {dtype} cannot be measured; convert them to numbers that GPUs have, such as float32")
+        cure = _CURES.get(array.dtype.kind, "convert them to numbers that GPUs have, such as float32")
+        raise ValueError(f"arrays of {dtype} cannot be measured; {cure}")
     return array  # type: ignore[no-any-return]
 
 
@@ -190,12 +209,25 @@ def _order(array: np.ndarray) -> tuple[int, ...]:
 
 def in_double(form: Form, array: np.ndarray) -> Any:
     """An input for the reference: an array of the form's library, with real numbers in float64 and complex ones in complex128."""
+    return _converted(form, array, np.float64, np.complex128)
+
+
+def on_host_in_double(form: Form, array: np.ndarray) -> Any:
+    """The same as an array of NumPy's."""
+    return in_double(replace(form, library="python" if form.library == "python" else "numpy"), array)
+
+
+def in_single(form: Form, array: np.ndarray) -> Any:
+    """The same, with real numbers in float32 and complex ones in complex64."""
+    return _converted(form, array, np.float32, np.complex64)
+
+
+def _converted(form: Form, array: np.ndarray, real: type[np.generic], imaginary: type[np.generic]) -> Any:
     values = form.from_storage(widened(array, form.dtype))
-    if values.dtype.kind in "fc":
-        values = values.astype(np.float64 if values.dtype.kind == "f" else np.complex128)
-    else:
-        values = values.copy()
+    values = values.astype({"f": real, "c": imaginary}.get(values.dtype.kind, values.dtype))
     match form.library:
+        case "python":
+            return values.item()
         case "torch":
             return sys.modules["torch"].from_numpy(values)
         case "cupy" | "numba":
@@ -209,7 +241,8 @@ def in_double(form: Form, array: np.ndarray) -> Any:
 
 
 def as_argument(form: Form, array: Array, library: str) -> Any:
-    """A stored array for a variant: the same memory, as an array of a library, with the function's type and axes.
+    """A stored array for a variant: the same memory, as an array of a library, with the function's type and axes; a number of Python as
+    itself.
 
     Args:
         form: of the input or output.
@@ -221,6 +254,8 @@ def as_argument(form: Form, array: Array, library: str) -> Any:
         WrongOutput: the library lacks the type.
     """
     hosted = isinstance(array, np.ndarray)
+    if form.library == "python":
+        return array.item()
     if library == "torch":
         return _as_tensor(form, array, hosted)
     if library == "jax":
@@ -281,7 +316,9 @@ def _cupy() -> Any:
 
 
 def returned_array(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
-    """The array that a variant gave, as NumPy's or CuPy's; its memory is shared.
+    """The array that a variant gave, as NumPy's or CuPy's; its memory is shared. A number is an array without axes.
+
+    In host memory its shape is left to the comparison: it may depend on the inputs.
 
     Args:
         name: of the output, for messages.
@@ -292,16 +329,18 @@ def returned_array(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
     Raises:
         WrongOutput: it is no array, or has another type or shape, or lies elsewhere.
     """
+    if not on_gpu and not form.shape and form.dtype not in STORAGE:
+        value = _scalar(value, np.dtype(form.dtype))
     library = library_of(value)
     if not library:
-        raise WrongOutput(f"output {name} is {described(value)}; return an array")
+        raise WrongOutput(f"output {name} is {described(value)}; {array_of(value, 'return')}")
     dtype = dtype_of(value)
     if dtype != form.dtype:
         declare = f", or declare the type: @bench.reference(outputs={dtype!r})" if is_measurable(dtype) else ""
         raise WrongOutput(f"output {name} has type {dtype}, not {form.dtype}; convert it{declare}")
     if library == "numpy" and not value.dtype.isnative:
         raise WrongOutput(f"output {name} has the type {value.dtype} of other processors; convert it to {form.dtype}")
-    if tuple(value.shape) != form.shape:
+    if on_gpu and tuple(value.shape) != form.shape:
         cure = "transpose it" if sorted(value.shape) == sorted(form.shape) else "make them the same"
         raise WrongOutput(f"output {name} has shape {tuple(value.shape)}, and the reference's has {form.shape}; {cure}")
     if library == "torch" and value.device.type not in ("cpu", "cuda"):
@@ -314,6 +353,24 @@ def returned_array(name: str, value: Any, form: Form, on_gpu: bool) -> Array:
     if library == "torch" and str(value.layout) != "torch.strided":
         raise WrongOutput(f"output {name} is a sparse tensor; return a dense one")
     return _on_device(value, library, dtype) if on_gpu else on_host(value)
+
+
+def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A number in the type of an output, if that is of its kind; anything else as it is."""
+    kinds = _NUMBERS.get(type(value)) or (value.dtype.kind if type(value) is getattr(np, type(value).__name__, None) else "")
+    if dtype.kind not in kinds:
+        return value
+    try:
+        return np.array(value, dtype)
+    except OverflowError:  # a whole number that the type does not hold
+        return value
+
+
+def array_of(value: Any, verb: str, usual: str = "an array") -> str:
+    """What to give in place of a value that is no array."""
+    if str(type(value).__module__).partition(".")[0] == "pandas":
+        return f"{verb} its columns as arrays, such as x['a'].to_numpy()"
+    return f"{verb} {usual}"
 
 
 def is_on_gpu(value: Any, library: str) -> bool:

@@ -38,6 +38,7 @@ from warpladder.workloads.functions.arguments import (
     tolerances,
 )
 from warpladder.workloads.functions.calls import STREAM, place_of
+from warpladder.workloads.functions.comparisons import Comparison, comparisons
 from warpladder.workloads.functions.extensions import c_function
 from warpladder.workloads.functions.problem import Outputs, Problem
 from warpladder.workloads.functions.variants import Extent, Kernel, Maker, source_of_kernel
@@ -101,6 +102,7 @@ class Benchmark:
         self._inputs: Callable[..., Any] | None = None
         self._reference: Callable[..., Any] | None = None
         self._outputs: Outputs = {}
+        self._compare: Comparison | Mapping[str, Comparison] | None = None
         self._declared: list[Callable[[Maker], Variant]] = []
         self._names: list[str] = []
         self._baseline = ""
@@ -119,7 +121,7 @@ class Benchmark:
         self._forget()
         return function
 
-    def reference(self, function: Any = None, *, outputs: Outputs = "") -> Any:
+    def reference(self, function: Any = None, *, outputs: Outputs = "", compare: Any = None) -> Any:
         """Declare the function that computes the right outputs.
 
         It takes the inputs, in float64 where they are real numbers, and the axes that it has parameters for. It returns an array, or a
@@ -130,7 +132,13 @@ class Benchmark:
             outputs: type of the variants' outputs, or of each output by name. By default it is the type of the first input of
                 real numbers; outputs of whole numbers have the type of the reference's output. A function of axes that gives these
                 types is called with those that it has parameters for.
+            compare: how outputs are compared that need not be equal to the reference within the tolerance: one of `warpladder.compare`, such
+                as `order_of("x")` for indices with ties, or a function of an output and its reference; for all outputs, or by name.
+
+        Raises:
+            WorkloadError: an argument is wrong.
         """
+        self._compare = comparisons(compare)
         self._outputs = outputs if callable(outputs) else checked_outputs(outputs)
         return self._declare_reference if function is None else self._declare_reference(function)
 
@@ -334,7 +342,8 @@ class Benchmark:
                     f"{self.name}: has no {what}; declare {'one' if what != 'inputs' else 'them'} with @bench.{what}"
                 )
         assert self._inputs and self._reference
-        problem = Problem(self._inputs, self._reference, self._outputs, (*self._axes.values, STREAM), self._gradients)
+        special = (*self._axes.values, STREAM)
+        problem = Problem(self._inputs, self._reference, self._outputs, special, self._gradients, self._compare)
         maker = Maker(problem, self._axes, self._library, self._device, self._has_kernels)
         variants = _numbered([make(maker) for make in self._declared])
         on_host = [variant.name for variant in variants if variant.kind == "host"]
@@ -352,7 +361,9 @@ class Benchmark:
             self._tolerance,
             axes=self._axes.declared,
             make_case=self._axes.case,
-            functions=(self._inputs, self._reference),
+            functions=(self._inputs, self._reference, *problem.own_comparisons),
+            in_single=problem.in_single,
+            comparisons=problem.comparisons,
         )
 
 

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module as _imported
 from typing import Any, Final
 
 from warpladder.workloads import locate, torch_bridge
@@ -162,7 +163,7 @@ def named_outputs(returned: Any, outputs: Mapping[str, Any], takes_out: bool = F
             )
         return {name: returned[name] for name in outputs}
     if issubclass(kind, tuple | list):
-        other = next((each for each in returned if not arrays.library_of(each)), outputs)
+        other = next((each for each in returned if not (arrays.is_number(each) or arrays.library_of(each))), outputs)
         if other is not outputs:
             raise WrongOutput(f"returns {arrays.described(returned)} that holds {arrays.described(other)}; return {several}")
         if len(returned) != len(outputs):
@@ -170,7 +171,7 @@ def named_outputs(returned: Any, outputs: Mapping[str, Any], takes_out: bool = F
                 f"returns {_counted(len(returned), 'output')}, and the reference {len(outputs)}; make them the same"
             )
         return dict(zip(outputs, returned, strict=True))
-    if arrays.is_unfinished(returned) or not arrays.library_of(returned):
+    if arrays.is_unfinished(returned) or not (arrays.is_number(returned) or arrays.library_of(returned)):
         instead = f"; return None after writing to `{OUT}`" if takes_out else f"; return {several}"
         raise WrongOutput(f"returns {arrays.described(returned)}{instead}")
     if len(outputs) != 1:
@@ -315,6 +316,8 @@ def call_of(
         NotInstalled: its library is not there.
     """
     check_takes(function, arguments, tuple(values))
+    if varying := next((name for name, form in outputs.items() if form.varies), ""):
+        _check_can_vary(function, varying, on_gpu, tuple(values))
     if on_gpu and library == "torch":
         torch_bridge.use_current_stream()
     stored, written = buffers
@@ -344,9 +347,22 @@ def call_of(
         named_arrays = named_outputs(returned, outputs, OUT in takes.special)
         return {name: arrays.returned_array(name, value, outputs[name], on_gpu) for name, value in named_arrays.items()}
 
-    if library == "jax":
-        return _of_jax(function, arguments, stored, keywords, take)
+    if library == "jax" or any(form.library == "python" for form in arguments.forms.values()):
+        return _of_copies(function, library, arguments, stored, keywords, take)
     return Call(run, take)
+
+
+def _check_can_vary(function: Callable[..., Any], output: str, on_gpu: bool, special: Sequence[str]) -> None:
+    """Raise WorkloadError if a function cannot give an output whose shape depends on the inputs."""
+    if on_gpu:
+        raise WorkloadError(
+            f"{place_of(function)}: the size of output {output} depends on the numbers in the inputs, which is measured on the host only; "
+            "return an array of the largest size, and how much of it counts"
+        )
+    if OUT in parameters_of(function, special).special:
+        raise WorkloadError(
+            f"{place_of(function)} writes to `{OUT}`, and the size of output {output} depends on the numbers in the inputs; return it"
+        )
 
 
 def _inputs(arguments: Arguments, stored: Mapping[str, Array], library: str) -> dict[str, Any]:
@@ -387,25 +403,25 @@ def _partial(function: Callable[..., Any], positional: tuple[Any, ...], keywords
     return lambda: function(*positional)
 
 
-def _of_jax(
+def _of_copies(
     function: Callable[..., Any],
+    library: str,
     arguments: Arguments,
     stored: Mapping[str, Array],
     keywords: Mapping[str, Any],
     take: Callable[[Any], Buffers | None],
 ) -> Call:
-    """A call with arrays of JAX. They are copies of the stored ones. JAX returns before it has computed, on the host too."""
-    import jax
-
+    """A call with copies of the stored inputs: arrays of JAX, or numbers. JAX returns before it has computed, on the host too."""
     inputs: dict[str, Any] = {}
+    finished: Callable[[Any], Any] = _imported("jax").block_until_ready if library == "jax" else lambda returned: returned
 
     def refresh() -> None:
-        inputs.update(_inputs(arguments, stored, "jax"))
+        inputs.update(_inputs(arguments, stored, library))
 
     def run() -> Any:
         if arguments.by_name:
-            return jax.block_until_ready(function(**inputs, **keywords))
-        return jax.block_until_ready(function(*inputs.values(), **keywords))
+            return finished(function(**inputs, **keywords))
+        return finished(function(*inputs.values(), **keywords))
 
     refresh()
     return Call(run, take, refresh=refresh)

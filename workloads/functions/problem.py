@@ -5,6 +5,8 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from keyword import iskeyword
 from reprlib import repr as shortened
@@ -13,14 +15,16 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.workloads import locate
-from warpladder.workloads.api import Buffer, Case, WorkloadError
+from warpladder.workloads.api import PRECISION_OF_TYPE, Buffer, Case, Compared, WorkloadError
 from warpladder.workloads.cases import widened
 from warpladder.workloads.functions import arrays, calls
 from warpladder.workloads.functions.arguments import called_with_axes, checked_outputs
 from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.calls import OUT, STREAM, Arguments, check_takes, place_of, raised_by
+from warpladder.workloads.functions.comparisons import Comparison, Verdict
 
 NUMBERS: Final = (bool, int, float, complex, str, type(None))
+_REAL_PART: Final = {"complex64": "float32", "complex128": "float64"}
 #: Types of outputs: of all, by name, or a function of axes that gives these.
 Outputs = str | Mapping[str, str] | Callable[..., str | Mapping[str, str]]
 
@@ -35,6 +39,7 @@ class Problem:
             `_output_type` chooses.
         special: names of axes and config values, which are no inputs.
         of_gradients: whether the gradients of real inputs are outputs too, or names of such inputs.
+        compare: how outputs are compared, all or by name; None for the tolerance.
     """
 
     def __init__(
@@ -44,9 +49,10 @@ class Problem:
         outputs: Outputs,
         special: tuple[str, ...],
         of_gradients: bool | Sequence[str] = False,
+        compare: Comparison | Mapping[str, Comparison] | None = None,
     ) -> None:
         self._inputs, self._reference, self._types, self._special = inputs, reference, outputs, special
-        self._gradients = of_gradients
+        self._gradients, self._compare = of_gradients, compare
         self._arguments: dict[str, Arguments] = {}
         self._gave: dict[str, dict[str, Form]] = {}
 
@@ -77,9 +83,14 @@ class Problem:
             elif issubclass(type(value), NUMBERS):
                 values[name] = value
             else:
-                raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; give arrays, numbers or texts")
+                cure = arrays.array_of(value, "give", "arrays, numbers or texts")
+                raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; {cure}")
         if not stored:
-            raise WorkloadError(f"{where} gives no array; return the arrays that the variants read")
+            numbers = {name: np.array(value) for name, value in values.items() if arrays.is_number(value)}
+            stored = {name: array for name, array in numbers.items() if arrays.is_measurable(array.dtype)}
+            values |= {name: Form("python", str(array.dtype), (), ()) for name, array in stored.items()}
+        if not stored:
+            raise WorkloadError(f"{where} gives no array and no number; return what the variants read")
         arguments = Arguments(values, issubclass(type(returned), Mapping))
         first = self._arguments.setdefault(case.name, arguments)
         if changed := next((name for name, form in first.forms.items() if form != arguments.forms.get(name)), ""):
@@ -115,6 +126,29 @@ class Problem:
         """What `inputs` gave for a case whose inputs were made."""
         return self._arguments[case.name]
 
+    @property
+    def own_comparisons(self) -> tuple[Callable[..., object], ...]:
+        """The user's own functions that compare."""
+        every = self._compare.values() if isinstance(self._compare, Mapping) else [self._compare]
+        return tuple(each.function for each in every if each and each.function)
+
+    def comparisons(self, case: Case, inputs: Mapping[str, np.ndarray]) -> dict[str, Compared]:
+        """How outputs are compared that are not compared within the tolerance, by name.
+
+        Raises:
+            WorkloadError: one is given for an output that there is not.
+        """
+        if self._compare is None:
+            return {}
+        names = tuple(self._gave[case.name])
+        by_name = self._compare if isinstance(self._compare, Mapping) else dict.fromkeys(names, self._compare)
+        if unknown := [name for name in by_name if name not in names]:
+            raise WorkloadError(
+                f"{place_of(self._reference)} has no output {unknown[0]}, which `compare` names; it gives {', '.join(names)}"
+            )
+        values = _values(self._arguments[case.name], inputs, arrays.on_host_in_double)
+        return {name: partial(_verdict, each, values) for name, each in by_name.items()}
+
     def is_known(self, case: Case) -> bool:
         """Whether the inputs of a case were made and its reference computed."""
         return case.name in self._gave
@@ -133,10 +167,7 @@ class Problem:
         arguments = self._arguments[case.name]
         check_takes(self._reference, arguments, self._special)
         with _in_64_bits():
-            values = {
-                name: arrays.in_double(value, inputs[name]) if isinstance(value, Form) else value
-                for name, value in arguments.values.items()
-            }
+            values = _values(arguments, inputs, arrays.in_double)
             differentiated = self.gradients(case)
             for name in differentiated:
                 values[name].requires_grad_(True)
@@ -152,8 +183,22 @@ class Problem:
                 form = arguments.forms[name]
                 forms[calls.gradient_of(name)] = Form(form.library, form.dtype, form.shape, tuple(range(len(form.shape))))
                 outputs[calls.gradient_of(name)] = self._on_host(name, value, where)
-        self._gave[case.name] = forms
+        first = self._gave.setdefault(case.name, forms)
+        for name in [name for name, form in forms.items() if name in first and form.shape != first[name].shape]:
+            first[name] = replace(first[name], varies=True)
         return outputs
+
+    def in_single(self, case: Case, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of the reference with real numbers in float32, by name; without gradients. Empty if no input is a real number.
+
+        Raises whatever the function raises.
+        """
+        arguments = self._arguments[case.name]
+        if not any(form.dtype in PRECISION_OF_TYPE for form in arguments.forms.values()) or self._gradients:
+            return {}
+        returned = self._returned(case, arguments, _values(arguments, inputs, arrays.in_single))
+        where = place_of(self._reference)
+        return {name: _in_64(self._on_host(name, value, where)) for name, value in outputs_by_name(returned, where).items()}
 
     def _returned(self, case: Case, arguments: Arguments, values: Mapping[str, Any]) -> Any:
         """What the reference returns. Raises WorkloadError."""
@@ -183,18 +228,18 @@ class Problem:
                 f"{place_of(self._reference)} has no output {unknown[0]}, whose type `outputs` gives; "
                 f"it gives {', '.join(outputs)}"
             )
+        library = "numpy" if inputs[0].library == "python" else inputs[0].library
         return {
-            name: Form(
-                inputs[0].library, _output_type(name, array, inputs, types), tuple(array.shape), tuple(range(array.ndim))
-            )
+            name: Form(library, _output_type(name, array, inputs, types), tuple(array.shape), tuple(range(array.ndim)))
             for name, array in outputs.items()
         }
 
     def _on_host(self, name: str, value: Any, where: str) -> np.ndarray:
-        if issubclass(type(value), float | int):
+        if issubclass(type(value), float | int | complex):
             value = np.asarray(value)
         if not arrays.library_of(value):
-            raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; return an array, or a tuple or dict of arrays")
+            cure = arrays.array_of(value, "return", "an array, or a tuple or dict of arrays")
+            raise WorkloadError(f"{where}: {name} is {arrays.described(value)}; {cure}")
         try:
             array = arrays.on_host(value)
         except ValueError as error:
@@ -216,8 +261,27 @@ class Problem:
         inputs = made.forms if made else {}
         gave = self._gave.get(case.name, {})
         return tuple(  # type: ignore[return-value]
-            {name: Buffer(form.stored_shape, form.dtype) for name, form in forms.items()} for forms in (inputs, gave)
+            {name: Buffer(form.stored_shape, form.dtype, varies=form.varies) for name, form in forms.items()}
+            for forms in (inputs, gave)
         )
+
+
+def _verdict(comparison: Comparison, inputs: Mapping[str, Any], output: np.ndarray, reference: np.ndarray) -> Verdict:
+    return comparison.verdict(output, reference, inputs)
+
+
+def _values(
+    arguments: Arguments, inputs: Mapping[str, np.ndarray], convert: Callable[[Form, np.ndarray], Any]
+) -> dict[str, Any]:
+    """The arguments of a reference by name, with converted arrays."""
+    return {
+        name: convert(value, inputs[name]) if isinstance(value, Form) else value for name, value in arguments.values.items()
+    }
+
+
+def _in_64(array: np.ndarray) -> np.ndarray:
+    """An array with real numbers in float64, and complex ones in complex128."""
+    return array.astype({"f": np.float64, "c": np.complex128}.get(array.dtype.kind, array.dtype), copy=False)
 
 
 def _output_type(name: str, array: np.ndarray, inputs: list[Form], types: str | Mapping[str, str]) -> str:
@@ -227,8 +291,11 @@ def _output_type(name: str, array: np.ndarray, inputs: list[Form], types: str | 
         return declared
     if array.dtype.kind not in "fc":
         return str(array.dtype)
-    alike = [form.dtype for form in inputs if (form.is_real if array.dtype.kind == "f" else np.dtype(form.dtype).kind == "c")]
-    return next(iter(alike), "float32" if array.dtype.kind == "f" else "complex64")
+    reals = [form.dtype for form in inputs if form.is_real]
+    complexes = [form.dtype for form in inputs if form.dtype in _REAL_PART]
+    if array.dtype.kind == "f":
+        return next(iter([*reals, *(_REAL_PART[dtype] for dtype in complexes)]), "float32")
+    return next(iter([*complexes, *("complex128" if dtype == "float64" else "complex64" for dtype in reals)]), "complex64")
 
 
 def outputs_by_name(returned: Any, where: str) -> dict[str, Any]:

@@ -207,7 +207,7 @@ class Maker:
 
     def function(self, function: Callable[..., Any], name: str, declaration: Mapping[str, Any]) -> FunctionVariant:
         """The variant that is a function; `declaration` holds the arguments of `Benchmark.variant`."""
-        library = declaration["arrays"] or self._library or self._first_forms[0].library
+        library = declaration["arrays"] or self._library or self._own_library
         on_gpu = self._is_on_gpu(library) or (self._device != "cpu" and launches_triton(function, declaration["requires"]))
         beside: Role = "host" if library == "numpy" and self._uses_gpu else "rung"
         return FunctionVariant(
@@ -249,6 +249,12 @@ class Maker:
         self._problem.make_inputs(case, np.random.default_rng(0))
         return list(self._problem.arguments(case).forms.values())
 
+    @property
+    def _own_library(self) -> str:
+        """The library of the inputs; NumPy where they are numbers."""
+        library = self._first_forms[0].library
+        return "numpy" if library == "python" else library
+
     def _is_on_gpu(self, library: str) -> bool:
         if library == "numpy" or self._device == "cpu":
             return False
@@ -258,7 +264,7 @@ class Maker:
     def _uses_gpu(self) -> bool:
         """Whether the benchmark's own arrays are on the GPU, or kernels have them there. A variant with NumPy's then stands beside
         the ladder."""
-        return self._has_kernels or (self._library or self._first_forms[0].library) != "numpy"
+        return self._has_kernels or (self._library or self._own_library) != "numpy"
 
     @property
     def _precision(self) -> Precision:

@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from warpladder.collectors.choice import gpu_problem
+from warpladder.collectors.core.agreement import compare
 from warpladder.collectors.core.bench import Unavailable
-from warpladder.collectors.core.verify import compare, poison
+from warpladder.collectors.core.verify import poison
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CudaVariant, Params, Workload, WorkloadError
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from warpladder.collectors.core.agreement import compare
 from warpladder.collectors.core.bench import Pass
 from warpladder.collectors.core.plan import WorkloadRef
-from warpladder.collectors.core.verify import compare
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.ranks.ranked_bench import RankedBench
 from warpladder.data.names import Phase

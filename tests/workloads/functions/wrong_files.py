@@ -173,12 +173,15 @@ FILES: Final[dict[str, tuple[str, str]]] = {
     "axis_without_end": (_axis("range(10**18)"), "axis n has too many values; give at most 10,000"),
     # what `inputs` gives
     "inputs_none": (_given("None"), "inputs gives None; return an array, or a tuple or dict of arrays"),
-    "inputs_number": (_given("3"), "inputs gives no array; return the arrays that the variants read"),
+    "inputs_number": (_given("'3'"), "inputs gives no array and no number; return what the variants read"),
     "inputs_lists": (_given("[[1.0], [1.0, 2.0]]"), "inputs: x0 is a list; give arrays, numbers or texts"),
     "inputs_generator": (_given("(rng for _ in range(3))"), "inputs gives a generator; return an array"),
     "inputs_class": (_given("np.ndarray"), "inputs: x is a class; give arrays, numbers or texts"),
-    "inputs_objects": (_given("np.array([None])"), "inputs: x: arrays of object cannot be measured; convert them to numbers"),
-    "inputs_texts": (_given("np.array(['a'])"), "inputs: x: arrays of str32 cannot be measured; convert them to numbers"),
+    "inputs_objects": (_given("np.array([None])"), "inputs: x: arrays of object cannot be measured; give arrays of numbers"),
+    "inputs_texts": (
+        _given("np.array(['a'])"),
+        "inputs: x: arrays of str32 cannot be measured; give their characters, x.view('uint32')",
+    ),
     "inputs_wide": (_given("np.ones(3, np.longdouble)"), "cannot be measured; convert them to numbers"),
     "inputs_with_gaps": (
         _given("np.ones((6, 6))[::2]"),
