@@ -3,6 +3,8 @@
 import functools
 import html
 import inspect
+import itertools
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -32,6 +34,16 @@ _AXIS: Final = "arguments"
 _TRIALS: Final = 2
 #: Its value for functions without arguments.
 _NONE: Final = "none"
+#: A function agrees within so many times the tolerance, with so many times the difference that it has on the arguments as given, and with
+#: so few whole numbers that differ.
+_ROOM: Final = 16.0
+_GROWS: Final = 4.0
+_FEW: Final = 1e-3
+#: How arguments are altered: by element, or each array as a whole.
+_ALTERED: Final = {
+    True: "each sample had other arguments than yours: each real number was multiplied by a random factor from 0.5 to 1",
+    False: "each sample had other arguments than yours: each array of real numbers was multiplied by a random factor from 0.5 to 1",
+}
 _SAME: Final = "every sample had the same inputs, so that a function that keeps its first outputs is not found"
 
 
@@ -89,7 +101,8 @@ def compare_functions(
         functions: two or more. The first is the reference and the baseline.
         args: their arguments: a tuple, a dict by name, or one array of NumPy, PyTorch, CuPy or JAX. Each execution takes another input
             set, in which real numbers are multiplied by random factors from 0.5 to 1: one for each element, or one for each array where
-            the first function fails with the former. Or a function that makes the arguments, from `rng`
+            the first function fails with the former, or others would not agree with it any more. Where neither does, all samples have the
+            arguments as given, and a note tells. Or a function that makes the arguments, from `rng`
             if it has such a parameter. Without `args` the functions are called without arguments: outputs are compared once.
         names: of the functions; by default their own.
         tolerance: largest relative L2 error against the first, as for `Benchmark`.
@@ -108,7 +121,11 @@ def compare_functions(
         raise WorkloadError("compare_functions: give two functions or more, such as compare_functions(old, new, args=(x, y))")
     variant_names = _names(functions, names)
     is_empty = isinstance(args, tuple | list | Mapping) and not args
-    compared = _without_arguments(functions, tolerance) if is_empty else _with_arguments(functions, args)
+    compared = (
+        _without_arguments(functions, tolerance)
+        if is_empty
+        else _with_arguments(functions, variant_names, args, tolerance, is_vetted=compare is None)
+    )
     bench = Benchmark(
         "functions",
         axes={_AXIS: [compared.described]},
@@ -116,11 +133,14 @@ def compare_functions(
         device=device or compared.device,
         tolerance=tolerance,
     )
+    bench.rounded_reference = compared.rounded
     bench.inputs(compared.inputs)
     bench.reference(compared.reference, outputs=compared.types, compare=compare)
     for name, function, writes in zip(variant_names, compared.calls, compared.writes, strict=True):
         bench.variant(function, name=name, writes_inputs=writes, role="rung")
-    return Comparison(record(bench, **options)._run, compared.notes)
+    run = record(bench, **options)._run
+    is_wrong = (run.table("results")["status"] == "wrong_result").any()
+    return Comparison(run, [*compared.notes, *([compared.altered] if compared.altered and is_wrong else [])])
 
 
 @dataclass(frozen=True)
@@ -135,6 +155,8 @@ class _Compared:
         described: types and shapes of the arguments.
         library, device: where the functions run; empty for what the inputs tell.
         notes: what cannot be checked.
+        rounded: computes the outputs of the reference in another precision.
+        altered: how the samples' arguments differ from those given; empty where they do not.
     """
 
     calls: Sequence[Callable[..., Any]]
@@ -146,6 +168,8 @@ class _Compared:
     library: str = ""
     device: str = ""
     notes: Sequence[str] = ()
+    rounded: Callable[..., Any] | None = None
+    altered: str = ""
 
 
 def _names(functions: Sequence[Callable[..., Any]], names: Sequence[str]) -> list[str]:
@@ -162,9 +186,11 @@ def _names(functions: Sequence[Callable[..., Any]], names: Sequence[str]) -> lis
 # -- functions of arguments ----------------------------------------------------------------------------------------------------
 
 
-def _with_arguments(functions: Sequence[Callable[..., Any]], args: Any) -> _Compared:
+def _with_arguments(
+    functions: Sequence[Callable[..., Any]], names: Sequence[str], args: Any, tolerance: Any, is_vetted: bool
+) -> _Compared:
     """Raises WorkloadError."""
-    keywords, make, notes = _maker(functions[0], args)
+    keywords, make, notes, altered = _maker(functions, names, args, tolerance, is_vetted)
     sample = make(np.random.default_rng(0))
     try:
         outputs, changed = _tried(functions[0], keywords, sample)
@@ -184,6 +210,10 @@ def _with_arguments(functions: Sequence[Callable[..., Any]], args: Any) -> _Comp
         returned = first(*(_like(value, each) for value, each in zip(values, sample, strict=True)))
         return {name: _in_double(value) for name, value in outputs_by_name(returned, place_of(functions[0])).items()}
 
+    def rounded(*values: Any) -> dict[str, np.ndarray]:
+        returned = first(*(_in_other_precision(value, each) for value, each in zip(values, sample, strict=True)))
+        return {name: _in_double(value) for name, value in outputs_by_name(returned, place_of(functions[0])).items()}
+
     libraries = {arrays.library_of(value): value for value in sample}
     on_gpu = [arrays.is_on_gpu(value, library) for library, value in libraries.items() if library in ("torch", "jax")]
     return _Compared(
@@ -195,35 +225,136 @@ def _with_arguments(functions: Sequence[Callable[..., Any]], args: Any) -> _Comp
         " ".join(map(_described, sample)),
         device=("gpu" if any(on_gpu) else "cpu") if on_gpu else "",
         notes=notes,
+        rounded=rounded,
+        altered=altered,
     )
 
 
 def _maker(
-    first: Callable[..., Any], args: Any
-) -> tuple[tuple[str, ...], Callable[[np.random.Generator], list[Any]], list[str]]:
-    """The names of arguments that are passed by name, what makes the arguments, and notes. Raises WorkloadError."""
+    functions: Sequence[Callable[..., Any]], names: Sequence[str], args: Any, tolerance: Any, is_vetted: bool
+) -> tuple[tuple[str, ...], Callable[[np.random.Generator], list[Any]], list[str], str]:
+    """The names of arguments that are passed by name, what makes the arguments, notes, and how they are altered. Raises WorkloadError."""
     if callable(args) and not arrays.library_of(args):
 
         def make_arguments(rng: np.random.Generator) -> tuple[tuple[str, ...], list[Any]]:
             return _listed(called_with_axes(args, {}, rng=rng))
 
-        return make_arguments(np.random.default_rng(0))[0], lambda rng: make_arguments(rng)[1], []
+        return make_arguments(np.random.default_rng(0))[0], lambda rng: make_arguments(rng)[1], [], ""
     keywords, values = _listed(args)
     if not any(map(_is_scaled, values)):
-        return keywords, lambda rng: values, [f"not checked: no argument holds real numbers; {_SAME}"]
+        return keywords, lambda rng: values, [f"not checked: no argument holds real numbers; {_SAME}"], ""
+    forms = [Form("", arrays.dtype_of(each), (), ()) for each in values if arrays.library_of(each)]
+    vetting = _Vetting(functions, keywords, values, tolerances(tolerance)[precision_of(forms)])
+    works = False
+    objecting: dict[bool, list[int]] = {}
     for by_element in (True, False):
         fresh = functools.partial(_fresh, values, by_element)
-        if all(_works(first, keywords, fresh(np.random.default_rng(seed))) for seed in range(_TRIALS)):
-            return keywords, fresh, []
-    return keywords, lambda rng: values, [f"not checked: the first function fails with arguments other than these; {_SAME}"]
+        altered = [fresh(np.random.default_rng(seed)) for seed in range(_TRIALS)]
+        if not all(map(vetting.first_works, altered)):
+            continue
+        works = True
+        objecting[by_element] = vetting.objecting(altered[0]) if is_vetted else []
+        if not objecting[by_element]:
+            return keywords, fresh, [], _ALTERED[by_element]
+    for by_element, places in objecting.items():
+        if all(map(vetting.keeps_outputs, places)):  # the recording finds them wrong
+            return keywords, functools.partial(_fresh, values, by_element), [], _ALTERED[by_element]
+    if not works:
+        return (
+            keywords,
+            lambda rng: values,
+            [f"not checked: the first function fails with arguments other than these; {_SAME}"],
+            "",
+        )
+    others = ", ".join(names[place] for place in sorted({*itertools.chain(*objecting.values())}))
+    why = (
+        f"not checked: with real numbers multiplied by random factors, {others} would not agree with {names[0]} any more, as where "
+        f"arguments must be sorted, symmetric or of a certain sum. So {_SAME}"
+    )
+    return keywords, lambda rng: values, [why], ""
 
 
-def _works(function: Callable[..., Any], keywords: Sequence[str], values: Sequence[Any]) -> bool:
-    """Whether a function gives finite outputs."""
-    try:
-        return all(np.isfinite(_in_double(each)).all() for each in _tried(function, keywords, values)[0].values())
-    except Exception:  # with the arguments as they are given, it is reported
-        return False
+class _Vetting:
+    """Finds functions that agree with the first on the arguments as given, and not on altered ones.
+
+    Args:
+        functions, keywords, values: as given.
+        tolerance: of the precision of the arguments.
+    """
+
+    def __init__(
+        self, functions: Sequence[Callable[..., Any]], keywords: Sequence[str], values: Sequence[Any], tolerance: float
+    ) -> None:
+        self._functions, self._keywords, self._tolerance = functions, keywords, tolerance
+        self._given = [self._outputs(function, values) for function in functions]
+        self._altered: dict[int, Mapping[str, np.ndarray] | None] = {}
+
+    def _outputs(self, function: Callable[..., Any], values: Sequence[Any]) -> dict[str, np.ndarray] | None:
+        """The outputs of a function by name; None where it fails, which is reported with the arguments as they are given."""
+        try:
+            with np.errstate(all="ignore"):
+                return {name: _in_double(each) for name, each in _tried(function, self._keywords, values)[0].items()}
+        except Exception:
+            return None
+
+    def first_works(self, values: Sequence[Any]) -> bool:
+        """Whether the first function gives finite outputs, or as many that are not as for the arguments as given."""
+        found, given = self._outputs(self._functions[0], values), self._given[0]
+        return found is not None and _not_finite(found) <= (_not_finite(given) if given else 0)
+
+    def objecting(self, values: Sequence[Any]) -> list[int]:
+        """The places of the functions that agree with the first on the arguments as given, and not on these."""
+        right, given = self._outputs(self._functions[0], values), self._given[0]
+        if right is None or given is None:
+            return []
+        places = []
+        for place, function in enumerate(self._functions[1:], 1):
+            before = _distance(self._given[place], given, self._tolerance)
+            if before <= 1:
+                self._altered[place] = self._outputs(function, values)
+                if not _distance(self._altered[place], right, self._tolerance) <= max(1, _GROWS * before):
+                    places.append(place)
+        return places
+
+    def keeps_outputs(self, place: int) -> bool:
+        """Whether a function gave the same for altered arguments as for those given."""
+        now, before = self._altered.get(place), self._given[place]
+        return (
+            now is not None
+            and before is not None
+            and now.keys() == before.keys()
+            and all(np.array_equal(now[name], before[name], equal_nan=before[name].dtype.kind in "fc") for name in now)
+        )
+
+
+def _not_finite(outputs: Mapping[str, np.ndarray]) -> int:
+    return sum(int(np.count_nonzero(~np.isfinite(each))) for each in outputs.values())
+
+
+def _distance(outputs: Mapping[str, np.ndarray] | None, right: Mapping[str, np.ndarray], tolerance: float) -> float:
+    """How far outputs are from the right ones, over what rounding may do to them."""
+    if outputs is None or outputs.keys() != right.keys():
+        return math.inf
+    distances = [0.0]
+    for name, array in right.items():
+        if outputs[name].shape != array.shape:
+            return math.inf
+        if array.dtype.kind not in "fc":
+            distances.append(float(np.count_nonzero(outputs[name] != array)) / max(array.size, 1) / _FEW)
+            continue
+        finite = np.isfinite(array)
+        difference, size = (outputs[name] - array)[finite], float(np.linalg.norm(array[finite].reshape(-1)))
+        distances.append(float(np.linalg.norm(difference)) / (size or 1.0) / max(_ROOM * tolerance, 1e-15))
+    return max(distances)
+
+
+def _in_other_precision(value: Any, sample: Any) -> Any:
+    """A value of the reference, which has numbers of 64 bits, in 32 bits where the functions take 64."""
+    dtype = arrays.dtype_of(sample) if arrays.library_of(sample) else ""
+    if dtype not in ("float64", "complex128"):
+        return value
+    narrow = "float32" if dtype == "float64" else "complex64"
+    return value.to(getattr(sys.modules["torch"], narrow)) if arrays.library_of(sample) == "torch" else value.astype(narrow)
 
 
 def _listed(args: Any) -> tuple[tuple[str, ...], list[Any]]:
@@ -274,6 +405,7 @@ def _tried(
             f"{place_of(function)} returns None and changes no argument, so that nothing can be compared; return the output"
         )
     outputs = outputs_by_name(tuple(copies[place] for place in changed) if returned is None else returned, place_of(function))
+    outputs = {name: np.asarray(value) if arrays.is_number(value) else value for name, value in outputs.items()}
     for name, value in outputs.items():
         if not arrays.library_of(value):
             raise WorkloadError(
@@ -335,6 +467,7 @@ def _like(value: Any, sample: Any) -> Any:
 
 
 def _in_double(value: Any) -> np.ndarray:
+    value = np.asarray(value) if arrays.is_number(value) else value
     array: np.ndarray = widened(arrays.on_host(value), arrays.dtype_of(value))
     return array.astype({"f": np.float64, "c": np.complex128}.get(array.dtype.kind, array.dtype))
 

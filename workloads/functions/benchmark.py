@@ -103,6 +103,7 @@ class Benchmark:
         self._reference: Callable[..., Any] | None = None
         self._outputs: Outputs = {}
         self._compare: Comparison | Mapping[str, Comparison] | None = None
+        self.rounded_reference: Callable[..., Any] | None = None  # in another precision; None for the reference in float32
         self._declared: list[Callable[[Maker], Variant]] = []
         self._names: list[str] = []
         self._baseline = ""
@@ -343,7 +344,9 @@ class Benchmark:
                 )
         assert self._inputs and self._reference
         special = (*self._axes.values, STREAM)
-        problem = Problem(self._inputs, self._reference, self._outputs, special, self._gradients, self._compare)
+        problem = Problem(
+            self._inputs, self._reference, self._outputs, special, self._gradients, self._compare, self.rounded_reference
+        )
         maker = Maker(problem, self._axes, self._library, self._device, self._has_kernels)
         variants = _numbered([make(maker) for make in self._declared])
         on_host = [variant.name for variant in variants if variant.kind == "host"]

@@ -40,6 +40,8 @@ class Problem:
         special: names of axes and config values, which are no inputs.
         of_gradients: whether the gradients of real inputs are outputs too, or names of such inputs.
         compare: how outputs are compared, all or by name; None for the tolerance.
+        rounded: computes the outputs in another precision than the reference, from the same arguments; None for the reference itself with
+            arguments in float32.
     """
 
     def __init__(
@@ -50,9 +52,10 @@ class Problem:
         special: tuple[str, ...],
         of_gradients: bool | Sequence[str] = False,
         compare: Comparison | Mapping[str, Comparison] | None = None,
+        rounded: Callable[..., Any] | None = None,
     ) -> None:
         self._inputs, self._reference, self._types, self._special = inputs, reference, outputs, special
-        self._gradients, self._compare = of_gradients, compare
+        self._gradients, self._compare, self._rounded = of_gradients, compare, rounded
         self._arguments: dict[str, Arguments] = {}
         self._gave: dict[str, dict[str, Form]] = {}
 
@@ -171,7 +174,7 @@ class Problem:
             differentiated = self.gradients(case)
             for name in differentiated:
                 values[name].requires_grad_(True)
-            returned = self._returned(case, arguments, values)
+            returned = self._returned(self._reference, case, arguments, values)
             outputs = {name: self._on_host(name, value, where) for name, value in outputs_by_name(returned, where).items()}
         forms = self._forms_of(outputs, list(arguments.forms.values()), self._types_at(case))
         if differentiated:
@@ -189,24 +192,29 @@ class Problem:
         return outputs
 
     def in_single(self, case: Case, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs of the reference with real numbers in float32, by name; without gradients. Empty if no input is a real number.
+        """The outputs of the reference with real numbers in float32, or of the function `rounded`, by name; without gradients. Empty if no
+        input is a real number.
 
         Raises whatever the function raises.
         """
         arguments = self._arguments[case.name]
         if not any(form.dtype in PRECISION_OF_TYPE for form in arguments.forms.values()) or self._gradients:
             return {}
-        returned = self._returned(case, arguments, _values(arguments, inputs, arrays.in_single))
+        if self._rounded:
+            with _in_64_bits():
+                returned = self._returned(self._rounded, case, arguments, _values(arguments, inputs, arrays.in_double))
+        else:
+            returned = self._returned(self._reference, case, arguments, _values(arguments, inputs, arrays.in_single))
         where = place_of(self._reference)
         return {name: _in_64(self._on_host(name, value, where)) for name, value in outputs_by_name(returned, where).items()}
 
-    def _returned(self, case: Case, arguments: Arguments, values: Mapping[str, Any]) -> Any:
-        """What the reference returns. Raises WorkloadError."""
+    def _returned(self, function: Callable[..., Any], case: Case, arguments: Arguments, values: Mapping[str, Any]) -> Any:
+        """What the reference, or one in its place, returns. Raises WorkloadError."""
         try:
             if arguments.by_name:
-                return called_with_axes(self._reference, {**case.params, **values})
-            axes = {name: value for name, value in case.params.items() if name in _keywords(self._reference)}
-            return self._reference(*values.values(), **axes)
+                return called_with_axes(function, {**case.params, **values})
+            axes = {name: value for name, value in case.params.items() if name in _keywords(function)}
+            return function(*values.values(), **axes)
         except (Exception, SystemExit) as error:
             raise raised_by(self._reference, "reference", error) from error
 
