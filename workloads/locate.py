@@ -22,6 +22,14 @@ _CACHES: Final = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "NUMBA_CACHE_DI
 _ROOMS: Final = ("collectors", "dashboard", "data", "warpladder", "workloads")
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file. None can have a name of more than 255 bytes or with a null character."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 @dataclass(frozen=True)
 class Place:
     """A line of a file, or of a notebook's cell.

@@ -37,7 +37,7 @@ def load_file(path: Path) -> tuple[Workload, ...]:
     Raises:
         WorkloadError: there is no such file, it does not import, or it declares none.
     """
-    if not path.is_file():
+    if not locate.is_file(path):
         raise WorkloadError(
             f"{path}: no such file; give the path of a Python file that declares a Benchmark; `warpladder new NAME` writes one"
         )

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from warpladder.workloads import locate
 from warpladder.workloads.api import WorkloadError
 from warpladder.workloads.functions.wrapped import digest_of
 
@@ -71,7 +72,7 @@ def c_function(
     folder = beside or Path.cwd()
     file = _file_of(str(library), folder)
     source_file = folder / source if source else None
-    if source_file is not None and not source_file.is_file():
+    if source_file is not None and not locate.is_file(source_file):
         raise WorkloadError(f"{source_file}: no such file; give the path of the source of {symbol}, or leave it out")
     if returns not in ("int", "void"):
         raise WorkloadError(f"{symbol}: returns={returns!r}: choose one of int, void")
@@ -262,7 +263,7 @@ class CFunction:
 
     def _cure(self) -> str:
         """What to do where the library lacks the function; it may have it under a name of C++."""
-        content = self.library.read_bytes() if self.library.is_file() else b""
+        content = self.library.read_bytes() if locate.is_file(self.library) else b""
         symbol = self.__name__.encode()
         mangled = re.search(rb"_Z(?:N\w+?)?%d%b\w*" % (len(symbol), re.escape(symbol)), content)
         if mangled:
@@ -272,7 +273,7 @@ class CFunction:
 
 def _file_of(library: str, folder: Path) -> Path:
     file = folder / library
-    if file.is_file():
+    if locate.is_file(file):
         return file.resolve()
     if "/" in library:
         raise WorkloadError(f"{file}: no such file; build the library first, or mend the path")

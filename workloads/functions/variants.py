@@ -22,6 +22,7 @@ from warpladder.workloads.functions.arguments import (
 from warpladder.workloads.functions.arrays import Form
 from warpladder.workloads.functions.calls import Call, call_of
 from warpladder.workloads.functions.problem import Problem
+from warpladder.workloads.locate import is_file
 from warpladder.workloads.sources import parse_header
 
 # -- functions -------------------------------------------------------------------------------------------------------------------
@@ -178,10 +179,10 @@ def source_of_kernel(source: str | Path, beside: Path | None) -> Path | str:
     Raises:
         WorkloadError: there is no such file.
     """
-    if isinstance(source, str) and "\n" in source:
+    if isinstance(source, str) and ("\n" in source or "{" in source):
         return source
     file = (beside.parent if beside else Path.cwd()) / source
-    if not file.is_file():
+    if not is_file(file):
         raise WorkloadError(f"{file}: no such file; give the path of a .cu file from the benchmark's own, or the code")
     return file
 

@@ -99,3 +99,12 @@ def test_a_launch_that_cannot_be_is_named(given: dict[str, Any], said: str) -> N
 def test_a_missing_file_is_named_when_it_is_declared() -> None:
     with pytest.raises(WorkloadError, match=r"nothing\.cu: no such file; give the path of a \.cu file"):
         scaling().cuda("nothing.cu", kernel="k", grid=1, block=1)
+    with pytest.raises(WorkloadError, match=r"long\.cu: no such file; give the path of a \.cu file"):
+        scaling().cuda(f"{300 * 'a'}long.cu", kernel="k", grid=1, block=1)
+
+
+def test_code_may_be_one_line_that_is_longer_than_a_name_of_a_file() -> None:
+    bench = scaling()
+    code = 'extern "C" __global__ void one(const float* x, float* out) { ' + "out[0] = x[0]; " * 30 + "}"
+    bench.cuda(code, kernel="one", grid=1, block=1)
+    assert bench.workload.variant("one").source_text == code
