@@ -22,6 +22,7 @@ from warpladder.collectors.core.verify import (
     doubts_of,
     overlapping,
     same_for_all_inputs,
+    snapshot,
     widened_outputs,
 )
 from warpladder.workloads.api import Array, Buffers, Case, Compared, Variant, Workload
@@ -331,6 +332,8 @@ def _is_slower(duration_ns: float, other_ns: float) -> bool:
 
 #: The part of the time of the rounds that comparisons of timed outputs may take, beside the few that are always made.
 _SHARE: Final = 0.2
+#: Outputs of so many elements are compared in about 0.2 ms, after each sample.
+LARGEST_SMALL: Final = 1 << 14
 #: Before the first input set, and before the others.
 _PREFIXES: Final = ("", "with other inputs: ")
 
@@ -429,6 +432,7 @@ class Judge:
             return wrong(fault)
         right = self._problems.sets[number].right(variant, self._bench)
         tolerances = tolerances_of(self._workload, variant, self._case)
+        outputs = snapshot(outputs)
         problem = self._problems.sets[number]
         rounding, comparisons = partial(problem.rounding, variant), problem.comparisons if variant.reference is None else {}
         return compare(widened_outputs(outputs, declared), right, tolerances, rounding, comparisons)
@@ -437,17 +441,25 @@ class Judge:
 class Inspections:
     """Chooses the timed samples whose outputs are compared.
 
-    One of the first samples of each cell is chosen at random, and ever fewer of the later ones. All others are chosen as long as the
-    comparisons take a small part of the time.
+    Of a small case all are. Else one of the first samples of each cell is chosen at random, and ever fewer of the later ones; all others
+    are chosen as long as the comparisons take a small part of the time.
 
     Args:
         chance: chooses.
         within: one of so many first samples of each cell is chosen.
+        elements: of the outputs.
         clock: returns seconds; replaced in tests.
     """
 
-    def __init__(self, chance: np.random.Generator, within: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        chance: np.random.Generator,
+        within: int,
+        elements: int = LARGEST_SMALL + 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._chance, self._within, self._clock = chance, max(within, 1), clock
+        self._is_small = elements <= LARGEST_SMALL
         self._sample_counts: dict[Cell, int] = {}
         self._due: dict[Cell, int] = {}
         self._started, self._spent_s = clock(), 0.0
@@ -456,7 +468,7 @@ class Inspections:
         """Count a sample of a cell. Returns whether its outputs are to be compared, if that is possible."""
         count = self._sample_counts[cell] = self._sample_counts.get(cell, 0) + 1
         due = self._due.setdefault(cell, int(self._chance.integers(self._within)))
-        return count > due or self._spent_s <= _SHARE * (self._clock() - self._started)
+        return self._is_small or count > due or self._spent_s <= _SHARE * (self._clock() - self._started)
 
     @contextmanager
     def inspect(self, cell: Cell) -> Iterator[None]:

@@ -6,6 +6,7 @@ after the rounds, or in a timed sample that is chosen at random, or if it change
 inputs.
 """
 
+import math
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -307,7 +308,8 @@ class _BenchRun:
     def _rounds(self, verified: Mapping[Cell, _Verified], how: Pass) -> RoundsResult:
         """Sample the cells in rounds. The outputs of some samples are compared."""
         limits = self._turn.limits
-        inspections = Inspections(self._rng, limits.min_rounds)
+        elements = sum(math.prod(buffer.shape) for buffer in self._workload.buffers(self._case)[1].values())
+        inspections = Inspections(self._rng, limits.min_rounds, elements)
 
         def take(entry: Entry, number: int, mark: str = "") -> Reading:
             cell = entry.cell

@@ -1,13 +1,19 @@
 """The settings of a process that a variant can change for the others. They are restored after each of its executions."""
 
 import ctypes
+import decimal
+import gc
 import os
 import platform
+import signal
 import sys
+import threading
+import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -83,6 +89,20 @@ def _of_python() -> tuple[_Setting, ...]:
     return (
         *_of_arithmetic(),
         *_of_scheduler(),
+        *_of_libraries(),
+        ("the profiling of Python (sys.setprofile)", sys.getprofile, sys.setprofile),
+        ("the tracing of Python (sys.settrace)", sys.gettrace, sys.settrace),
+        ("the profiling of threads", threading.getprofile, threading.setprofile),
+        ("the tracing of threads", threading.gettrace, threading.settrace),
+        ("the tracing of memory (tracemalloc)", tracemalloc.is_tracing, _set_tracing_of_memory),
+        ("the context of decimal numbers", _decimal_context, _set_decimal_context),
+        ("when garbage is collected", lambda: (gc.isenabled(), gc.get_threshold()), _set_garbage_collection),
+        ("how often Python changes threads", sys.getswitchinterval, sys.setswitchinterval),
+        ("how deep Python calls itself", sys.getrecursionlimit, sys.setrecursionlimit),
+        ("NumPy's buffer size", np.getbufsize, np.setbufsize),
+        ("NumPy's functions", _functions_of_numpy, _set_functions_of_numpy),
+        ("the handlers of signals", _signal_handlers, _set_signal_handlers),
+        ("timers that send signals", _timers, _set_timers),
         ("Numba's number of threads", _threads_of_numba, _set_threads_of_numba),
         ("NumPy's error handling", np.geterr, lambda state: np.seterr(**state)),
         ("the working folder", os.getcwd, os.chdir),
@@ -118,6 +138,90 @@ def _of_scheduler() -> Iterator[_Setting]:
     """The processors that the thread may run on, where the system tells."""
     if hasattr(os, "sched_getaffinity"):
         yield "the processors that it may run on", partial(os.sched_getaffinity, 0), partial(os.sched_setaffinity, 0)
+
+
+def _of_libraries() -> Iterator[_Setting]:
+    """The numbers of threads of BLAS and OpenMP, where the package threadpoolctl is installed and finds them."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return
+    for library in ThreadpoolController().lib_controllers:
+        name = {"openblas": "OpenBLAS", "openmp": "OpenMP", "mkl": "MKL", "blis": "BLIS"}.get(library.internal_api, "BLAS")
+        yield f"{name}'s number of threads", library.get_num_threads, library.set_num_threads
+
+
+def _set_tracing_of_memory(on: bool) -> None:
+    if not on:
+        tracemalloc.stop()
+
+
+def _decimal_context() -> tuple[dict[str, Any], list[Any]]:
+    """The settings of the context by name, and the conditions that raise exceptions."""
+    context = decimal.getcontext()
+    names = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+    return {name: getattr(context, name) for name in names}, [each for each, is_on in context.traps.items() if is_on]
+
+
+def _set_decimal_context(before: tuple[dict[str, Any], list[Any]]) -> None:
+    decimal.setcontext(decimal.Context(**before[0], flags=[], traps=before[1]))
+
+
+def _set_garbage_collection(before: tuple[bool, tuple[int, int, int]]) -> None:
+    (gc.enable if before[0] else gc.disable)()
+    gc.set_threshold(*before[1])
+
+
+#: The functions of NumPy's modules that other variants call, by module, and what gets them all at once.
+_FUNCTIONS: Final = {
+    module: tuple(name for name, each in vars(module).items() if callable(each)) for module in (np, np.linalg, np.fft)
+}
+_GETTERS: Final = [(vars(module), itemgetter(*names)) for module, names in _FUNCTIONS.items()]
+
+
+def _functions_of_numpy() -> tuple[tuple[Any, ...], ...]:
+    return tuple(get(names) for names, get in _GETTERS)
+
+
+def _set_functions_of_numpy(before: tuple[tuple[Any, ...], ...]) -> None:
+    for (module, names), functions in zip(_FUNCTIONS.items(), before, strict=True):
+        for name, function in zip(names, functions, strict=True):
+            if vars(module).get(name) is not function:
+                setattr(module, name, function)
+
+
+_SIGNALS: Final = tuple(
+    sorted(int(each) for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP} if each <= signal.SIGSYS)
+)
+_TIMERS: Final = tuple(
+    getattr(signal, name) for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF") if hasattr(signal, name)
+)
+
+
+#: The function without the conversion to names, which takes ten times as long.
+_handler_of: Final[Callable[[int], Any]] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+
+
+def _signal_handlers() -> list[Any]:
+    return [_handler_of(number) for number in _SIGNALS]
+
+
+def _set_signal_handlers(before: list[Any]) -> None:
+    """Put handlers back. One that Python did not install cannot be, and no thread but the first can."""
+    for number, handler in zip(_SIGNALS, before, strict=True):
+        if handler is not None and _handler_of(number) is not handler:
+            signal.signal(number, handler)
+
+
+def _timers() -> tuple[bool, ...]:
+    return tuple(signal.getitimer(timer) != (0.0, 0.0) for timer in _TIMERS)
+
+
+def _set_timers(before: tuple[bool, ...]) -> None:
+    """Stop timers that did not run. One that ran may have ended by itself."""
+    for timer, was_on in zip(_TIMERS, before, strict=True):
+        if not was_on:
+            signal.setitimer(timer, 0)
 
 
 def _threads_of_numba() -> int | None:

@@ -15,6 +15,9 @@ _CHUNK: Final = 1 << 16
 _BLOCKS: Final = 3
 _SMALL_BLOCKS: Final = 8
 _SMALL_BYTES: Final = 1 << 20
+#: Bytes of outputs that are copied before they are compared, and parts that each is copied in.
+_MOST_COPIED: Final = 1 << 30
+_PARTS: Final = 4
 #: Outputs of two input sets must differ by this many times the tolerance, for verification to tell one from the other.
 TELLS_APART: Final = 8.0
 
@@ -52,6 +55,24 @@ def overwrite(outputs: Mapping[str, Array], inputs: Mapping[str, Array]) -> None
     for name, array in outputs.items():
         if hasattr(array, "dtype") and getattr(array.flags, "writeable", True) and not overlapping({name: array}, inputs):
             poison({name: array})
+
+
+def snapshot(outputs: Mapping[str, Array]) -> Mapping[str, Array]:
+    """Copies of outputs in host memory, so that a thread that a variant left behind cannot write ahead of the comparison. The last elements
+    are copied first. Outputs on a device, and of more than 1 GiB, are compared as they are."""
+    arrays = [array for array in outputs.values() if isinstance(array, np.ndarray)]
+    if len(arrays) < len(outputs) or sum(array.nbytes for array in arrays) > _MOST_COPIED:
+        return outputs
+    copies = {name: np.empty(array.shape, array.dtype) for name, array in outputs.items()}
+    for name, array in reversed(list(outputs.items())):
+        copy = copies[name]
+        if array.ndim and len(array) > _PARTS:
+            for part in range(_PARTS - 1, -1, -1):
+                rows = slice(part * len(array) // _PARTS, (part + 1) * len(array) // _PARTS)
+                copy[rows] = array[rows]
+        else:
+            copy[...] = array
+    return copies
 
 
 def _poison_of(dtype: np.dtype[Any], again: bool) -> Any:

@@ -19,6 +19,8 @@ from warpladder.workloads.cases import STORAGE, widened
 _SIGNED: Final = {"uint8": "int8", "uint16": "int16"}
 #: Type of a number -> kinds of NumPy's types that hold it.
 _NUMBERS: Final[Mapping[type, str]] = {bool: "b", int: "iu", float: "f", complex: "c"}
+#: Libraries of which no array computes when it is looked at.
+_ARRAYS_OF: Final = ("numpy", "torch", "jax", "jaxlib", "cupy")
 #: Kind of a type that cannot be measured -> how to pass such arrays.
 _CURES: Final = {
     "M": "give their whole numbers, x.view('int64')",
@@ -101,6 +103,34 @@ def library_of(value: Any) -> str:
 def is_number(value: Any) -> bool:
     """Whether a value is one of Python's own numbers, and not an object of a class that is made of them."""
     return type(value) in _NUMBERS
+
+
+def is_finished(value: Any) -> bool:
+    """Whether nothing can be left to compute when a value is looked at: an array or number of a library's own class, nothing, or a tuple,
+    list or dict of Python's own of these. A class counts if its library's module has it under its name."""
+    kind = type(value)
+    if kind in (tuple, list) or _is_named_tuple(kind):
+        return all(map(is_finished, value))
+    if kind is dict:
+        return all(type(name) is str and is_finished(each) for name, each in value.items())
+    if value is None or kind is np.ndarray or kind in _NUMBERS:
+        return True
+    root = str(kind.__module__).partition(".")[0]
+    return root in _ARRAYS_OF and getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+
+
+def _is_named_tuple(kind: type) -> bool:
+    """Whether a class adds names to tuples, and gives its elements as they do."""
+    return (
+        type(kind) is type
+        and kind.__bases__ == (tuple,)
+        and not {"__iter__", "__getitem__", "__len__", "__getattribute__"} & set(vars(kind))
+    )
+
+
+def copied(value: Any) -> np.ndarray:
+    """An array in host memory of its own, of NumPy's own class."""
+    return np.array(value, copy=True, subok=False, order="K")
 
 
 def dtype_of(value: Any) -> str:

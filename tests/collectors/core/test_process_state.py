@@ -1,9 +1,14 @@
 """Settings of a process are restored after a variant changed them, and what ends a measuring thread is no verdict."""
 
 import ctypes
+import decimal
+import gc
 import os
 import platform
+import signal
 import sys
+import threading
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +16,14 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from warpladder.collectors.core.bench import Ended, Pass, Reading
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, run_rounds
+
+_BLAS = next(each for each in ThreadpoolController().lib_controllers if each.internal_api == "openblas")
 
 
 def _descriptors() -> int:
@@ -69,6 +77,31 @@ def test_what_is_as_before_is_not_named() -> None:
         (lambda: flush_to_zero(), lambda: smallest_product(), "how floating-point numbers are rounded"),
         (lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}), os_affinity, "the processors that it may run on"),
         (lambda: numba.set_num_threads(1), numba.get_num_threads, "Numba's number of threads"),
+        (lambda: sys.setprofile(lambda *_: None), sys.getprofile, "the profiling of Python (sys.setprofile)"),
+        (lambda: sys.settrace(lambda *_: None), sys.gettrace, "the tracing of Python (sys.settrace)"),
+        (lambda: threading.setprofile(lambda *_: None), threading.getprofile, "the profiling of threads"),
+        (lambda: tracemalloc.start(), tracemalloc.is_tracing, "the tracing of memory (tracemalloc)"),
+        (
+            lambda: setattr(decimal.getcontext(), "prec", 5000),
+            lambda: decimal.getcontext().prec,
+            "the context of decimal numbers",
+        ),
+        (lambda: gc.set_threshold(20, 1, 1), gc.get_threshold, "when garbage is collected"),
+        (lambda: sys.setswitchinterval(1e-6), sys.getswitchinterval, "how often Python changes threads"),
+        (lambda: np.setbufsize(1024), np.getbufsize, "NumPy's buffer size"),
+        (lambda: setattr(np, "tanh", np.sin), lambda: np.tanh, "NumPy's functions"),
+        (lambda: setattr(np.linalg, "norm", np.sum), lambda: np.linalg.norm, "NumPy's functions"),
+        (
+            lambda: signal.signal(signal.SIGALRM, lambda *_: None),
+            lambda: signal.getsignal(signal.SIGALRM),
+            "the handlers of signals",
+        ),
+        (
+            lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 99, 99),
+            lambda: signal.getitimer(signal.ITIMER_VIRTUAL),
+            "timers that send signals",
+        ),
+        (lambda: _BLAS.set_num_threads(1 + _BLAS.get_num_threads() % 2), _BLAS.get_num_threads, "OpenBLAS's number of threads"),
     ],
 )
 def test_a_changed_setting_is_restored_and_named(change: Callable[[], object], get: Callable[[], object], name: str) -> None:
