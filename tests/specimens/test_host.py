@@ -7,12 +7,19 @@ from types import ModuleType
 
 import pytest
 
-from tests.specimens import honest_host, host_numbers, host_process, host_results, out_of_scope
+from tests.specimens import honest_fields, honest_host, host_later, host_numbers, host_process, host_results, out_of_scope
 from tests.specimens.catalogue import Honest, Kind, Restored, Specimen, joined
 from tests.specimens.outcomes import Recorded, record
 
 #: Files of variants, each of which is a run; and whether `make test` records it.
-FILES = {host_results: True, host_numbers: False, host_process: False, honest_host: False}
+FILES = {
+    host_results: True,
+    host_numbers: False,
+    host_process: False,
+    host_later: False,
+    honest_host: False,
+    honest_fields: False,
+}
 SPECIMENS, HONEST = joined(*(file.found for file in FILES))
 # Recorded once, not by each worker.
 pytestmark = [pytest.mark.xdist_group("specimens"), pytest.mark.slow]
@@ -61,12 +68,12 @@ def test_every_class_has_its_specimens_and_their_sources() -> None:
     assert dict(counts) == {
         Kind.UNWRITTEN: 4,
         Kind.KEPT: 9,
-        Kind.SKIPPED: 6,
+        Kind.SKIPPED: 8,
         Kind.CONSTANT: 4,
         Kind.NUMBERS: 8,
-        Kind.ELSEWHERE: 3,
+        Kind.ELSEWHERE: 7,
         Kind.INPUTS: 2,
-        Kind.SETTINGS: 4,
+        Kind.SETTINGS: 9,
         Kind.CLOCK: 1,
         Kind.HARNESS: 1,
     }
