@@ -334,6 +334,9 @@ def _is_slower(duration_ns: float, other_ns: float) -> bool:
 _SHARE: Final = 0.2
 #: Outputs of so many elements are compared in about 0.2 ms, after each sample.
 LARGEST_SMALL: Final = 1 << 14
+#: Further executions of a small case on the host that are compared after its samples, in the first process, and seconds that they may take.
+MANY: Final = 200
+_MANY_S: Final = 0.1
 #: Before the first input set, and before the others.
 _PREFIXES: Final = ("", "with other inputs: ")
 
@@ -403,6 +406,28 @@ class Judge:
             agreements.append(agreement)
         return agreements[0]
 
+    def many(
+        self, variant: Variant, operation: Operation, numbers: Iterable[int], settle: Callable[[], object]
+    ) -> Agreement | None:
+        """Compare outputs of many executions of a small case, for at most `_MANY_S` seconds. Returns the first failure.
+
+        Args:
+            numbers: of the input sets, one for each execution.
+            settle: called after each run, before its outputs are compared.
+        """
+        ends = time.monotonic() + _MANY_S
+        for number in numbers:
+            self._bench.use(number)
+            outputs = self._bench.run(operation)
+            settle()
+            agreement = self._judged(variant, outputs, number)
+            self._bench.release()
+            if not agreement.ok:
+                return agreement
+            if time.monotonic() > ends:
+                return None
+        return None
+
     def last_sample(self, variant: Variant, number: int) -> Agreement:
         """Compare the outputs that the last sample left. Raises Failed if it changed an input.
 
@@ -447,7 +472,7 @@ class Inspections:
     Args:
         chance: chooses.
         within: one of so many first samples of each cell is chosen.
-        elements: of the outputs.
+        is_small: the case is small.
         clock: returns seconds; replaced in tests.
     """
 
@@ -455,11 +480,11 @@ class Inspections:
         self,
         chance: np.random.Generator,
         within: int,
-        elements: int = LARGEST_SMALL + 1,
+        is_small: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._chance, self._within, self._clock = chance, max(within, 1), clock
-        self._is_small = elements <= LARGEST_SMALL
+        self._is_small = is_small
         self._sample_counts: dict[Cell, int] = {}
         self._due: dict[Cell, int] = {}
         self._started, self._spent_s = clock(), 0.0

@@ -193,7 +193,7 @@ def test_work_of_a_thread_after_the_return_is_found_though_it_keeps_ahead_of_a_c
     assert found["status"].to_dict() == {"right": "ok", "ahead": "wrong_result"}
 
 
-@pytest.mark.parametrize("every", [25, 60])
+@pytest.mark.parametrize("every", [25, 40])
 def test_every_sample_of_a_small_case_is_compared(every: int) -> None:
     calls = [0]
 
@@ -207,6 +207,19 @@ def test_every_sample_of_a_small_case_is_compared(every: int) -> None:
     found = judged(
         lambda rng: rng.standard_normal(1000, S), lambda x: 2 * x, {"right": lambda x: x + x, "seldom": seldom_wrong}, limits
     )
+    assert found["status"].to_dict() == {"right": "ok", "seldom": "wrong_result"}
+
+
+def test_a_fault_in_one_call_of_25_is_found_where_a_case_is_small_though_it_has_few_samples() -> None:
+    calls = [0]
+
+    def seldom_wrong(x: np.ndarray) -> np.ndarray:
+        calls[0] += 1
+        out = 2 * x
+        out[-1] += calls[0] % 25 == 24
+        return out
+
+    found = judged(lambda rng: rng.standard_normal(100, S), lambda x: 2 * x, {"right": lambda x: x + x, "seldom": seldom_wrong})
     assert found["status"].to_dict() == {"right": "ok", "seldom": "wrong_result"}
 
 
