@@ -25,6 +25,7 @@ from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.views.calls import query as calls
+from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.data import store
 
 #: Table of `nsys stats` on API & kernels -> columns that are compared, with their words in `second_method`, and the column of the name.
@@ -43,6 +44,7 @@ _EXPORTED: Final = {
     "operators-name": ("operator",),
     "ranks-breakdown": ("rank",),
     "ranks-over-iterations": ("rank", "iteration"),
+    "job-kernels-all-iterations": ("name",),
 }
 _KINDS: Final = {text: kind for kind, text in calls.OPERATIONS.items()}
 #: Shares are float64; times are whole nanoseconds.
@@ -78,9 +80,10 @@ class Row(NamedTuple):
 def rows_of(path: Path, folder: Path) -> Iterator[Row]:
     """Every figure of a trace or of a folder of traces, imported into a folder."""
     files = sorted(each for each in path.rglob("*.json*") if each.is_file()) if path.is_dir() else [path]
-    ranks = {_rank(file, place): second.read(file) for place, file in enumerate(files)}
+    read = [second.read(file) for file in files]
+    traces = {place if trace.rank is None else trace.rank: trace for place, trace in enumerate(read)}
     if not path.is_dir():
-        (trace,) = ranks.values()
+        (trace,) = traces.values()
         ours = _of_trace(path, folder)
         yield from _compared(path.name, ours, {**second.transfers(trace), **second.sums(trace), **second.operators(trace)})
         averaged = path.with_name(f"{path.name.split('.json')[0]}.sums.json")
@@ -90,21 +93,30 @@ def rows_of(path: Path, folder: Path) -> Iterator[Row]:
             yield from (row._replace(why=why.get(row[1:4], "")) for row in _compared(path.name, ours, theirs))
     job = folder / "job"
     job.mkdir()
-    for rank, file in zip(ranks, files, strict=True):
+    for rank, file in zip(traces, files, strict=True):
         shutil.copy(file, job / f"rank-{rank}{''.join(file.suffixes[-2 if file.suffix == '.gz' else -1 :])}")
-    yield from _compared(path.name, _of_job(job, folder), second.job(ranks))
-
-
-def _rank(file: Path, place: int) -> int:
-    return second.rank_of(file.name) if second.rank_of(file.name) is not None else place  # type: ignore[return-value]
+    yield from _compared(path.name, _of_job(job, folder), second.job(traces))
 
 
 def _compared(trace: str, ours: Totals, theirs: Totals) -> Iterator[Row]:
     """Figures side by side: all columns that the second method knows, of each row that either has."""
     known = {(page, column) for page, _, column in theirs}
+    ours, theirs = _with_symbols_together(ours, theirs)
     for page, row, column in sorted(ours.keys() | theirs.keys()):
         if (page, column) in known:
             yield Row(trace, page, row, column, ours.get((page, row, column)), theirs.get((page, row, column)))
+
+
+def _with_symbols_together(ours: Totals, theirs: Totals) -> tuple[Totals, Totals]:
+    """The figures with kernels whose names the trace has as symbols, such as `_ZN7ck_tile…`, in one row, since pages have their C++ names."""
+    together: tuple[Totals, Totals] = dict(ours), dict(theirs)
+    symbols = [key for key in theirs.keys() - ours.keys() if "_Z" in key[1]]
+    pages = {key[0] for key in symbols}
+    for side, keys in zip(together, ([key for key in ours.keys() - theirs.keys() if key[0] in pages], symbols), strict=True):
+        for key in keys:
+            row = key[0], "all kernels with symbols for names", key[2]
+            side[row] = (side.get(row) or 0) + (side.pop(key) or 0)
+    return together
 
 
 def _of_trace(path: Path, folder: Path) -> Totals:
@@ -117,7 +129,12 @@ def _of_trace(path: Path, folder: Path) -> Totals:
 def _of_job(job: Path, folder: Path) -> Totals:
     """What the pages of a job print."""
     words = ("import", "--job", str(job), "--workers", "1", "--data-dir", str(folder / "jobs"))
-    return _exported(run_data.load(store.open_run(folder / "jobs" / _run(*words).split()[-1])))
+    data = run_data.load(store.open_run(folder / "jobs" / _run(*words).split()[-1]))
+    found = _exported(data)
+    for row in ranks.idle_by_stream(data).to_dict("records"):
+        where = " ".join(str(row[name]) for name in ("device", "stream") if not pd.isna(row.get(name)))
+        found |= {("idle-by-stream", where, str(column)): _number(value) for column, value in row.items()}
+    return found
 
 
 def _exported(data: RunData) -> Totals:

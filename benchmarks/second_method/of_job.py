@@ -1,13 +1,13 @@
 """The totals of the pages of a job: Ranks, its iterations, and Critical path, by the definitions of docs/jobs.md."""
 
 import math
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from benchmarks.second_method.of_trace import kind_of
 from benchmarks.second_method.trace import STEP, Interval, Totals, Trace, by_device, joined, step_ranges
 
 _KERNEL_WAIT_NS: Final = 30_000
@@ -125,15 +125,9 @@ def windows(trace: Trace, steps: Sequence[Interval]) -> list[tuple[int, int] | N
     return found
 
 
-def rank_of(name: str) -> int | None:
-    """The rank in the name of a file."""
-    found = re.search(r"(?i)rank[-_=]?(\d+)|worker(\d+)", name)
-    return int(found[1] or found[2]) if found else None
-
-
 def job(ranks: Mapping[int, Trace]) -> Totals:
-    """The breakdown of each rank and iteration, and for one rank the length of the critical path."""
-    found: Totals = {}
+    """The breakdown of each rank and iteration, kernels and gaps of streams over the ranks, and for one rank the length of the critical path."""
+    found: Totals = _over_ranks(ranks.values())
     for rank, trace in ranks.items():
         if not trace.work:
             continue
@@ -149,6 +143,34 @@ def job(ranks: Mapping[int, Trace]) -> Totals:
             length = _typical(steps, on_devices) if any(on_devices.values()) else end - begin
             found |= {("critical-path", row, "ns"): length for row in ("all segments", "from start to end")}
     return found
+
+
+def _over_ranks(traces: Collection[Trace]) -> Totals:
+    """Number and time of each kernel and kind of copy, and the gaps between the work of each stream by cause, over all ranks.
+
+    Where each rank has one GPU, streams of equal numbers are one row.
+    """
+    found: Totals = defaultdict(int)
+    one_gpu = all(len(by_device(trace.work)) <= 1 for trace in traces)
+    for trace in traces:
+        streams: dict[tuple[Any, Any], list[tuple[int, float, int]]] = defaultdict(list)
+        for each in trace.work:
+            name = each.name if each.kind == "kernel" else kind_of(each)
+            found["job-kernels-all-iterations", name, "count"] += 1
+            found["job-kernels-all-iterations", name, "total_ns"] += each.lasts
+            call = trace.launch(each)
+            launched = -math.inf if call is None else call.start
+            streams[each.args.get("device"), each.args.get("stream")].append((each.start, launched, each.end))
+        for (device, stream), works in streams.items():
+            row, reached = str(stream) if one_gpu else f"{device} {stream}", min(works)[0]
+            for cause in ("host_wait_ns", "kernel_wait_ns", "other_ns"):
+                found["idle-by-stream", row, cause] += 0
+            for start, launched, end in sorted(works):
+                gap = start - reached
+                cause = "host_wait_ns" if launched > reached else "kernel_wait_ns" if gap < _KERNEL_WAIT_NS else "other_ns"
+                found["idle-by-stream", row, cause] += max(gap, 0)
+                reached = max(reached, end)
+    return dict(found)
 
 
 def _summed(gpus: Iterable[Gpu], begin: int, end: int) -> dict[str, int]:

@@ -23,6 +23,7 @@ from benchmarks.second_method.trace import (
 )
 
 _COPY: Final = re.compile(r"(?:Memcpy |Copy)?(H|D|P)\w*?[tT]o(H|D|P)\w*(?: \((\w+) -> (\w+)\))?")
+_MEMORIES: Final = ("pageable", "pinned", "device", "array", "managed")
 _HOST_SIDE: Final = {"h2d": 3, "h2h": 3, "d2h": 4}
 
 # -- API & kernels ---------------------------------------------------------------------------------------------------
@@ -34,15 +35,15 @@ def sums(trace: Trace) -> Totals:
     named = [
         ("cuda_gpu_kern_sum", trace.kernels(), lambda each: each.name),
         ("cuda_api_sum", trace.calls, lambda each: each.name),
-        ("cuda_gpu_mem_time_sum", trace.memory(), _kind),
+        ("cuda_gpu_mem_time_sum", trace.memory(), kind_of),
         ("nvtx_sum", trace.ranges, lambda each: each.name),
     ]
     for table, intervals, name in named:
         for each in intervals:
             found[table, name(each), "count"] += 1
             found[table, name(each), "ns"] += each.lasts
-    for kind, copies in grouped(trace.memory(), _kind).items():
-        sizes = [size for each in copies if (size := integer(each.args.get("bytes"))) is not None]
+    for kind, copies in grouped(trace.memory(), kind_of).items():
+        sizes = [size for each in copies if (size := _size(trace, each)) is not None]
         if sizes:
             found["cuda_gpu_mem_size_sum", kind, "MB"] = float(f"{sum(sizes) / 1e6:.3f}")
     return {**found, **_of_ranges(trace)}
@@ -99,7 +100,7 @@ def _threads_of(trace: Trace) -> Callable[[Interval], list[Any]]:
     return holding
 
 
-def _kind(memory: Interval) -> str:
+def kind_of(memory: Interval) -> str:
     """`h2d`, `memset` and so on."""
     if memory.kind == "set":
         return "memset"
@@ -113,13 +114,13 @@ def _kind(memory: Interval) -> str:
 def transfers(trace: Trace) -> Totals:
     """The copies by kind and host memory, and the work of each outermost range."""
     found: Totals = {}
-    groups = grouped(trace.memory(), lambda each: (_kind(each), _host_memory(each)))
+    groups = grouped(trace.memory(), lambda each: (kind_of(each), _host_memory(each)))
     everything = [*trace.work, *trace.calls]
     span = max(each.end for each in everything) - min(each.start for each in everything) if everything else 0
     kernels = by_device(trace.kernels())
     for (kind, memory), copies in groups.items():
         row = f"{kind} {memory}".strip()
-        sizes = [size for each in copies if (size := integer(each.args.get("bytes"))) is not None]
+        sizes = [size for each in copies if (size := _size(trace, each)) is not None]
         hidden = sum(_covered(kernels[device], own) for device, own in by_device(copies).items())
         figures = {"n": len(copies), "time_ns": sum(each.lasts for each in copies), "overlap_ns": hidden}
         figures |= {"bytes": sum(sizes) if sizes else None, "unknown": len(copies) - len(sizes)}
@@ -136,12 +137,20 @@ def _covered(kernels: Sequence[Interval], copies: Sequence[Interval]) -> int:
     return total
 
 
+def _size(trace: Trace, copy: Interval) -> int | None:
+    """Bytes of a copy, from its event or else from the call that launched it."""
+    size = integer(copy.args.get("bytes"))
+    call = trace.launch(copy)
+    return integer(call.args.get("size")) if size is None and call else size
+
+
 def _host_memory(copy: Interval) -> str:
     """Memory of the host's side of a copy, in lower case."""
-    kind, found = _kind(copy), _COPY.match(copy.name)
+    kind, found = kind_of(copy), _COPY.match(copy.name)
     if kind not in _HOST_SIDE:
         return ""
-    return ((found and found[_HOST_SIDE[kind]]) or "unknown").lower()
+    memory = str(found and found[_HOST_SIDE[kind]]).lower()
+    return memory if memory in _MEMORIES else "unknown"
 
 
 def _stages(trace: Trace) -> Totals:

@@ -63,12 +63,13 @@ class Nest:
 
 @dataclass(frozen=True)
 class Trace:
-    """The events of one file, one process."""
+    """The events of one file, one process. `rank` is that of its job, where the file has it."""
 
     work: Sequence[Interval]
     calls: Sequence[Interval]
     ranges: Sequence[Interval]
     operators: Sequence[Interval]
+    rank: int | None
 
     @cached_property
     def call_of(self) -> Mapping[int, Interval]:
@@ -94,8 +95,9 @@ def read(path: Path) -> Trace:
     """The trace of a file, `.json` or `.json.gz`."""
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     document = json.loads(text, parse_float=Decimal)
-    events = document if isinstance(document, list) else document["traceEvents"]
-    base = 0 if isinstance(document, list) else document.get("baseTimeNanoseconds", 0)
+    head = {} if isinstance(document, list) else document
+    events, base = head.get("traceEvents", document), head.get("baseTimeNanoseconds", 0)
+    rank = (head.get("distributedInfo") or {}).get("rank", rank_in(path.name))
     kinds: dict[str, list[Interval]] = defaultdict(list)
     for event in events:
         category = str(event.get("cat", "")).lower()
@@ -109,7 +111,13 @@ def read(path: Path) -> Trace:
             kind = "user_annotation"
         kinds[kind].append(Interval(start, start + lasts, name, thread, kind, args))
     work = [each for kind in ("kernel", "copy", "set") for each in kinds[kind]]
-    return Trace(work, kinds["call"], kinds["user_annotation"], kinds["operator"])
+    return Trace(work, kinds["call"], kinds["user_annotation"], kinds["operator"], rank)
+
+
+def rank_in(name: str) -> int | None:
+    """The rank in the name of a file."""
+    found = re.search(r"(?i)rank[-_=]?(\d+)|worker(\d+)", name)
+    return int(found[1] or found[2]) if found else None
 
 
 def union(intervals: Iterable[Interval]) -> int:

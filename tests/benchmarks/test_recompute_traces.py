@@ -22,7 +22,8 @@ def test_every_figure_of_a_trace_of_graphs_and_two_streams_equals_that_of_the_se
     rows = list(rows_of(TRACE, tmp_path))
     assert {row.page for row in rows} == {
         "cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum", "nvtx_gpu_proj_sum", "nvtx_kern_sum",
-        "nvtx_sum", "transfers", "operators-name", "key_averages", "ranks-breakdown", "ranks-over-iterations", "critical-path",
+        "nvtx_sum", "transfers", "operators-name", "key_averages", "ranks-breakdown", "ranks-over-iterations", "idle-by-stream",
+        "job-kernels-all-iterations", "critical-path",
     }  # fmt: skip
     assert len(rows) > 120 and not [row for row in rows if row.differs]
 
