@@ -13,7 +13,7 @@ from warpladder.data.job_tables import COLLECTIVES, IDLE, ITERATIONS, RANK_DEVIC
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
-#: `energy`, version 6 `rank_devices`.
+#: `energy`, version 6 `rank_devices` and `synchronizations`.
 SCHEMA_VERSION: Final = 6
 #: Versions that are read.
 READABLE_VERSIONS: Final = (1, 2, 3, 4, 5, 6)
@@ -31,6 +31,7 @@ RULE_SEVERITIES: Final = ("none", "ok", "optimization", "warning", "error")
 RANGE_STYLES: Final = ("push_pop", "start_end")
 #: Name in `kernels` of a CUDA graph that was traced as a whole.
 CUDA_GRAPH: Final = "[CUDA graph]"
+SYNCHRONIZATION_KINDS: Final = ("stream_wait_event", "event", "stream", "context")
 MEMORY_OP_KINDS: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "memset", "unified_h2d", "unified_d2h", "unknown")
 
 _WORKLOAD = text("workload", "problem, e.g. `tensor_transpose`", not_empty=True)
@@ -375,6 +376,28 @@ API_CALLS = Table(
     spans=(("start_ns", "end_ns"),),
 )
 
+SYNCHRONIZATIONS = Table(
+    "synchronizations",
+    "Waits of a trace: a stream or the host waited for an event or for all work of a stream or context. PyTorch's profiler records them with "
+    "`enable_cuda_sync_events`, Nsight Systems by itself.",
+    (
+        _CORRELATION,
+        _PROCESS,
+        START,
+        END,
+        text(
+            "kind",
+            "a stream waits for an event; the host waits for an event, a stream, or a context",
+            values=SYNCHRONIZATION_KINDS,
+        ),
+        DEVICE,
+        integer("stream", "stream that waits, or that the host waits for; null where there is none", nullable=True),
+        integer("event_stream", "stream on which the event was recorded; null where that is not known", nullable=True),
+        integer("event_correlation", "`correlation` of the call that recorded the event; likewise", nullable=True),
+    ),
+    spans=(("start_ns", "end_ns"),),
+)
+
 OPERATIONS = Table(
     "operations",
     "Operators of PyTorch in a trace. Their device times are those of the kernels, copies and sets that they launched.",
@@ -516,6 +539,7 @@ TABLES: Final[dict[str, Table]] = {
         KERNELS,
         MEMORY_OPS,
         API_CALLS,
+        SYNCHRONIZATIONS,
         OPERATIONS,
         COLLECTIVES,
         RANKS,

@@ -21,6 +21,7 @@ _KINDS: Final = {
     "user_annotation": "ranges",
     **dict.fromkeys(("cpu_op", "operator"), "operations"),
     "python_function": "functions",
+    "cuda_sync": "synchronizations",
     "fwdbwd": LINKS,
 }
 #: Categories of calls, in lower case: of CUDA, HIP, XPU, MTIA, MUSA and custom backends, and of older profilers.

@@ -25,8 +25,10 @@ from warpladder.collectors.kineto.events import (
 )
 from warpladder.collectors.kineto.kinds import LINKS, Kinds
 from warpladder.collectors.kineto.operations import Operations
+from warpladder.collectors.kineto.synchronizations import columns
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace import device_tables as tables
+from warpladder.collectors.trace import synchronizations
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, is_communication
 from warpladder.collectors.trace.notes import Notes
@@ -81,6 +83,7 @@ class KinetoReport(Report):
             "ranges": self._add_ranges,
             "operations": self._add_operations,
             "functions": self._add_functions,
+            "synchronizations": self._add_synchronizations,
         }
         for events in self.trace.pieces():
             for kind, chosen in self._kinds.of(events).items():
@@ -246,6 +249,9 @@ class KinetoReport(Report):
     def is_xla(self) -> bool:
         """Whether the trace is one of JAX or TensorFlow."""
         return self._kinds.is_xla
+
+    def _add_synchronizations(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+        self._add(synchronizations.SYNCHRONIZATION, columns(events, start, end))
 
     @property
     def base_ns(self) -> int:

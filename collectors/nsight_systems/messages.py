@@ -15,8 +15,6 @@ _FOLDERS: Final = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\s\\/:'\"]+)*[\\/](?=[^\s
 
 #: Tables of events that a run cannot hold -> their content.
 _TABLES_LEFT_OUT: Final = {
-    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": "CUDA synchronization",
-    "CUPTI_ACTIVITY_KIND_CUDA_EVENT": "CUDA events",
     "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH": "host functions in streams",
     "CUDA_HOST_CALLBACK": "host functions in streams",
     "CUPTI_ACTIVITY_KIND_OVERHEAD": "overhead of CUDA",

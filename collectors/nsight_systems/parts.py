@@ -19,11 +19,12 @@ from warpladder.collectors.trace.device_tables import API, COPY, GRAPH, KERNEL, 
 from warpladder.collectors.trace.ranges import process_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Strings
+from warpladder.collectors.trace.synchronizations import EVENT, SYNCHRONIZATION
 
 _NVTX: Final = "NVTX_EVENTS"
 _WORK: Final = (KERNEL, GRAPH, COPY, SET)
 #: Column that holds the process of a row.
-_OWNER: Final = {**dict.fromkeys(_WORK, "globalPid"), **dict.fromkeys((API, _NVTX), "globalTid")}
+_OWNER: Final = {**dict.fromkeys((*_WORK, SYNCHRONIZATION, EVENT), "globalPid"), **dict.fromkeys((API, _NVTX), "globalTid")}
 
 
 @dataclass(frozen=True)

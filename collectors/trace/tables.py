@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace import device_tables as device
+from warpladder.collectors.trace import synchronizations
 from warpladder.collectors.trace.attribution import ByTime, Int64s, distinct
 from warpladder.collectors.trace.cells import Cells
 from warpladder.collectors.trace.notes import Notes
@@ -54,6 +55,7 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
         _append(writer, "kernels", rows)
     for rows in (work.copies(), work.sets()):
         _append(writer, "memory_ops", rows)
+    _append(writer, "synchronizations", synchronizations.rows(report))
     _tell_what_is_missing(report, work, notes)
     pieces = _write_ranges(report, ranges, work, writer, naming, workload, notes)
     return Written(work.devices, pieces, innermost, by_time)

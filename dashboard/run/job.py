@@ -84,8 +84,8 @@ class Job(Run):
 
         Returns:
             `rank`, `kind`, `name`, `start_ns`, `end_ns` on the job's clock, and `overlap_ns`, how long it ran before while the work that it
-            waited for still ran. By kernel: `name`, `kind`, `time_ns` and `percent` of the iteration, `executions` and `ranks` on the path,
-            `tenth_ns`, a tenth of the time and of the overlap, and `gain_ns`, how much shorter the iteration is if the kernel takes 10 % less time on all ranks. It is an upper bound where not all ranks can be replayed, and null where the
+            waited for still ran, and `inferred`: the profile does not name it as what the next segment waited for. By kernel: `name`, `kind`,
+            `time_ns` and `percent` of the iteration, `executions` and `ranks` on the path, `inferred` of the executions, `tenth_ns`, a tenth of the time and of the overlap, and `gain_ns`, how much shorter the iteration is if the kernel takes 10 % less time on all ranks. It is an upper bound where not all ranks can be replayed, and null where the
             path runs through too many.
 
         Raises:

@@ -14,7 +14,7 @@ _SURE: Final = 2.0
 _WORDS: Final = {"compute": "compute", "communication": "transfers"}
 
 
-def _span(run: Shipped) -> tuple[int, int, int]:
+def span(run: Shipped) -> tuple[int, int, int]:
     """The number, start and end of the iteration with the median duration."""
     rows, clocks = run.table("iterations"), run.table("ranks").set_index("rank")["offset_ns"]
     ends: dict[int, int] = {}
@@ -28,9 +28,11 @@ def _span(run: Shipped) -> tuple[int, int, int]:
     return number, ends[number] - duration, ends[number]
 
 
-def _path(run: Shipped) -> dict[int, tuple[int, str, str, int]]:
-    """The path: start of each segment -> rank, kind, name, end."""
-    _, begin, now = _span(run)
+def _path(run: Shipped) -> dict[int, tuple[int, str, str, int, bool]]:
+    """The path: start of each segment -> rank, kind, name, end, and whether the next work is on another stream, which collectives have for
+    themselves.
+    """
+    _, begin, now = span(run)
     offset, doubt = run.table("ranks").set_index("rank")["offset_ns"], run.table("ranks").set_index("rank")["uncertainty_ns"]
     works = {}
     for rank in offset.index:
@@ -41,7 +43,8 @@ def _path(run: Shipped) -> dict[int, tuple[int, str, str, int]]:
     collectives = run.table("collectives")
     rank = next(rank for rank, of_rank in works.items() if any(end == now for _, end, _ in of_rank))
     start, end, name = next(work for work in works[rank] if work[1] == now)
-    segments: dict[int, tuple[int, str, str, int]] = {}
+    segments: dict[int, tuple[int, str, str, int, bool]] = {}
+    streams: list[str] = []
     while now > begin:
         same = collectives[
             (collectives["rank"] == rank) & (collectives["arrival_ns"] == start) & (collectives["finish_ns"] == end)
@@ -52,13 +55,15 @@ def _path(run: Shipped) -> dict[int, tuple[int, str, str, int]]:
             shown = rank
             if last["arrival_ns"] - start > _SURE * (doubt[rank] ** 2 + doubt[last["rank"]] ** 2) ** 0.5:
                 rank, start = int(last["rank"]), int(last["arrival_ns"])
-            segments[max(start, begin)] = (shown, "communication", name, now)
+            streams.append("communication")
         else:
-            segments[max(start, begin)] = (rank, "compute", name, now)
+            shown = rank
+            streams.append("compute")
+        segments[max(start, begin)] = (shown, streams[-1], name, now, streams[-2:] != [streams[-1]] * len(streams[-2:]))
         now = start
         start, end, name = max((work for work in works[rank] if work[1] <= now), key=lambda work: work[1])
         if begin < now:
-            segments[max(end, begin)] = (rank, "idle", "", now)
+            segments[max(end, begin)] = (rank, "idle", "", now, False)
             now = end
     return segments
 
@@ -68,7 +73,7 @@ def _of_segment(place: int) -> Rule:
 
 
 def _of_kernel(run: Shipped, name: str) -> pd.DataFrame:
-    rows = [(rank, kind, end - start) for start, (rank, kind, of, end) in _path(run).items() if of == name]
+    rows = [(rank, kind, end - start) for start, (rank, kind, of, end, _) in _path(run).items() if of == name]
     return pd.DataFrame(rows, columns=["rank", "kind", "time_ns"])
 
 
@@ -77,7 +82,7 @@ def _time(run: Shipped, row: Row) -> int:
 
 
 def _percent(run: Shipped, row: Row, column: str) -> float:
-    _, begin, end = _span(run)
+    _, begin, end = span(run)
     return float(100 * (row["gain_ns"] if column == "gain" else _time(run, row)) / (end - begin))
 
 
@@ -85,6 +90,7 @@ RULES: Final[Mapping[str, Rules]] = {
     "critical-path": {
         "start_ns": None,
         **{name: _of_segment(place) for place, name in enumerate(("rank", "kind", "name", "end_ns"))},
+        "inferred": _of_segment(4),
         "overlap_ns": lambda run, row, shown: 0,  # no shipped run has a kernel that starts before the end of the one before it
     },
     "critical-path-gains": {
@@ -94,6 +100,7 @@ RULES: Final[Mapping[str, Rules]] = {
         "time_ns": lambda run, row, shown: _time(run, row),
         "percent": lambda run, row, shown: _percent(run, row, "time"),
         "executions": lambda run, row, shown: len(_of_kernel(run, row["name"])),
+        "inferred": lambda run, row, shown: sum(inferred for *_, of, _, inferred in _path(run).values() if of == row["name"]),
         "ranks": lambda run, row, shown: _of_kernel(run, row["name"])["rank"].nunique(),
         "tenth_ns": lambda run, row, shown: _time(run, row) / 10,
         "gain_percent": lambda run, row, shown: _percent(run, row, "gain"),
@@ -104,8 +111,8 @@ RULES: Final[Mapping[str, Rules]] = {
 def sentence(run: Shipped, shown: Shown) -> Iterator[tuple[str, Written]]:
     """The time of the iteration, and the share of the kind with the most of it."""
     if shown.title.startswith("Of "):
-        _, begin, end = _span(run)
+        _, begin, end = span(run)
         lasts, rest = shown.title.removeprefix("Of ").split(", ", 1)
         yield lasts, Written(end - begin)
-        compute = sum(end - start for start, (_, kind, _, end) in _path(run).items() if kind == "compute")
+        compute = sum(end - start for start, (_, kind, _, end, _) in _path(run).items() if kind == "compute")
         yield rest.split(" %")[0], Written(100 * compute / (end - begin))

@@ -11,14 +11,17 @@ An iteration lasts from the end of the last device work of the iteration before 
 - device work waited for the work before it on its stream, for its launch, or for an event of another stream, whichever came last. A
   kernel that starts before the end of the one before it, as programmatic dependent launch permits, waited for that end: it is on the path
   from there on. Nodes of one launch of a graph that overlap by more than half of the shorter one are branches, which do not wait for each
-  other. A trace does not have the events. A launch behind a call of `cudaStreamWaitEvent` waited for the work of another stream that was
-  launched before and ended last before it started. Any work that started more than 10 us after all that it is known to wait for
+  other. Where the profile names the event, work waited for what had been launched on the event's stream when the event was recorded. Else
+  a launch behind a call of `cudaStreamWaitEvent` waited for the work of another stream that was launched before and ended last before it
+  started, which is inferred. It is inferred, too, that other work that started more than 10 us after all that it is known to wait for
   waited for other work of the rank that ended within 10 us before;
 - a matched collective waited for the rank that arrived last, if that can be told from the path's own rank by the uncertainty of their
   clocks. From there to its end, it transfers;
 - a launch waited for the calls of its thread before it. A call that returns when device work has ended (a synchronisation, or a
-  copy of pageable memory) waited for the work of the rank that ended last before the call did;
-- a thread without a call for more than 50 us waited for another launching thread of its rank, if that one ended a call meanwhile.
+  copy of pageable memory) waited for its own copy, for the stream or event that the profile names, or else for the work of the rank that
+  ended last before the call did, which is inferred where the rank has several streams;
+- a thread without a call for more than 50 us waited for another launching thread of its rank, if that one ended a call meanwhile, and makes
+  nine of ten of its calls in such times. This is inferred.
 
 A segment is of one of these kinds:
 
@@ -61,9 +64,10 @@ class CriticalPath:
     Attributes:
         span: the iteration.
         segments: `rank`, `kind`, `name`, `start_ns`, `end_ns` on the job's clock, by time, without gap or overlap. `overlap_ns`: how long
-            a kernel ran before `start_ns`, while the work that it waited for still ran.
+            a kernel ran before `start_ns`, while the work that it waited for still ran. `inferred`: the profile does not name it as what the
+            next segment waited for.
         kernels: a row for each kernel, kind of copy and set on the path, the longest first: `name`, `kind`, `time_ns` on the path,
-            `percent` of the iteration, `executions` and `ranks` on the path, `tenth_ns`, a tenth of the time and of the overlap, which is
+            `percent` of the iteration, `executions` and `ranks` on the path, `inferred` of the executions, `tenth_ns`, a tenth of the time and of the overlap, which is
             the gain if the path stayed where it is, and `gain_ns`, the gain of the replay if it took 10 % less time on all ranks.
         ranks: all ranks whose times can be compared.
         replayed: the ranks that were replayed. Without any, `gain_ns` is null. If they are not all ranks, it is an upper bound of how much
@@ -149,6 +153,7 @@ def _kernels(segments: pd.DataFrame, span: Span) -> pd.DataFrame:
         time_ns=("time_ns", "sum"),
         executions=("rank", "size"),
         ranks=("rank", "nunique"),
+        inferred=("inferred", "sum"),
         tenth_ns=("tenth_ns", "sum"),
     )
     frame = frame.reset_index().sort_values(["time_ns", "name"], ascending=[False, True], ignore_index=True)

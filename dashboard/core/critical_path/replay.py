@@ -16,13 +16,13 @@ import numpy.typing as npt
 from warpladder.dashboard.core.critical_path.activities import RankActivities
 from warpladder.dashboard.core.critical_path.arrivals import Arrivals
 from warpladder.dashboard.core.critical_path.spans import Ranks, Span
+from warpladder.dashboard.core.critical_path.work import LONG_AGO
 from warpladder.dashboard.core.traces import NONE, Int64s
 
 Gains: TypeAlias = npt.NDArray[np.float64]
 
 #: No gain is larger than this many times the time that is saved if all of the iteration is faster; clocks are uncertain.
 _MARGIN: Final = 2.0
-_LONG_AGO: Final = np.iinfo(np.int64).min // 4
 
 
 class Contradiction(ValueError):
@@ -56,7 +56,7 @@ class _Nodes:
     """The device work of a rank and the resumptions of its threads in an iteration, by time. Lists have an element for each.
 
     Attributes:
-        waits_for: up to three nodes that each one waits for; `NONE` is no node.
+        waits_for: the nodes that each one waits for; `NONE` is no node.
         slack: of these, in ns.
         saved_ns: how much shorter the node itself is where the kernel `name` is faster.
         name: which of the kernels that are tried; `NONE` if no such.
@@ -227,13 +227,16 @@ def _graph(activities: RankActivities) -> tuple[Int64s, Int64s, Int64s]:
     """The nodes of a rank: its works, the resumptions of its threads, and one that stands for what happened long ago.
 
     Returns:
-        When each starts, up to three nodes that it waits for, and the slack of these in ns. `NONE` is no node.
+        When each starts, some nodes that it waits for, and the slack of these in ns. `NONE` is no node.
     """
     work, waits, resumptions = activities.work, activities.waits, activities.resumptions
     works = len(work)
     firsts = dict(zip(resumptions, works + np.cumsum([0, *map(len, resumptions.values())]), strict=False))
     count = works + sum(map(len, resumptions.values()))
-    time, waits_for, slack = np.full(count + 1, _LONG_AGO), np.full((count + 1, 3), NONE), np.zeros((count + 1, 3), np.int64)
+    columns = (waits.before, *waits.events.T)
+    launch = len(columns)
+    time = np.full(count + 1, LONG_AGO)
+    waits_for, slack = np.full((count + 1, launch + 1), NONE), np.zeros((count + 1, launch + 1), np.int64)
 
     def resumed(thread: int, times: Int64s) -> Int64s:
         """The node after which a thread ran at some times."""
@@ -241,13 +244,13 @@ def _graph(activities: RankActivities) -> tuple[Int64s, Int64s, Int64s]:
         return np.where(place == NONE, count, firsts[thread] + place)
 
     time[:works] = work.start
-    waits_for[:works, 0], waits_for[:works, 1] = waits.before, waits.event
-    for column, others in enumerate((waits.before, waits.event)):
+    for column, others in enumerate(columns):
+        waits_for[:works, column] = others
         slack[:works, column] = np.maximum(waits.ready - work.end[others], 0)
     for thread, each in resumptions.items():
         launched = np.flatnonzero(work.thread == thread)
-        waits_for[launched, 2] = resumed(thread, work.launched[launched])
-        slack[launched, 2] = np.minimum(waits.ready, work.start)[launched] - work.launched[launched]
+        waits_for[launched, launch] = resumed(thread, work.launched[launched])
+        slack[launched, launch] = np.minimum(waits.ready, work.start)[launched] - work.launched[launched]
         nodes = firsts[thread] + np.arange(len(each))
         time[nodes] = each.time
         waits_for[nodes, 0] = each.work

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.critical_path.activities import Bools, Collectives, RankActivities
+from warpladder.dashboard.core.critical_path.activities import Collectives, RankActivities
+from warpladder.dashboard.core.critical_path.work import Bools
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.traces import NONE, Int64s
 from warpladder.data import store

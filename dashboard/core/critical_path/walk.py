@@ -6,14 +6,15 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.critical_path.activities import COMMUNICATION, MEMORY, HostParts, RankActivities
+from warpladder.dashboard.core.critical_path.activities import HostParts, RankActivities
 from warpladder.dashboard.core.critical_path.arrivals import Arrivals
 from warpladder.dashboard.core.critical_path.spans import Ranks, Span
+from warpladder.dashboard.core.critical_path.work import COMMUNICATION, MEMORY
 from warpladder.dashboard.core.traces import NONE
 
 #: What a segment of the path is.
 KINDS: Final = ("compute", "communication", "memory", "launch", "host", "idle")
-COLUMNS: Final = ("rank", "kind", "name", "start_ns", "end_ns", "overlap_ns")
+COLUMNS: Final = ("rank", "kind", "name", "start_ns", "end_ns", "overlap_ns", "inferred")
 
 
 @dataclass
@@ -23,12 +24,14 @@ class _Path:
     Attributes:
         now: start of the last segment.
         begin: of the span.
-        rows: rank, kind, name, start, end, overlap.
+        rows: rank, kind, name, start, end, overlap, inferred.
+        inferred: that the last segment waited for the next one, which is not in the profile.
     """
 
     now: int
     begin: int
-    rows: list[tuple[int, str, str, int, int, int]] = field(default_factory=list)
+    rows: list[tuple[int, str, str, int, int, int, bool]] = field(default_factory=list)
+    inferred: bool = False
 
     def back_to(self, time: int, rank: int, kind: str, name: str, overlap: int = 0) -> None:
         """Add a segment that starts at a time; none where the path is there already.
@@ -39,11 +42,12 @@ class _Path:
         overlap = overlap if time > self.begin else 0
         time = max(time, self.begin)
         if time < self.now:
-            if self.rows and self.rows[-1][:3] == (rank, kind, name) and kind in ("host", "idle"):
+            merges = kind in ("host", "idle") and not self.inferred
+            if merges and self.rows and self.rows[-1][:3] == (rank, kind, name):
                 self.rows[-1] = (rank, kind, name, time, *self.rows[-1][4:])
             else:
-                self.rows.append((rank, kind, name, time, self.now, overlap))
-            self.now = time
+                self.rows.append((rank, kind, name, time, self.now, overlap, self.inferred))
+            self.now, self.inferred = time, False
 
 
 def walk(ranks: Ranks, span: Span, arrivals: Arrivals) -> pd.DataFrame:
@@ -61,7 +65,7 @@ def walk(ranks: Ranks, span: Span, arrivals: Arrivals) -> pd.DataFrame:
         work = _before_work(path, ranks.of(rank), work)
     path.back_to(path.begin, rank, "idle", "")
     rows = pd.DataFrame(path.rows[::-1], columns=list(COLUMNS))
-    return rows.astype({"rank": "int64", "start_ns": "int64", "end_ns": "int64", "overlap_ns": "int64"})
+    return rows.astype({"rank": "int64", "start_ns": "int64", "end_ns": "int64", "overlap_ns": "int64", "inferred": bool})
 
 
 def _ending_at(activities: RankActivities, time: int) -> int:
@@ -115,7 +119,8 @@ def _before_work(path: _Path, activities: RankActivities, work: int) -> int:
         path.back_to(int(waits.ready[work]), activities.rank, "launch", done.names[done.name[work]])
         return _through_host(path, activities, int(done.thread[work]))
     path.back_to(int(waits.ready[work]), activities.rank, "idle", "")
-    return int(waits.event[work] if waits.by_event[work] else waits.before[work])
+    path.inferred = bool(waits.by_event[work] and waits.inferred[work])
+    return int(waits.events[work, 0] if waits.by_event[work] else waits.before[work])
 
 
 def _through_host(path: _Path, activities: RankActivities, thread: int) -> int:
@@ -131,6 +136,7 @@ def _through_host(path: _Path, activities: RankActivities, thread: int) -> int:
         _host(path, activities.rank, activities.host_parts(thread), max(ready, path.begin))
         if place == NONE:
             break
+        path.inferred = bool(resumptions.inferred[place])
         if resumptions.work[place] != NONE:
             return int(resumptions.work[place])
         thread = int(resumptions.thread[place])

@@ -56,6 +56,17 @@ def over_time(found: CriticalPath, look: Look) -> Chart:
                 hoverinfo="text",
                 hovertext=[hover for row in of_kind for hover in (_hover(row, found),) * 4],
             )
+    inferred = [row for row in rows if row["inferred"]]
+    if inferred:
+        figure.add_scatter(
+            x=[row["end_ns"] for row in inferred],
+            y=[row["y"] for row in inferred],
+            mode="markers",
+            name="inferred",
+            marker={"symbol": "circle-open", "size": 9, "color": look.tones.text},
+            hoverinfo="text",
+            hovertext=[_hover(row, found) for row in inferred],
+        )
     name_rows(figure, names, look, range=[len(names) - 0.4, -0.6], title_text="rank", zeroline=False)
     axis = ticks(0, found.span.duration_ns, format_duration, logarithmic=False)
     figure.update_xaxes(range=[0, found.span.duration_ns], title_text="since the start of the iteration", **axis)
@@ -63,7 +74,7 @@ def over_time(found: CriticalPath, look: Look) -> Chart:
     which = "the whole profile" if found.span.iteration is None else f"iteration {found.span.iteration}"
     note = look.note(
         f"{which}; path of {len(found.segments)} segments through {pieces['rank'].nunique()} of {len(found.ranks)} ranks. At each time, what "
-        f"runs is what the end of the iteration waits for.{_kinds(found)}"
+        f"runs is what the end of the iteration waits for.{_kinds(found)}{_INFERRED if len(inferred) else ''}"
     )
     return Chart("critical-path", query.headline(found), figure, found.segments, note)
 
@@ -145,6 +156,9 @@ _MEANING: Final = {
 }
 
 
+_INFERRED: Final = " A circle: the profile does not name what ends here as what the next segment waited for."
+
+
 def _kinds(found: CriticalPath) -> str:
     """What the kinds on the path mean."""
     there = set(found.segments["kind"])
@@ -156,6 +170,7 @@ def _kinds(found: CriticalPath) -> str:
 def _hover(row: dict[Any, Any], found: CriticalPath) -> str:
     name = f"<b>{text(cut(row['name'], _HOVER_CHARACTERS))}</b><br>" if row["name"] else ""
     several = f", {row['segments']} segments" if row["segments"] > 1 else ""
+    several += ", inferred" if row["inferred"] else ""
     lasts = text(format_duration(row["end_ns"] - row["start_ns"]))
     return f"{name}rank {row['rank']}, {query.word(found, row['kind'])}<br>{lasts}{several}, at {text(format_duration(row['start_ns']))}"
 

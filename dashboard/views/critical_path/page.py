@@ -68,6 +68,9 @@ def _number(label: str, help: str | None = None, style: str = "%.4g") -> Any:
 
 
 _SHARE: Final = _number("Share, %", "Of the iteration.", "%.3g")
+_INFERRED: Final = _number(
+    "Inferred", "How many are on the path by inference: the profile does not name what waited for them.", "%d"
+)
 _KERNELS: Final = {
     "kernel": st.column_config.TextColumn("Kernel", width="medium", help="Short name; the column Full name is at the end."),
     "kind": "Kind",
@@ -83,6 +86,7 @@ _KERNELS: Final = {
     ),
     "executions": _number("Executions", "On the path.", "%d"),
     "ranks": _number("Ranks", "On which it is on the path.", "%d"),
+    "inferred": _INFERRED,
     "name": st.column_config.TextColumn("Full name", width="large"),
 }
 _KINDS: Final = {
@@ -91,6 +95,7 @@ _KINDS: Final = {
     "percent": _SHARE,
     "segments": _number("Segments", style="%d"),
     "longest_ns": _number("Longest, ms", "The longest segment."),
+    "inferred": _INFERRED,
 }
 _HOST: Final = {
     "name": st.column_config.TextColumn("Call or operator", width="medium"),

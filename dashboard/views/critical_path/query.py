@@ -80,9 +80,13 @@ def word(found: CriticalPath, kind: str) -> str:
 
 
 def by_kind(found: CriticalPath) -> pd.DataFrame:
-    """The time of each kind on the path, the longest first: `kind`, `time_ns`, `percent` of the iteration, `segments`, `longest_ns`."""
-    groups = _timed(found.segments).groupby("kind")["time_ns"]
-    frame = groups.agg(time_ns="sum", segments="size", longest_ns="max").reset_index()
+    """The time of each kind on the path, the longest first: `kind`, `time_ns`, `percent` of the iteration, `segments`, `longest_ns`,
+    `inferred` of the segments.
+    """
+    groups = _timed(found.segments).groupby("kind")
+    frame = groups.agg(
+        time_ns=("time_ns", "sum"), segments=("rank", "size"), longest_ns=("time_ns", "max"), inferred=("inferred", "sum")
+    ).reset_index()
     frame.insert(2, "percent", 100 * frame["time_ns"] / found.span.duration_ns)
     frame["kind"] = frame["kind"].map(lambda kind: word(found, kind))
     return frame.sort_values(["time_ns", "kind"], ascending=[False, True], ignore_index=True)
@@ -138,6 +142,11 @@ def notes(found: CriticalPath) -> tuple[str, ...]:
         )
     if found.without_clock:
         lines.append(f"The path leaves out ranks without an aligned clock: {', '.join(map(str, found.without_clock))}.")
+    if inferred := int(found.segments["inferred"].sum()):
+        lines.append(
+            f"{inferred} {'segment is' if inferred == 1 else 'segments are'} on the path by inference: the profile does not name what the "
+            "next one waited for. PyTorch's profiler names it with enable_cuda_sync_events=True."
+        )
     if not found.has_launches:
         lines.append("The profiles have no launches, so the path follows the streams and never enters the host.")
     return tuple(lines)
@@ -147,7 +156,7 @@ def pieces(found: CriticalPath) -> pd.DataFrame:
     """The path for a drawing: neighbouring segments of one rank and kind, or shorter than a part of the time, are one piece.
 
     Returns:
-        `rank`, `lane` (the rank, or `OTHERS`), `kind` with the most time in the piece, `name` of its longest segment, `segments`,
+        `rank`, `lane` (the rank, or `OTHERS`), `kind` with the most time in the piece, `name` of its longest segment, `segments`, `inferred` of these,
         `start_ns` and `end_ns` since the start of the iteration, by time.
     """
     rows = _timed(found.segments)
@@ -161,7 +170,7 @@ def pieces(found: CriticalPath) -> pd.DataFrame:
     longest = rows.loc[rows.groupby(number)["time_ns"].idxmax(), ["rank", "kind", "name"]].reset_index(drop=True)
     times = (
         rows.groupby(number)
-        .agg(segments=("rank", "size"), start_ns=("start_ns", "min"), end_ns=("end_ns", "max"))
+        .agg(segments=("rank", "size"), inferred=("inferred", "sum"), start_ns=("start_ns", "min"), end_ns=("end_ns", "max"))
         .reset_index(drop=True)
     )
     of_kinds = rows.groupby([number, "kind"])["time_ns"].sum()

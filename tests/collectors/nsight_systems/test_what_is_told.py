@@ -180,13 +180,13 @@ def test_tables_with_rows_that_are_not_taken_are_named(tmp_path: Path) -> None:
     tables = {
         **small(),
         "OSRT_API": [event],
-        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": [event],
+        "CUPTI_ACTIVITY_KIND_OVERHEAD": [event],
         "SCHED_EVENTS": [event],
         "MPI_P2P_EVENTS": [],
     }
     ((severity, text),) = told(imported(tmp_path, tables), "are not taken over")
     assert severity == "info"
-    assert "CUDA synchronization (CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)" in text
+    assert "overhead of CUDA (CUPTI_ACTIVITY_KIND_OVERHEAD)" in text
     assert "OSRT_API" in text and "SCHED_EVENTS" in text
     assert "MPI" not in text, "a table without rows has nothing to take"
 

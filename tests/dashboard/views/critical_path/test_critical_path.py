@@ -76,10 +76,25 @@ def test_the_chart_of_gains_names_the_kernel_that_gives_the_most(found: Critical
 def test_the_chart_over_time_has_a_lane_for_each_rank_and_a_line_for_each_kind(found: CriticalPath, data: RunData) -> None:
     figure = charts.over_time(found, look(data)).figure
     names = [trace.name for trace in figure.data]
-    assert names == [None, "compute", "transfers", "idle"]
+    assert names == [None, "compute", "transfers", "idle", "inferred"]
     assert list(figure.layout.yaxis.ticktext) == [str(rank) for rank in sorted(found.segments["rank"].unique())]
     line = figure.data[0]
     assert (line.x[0], line.x[-1]) == (0, found.span.duration_ns)
+
+
+def test_what_is_on_the_path_by_inference_is_marked_in_the_chart_the_tables_and_a_line(
+    found: CriticalPath, data: RunData
+) -> None:
+    """The profiles have the calls that let a stream wait, and not the events: each product and each collective is inferred."""
+    assert found.kernels.set_index("kernel")["inferred"].to_dict() == {"gemm": 2, REDUCE: 2, "norm": 0}
+    assert found.segments.loc[found.segments["inferred"], "kind"].tolist() == ["compute", "communication"] * 2
+    assert queries.by_kind(found).set_index("kind")["inferred"].to_dict() == {"compute": 2, "transfers": 2, "idle": 0}
+    chart = charts.over_time(found, look(data))
+    marks = next(trace for trace in chart.figure.data if trace.name == "inferred")
+    assert len(marks.x) == 4 and "inferred" in chart.data and "A circle" in chart.note
+    assert any(line.startswith("4 segments are on the path by inference") for line in queries.notes(found))
+    known = CriticalPath(**{**vars(found), "segments": found.segments.assign(inferred=False)})
+    assert not queries.notes(known) and "A circle" not in charts.over_time(known, look(data)).note
 
 
 def _long(found: CriticalPath, ranks: int, count: int = 20_000) -> CriticalPath:
@@ -90,7 +105,14 @@ def _long(found: CriticalPath, ranks: int, count: int = 20_000) -> CriticalPath:
     start = np.concatenate(([0], times[:-1]))
     kinds = rng.choice(["compute", "idle", "host"], count, p=[0.8, 0.1, 0.1])
     segments = pd.DataFrame(
-        {"rank": np.arange(count) * ranks // count, "kind": kinds, "name": "", "start_ns": start, "end_ns": times}
+        {
+            "rank": np.arange(count) * ranks // count,
+            "kind": kinds,
+            "name": "",
+            "start_ns": start,
+            "end_ns": times,
+            "inferred": False,
+        }
     )
     span = Span(0, 0, int(times[-1]), 0)
     return CriticalPath(span, segments, found.kernels, tuple(range(ranks)), (), True, (), True)
