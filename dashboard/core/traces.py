@@ -170,8 +170,9 @@ def _numbers(column: pa.ChunkedArray | pa.Array) -> Int64s:
 
 def _categorical(column: pa.ChunkedArray) -> "pd.Categorical[Any]":
     """A text column as a categorical. `store.Run.arrow` gives all chunks one dictionary."""
-    if not column.num_chunks:
-        return pd.Categorical.from_codes(np.empty(0, dtype=np.int8), categories=pd.Index([], dtype=object))
+    if not column.num_chunks or column.null_count == len(column):  # a run may lack a column that came later
+        empty = np.full(len(column), NONE, dtype=np.int8)
+        return pd.Categorical.from_codes(empty, categories=pd.Index([], dtype="str"))
     codes = [(chunk.indices.fill_null(NONE) if chunk.null_count else chunk.indices).to_numpy() for chunk in column.chunks]
     words = pd.Index(column.chunk(0).dictionary.to_pylist(), dtype="str")
     return pd.Categorical.from_codes(np.concatenate(codes), categories=words, validate=False)

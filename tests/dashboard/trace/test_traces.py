@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -195,6 +196,14 @@ def test_columns_are_read_piece_by_piece_or_at_once_alike(tmp_path: Path) -> Non
         ]
         traces.read("api_calls", "correlation", "thread")
         traces.read("kernels", "start_ns", "range_id")
+
+
+def test_a_text_column_that_came_later_is_null_in_a_run_without_it(tmp_path: Path) -> None:
+    folder = made_traces.write(tmp_path)
+    file = folder / "kernels.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["collective"]), file)
+    column = Traces(store.open_run(folder)).texts("kernels", "collective")
+    assert len(column) == store.open_run(folder).rows("kernels") > 0 and (column.codes == NONE).all()
 
 
 def test_a_run_offers_the_summaries_that_its_tables_allow(tmp_path: Path, trace: RunData) -> None:
