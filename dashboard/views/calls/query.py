@@ -132,8 +132,8 @@ def _with_by_time(kernels: _Kernels, by_time: npt.NDArray[np.int32]) -> _Kernels
     """The kernels with their ranges by time too. A kernel that also has a range of its own thread is there twice."""
     again = np.flatnonzero((by_time >= 0) & (kernels.holder >= 0))
     holder = np.where(kernels.holder < 0, by_time, kernels.holder)
-    both = kernels._replace(holder=holder), kernels.of(again)._replace(holder=by_time[again])
-    return _Kernels(*map(np.concatenate, zip(*both, strict=True)))
+    rows = np.concatenate((np.arange(len(holder)), again))
+    return kernels.of(rows)._replace(holder=np.concatenate((holder, by_time[again])))
 
 
 def _by_parents(traces: Traces, kernels: _Kernels, owners: _Owners, width: int) -> tuple[_Owners, _Sums] | None:
