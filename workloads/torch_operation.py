@@ -7,9 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from math import prod
 from typing import Any, Final, NamedTuple
 
+from warpladder.workloads import torch_attention
 from warpladder.workloads.api import WorkloadError
 
 #: Integers are drawn from 0 up to this number.
@@ -17,6 +19,8 @@ _MOST_INTEGER: Final = 100
 #: Numbers of a tensor of positive numbers are at least this.
 _LEAST_POSITIVE: Final = 0.5
 _MOST_LISTED: Final = 5
+#: Elements at whose multiples the tensors of a list begin, as separate tensors begin at multiples of many bytes.
+_ALIGNED: Final = 256
 #: Elements of the storage of a tensor. Strides that need more are damage.
 _MOST_ELEMENTS: Final = 1 << 40
 Outputs = Any
@@ -58,6 +62,11 @@ class Strided:
             expected *= extent
         return True
 
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """The shape of what `made` gives."""
+        return self.shape if self.is_dense else (self.reach,)
+
     def made(self) -> Any:
         """Random elements: a tensor of this shape, or its storage in one dimension where it has gaps or repeats elements."""
         import torch
@@ -65,7 +74,7 @@ class Strided:
         if self.reach > _MOST_ELEMENTS:
             raise WorkloadError(f"a tensor of shape {self.shape} and strides {self.strides} needs {self.reach:,} elements")
         dtype = getattr(torch, self.dtype)
-        shape = self.shape if self.is_dense else (self.reach,)
+        shape = self.stored
         if not dtype.is_floating_point and not dtype.is_complex:
             values = torch.randint(2 if self.dtype == "bool" else _MOST_INTEGER, shape)
         else:
@@ -88,12 +97,86 @@ def tensor(shape: Sequence[int], dtype: str, strides: Sequence[int], *, positive
     return Strided(tuple(shape), dtype, tuple(strides), positive)
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A list of tensors of a trace, as one input: its tensors lie one after another in one dimension.
+
+    Attributes:
+        parts: its tensors, of one type.
+        positive: see `Strided`.
+    """
+
+    parts: tuple[Strided, ...]
+    positive: bool = False
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """The shape of what `made` gives."""
+        return (self.reach,)
+
+    @property
+    def dtype(self) -> str:
+        return self.parts[0].dtype
+
+    @property
+    def elements(self) -> int:
+        return sum(each.elements for each in self.parts)
+
+    @property
+    def reach(self) -> int:
+        """Elements from the first to the last in memory; each tensor begins at a multiple of `_ALIGNED`."""
+        return self.begins[-1] + self.parts[-1].reach
+
+    @cached_property
+    def begins(self) -> tuple[int, ...]:
+        """Where each tensor begins, in elements."""
+        ends = accumulate(_ALIGNED * -(-each.reach // _ALIGNED) for each in self.parts)
+        return (0, *ends)[: len(self.parts)]
+
+    def made(self) -> Any:
+        """Random elements, in one dimension."""
+        return Strided(self.stored, self.dtype, (1,), self.positive).made()
+
+    def view(self, stored: Any) -> list[Any]:
+        """The tensors, on the elements that `made` gave."""
+        places = zip(self.parts, self.begins, strict=True)
+        return [stored.as_strided(each.shape, each.strides, stored.storage_offset() + begin) for each, begin in places]
+
+
+def tensors(dtype: str, shapes: Sequence[Any], *, positive: bool = False) -> Listed:
+    """A list of tensors of a trace, from their shapes, or from pairs of a shape and strides where these have gaps."""
+    parts = []
+    for each in shapes:
+        shape, strides = each if isinstance(each, tuple) else (each, _dense(each))
+        parts.append(tensor(shape, dtype, strides))
+    if not parts:
+        raise WorkloadError(f"tensors({dtype!r}, []): give the shape of each tensor")
+    return Listed(tuple(parts), positive)
+
+
+def _dense(shape: Sequence[int]) -> list[int]:
+    return [prod(shape[place + 1 :]) for place in range(len(shape))]
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A tensor that an operator takes and does not read. It is no input of the benchmark."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def unread(shape: Sequence[int], dtype: str) -> Unread:
+    """A tensor of a trace that the operator does not read."""
+    return Unread(tuple(shape), dtype)
+
+
 @dataclass(frozen=True, init=False)
 class Call:
     """The arguments of one call, and what the trace has of such calls.
 
     Attributes:
-        arguments: `Strided` for a tensor, lists of them, and the values of all others.
+        arguments: `Strided` for a tensor, `Listed` for a list of them, `Unread`, and the values of all others.
         calls: how often it was made in a step.
         time_us: the median of the time of its kernels, or of the operator on a processor.
         flops: floating-point operations; 0 where they are not known.
@@ -124,9 +207,9 @@ class Call:
             object.__setattr__(self, name, value)
 
     @cached_property
-    def tensors(self) -> tuple[Strided, ...]:
-        """The tensors that are inputs, in order. A tensor without elements is none."""
-        return tuple(each for each in _flat(self.arguments) if isinstance(each, Strided) and each.elements)
+    def tensors(self) -> tuple[Strided | Listed, ...]:
+        """The tensors and lists of them that are inputs, in order. A tensor without elements is none."""
+        return tuple(each for each in _flat(self.arguments) if isinstance(each, Strided | Listed) and each.elements)
 
 
 class _Callable(ABC):
@@ -138,7 +221,7 @@ class _Callable(ABC):
     _bound: dict[tuple[str, str], Callable[..., Outputs]]
 
     @abstractmethod
-    def tensors(self, call: str) -> tuple[Strided, ...]:
+    def tensors(self, call: str) -> tuple[Strided | Listed, ...]:
         """The tensors that are inputs, in order."""
 
     @abstractmethod
@@ -165,7 +248,11 @@ class _Callable(ABC):
         """Random tensors for a call. A tensor whose elements do not lie side by side comes as its storage, in one dimension."""
         _torch()
         self._set_precision()
-        return tuple(each.made() for each in self.tensors(call))
+        return tuple(self._with_forward(call, [each.made() for each in self.tensors(call)]))
+
+    def _with_forward(self, call: str, made: list[Any]) -> list[Any]:
+        """Inputs, with what the forward pass computes of the others."""
+        return made
 
     def __call__(self, call: str, *tensors: Any) -> Outputs:
         """Call the operators as the program did."""
@@ -203,8 +290,7 @@ class _Callable(ABC):
         try:
             with FakeTensorMode():
                 tensors = [
-                    torch.empty(each.shape if each.is_dense else (each.reach,), dtype=getattr(torch, each.dtype), device=device)
-                    for each in self.tensors(call)
+                    torch.empty(each.stored, dtype=getattr(torch, each.dtype), device=device) for each in self.tensors(call)
                 ]
                 outputs = self._made(call, on_gpu, in_float64=False)(*tensors)
         except Exception:  # an operator without the functions that PyTorch needs for this
@@ -239,7 +325,7 @@ class Operation(_Callable):
     hot: int | None = None
     _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
-    def tensors(self, call: str) -> tuple[Strided, ...]:
+    def tensors(self, call: str) -> tuple[Strided | Listed, ...]:
         return self.calls[call].tensors
 
     def flops(self, call: str) -> int:
@@ -255,6 +341,14 @@ class Operation(_Callable):
 
     def _set_precision(self) -> None:
         _set_tf32(self.name, self.allow_tf32)
+
+    def _with_forward(self, call: str, made: list[Any]) -> list[Any]:
+        if self.name not in torch_attention.BACKWARD:
+            return made
+        schema = _overload(self.name, self.calls[call].arguments)._schema.arguments
+        given = self.arguments(call, *made)
+        torch_attention.fill_forward({each.name: value for each, value in zip(schema, given, strict=True)})
+        return made
 
     def _made(self, call: str, on_gpu: bool, in_float64: bool) -> Callable[..., Outputs]:
         return _function_of(self.name, self.calls[call], on_gpu, in_float64)
@@ -288,7 +382,7 @@ class Chain(_Callable):
     hot: int | None = None
     _bound: dict[tuple[str, str], Callable[..., Outputs]] = field(default_factory=dict, repr=False, compare=False)
 
-    def tensors(self, call: str) -> tuple[Strided, ...]:
+    def tensors(self, call: str) -> tuple[Strided | Listed, ...]:
         return tuple(each for step in self.calls[call] for place, each in enumerate(step.call.tensors) if place != step.takes)
 
     def flops(self, call: str) -> int:
@@ -328,23 +422,41 @@ def _function_of(name: str, call: Call, on_gpu: bool, in_float64: bool) -> Calla
     if name in _ON_HOST and not on_gpu:
         name, chosen = _ON_HOST[name](*chosen)
         # The equivalent takes the tensors in another order.
-        order = [_place(call, each) for each in _flat(chosen) if isinstance(each, Strided)]
+        order = [_place(call, each) for each in _flat(chosen) if isinstance(each, Strided | Listed)]
     overload = _overload(name, chosen)
     schema = overload._schema.arguments
     if in_float64 and name not in _CONVERSIONS:
         chosen = tuple(_in_double(value, each) for value, each in zip(chosen, schema, strict=True))
     positional = sum(not each.kwarg_only for each in schema)
     names = [each.name for each in schema[positional:]]
-    written = [place for place, each in enumerate(schema) if each.alias_info is not None and each.alias_info.is_write]
+    written = [place for place, each in enumerate(schema) if _is_written(each, chosen[place] if len(chosen) > place else None)]
+    in_products = name in torch_attention.BACKWARD and (in_float64 or not (on_gpu or "cpu" in name))
+    steps = [each.name == "state_steps" and in_float64 for each in schema]
 
     def run(*given: Any) -> Outputs:
         ordered = [given[place] for place in order]
         left = iter(ordered)
         arguments = [_filled(each, left, ordered) for each in chosen]
+        if in_products:
+            return torch_attention.backward({each.name: value for each, value in zip(schema, arguments, strict=True)})
+        if any(steps):  # optimisers take them in float32 alone
+            arguments = [
+                [each.float() for each in value] if of_steps else value
+                for value, of_steps in zip(arguments, steps, strict=True)
+            ]
         returned = overload(*arguments[:positional], **dict(zip(names, arguments[positional:], strict=True)))
-        return _outputs([arguments[place] for place in written] if written else returned)
+        if not written:
+            return _outputs(returned)
+        stored = iter(ordered)
+        inputs = [next(stored) if isinstance(each, Strided | Listed) and each.elements else None for each in chosen]
+        return _outputs([inputs[place] if isinstance(chosen[place], Listed) else arguments[place] for place in written])
 
     return run
+
+
+def _is_written(parameter: Any, argument: Any) -> bool:
+    """Whether an operator writes to an argument; an empty list has nothing to write to."""
+    return parameter.alias_info is not None and parameter.alias_info.is_write and argument not in ([], None)
 
 
 def _set_tf32(name: str, allowed: bool | None) -> None:
@@ -368,18 +480,18 @@ def _flat(arguments: Sequence[Any]) -> Iterator[Any]:
 
 def _filled(argument: Any, tensors: Iterator[Any], given: Sequence[Any]) -> Any:
     """An argument with the next tensors in place of their descriptions."""
-    if isinstance(argument, Strided):
-        if argument.elements:
-            return argument.view(next(tensors))
+    if isinstance(argument, Strided | Listed) and argument.elements:
+        return argument.view(next(tensors))
+    if isinstance(argument, Strided | Unread):
         import torch
 
-        return torch.empty(argument.shape, dtype=getattr(torch, argument.dtype), device=given[0].device if given else "cpu")
+        return torch.zeros(argument.shape, dtype=getattr(torch, argument.dtype), device=given[0].device if given else "cpu")
     if isinstance(argument, list | tuple) and any(isinstance(each, Strided) for each in argument):
         return [_filled(each, tensors, given) for each in argument]
     return argument
 
 
-def _place(call: Call, wanted: Strided) -> int:
+def _place(call: Call, wanted: Strided | Listed) -> int:
     """The place of a tensor among the inputs of a call. Equal descriptions are told apart by identity."""
     return next(place for place, each in enumerate(call.tensors) if each is wanted)
 
@@ -461,9 +573,13 @@ def _fits(value: Any, kind: str) -> bool:
     if kind.startswith("Optional["):
         return value is None or _fits(value, kind[len("Optional[") : -1])
     if kind.startswith("List["):
+        if isinstance(value, Listed):
+            return kind == "List[Tensor]"
         return isinstance(value, list | tuple) and all(_fits(each, kind[len("List[") : -1]) for each in value)
     match value:
-        case Strided():
+        case Strided() | Unread():
+            return kind == "Tensor"
+        case None:  # a tensor that is not there
             return kind == "Tensor"
         case bool():
             return kind in ("bool", "number")

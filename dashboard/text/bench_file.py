@@ -1,13 +1,15 @@
 """Operations of a trace as a Python file of benchmarks, which runs as it is and is there to be edited."""
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from warpladder.dashboard.core.numbers import format_duration, significant
 from warpladder.dashboard.core.operations import aten
 from warpladder.dashboard.core.operations.aten import Tensor, UnknownNumber
-from warpladder.dashboard.core.operations.hot_operations import Form, HotOperations, Operation, Part
+from warpladder.dashboard.core.operations.hot_operations import NO_TYPES, Form, HotOperations, Operation, Part
+from warpladder.dashboard.core.operations.recorded_calls import NO_SHAPES
 from warpladder.data.files import one_line
 
 #: Forms below this share of their operation's device time are left out.
@@ -16,6 +18,7 @@ _LEAST_SHARE: Final = 0.01
 _HOT_SHARE: Final = 0.8
 _MOST_KERNELS: Final = 12
 _LONGEST: Final = 120
+_LINE: Final = 120
 _OWN: Final = """\
 # Your own variant of {operator}. docs/own-kernel.md has examples in Triton, CuPy, Numba and CUDA C++.
 #
@@ -71,13 +74,32 @@ def _head(hot: HotOperations, operations: Sequence[Operation], run: Mapping[str,
     yield ""
     yield "import warpladder"
     chains = any(map(_is_chain, operations))
-    yield f"from warpladder.workloads.torch_operation import {'Call, Chain, Step' if chains else 'Call, Operation'}, tensor"
+    names = ["Call", *(["Chain"] if chains else []), *(["Operation"] if not all(map(_is_chain, operations)) else [])]
+    names += [*(["Step"] if chains else []), "tensor", *sorted(_makers(operations))]
+    yield f"from warpladder.workloads.torch_operation import {', '.join(names)}"
     refused = [each for each in hot.operations if each.reason and hot.share(each) >= _LEAST_SHARE]
     if refused:
         yield ""
         yield "# Not here:"
         for each in sorted(refused, key=lambda each: -each.device_ns):
             yield f"#   {_plain(each.name)}, {100 * hot.share(each):.1f} % of the {hot.time}: {_plain(each.reason)}"
+            if each.reason in (NO_SHAPES, NO_TYPES):
+                yield _by_hand(each.name)
+
+
+def _by_hand(name: str) -> str:
+    """How to give the lists of tensors of an operation, whose shapes or types are not known."""
+    shapes = "[[8, 1024], [8, 512]]"
+    short = aten.plain(name).strip("_")
+    return f'#     aten_{short} = Operation("{_plain(name)}", {{"a call": Call(tensors("bfloat16", {shapes}), ...)}}), and a benchmark as below'
+
+
+def _makers(operations: Sequence[Operation]) -> set[str]:
+    """What the arguments of some operations need beside `tensor`."""
+    given = [each for operation in operations for form in operation.forms for each in _parts(operation, form)]
+    lists = any(any(aten.lists(arguments)) for _, arguments in given)
+    unread = any(aten.plain(name) in aten.ATTENTION_BACKWARD for name, _ in given)
+    return {*(["tensors"] if lists else []), *(["unread"] if unread else [])}
 
 
 def _operation(hot: HotOperations, operation: Operation, number: int, allow_tf32: bool | None) -> Iterator[str]:
@@ -182,11 +204,11 @@ def _call(name: str, arguments: Sequence[Any], indent: str) -> Iterator[str]:
     """The arguments of a call: a line for each tensor, and for the numbers between them."""
     numbers: list[str] = []
     for parameter, argument in zip(aten.parameters(name, len(arguments)), arguments, strict=True):
-        if isinstance(argument, Tensor):
+        if isinstance(argument, Tensor) or any(aten.lists((argument,))):
             if numbers:
                 yield f"{indent}{', '.join(numbers)},"
                 numbers = []
-            yield f"{indent}{_tensor(name, parameter, argument)},"
+            yield from _described(name, parameter, argument, indent)
         else:
             numbers.append(_literal(argument))
     if numbers:
@@ -228,8 +250,7 @@ def _chain(hot: HotOperations, form: Form) -> Iterator[str]:
 
 def _bytes_of_step(part: Part, is_last: bool) -> int:
     """What an operator of a chain must read and write, without the tensors between."""
-    tensors = [each for each in part.arguments if isinstance(each, Tensor) and 0 not in each.shape]
-    read = sum(each.bytes for place, each in enumerate(tensors) if place != part.takes)
+    read = sum(aten.bytes_of(each) for place, each in enumerate(aten.inputs(part.arguments)) if place != part.takes)
     return read + (aten.work(part.name, part.arguments).written if is_last else 0)
 
 
@@ -253,10 +274,26 @@ def _has(operation: Operation, among: Sequence[str]) -> bool:
     return any(aten.plain(name) in among for name in _names(operation))
 
 
-def _tensor(operator: str, parameter: str, argument: Tensor) -> str:
+def _unread(operator: str, parameter: str) -> bool:
+    return aten.plain(operator) in aten.ATTENTION_BACKWARD and parameter in aten.UNREAD
+
+
+def _described(operator: str, parameter: str, argument: "Tensor | list[Tensor]", indent: str) -> Iterator[str]:
+    """A tensor, or a list of tensors in lines."""
+    first = argument if isinstance(argument, Tensor) else argument[0]
     positive = parameter in aten.POSITIVE or aten.plain(operator).rstrip("_") in aten.OF_POSITIVE
-    more = ", positive=True" if positive and argument.dtype not in aten.WHOLE else ""
-    return f'tensor({list(argument.shape)}, "{argument.dtype}", {list(argument.strides)}{more})'
+    more = ", positive=True" if positive and first.dtype not in aten.WHOLE else ""
+    if isinstance(argument, Tensor):
+        if _unread(operator, parameter):
+            yield f'{indent}unread({list(argument.shape)}, "{argument.dtype}"),'
+        else:
+            yield f'{indent}tensor({list(argument.shape)}, "{argument.dtype}", {list(argument.strides)}{more}),'
+        return
+    yield f'{indent}tensors("{first.dtype}", ['
+    dense = all(each.is_dense for each in argument)
+    each_of = [f"{list(each.shape)}" if dense else f"({list(each.shape)}, {list(each.strides)})" for each in argument]
+    yield from textwrap.wrap(", ".join(each_of) + ",", _LINE, initial_indent=indent + "    ", subsequent_indent=indent + "    ")
+    yield f"{indent}]{more}),"
 
 
 def _literal(argument: Any) -> str:
@@ -280,8 +317,9 @@ def _tensors(operation: Operation) -> list[str]:
     takes = [part.takes for part in form.arguments] if _is_chain(operation) else [None]
     found: list[str] = []
     for (name, arguments), taken in zip(_parts(operation, form), takes, strict=True):
+        given = aten.inputs(arguments)
         named = zip(aten.parameters(name, len(arguments)), arguments, strict=True)
-        tensors = [each for each, argument in named if isinstance(argument, Tensor) and 0 not in argument.shape]
+        tensors = [each for each, argument in named if argument in given and not _unread(name, each)]
         found += [each for place, each in enumerate(tensors) if place != taken]
     return found if len(set(found)) == len(found) else [f"x{place}" for place in range(len(found))]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from warpladder.dashboard.core.numbers import format_duration, significant
 from warpladder.dashboard.core.operations.baseline_check import AGREES, Checked, Difference
-from warpladder.dashboard.core.operations.hot_operations import Ceilings, HotOperations, Operation
+from warpladder.dashboard.core.operations.hot_operations import Ceilings, HotOperations, Operation, short_name
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
 
 _HEADINGS: Final = ("operator", "benchmark", "of the time", "a step", "calls a step", "forms", "floor", "worth")
@@ -85,7 +85,7 @@ def _headline(hot: HotOperations) -> str:
 
 def _row(hot: HotOperations, operation: Operation) -> tuple[str, ...]:
     return (
-        operation.name,
+        short_name(operation.name),
         operation.workload,
         _percent(hot.share(operation)),
         format_duration(operation.device_ns / hot.steps),

@@ -29,7 +29,8 @@ EXPECTED: dict[str, dict[str, str]] = {
         "aten::to": "a copy between host and device",
         "aten::threshold_backward": "",
         "aten::max_pool2d_with_indices_backward": "its work or its result depends on the values",
-        "aten::add_": "",
+        "aten::add_, aten::threshold_backward": "",
+        "aten::add_, aten::relu_": "",
         "aten::relu_": "",
         "aten::max_pool2d": "",
     },
@@ -252,7 +253,7 @@ def test_calls_are_counted_a_step_and_forms_told_apart(tmp_path: Path) -> None:
         made.kernel("relu", start + 410, start + 500, 20)
     made.operator("aten::relu", 5000, 5050, tensor(4, 4))  # outside of the steps
     made.kernel("relu", 5010, 5100, 10)
-    found = hot(made.write(tmp_path), tmp_path)
+    found = hot(made.write(tmp_path), tmp_path, Choice(apart=True))
     assert (found.steps, found.device_ns) == (3, 120_000)
     first, second = only(found).forms
     assert [(first.name, first.calls), (second.name, second.calls)] == [("4x4", 6), ("4x4 #2", 3)]
@@ -266,7 +267,7 @@ def test_calls_are_counted_a_step_and_forms_told_apart(tmp_path: Path) -> None:
         ("aten::some_gather", (tensor(9, 4), tensor(3, of="long int")), "a tensor of int64"),
         ("aten::native_dropout", (tensor(9, 4), scalar("0.5"), scalar("True")), "its output is random"),
         ("aten::add", (tensor(4), tensor(4), scalar("1"), tensor(4)), "out="),
-        ("aten::cat", (([], "TensorList", [], ""), scalar("0")), "its list of tensors"),
+        ("aten::cat", (([], "TensorList", [], ""), scalar("0")), "the shapes of its lists of tensors"),
         ("aten::gelu", (tensor(4), NONE), "its argument approximate, which is a text, and the names of its kernels do not"),
         ("aten::mm", (tensor(4, 4), tensor(4, 4, of="c10::BFloat16")), "several types, which autocast converts"),
         ("aten::einsum", (NONE, tensor(4), NONE), "its argument equation, which is a text"),
@@ -361,6 +362,33 @@ def test_operators_that_follow_one_another_are_a_chain(tmp_path: Path) -> None:
     block = only(hot(made.write(tmp_path), tmp_path, Choice(within="block", together=True)))
     assert (block.workload, block.calls, block.device_ns) == ("aten_mm_relu_add", 2, 140_000)
     assert block.forms[0].work == (4 * (32 + 24 + 48), 4 * 48, 2 * 8 * 4 * 6)
+
+
+def test_the_plain_call_has_chains_and_what_is_in_none_and_they_add_up(tmp_path: Path) -> None:
+    made = Made()
+    made.step(0, 0, 900)
+    chain(made, 0)
+    made.operator("aten::relu", 300, 350, tensor(8, 6))  # on its own in the second step
+    made.kernel("relu", 310, 800, 5)
+    made.step(1, 900, 2000)
+    made.operator("aten::relu", 1000, 1050, tensor(8, 6))
+    made.kernel("relu", 1010, 1100, 10)
+    found = hot(made.write(tmp_path), tmp_path)
+    # The relu after the sum ends the chain; the one of the next step is no part of it.
+    assert {each.name: each.device_ns // 1000 for each in found.operations} == {
+        "aten::mm": 40,
+        "aten::relu, aten::add, aten::relu": 35,
+        "aten::relu": 10,
+    }
+    assert sum(each.device_ns for each in found.operations) == found.device_ns
+    apart = hot(made.write(tmp_path), tmp_path, Choice(apart=True))
+    assert {each.name: each.device_ns // 1000 for each in apart.operations} == {
+        "aten::mm": 40,
+        "aten::relu": 25,
+        "aten::add": 20,
+    }
+    # A benchmark has the same name whatever else is chosen.
+    assert {each.name: each.workload for each in found.operations}["aten::relu"] == "aten_relu"
 
 
 def test_a_chain_is_written_with_what_is_not_known(tmp_path: Path) -> None:

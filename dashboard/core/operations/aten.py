@@ -1,7 +1,7 @@
 """What is known of PyTorch's operators that a trace does not have: names of parameters, arithmetic, and what cannot be called again."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,16 @@ class Tensor(NamedTuple):
         return ELEMENT_BYTES[self.dtype] * prod(n for n, step in zip(self.shape, self.strides, strict=True) if step or not n)
 
     @property
+    def is_dense(self) -> bool:
+        """Whether its elements lie side by side, the last axis innermost."""
+        expected = 1
+        for n, step in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if n > 1 and step != expected:
+                return False
+            expected *= n
+        return True
+
+    @property
     def reach_bytes(self) -> int:
         """Bytes from its first element to its last in memory."""
         steps = sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
@@ -34,11 +44,11 @@ TYPES: Final = {
     "float": "float32", "double": "float64", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
     "c10::Float8_e4m3fn": "float8_e4m3fn", "c10::Float8_e5m2": "float8_e5m2",
     "long int": "int64", "long": "int64", "int": "int32", "short int": "int16", "short": "int16", "signed char": "int8",
-    "unsigned char": "uint8", "bool": "bool", "c10::complex<float>": "complex64", "c10::complex<double>": "complex128",
+    "unsigned char": "uint8", "unsigned long": "uint64", "unsigned long int": "uint64", "bool": "bool", "c10::complex<float>": "complex64", "c10::complex<double>": "complex128",
 }  # fmt: skip
 ELEMENT_BYTES: Final = {
     **dict.fromkeys(("complex128",), 16),
-    **dict.fromkeys(("float64", "int64", "complex64"), 8),
+    **dict.fromkeys(("float64", "int64", "uint64", "complex64"), 8),
     **dict.fromkeys(("float32", "int32"), 4),
     **dict.fromkeys(("float16", "bfloat16", "int16"), 2),
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "int8", "uint8", "bool"), 1),
@@ -77,7 +87,7 @@ def precision(dtype: str, kernels: Sequence[str]) -> str:
 
 #: The same by the type in which the number reaches a point-wise operator.
 SOME_NUMBER: Final = {"float64": UnknownNumber(1.5), "int64": UnknownNumber(3)}
-WHOLE: Final = ("int64", "int32", "int16", "int8", "uint8")
+WHOLE: Final = ("int64", "uint64", "int32", "int16", "int8", "uint8")
 
 # -- parameters ------------------------------------------------------------------------------------------------------------------
 
@@ -94,6 +104,9 @@ _WITH_PRODUCTS: Final = _names(
     "scaled_dot_product_attention linalg_matmul linalg_solve linalg_inv_ex linalg_cholesky_ex linalg_svd linalg_qr conv_transpose1d "
     "conv_transpose2d conv_transpose3d cudnn_convolution miopen_convolution convolution_overrideable matrix_exp"
 )
+_ADAM: Final = "params grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf"
+_ATTENTION: Final = "gradient query key value"
+_OF_FLASH: Final = "out logsumexp cum_seq_q cum_seq_k max_q max_k dropout_p is_causal philox_seed philox_offset scale"
 _BATCH_NORM: Final = "x weight bias running_mean running_var training momentum eps"
 _PARAMETERS: Final = {
     "addmm": "bias a b beta alpha",
@@ -113,6 +126,23 @@ _PARAMETERS: Final = {
     "rms_norm": "x normalized_shape weight eps",
     "group_norm": "x groups weight bias eps cudnn_enabled",
     "scaled_dot_product_attention": "query key value mask dropout_p is_causal scale enable_gqa",
+    "_scaled_dot_product_flash_attention_backward": f"{_ATTENTION} {_OF_FLASH}",
+    "_scaled_dot_product_efficient_attention_backward": (
+        f"{_ATTENTION} attn_bias out logsumexp philox_seed philox_offset dropout_p grad_input_mask is_causal scale"
+    ),
+    "_scaled_dot_product_cudnn_attention_backward": (
+        f"{_ATTENTION} out logsumexp philox_seed philox_offset attn_bias cum_seq_q cum_seq_k max_q max_k dropout_p is_causal scale"
+    ),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": (
+        f"{_ATTENTION} out logsumexp dropout_p is_causal attn_mask scale"
+    ),
+    "_fused_adam_": _ADAM,
+    "_fused_adamw_": _ADAM,
+    "_fused_sgd_": (
+        "params grads momentum_buffers weight_decay momentum lr dampening nesterov maximize is_first_step grad_scale found_inf"
+    ),
+    "cat": "tensors dim",
+    "stack": "tensors dim",
     "max_pool2d": "x kernel_size stride padding dilation ceil_mode",
     "adaptive_avg_pool2d": "x output_size",
     "threshold_backward": "gradient x threshold",
@@ -143,7 +173,9 @@ _PARAMETERS: Final = {
 _BINARY: Final = ("mm", "bmm", "matmul", "mv", "dot")
 _PAIRS: Final = ("add", "sub", "rsub")
 #: Parameters that hold positive numbers in any program: variances and their inverse roots.
-POSITIVE: Final = ("running_var", "save_invstd", "rstd")
+POSITIVE: Final = ("running_var", "save_invstd", "rstd", "exp_avg_sqs", "max_exp_avg_sqs", "state_steps")
+#: Parameters that are not read where nothing is dropped.
+UNREAD: Final = ("philox_seed", "philox_offset")
 #: Operators that are not defined for all real numbers, or whose result grows without limit.
 OF_POSITIVE: Final = _names(
     "sqrt rsqrt log log2 log10 log1p reciprocal div pow acos asin atanh acosh addcdiv _foreach_sqrt _foreach_div"
@@ -202,12 +234,19 @@ BY_VALUE: Final = _names(
     "max_pool2d_with_indices_backward max_pool3d_with_indices_backward repeat_interleave segment_reduce masked_scatter masked_scatter_ "
     "grid_sampler grid_sampler_2d item _local_scalar_dense is_nonzero equal"
 )
+#: Backward passes of attention. Their arguments `out` and `logsumexp` are computed from the others.
+ATTENTION_BACKWARD: Final = tuple(name for name in _PARAMETERS if name.endswith("_backward") and "attention" in name)
 #: Operators that take results of the forward pass which only it can compute.
 BY_FORWARD: Final = _names(
-    "_scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward "
-    "_scaled_dot_product_cudnn_attention_backward _flash_attention_backward _efficient_attention_backward _cudnn_rnn_backward "
+    "_flash_attention_backward _efficient_attention_backward _cudnn_rnn_backward "
     "_thnn_fused_lstm_cell_backward native_dropout_backward"
 )
+#: Operators with lists of tensors -> places of the lists that they write, where these are not the first one.
+_WRITTEN_LISTS: Final = {"_fused_adam_": (0, 2, 3), "_fused_adamw_": (0, 2, 3), "_fused_sgd_": (0, 2)}
+#: Types in names of kernels for lists of tensors, and the sizes of types that such a kernel only copies.
+_TYPES_OF_KERNEL: Final = re.compile(r"c10::BFloat16|c10::Half|c10::Float8_e4m3fn|c10::Float8_e5m2|\bfloat\b|\bdouble\b")
+_OPAQUE: Final = re.compile(r"OpaqueType<\(?(?:unsigned int\))?(\d+)u?>")
+_OF_BYTES: Final = {1: "uint8", 2: "bfloat16", 4: "float32", 8: "float64", 16: "complex128"}
 #: Operators that compute nothing: their output is a view of an input, if need be of a copy that another operator inside makes.
 VIEWS: Final = _names(
     "t transpose numpy_T permute view view_as _unsafe_view reshape flatten unflatten expand squeeze unsqueeze slice select narrow "
@@ -233,6 +272,46 @@ POINTWISE: Final = _names(
 )
 #: Operators beside these that take whole numbers of any value.
 _OF_ANY_NUMBERS: Final = _names("sum mean cat stack cumsum amax amin max min any all")
+
+
+def lists(arguments: tuple[Any, ...]) -> Iterator[list[Tensor]]:
+    """The lists of tensors among arguments."""
+    yield from (each for each in arguments if isinstance(each, list) and each and isinstance(each[0], Tensor))
+
+
+def inputs(arguments: tuple[Any, ...]) -> list[Tensor | list[Tensor]]:
+    """The tensors that have elements, and the lists of tensors, in order: the inputs of a benchmark."""
+    given = [*lists(arguments)]
+    return [each for each in arguments if (isinstance(each, Tensor) and 0 not in each.shape) or each in given]
+
+
+def bytes_of(given: "Tensor | list[Tensor]") -> int:
+    """The bytes of an input."""
+    return sum(each.bytes for each in flat([given]))
+
+
+def with_types(name: str, arguments: tuple[Any, ...], kernels: Iterable[str]) -> tuple[Any, ...] | None:
+    """Arguments whose lists of tensors have the types that the whole names of the kernels tell; None where they do not.
+
+    Traces have the shapes of such lists without their types. Steps of optimisers are float32. `_foreach_copy_` reads and writes types of
+    its own.
+    """
+    short, found = plain(name), []
+    for kernel in kernels:
+        found += [TYPES[each] for each in _TYPES_OF_KERNEL.findall(kernel)]
+        found += [_OF_BYTES[int(size)] for size in _OPAQUE.findall(kernel) if int(size) in _OF_BYTES]
+        if found:
+            break
+    if not found:
+        return None
+    given = []
+    for place, (parameter, argument) in enumerate(zip(parameters(name, len(arguments)), arguments, strict=True)):
+        if argument in [*lists(arguments)]:
+            dtype = found[min(place, 1, len(found) - 1)] if short == "_foreach_copy_" else found[0]
+            dtype = "float32" if parameter == "state_steps" else dtype
+            argument = [each._replace(dtype=dtype) for each in argument]
+        given.append(argument)
+    return tuple(given)
 
 
 def takes_any_values(name: str) -> bool:
@@ -270,14 +349,19 @@ def work(name: str, arguments: tuple[Any, ...]) -> Work:
     only written, as by `copy_` and `fill_`, are not read.
     """
     short = plain(name)
-    tensors = [each for each in _flat(arguments) if isinstance(each, Tensor)]
+    tensors = [each for each in flat(arguments) if isinstance(each, Tensor)]
     read = sum(each.bytes for each in tensors)
     counted, shape = _arithmetic(short, arguments)
     flops = None if not counted and has_products(name) else counted
     if short in _ONLY_WRITE and tensors:
         return Work(read - tensors[0].bytes, tensors[0].bytes, 0)
     if writes_inputs(name) and short not in WRITES:
-        written = sum(each.bytes for each in _flat(arguments[:1]) if isinstance(each, Tensor))
+        places = _WRITTEN_LISTS.get(short, (0,))
+        written = sum(each.bytes for each in flat([arguments[place] for place in places]) if isinstance(each, Tensor))
+    elif short in _JOIN or short.startswith("_foreach_"):
+        written = sum(each.bytes for each in flat(arguments[:1]) if isinstance(each, Tensor))
+    elif short in ATTENTION_BACKWARD:
+        written = sum(each.bytes for each in tensors[1:4])
     elif shape is not None and tensors:
         written = prod(shape) * ELEMENT_BYTES[tensors[0].dtype]
     elif short in _LIKE_FIRST and tensors:
@@ -297,16 +381,20 @@ def has_products(name: str) -> bool:
 
 def arithmetic_type(arguments: tuple[Any, ...]) -> str:
     """The type of the products of a call: of its first tensor. Empty without one."""
-    return next((each.dtype for each in _flat(arguments) if isinstance(each, Tensor)), "")
+    return next((each.dtype for each in flat(arguments) if isinstance(each, Tensor)), "")
 
 
 def reads_less(name: str, arguments: tuple[Any, ...]) -> bool:
     """Whether a call reads less than the memory of its tensors: it reads one of them not at all, or one has gaps."""
-    return plain(name) in _ONLY_WRITE or any(
-        isinstance(each, Tensor) and each.reach_bytes > each.bytes for each in _flat(arguments)
+    return (
+        plain(name) in _ONLY_WRITE
+        or any(lists(arguments))
+        or any(isinstance(each, Tensor) and each.reach_bytes > each.bytes for each in flat(arguments))
     )
 
 
+#: Operators whose output has all elements of their list.
+_JOIN: Final = ("cat", "stack")
 #: Operators whose output has the shape, the type and the strides of their first input, beside those in place and most point-wise ones.
 _LIKE_FIRST: Final = _names("layer_norm rms_norm batch_norm softmax log_softmax _softmax _log_softmax")
 #: Point-wise operators whose output may have another type.
@@ -364,9 +452,20 @@ def _arithmetic(short: str, arguments: tuple[Any, ...]) -> tuple[int, tuple[int,
         pairs = prod(query[:-1]) * key[-2]
         causal = arguments[5] if len(arguments) > 5 and isinstance(arguments[5], bool) else False
         return 2 * pairs * (query[-1] + value[-1]) // (2 if causal else 1), (*query[:-1], value[-1])
+    if short in ATTENTION_BACKWARD and len(shapes) >= 4 and min(map(len, shapes[1:4])) >= 2:
+        _, query, key, value = shapes[:4]
+        # Five products: the scores anew, the gradients of the scores and of query, key and value.
+        pairs = prod(query[:-1]) * key[-2] // (2 if _argument(short, arguments, "is_causal") is True else 1)
+        return 2 * pairs * (3 * query[-1] + 2 * value[-1]), None
     if (short in POINTWISE or short.rstrip("_") in POINTWISE) and shapes:
         return 0, _broadcast(shapes)
     return 0, None
+
+
+def _argument(short: str, arguments: tuple[Any, ...], parameter: str) -> Any:
+    """An argument by the name of its parameter; None where there is none."""
+    names = parameters(short, len(arguments))
+    return arguments[names.index(parameter)] if parameter in names else None
 
 
 def _product(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, tuple[int, ...] | None]:
@@ -402,9 +501,10 @@ def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(max(extents) if 0 not in extents else 0 for extents in zip(*padded, strict=True))
 
 
-def _flat(arguments: Any) -> Any:
+def flat(arguments: Any) -> Any:
+    """Arguments, and in place of a list or tuple its elements."""
     for each in arguments:
         if isinstance(each, list) or type(each) is tuple:
-            yield from _flat(each)
+            yield from flat(each)
         else:
             yield each

@@ -24,6 +24,7 @@ _WHOLE_GRAPH: Final = (
     "CUDA graphs that were traced as a whole, without their kernels: record them with nsys profile --cuda-graph-trace=node"
 )
 _NO_WORK: Final = Work(0, 0, 0)
+NO_TYPES: Final = "neither the trace nor the names of its kernels tell the type of its lists of tensors: give them in the file"
 _NO_TEXT: Final = "the trace lacks its argument approximate, which is a text, and the names of its kernels do not tell it"
 #: Kernels of a form whose names are read.
 _MOST_LOOKED_AT: Final = 100
@@ -139,6 +140,19 @@ class HotOperations:
         return operation.device_ns / max(self.device_ns, 1)
 
 
+#: Operators of a chain that are named. Of more, the first ones and the last one are.
+_NAMED: Final = 3
+
+
+def short_name(name: str) -> str:
+    """The name of an operation in a table: of a chain `silu, mul`, or `mul, mul … silu_backward (5)`."""
+    parts = name.split(", ")
+    if len(parts) == 1:
+        return name
+    short = [aten.plain(each) for each in parts]
+    return ", ".join(short) if len(short) <= _NAMED else f"{', '.join(short[: _NAMED - 1])} … {short[-1]} ({len(short)})"
+
+
 class Part(NamedTuple):
     """An operator of a chain: its name and arguments, and which of its tensors is the output of the one before; None for the first."""
 
@@ -154,13 +168,25 @@ class Choice(NamedTuple):
         operator: name of an operator, which then stands for all of its work.
         kernel: a regular expression that a kernel's whole name must contain.
         within: text of a range: the calls inside.
-        together: operators that follow one another as chains: point-wise ones, or all inside a range.
+        together: only operators that follow one another as chains: point-wise ones, or all inside a range.
+        apart: operators one by one. Without any choice, point-wise operators that follow one another are a chain.
     """
 
     operator: str = ""
     kernel: str = ""
     within: str = ""
     together: bool = False
+    apart: bool = False
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether some operations are not wanted."""
+        return bool(self.operator or self.kernel or self.within or self.together)
+
+    @property
+    def chains(self) -> bool:
+        """Whether there are chains beside operators."""
+        return not self.leaves_out and not self.apart
 
 
 def hot_operations(
@@ -187,12 +213,12 @@ def hot_operations(
     for each in eager:
         calls = graphs.take_operators(calls, each)
     owner = calls.owners(work, choice.operator, choice.within)
-    _take_texts(calls, work, owner)
+    _complete(calls, work, owner)
     wanted = inside & (owner >= 0)
-    operations, form_of = _operations(calls, work, owner, wanted, ceilings, choice)
+    operations, form_of = _operations(calls, work, owner, np.where(wanted, step_of, -1), ceilings, choice)
     found = [
         *operations,
-        *([] if any(choice) or on_host else _without_operator(calls, work, graphs, owner, inside)),
+        *([] if choice.leaves_out or on_host else _without_operator(calls, work, graphs, owner, inside)),
     ]
     total = int(work.duration[inside].sum())
     return HotOperations(max(len(steps[0]), 1), bool(len(steps[0])), total, tuple(_ranked(found)), on_host, step_of, form_of)
@@ -250,19 +276,24 @@ class _Described(NamedTuple):
 
 
 def _operations(
-    calls: Calls, work: DeviceWork, owner: Int64s, wanted: Bools, ceilings: Mapping[str, float], choice: Choice
+    calls: Calls, work: DeviceWork, owner: Int64s, step_of: Int64s, ceilings: Mapping[str, float], choice: Choice
 ) -> tuple[list[Operation], Int64s]:
-    """The operators that own the wanted work, or chains of them, and the number of the form of each piece of work."""
+    """The operators that own the work of steps, or chains of them, and the number of the form of each piece of work."""
+    wanted = step_of >= 0
     form_of = np.full(len(owner), -1)
-    if choice.together:
-        head, form, described = _chains(calls, np.unique(owner[wanted]), choice.within)
-        owner = np.where(owner >= 0, head[owner], -1)
-        wanted = wanted & (owner >= 0)
-    else:
-        form, described = calls.form, [_described(calls, number) for number in range(len(calls.arguments))]
-    rows = np.flatnonzero(wanted)
-    if not len(rows):
+    if not wanted.any():
         return [], form_of
+    callable_ = np.setdiff1d(calls.form[owner[wanted]], calls.form[owner[wanted & work.between_host]])
+    form, described = calls.form, [_described(calls, number) for number in range(len(calls.arguments))]
+    if choice.together or choice.chains:
+        owners, first = np.unique(owner[wanted], return_index=True)
+        where = combined([step_of[wanted][first], work.stream[wanted][first]])[0] if work.kernels else step_of[wanted][first]
+        head, of_chain, chains = _chains(calls, owners, where, choice.within)
+        form = np.where(head == np.arange(len(calls)), len(described) + of_chain, form)
+        described += chains
+        owner = np.where(owner >= 0, np.where((head < 0) & choice.chains, np.arange(len(calls)), head)[owner], -1)
+        wanted = wanted & (owner >= 0)
+    rows = np.flatnonzero(wanted)
     form_of[rows] = form[owner[rows]]
     rows = rows[np.lexsort((work.start[rows], work.called[rows], owner[rows]))]
     owners, first = np.unique(owner[rows], return_index=True)
@@ -272,13 +303,14 @@ def _operations(
     last = np.append(first[1:], len(rows))
     groups: dict[tuple[str, str, str], list[Form]] = {}
     namer = _Namer()
+    names = {number: namer.names(*described[number][:2]) for number in callable_.tolist() if not described[number].reason}
     order = np.argsort(form[owners], kind="stable")
     numbers, begin = np.unique(form[owners][order], return_index=True)
     for number, places in zip(numbers.tolist(), np.split(order, begin[1:]), strict=True):
         name, arguments, reason, least, dtype = described[number]
         if not reason and host[places].any():
             arguments, reason, least = (), _COPIES, _NO_WORK
-        workload, case = ("", "") if reason else namer.names(name, arguments)
+        workload, case = ("", "") if reason else names.get(number) or namer.names(name, arguments)
         if matches is not None and not matches[places].any():
             continue
         kernels = tuple(map(work.kernel, rows[first[places[0]] : last[places[0]]].tolist())) if work.kernels else ()
@@ -305,14 +337,21 @@ def _operations(
     return operations, form_of
 
 
-def _take_texts(calls: Calls, work: DeviceWork, owner: Int64s) -> None:
-    """Complete the arguments of forms whose last one is a text that the names of their kernels tell."""
+def _complete(calls: Calls, work: DeviceWork, owner: Int64s) -> None:
+    """Complete the arguments of forms by what the names of their kernels tell: a text, and the types of lists of tensors."""
     form = np.where(owner >= 0, np.append(calls.form, -1)[owner], -1)
     for number, found in enumerate(calls.arguments):
-        if isinstance(found, tuple) and aten.plain(calls.name_of(number)) in aten.BY_KERNEL:
-            rows = np.flatnonzero(form == number)[:_MOST_LOOKED_AT]
-            text = aten.approximation(work.kernel(row).full_name for row in rows.tolist())
+        name = calls.name_of(number)
+        by_text = aten.plain(name) in aten.BY_KERNEL
+        if not isinstance(found, tuple) or not (by_text or any(aten.lists(found))):
+            continue
+        rows = np.flatnonzero(form == number)[:_MOST_LOOKED_AT].tolist() if work.kernels else []
+        kernels = [work.kernel(row).full_name for row in rows]
+        if by_text:
+            text = aten.approximation(kernels)
             calls.arguments[number] = (*found[:-1], text) if text else _NO_TEXT
+        else:
+            calls.arguments[number] = aten.with_types(name, found, kernels) or NO_TYPES
 
 
 def _described(calls: Calls, number: int) -> _Described:
@@ -328,7 +367,7 @@ def _described(calls: Calls, number: int) -> _Described:
 _LONGEST: Final = 16
 
 
-def _chains(calls: Calls, owners: Int64s, within: str) -> tuple[Int64s, Int64s, list[_Described]]:
+def _chains(calls: Calls, owners: Int64s, where: Int64s, within: str) -> tuple[Int64s, Int64s, list[_Described]]:
     """Operators that follow one another on a thread, each of which takes a tensor that is as the output of the one before.
 
     A trace does not tell which tensor is which: a tensor of the same shape, type and strides is taken for the output of the operator
@@ -337,6 +376,7 @@ def _chains(calls: Calls, owners: Int64s, within: str) -> tuple[Int64s, Int64s, 
     Args:
         calls: all calls.
         owners: places of the calls that own device work.
+        where: a number for the step and the stream of each of these. A chain is in one step and on one stream.
         within: text of ranges. A chain ends with its range, and operators that are not point-wise can be in it. Empty for chains of
             point-wise operators, wherever they are.
 
@@ -350,7 +390,7 @@ def _chains(calls: Calls, owners: Int64s, within: str) -> tuple[Int64s, Int64s, 
         pairs, of = np.unique(np.stack((forms[:-1], forms[1:])), axis=1, return_inverse=True)
         linked = np.array([_takes(calls, before, after, bool(within)) for before, after in pairs.T.tolist()])
         around = calls.within(within)[owners]
-        joined = calls.same_thread(owners[:-1], owners[1:]) & (around[:-1] == around[1:])
+        joined = calls.same_thread(owners[:-1], owners[1:]) & (around[:-1] == around[1:]) & (where[:-1] == where[1:])
         takes[1:] = np.where(joined, linked[of.ravel()], -1)
     begins = np.flatnonzero(takes < 0)
     place = np.arange(len(owners)) - begins[np.cumsum(takes < 0) - 1] if len(owners) else takes
@@ -391,8 +431,8 @@ def _takes(calls: Calls, before: int, after: int, everything: bool) -> int:
     if aten.plain(names[0]) in ("zero_", "fill_"):  # for memory that another operator writes to
         return -1
     output = aten.output(names[0], first)
-    tensors = [each for each in second if isinstance(each, Tensor) and 0 not in each.shape]
-    return tensors.index(output) if output in tensors else -1
+    given = aten.inputs(second)
+    return given.index(output) if output is not None and output in given else -1
 
 
 def _of_chain(calls: Calls, parts: Sequence[tuple[int, int | None]]) -> _Described:
@@ -404,8 +444,7 @@ def _of_chain(calls: Calls, parts: Sequence[tuple[int, int | None]]) -> _Describ
         assert not isinstance(arguments, str)
         found.append(Part(name, arguments, takes))
         least = aten.work(name, arguments)
-        tensors = [each for each in arguments if isinstance(each, Tensor) and 0 not in each.shape]
-        read += sum(each.bytes for place, each in enumerate(tensors) if place != takes)
+        read += sum(aten.bytes_of(each) for place, each in enumerate(aten.inputs(arguments)) if place != takes)
         flops = None if flops is None or least.flops is None else flops + least.flops
         types |= {aten.arithmetic_type(arguments)} if least.flops else set()
     work = Work(read, least.written, flops)
@@ -490,10 +529,9 @@ def _tensors(arguments: tuple[Any, ...]) -> Iterator[Tensor]:
     """The tensors of a call, or the inputs of a chain."""
     for part in arguments:
         if isinstance(part, Part):
-            tensors = [each for each in part.arguments if isinstance(each, Tensor) and 0 not in each.shape]
-            yield from (each for place, each in enumerate(tensors) if place != part.takes)
-        elif isinstance(part, Tensor):
-            yield part
+            yield from aten.flat([each for place, each in enumerate(aten.inputs(part.arguments)) if place != part.takes])
+        else:
+            yield from (each for each in aten.flat([part]) if isinstance(each, Tensor))
 
 
 def _kinds(arguments: tuple[Any, ...]) -> Iterator[str]:
@@ -503,7 +541,7 @@ def _kinds(arguments: tuple[Any, ...]) -> Iterator[str]:
             yield f"takes {part.takes}"
             yield from _kinds(part.arguments)
         else:
-            yield part.dtype if isinstance(part, Tensor) else ""
+            yield part.dtype if isinstance(part, Tensor) else part[0].dtype if part in [*aten.lists((part,))] else ""
 
 
 class _Namer:

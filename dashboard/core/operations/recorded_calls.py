@@ -14,7 +14,8 @@ _OWN: Final = ("aten",)
 #: Namespaces and names of collectives.
 _COLLECTIVES: Final = ("c10d", "_c10d_functional", "c10d_functional")
 _COLLECTIVE_NAMES: Final = ("record_param_comms", "nccl:", "gloo:")
-_LISTS: Final = ("TensorList", "GenericList")
+_LIST: Final = "TensorList"
+NO_SHAPES: Final = "the trace lacks the shapes of its lists of tensors: profile with PyTorch 2.2 or newer and record_shapes=True, or give them in the file"
 
 
 class NotRebuilt(Exception):
@@ -78,6 +79,8 @@ def arguments(name: str, recorded: Recorded) -> tuple[Any, ...]:
     if len(strides) != len(dims) or len(concrete) != len(dims):
         raise NotRebuilt("the trace has not as many strides or values as arguments")
     found = tuple(map(_argument, dims, types, strides, concrete))
+    if _LIST in types and not any(aten.lists(found)):
+        raise NotRebuilt(NO_SHAPES)
     _check(name, found)
     return _with_numbers(name, found)
 
@@ -100,13 +103,26 @@ def _argument(dims: Any, kind: Any, strides: Any, concrete: Any) -> Any:
         return _number(concrete)
     if kind == "ScalarList":
         return _numbers(concrete)
-    if kind in _LISTS:  # one type and, for most operators, no shape for the whole list
-        raise NotRebuilt("the trace lacks the shapes and types of its list of tensors")
+    if kind == _LIST:
+        return _tensors(dims, strides)
+    if kind == "GenericList":
+        raise NotRebuilt("the trace lacks what its list of tensors and others holds")
     if not isinstance(kind, str) or kind not in aten.TYPES:
         raise NotRebuilt(f"an argument of type {str(kind)[:40]}, which has no numbers")
+    return _tensor(dims, aten.TYPES[kind], strides)
+
+
+def _tensors(dims: Any, strides: Any) -> list[Tensor]:
+    """A list of tensors, whose type a trace lacks. Raises NotRebuilt."""
+    if not (isinstance(dims, list) and isinstance(strides, list) and len(dims) == len(strides)):
+        raise NotRebuilt(NO_SHAPES)
+    return [_tensor(extents, "", steps) for extents, steps in zip(dims, strides, strict=True)]
+
+
+def _tensor(dims: Any, dtype: str, strides: Any) -> Tensor:
     if not (_whole(dims) and _whole(strides) and len(dims) == len(strides)):
         raise NotRebuilt("a shape or strides that are no whole numbers")
-    found = Tensor(tuple(dims), aten.TYPES[kind], tuple(strides))
+    found = Tensor(tuple(dims), dtype, tuple(strides))
     if prod(found.shape) > _MOST_ELEMENTS or sum(n * step for n, step in zip(dims, strides, strict=True)) > _MOST_ELEMENTS:
         raise NotRebuilt("a tensor of more elements than any memory holds")
     return found
@@ -140,18 +156,22 @@ def _numbers(text: Any) -> list[Any]:
 
 def _check(name: str, found: tuple[Any, ...]) -> None:
     """Raise NotRebuilt for arguments whose values matter, and for outputs among the arguments."""
-    tensors = [each for each in found if isinstance(each, Tensor)]
+    tensors = [each for each in aten.flat(found) if isinstance(each, Tensor)]
     if not tensors:
         raise NotRebuilt("it takes no tensor")
     if not any(0 not in each.shape for each in tensors):
         raise NotRebuilt("its tensors have no elements")
-    whole = [each for each in tensors if each.dtype in aten.WHOLE and 0 not in each.shape]
+    unread = aten.UNREAD if aten.plain(name) in aten.ATTENTION_BACKWARD else ()
+    read = [each for each, parameter in zip(found, aten.parameters(name, len(found)), strict=True) if parameter not in unread]
+    whole = [each for each in aten.flat(read) if isinstance(each, Tensor) and each.dtype in aten.WHOLE and 0 not in each.shape]
     if whole and not aten.takes_any_values(name):
         raise NotRebuilt(f"a tensor of {whole[0].dtype}, such as indices, whose values the trace lacks")
     if aten.plain(name) in (*aten.PRODUCTS, *aten.CONVOLUTIONS) and len({each.dtype for each in tensors}) > 1:
         raise NotRebuilt("its tensors have several types, which autocast converts inside it")
-    if aten.plain(name) == "scaled_dot_product_attention" and len(found) > 4 and isinstance(found[4], float) and found[4] > 0:
-        raise NotRebuilt("its output is random, so that no reference can verify it")
+    if "dropout_p" in (names := aten.parameters(name, len(found))):
+        dropped = found[names.index("dropout_p")]
+        if isinstance(dropped, float) and dropped > 0:
+            raise NotRebuilt("its output is random, so that no reference can verify it")
     short, most = aten.plain(name).rstrip("_"), aten.most_arguments(name)
     if short == "div" and len(found) == 3 and found[2] is None:
         raise NotRebuilt("the trace lacks its argument rounding_mode, which is a text")
