@@ -5,36 +5,57 @@ from typing import Final
 
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, significant
-from warpladder.dashboard.core.operations.forecast import Forecast, Gain
+from warpladder.dashboard.core.operations.forecast import Forecast, Gain, Hosts
 from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
+from warpladder.dashboard.core.operations.hot_operations import short_name
+from warpladder.dashboard.core.operations.step_words import about_steps, advice, in_vain, times_faster
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
-from warpladder.dashboard.views.forecast.query import hidden, times_faster
 
 _CHANGED: Final = ("device time a step of", "before", "forecast", "after", "after less forecast")
-_HEADINGS: Final = ("operator", "benchmark", "variants", "times faster", "saves a step", "gains alone", "hidden")
 
 
-def render(forecast: Forecast) -> str:
-    """The step, what each operation gains, the step with all of them, and the bound, as text that ends with a line feed."""
-    lines = [f"a step takes {format_duration(forecast.step_ns)}", *plain_table(_HEADINGS, list(map(_row, forecast.gains)))]
-    if not forecast.gains:
+def render(hosts: Hosts, profiled: Forecast, hidden: Forecast, own: Forecast | None) -> str:
+    """The step, what each operation gains, the step with all of them, and the bound, as text that ends with a line feed.
+
+    Args:
+        hosts: the program, by what is assumed of its host.
+        profiled, hidden, own: the forecasts for these.
+    """
+    lines = [*about_steps(hosts), *advice(hosts)]
+    known = own or profiled
+    if not known.gains:
         lines.append("no operation has a variant that is faster than its baseline")
     else:
-        after = forecast.after_ns.value
-        lines.append(
-            f"with all: {format_duration(after)}, {_time(forecast.gained_ns)} less, "
-            f"{significant(forecast.step_ns / after)} times as fast"
-        )
-    if not isnan(forecast.bound_ns):
-        lines.append(f"with every operation at its floor: {format_duration(forecast.step_ns - forecast.bound_ns)}")
-    if sentence := hidden(forecast):
-        lines.append(sentence)
+        gains_hidden = {gain.operation.name + gain.operation.workload: gain for gain in hidden.gains}
+        with_host = "gains, own host" if own else "gains, host as profiled"
+        headings = ("operator", "variants", "times faster", "saves a step", with_host, "gains, host hidden")
+        rows = [_row(gain, gains_hidden[gain.operation.name + gain.operation.workload]) for gain in known.gains]
+        lines += plain_table(headings, rows)
+        lines += [_with_all(words, each) for words, each in _cases(profiled, hidden, own)]
+        if sentence := in_vain(known):
+            lines.append(sentence)
+    if not isnan(hidden.bound_ns):
+        ends = [format_duration(each.step_ns - each.bound_ns) for each in (known, hidden)]
+        lines.append(f"with every operation at its floor: {ends[0]}, with the host hidden {ends[1]}")
     return plain_lines(lines)
+
+
+def _cases(profiled: Forecast, hidden: Forecast, own: Forecast | None) -> list[tuple[str, Forecast]]:
+    first = ("own host", own) if own else ("host as profiled", profiled)
+    return [first, ("host hidden", hidden)]
+
+
+def _with_all(host: str, forecast: Forecast) -> str:
+    after = forecast.after_ns.value
+    return (
+        f"with all, {host}: {format_duration(forecast.step_ns)} to {format_duration(after)}, {_time(forecast.gained_ns)} less, "
+        f"{significant(forecast.step_ns / after)} times as fast"
+    )
 
 
 def render_check(found: ForecastCheck) -> str:
     """Forecast and measured step, and the operators whose device time changed, as text that ends with a line feed."""
-    replaced = ", ".join(dict.fromkeys(gain.operation.name for gain in found.forecast.gains))
+    replaced = "; ".join(dict.fromkeys(short_name(gain.operation.name) for gain in found.forecast.gains))
     lines = [
         f"before: {_time(found.before_ns)} a step",
         f"forecast with {replaced or 'nothing'} replaced: {_time(found.forecast_ns)}",
@@ -42,7 +63,7 @@ def render_check(found: ForecastCheck) -> str:
     ]
     rows = [
         (
-            each.name,
+            short_name(each.name),
             *(format_duration(ns) for ns in (each.before_ns, each.forecast_ns, each.after_ns)),
             format_duration(each.missed_ns),
         )
@@ -54,15 +75,14 @@ def render_check(found: ForecastCheck) -> str:
     return plain_lines(lines)
 
 
-def _row(gain: Gain) -> tuple[str, ...]:
+def _row(gain: Gain, hidden: Gain) -> tuple[str, ...]:
     return (
-        gain.operation.name,
-        gain.operation.workload,
+        short_name(gain.operation.name),
         ", ".join(dict.fromkeys(each.variant for each in gain.forms)),
         times_faster([each.ratio.value for each in gain.forms]),
-        _time(gain.saved_ns),
-        _time(gain.gained_ns),
-        format_duration(gain.hidden_ns),
+        format_duration(gain.saved_ns.value),
+        format_duration(gain.gained_ns.value),
+        format_duration(hidden.gained_ns.value),
     )
 
 

@@ -92,8 +92,8 @@ def test_the_command_prints_the_step_with_all_variants(tmp_path: Path) -> None:
     done = run(tmp_path, str(trace(tmp_path)), "recorded")
     assert done.exit_code == 0, done.output
     line = next(line for line in done.stdout.splitlines() if line.startswith("aten::relu"))
-    assert line.split()[1:4] == ["aten_relu", "mine", "2.00"]
-    assert "with all: " in done.stdout
+    assert line.split()[1:3] == ["mine", "2.00"]
+    assert "with all, host as profiled: " in done.stdout
 
 
 def test_wrong_requests_are_one_line(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ BYTES = {"aten::relu": 128, "aten::mm": 192, "aten::tanh": 128}
 def test_forecast(tmp_path: Path) -> None:
     run = store.open_run(tmp_path / import_report(trace(tmp_path), tmp_path, "", None, []))
     recorded = definitions.Shipped(recording(tmp_path, 5_000).path)
-    found = query.found(Program.of(run, {"device_copy": RATE}), run_data.load(store.open_run(recorded.folder)))
+    found = query.found(
+        Program.of(run, {"device_copy": RATE, "tf32_mma": 1000.0}), run_data.load(store.open_run(recorded.folder))
+    )
     tables = {name: run.table(name) for name in ("kernels", "api_calls")}
     kernels = tables["kernels"]
     took = (kernels["end_ns"] - kernels["start_ns"]).groupby(kernels["name"]).sum() / STEPS

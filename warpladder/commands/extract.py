@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     from warpladder.dashboard.core.operations.program import Program
     from warpladder.data.store import Run
 
+#: ns of a unit of time.
+_UNITS: Final = {"s": 1e9, "ms": 1e6, "us": 1e3, "µs": 1e3, "ns": 1.0}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d*)?)\s*(s|ms|us|µs|ns)")
+
+
+def _duration(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """A time such as `41.2ms`, in ns. Raises Error."""
+    if value is None:
+        return None
+    match = _DURATION.fullmatch(value.strip())
+    if match is None or not float(match[1]):
+        raise Error(f"--step-time {value}: no time; give a number with its unit, such as 41.2ms")
+    return float(match[1]) * _UNITS[match[2]]
+
+
 _eager_option = click.option(
     "--eager",
     multiple=True,
@@ -44,8 +59,9 @@ _eager_option = click.option(
 @click.option(
     "--together",
     is_flag=True,
-    help="Chains of point-wise operations as one benchmark each; with --range chains of all operations.",
+    help="Only chains of point-wise operations; with --range chains of all operations.",
 )
+@click.option("--apart", is_flag=True, help="Point-wise operations one by one, not as chains.")
 @_eager_option
 @click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
 @click.option("--out", type=FILE, metavar="FILE.py", help="Write the benchmarks to this file. No file is overwritten.")
@@ -58,6 +74,7 @@ def command(
     kernel: str,
     within: str,
     together: bool,
+    apart: bool,
     eager: tuple[str, ...],
     rank: int | None,
     out: Path | None,
@@ -79,7 +96,9 @@ def command(
         raise Error("--check compares a recording, and --out writes the file to record; leave one out")
     if out is not None and out.suffix != ".py":
         raise Error(f"--out {out}: no Python file; give it a name such as bench_job.py")
-    choice = Choice(operator, _regex(kernel), within, together)
+    if together and apart:
+        raise Error("--together has chains alone, and --apart has none; leave one out")
+    choice = Choice(operator, _regex(kernel), within, together, apart)
     recording = store.find_run(check, [data_dir, store.LOCAL, store.RECORDED]) if check else None
     without = _eager(eager, rank, data_dir)
     run = _with_operators(_run(trace, rank, data_dir), without)
@@ -111,17 +130,25 @@ def _forms(by_default: int, number: int) -> str:
 @click.argument("trace", metavar="TRACE")
 @run_argument
 @_eager_option
+@click.option(
+    "--step-time",
+    metavar="41.2ms",
+    callback=_duration,
+    help="The time of a step without the profiler, which lengthens the host's part.",
+)
 @click.option("--after", metavar="TRACE2", help="A profile with some of them replaced: the forecast beside what became of it.")
 @click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
 @data_dir_option
-def forecast_command(trace: str, run: str, eager: tuple[str, ...], after: str | None, rank: int | None, data_dir: Path) -> None:
+def forecast_command(
+    trace: str, run: str, eager: tuple[str, ...], step_time: float | None, after: str | None, rank: int | None, data_dir: Path
+) -> None:
     """Print what a step of a program gains if each operation takes the time of its best verified variant.
 
     TRACE: as for extract. RUN: the recording of the file that extract wrote. Where TRACE2 has CUDA graphs too, give --eager a profile
     without them for each of the two.
     """
     from warpladder.dashboard.core import run_data
-    from warpladder.dashboard.core.operations.forecast import forecast
+    from warpladder.dashboard.core.operations.forecast import Hosts, forecast
     from warpladder.dashboard.core.operations.forecast_check import check_forecast
     from warpladder.dashboard.text import forecast as text
     from warpladder.data import store
@@ -129,32 +156,54 @@ def forecast_command(trace: str, run: str, eager: tuple[str, ...], after: str | 
 
     recording = store.find_run(run, [data_dir, store.LOCAL, store.RECORDED])
     without = _eager(eager, rank, data_dir)
-    program, run_id = _program(trace, without, rank, data_dir)
-    if not any(each.workload in recording.timed for each in program.hot.operations if not each.reason):
-        raise Error(
-            f"{recording.run_id}: has no benchmark of an operation of {run_id}; record the file that extract --out writes"
-        )
+    program = _program_of(recording, trace, without, rank, data_dir)
+    _check_devices(recording, program)
     data = run_data.load(recording)
     if after is None:
-        print(text.render(forecast(program, data)), end="")
+        hosts = Hosts.of(program, step_time)
+        profiled, hidden = (forecast(each, data) for each in (hosts.profiled, hosts.hidden))
+        print(text.render(hosts, profiled, hidden, forecast(hosts.own, data) if hosts.own else None), end="")
     else:
-        later, later_id = _program(after, without, rank, data_dir)
+        if step_time is not None:
+            raise Error("--step-time is of the first program, and --after compares the profiles of two; leave one out")
+        later = _program(after, without, rank, data_dir, apart=program.apart)
+        _check_devices(recording, later)
         if unknown := next((each.reason for each in later.hot.operations if each.name == CUDA_GRAPH), ""):
             raise Error(
-                f"{later_id}: what was replaced is not known of {unknown}; give --eager a profile of it without the graph too"
+                f"{later.run_id}: what was replaced is not known of {unknown}; give --eager a profile of it without the graph too"
             )
         print(text.render_check(check_forecast(program, later, data)), end="")
 
 
-def _program(trace: str, eager: Sequence["Run"], rank: int | None, data_dir: Path) -> tuple["Program", str]:
-    """The program of a trace of a GPU, and the id of its run. Raises Error."""
+def _program_of(recording: "Run", trace: str, eager: Sequence["Run"], rank: int | None, data_dir: Path) -> "Program":
+    """The program of a trace, with chains, or with operators one by one where the recording has more of these. Raises Error."""
+    programs = [_program(trace, eager, rank, data_dir, apart=apart) for apart in (False, True)]
+    counts = [program.measured_in(recording) for program in programs]
+    if not any(counts):
+        raise Error(
+            f"{recording.run_id}: has no benchmark of an operation of {programs[0].run_id}; record the file that extract --out writes"
+        )
+    return programs[counts[1] > counts[0]]
+
+
+def _program(trace: str, eager: Sequence["Run"], rank: int | None, data_dir: Path, *, apart: bool) -> "Program":
+    """The program of a trace of a GPU. Raises Error."""
     from warpladder.dashboard.core.operations.program import Program
 
     run = _with_operators(_run(trace, rank, data_dir), eager)
-    program = Program.of(run, _ceilings(run, data_dir).values, eager)
+    program = Program.of(run, _ceilings(run, data_dir).values, eager, apart=apart)
     if program.hot.on_host:
         raise Error(f"{run.run_id}: has no device work, so that there is no timeline to forecast; profile on a GPU")
-    return program, run.run_id
+    return program
+
+
+def _check_devices(recording: "Run", program: "Program") -> None:
+    """Raise Error if a recording is of another device than a profile: its ratios need not hold there."""
+    recorded = str(recording.info["device_name"] or "")
+    if recorded and program.device and recorded != program.device:
+        raise Error(
+            f"{recording.run_id}: recorded on {recorded}, and {program.run_id} is a profile of {program.device}; record the file there"
+        )
 
 
 def _eager(traces: Sequence[str], rank: int | None, data_dir: Path) -> list["Run"]:
@@ -249,7 +298,7 @@ def _wanted(choice: "Choice") -> str:
         "--range": choice.within,
         "--together": "" if not choice.together else "(chains of operations)",
     }
-    return "for " + " ".join(f"{name} {value}" for name, value in options.items() if value) if any(choice) else "in it"
+    return "for " + " ".join(f"{name} {value}" for name, value in options.items() if value) if choice.leaves_out else "in it"
 
 
 def _there(run: "Run") -> str:
@@ -264,4 +313,13 @@ def _command(trace: str, top: int, choice: "Choice", eager: Sequence[str], rank:
     options = {"--op": choice.operator, "--kernel": choice.kernel, "--range": choice.within, "--rank": rank, "--top": top}
     given = [part for name, value in options.items() if value not in ("", None) for part in (name, str(value))]
     given += [part for each in eager for part in ("--eager", Path(each).name)]
-    return shlex.join(["warpladder", "extract", Path(trace).name, *given, *(["--together"] if choice.together else [])])
+    return shlex.join(
+        [
+            "warpladder",
+            "extract",
+            Path(trace).name,
+            *given,
+            *(["--together"] if choice.together else []),
+            *(["--apart"] if choice.apart else []),
+        ]
+    )

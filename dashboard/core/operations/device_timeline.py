@@ -3,8 +3,12 @@
 Each piece of work starts because something ended: the work before it on its stream, work on another stream, or its launch on the host. The
 launch of a CUDA graph releases only what starts before any of the graph's work has ended: the rest waits for work of the graph. Work
 moves with what released it, by as much as that ends earlier, but to no time before its launch, nor before the end of the work before it
-on its stream. The host launches at the times of the trace. Only after a call in which it waited for the device, it is earlier by as
-much as the work that it waited for.
+on its stream. The host launches at the times of the trace, or at times that are earlier by what a profiler took, or at once: see `Host`.
+After a call in which it waited for the device, it is earlier by as much as the work that it waited for, and at most by as long as it
+waited: it comes to that call when it comes to it.
+
+Where the host launches earlier, work that began with its launch begins once the work that ended last before it has ended: no work
+overtakes another.
 
 So a shorter piece of work gains nothing if another stream, or the host, is what the following work waits for.
 
@@ -12,7 +16,9 @@ The rules are a recurrence along the releases, `shift = min(shift of the release
 closed under composition, so that it is solved for all work at once by pointer doubling.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -30,6 +36,19 @@ _MOST_LATENCY_NS: Final = 10_000
 #: Passes over all work. Each one takes the effects past one more call in which the host waits.
 _MOST_PASSES: Final = 200
 NONE: Final = -1
+
+
+@dataclass(frozen=True)
+class Host:
+    """How much earlier the host would be without a part of its own time, ns, if it never waited for the device.
+
+    Attributes:
+        launches: at the launch of each piece of work.
+        waits: at the start and at the end of each call in which it waits.
+    """
+
+    launches: Floats
+    waits: tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -51,38 +70,45 @@ class DeviceTimeline:
     has_launch: Bools
     waits: tuple[Int64s, Int64s]
 
-    def gain_ns(self, saved: Floats) -> float:
-        """How much earlier the last work ends, ns.
+    def gain_ns(self, saved: Floats, host: Host | None = None) -> float:
+        """How much less time there is from the start of the first work to the end of the last, ns.
 
         Args:
             saved: what each piece of work takes less, ns.
+            host: the host's own time; None for the host of the trace.
         """
         if not len(self.start):
             return 0.0
-        last = int(np.argmax(self.end))
-        return float((self.shifts(saved) + saved)[last])
+        shift, last = self.shifts(saved, host), int(np.argmax(self.end))
+        return float(shift[last] + saved[last] - shift[int(np.argmin(self.start))])
 
-    def shifts(self, saved: Floats) -> Floats:
+    def shifts(self, saved: Floats, host: Host | None = None) -> Floats:
         """How much earlier each piece of work starts, ns."""
-        before, release = self._before_on_stream(), self._release()
+        before, (release, by_launch) = self._before_on_stream, self._release
         # Work of one stream may overlap, as copies and programmatic launches do.
         gap = np.where(before >= 0, np.maximum(self.start - self.end[before], 0), 0)
-        slack = np.where(self.has_launch, self.start - self.launched - self._latency(), np.inf)
-        awaited, of_launch = self._awaited()
-        host = np.zeros(len(self.start))
+        slack = np.where(self.has_launch, self.start - self.launched - self._latency, np.inf)
+        slack = np.where(by_launch, 0.0, np.maximum(slack, 0))
+        closes = np.zeros(len(self.start))
+        if host is None:
+            release = np.where(by_launch, NONE, release)
+        else:
+            closes = np.where(by_launch & (release >= 0), np.maximum(self.start - self.end[release] - self._queued_gap, 0), 0)
+        waits = _Waits(self, host)
+        launches = waits.launches(np.zeros(len(waits.awaited)))
         shift = np.zeros(len(self.start))
         for passed in range(_MOST_PASSES):
-            limit = np.maximum(slack, 0) + host
+            limit = slack + launches
             if passed:
                 limit = np.where(before >= 0, np.minimum(limit, (shift + saved)[before] + gap), limit)
-            found = _solved(release, saved, np.where(release >= 0, limit, np.minimum(limit, host)))
-            earlier = np.append((found + saved)[awaited], 0.0) * np.append(awaited >= 0, False)
-            now = earlier[of_launch]
-            if passed and np.array_equal(found, shift) and np.array_equal(now, host):
+            found = _solved(release, saved, closes, limit)
+            now = waits.launches((found + saved)[waits.awaited])
+            if passed and np.array_equal(found, shift) and np.array_equal(now, launches):
                 break
-            shift, host = found, now
+            shift, launches = found, now
         return shift
 
+    @cached_property
     def _before_on_stream(self) -> Int64s:
         order = np.lexsort((self.start, self.stream))
         before = np.full(len(order), NONE)
@@ -90,15 +116,39 @@ class DeviceTimeline:
         before[order[1:][same]] = order[:-1][same]
         return before
 
-    def _release(self) -> Int64s:
-        """The work whose end released each piece; -1 where its launch did."""
-        before = self._before_on_stream()
+    def hidden_host(self) -> Host:
+        """A host that takes no time of its own: it launches at once, and waits for the device alone."""
+        first = int(np.argmin(self.start)) if len(self.start) else 0
+        begin = float(self.launched[first]) if len(self.start) else 0.0
+        return self.host_without(lambda times: np.asarray(times - begin, np.float64))
+
+    def host_without(self, spent: Callable[[Int64s], Floats]) -> Host:
+        """A host without a part of its time.
+
+        Args:
+            spent: that part, from the beginning to each of some times, ns.
+        """
+        launches, begins, ends = (np.maximum(spent(times), 0.0) for times in (self.launched, *self.waits))
+        return Host(launches, (begins, ends))
+
+    @cached_property
+    def _queued_gap(self) -> float:
+        """The median time between work that was in the queue and the work before it on its stream, ns."""
+        before, (_, by_launch) = self._before_on_stream, self._release
+        gaps = (self.start - self.end[before])[(before >= 0) & ~by_launch]
+        gaps = gaps[(gaps >= 0) & (gaps <= _NEAR_NS)]
+        return float(np.median(gaps)) if len(gaps) else 0.0
+
+    @cached_property
+    def _release(self) -> tuple[Int64s, Bools]:
+        """The work whose end released each piece, or that ended last before it; -1 for none. And whether its launch released it."""
+        before = self._before_on_stream
         by_end = np.argsort(self.end, kind="stable")
         place = np.searchsorted(self.end[by_end], self.start, side="right") - 1
         latest = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE)
         near = (before >= 0) & (self.start - self.end[before] <= _NEAR_NS)
         by_host = self.has_launch & (self.start - self.launched <= _LAUNCH_NS) & (self.start < self._first_end())
-        return np.where(near, before, np.where(by_host, NONE, latest))
+        return np.where(near, before, latest), (by_host & ~near) | (np.where(near, before, latest) < 0)
 
     def _first_end(self) -> Int64s:
         """When the first work of the same launch ended."""
@@ -108,29 +158,50 @@ class DeviceTimeline:
         ended: Int64s = first[launch]
         return ended
 
+    @cached_property
     def _latency(self) -> float:
         """The least time from a launch to the start of its work, ns. Where all work waits in a queue, the trace does not show it."""
         known = (self.start - self.launched)[self.has_launch]
         return float(np.clip(known.min(), 0, _MOST_LATENCY_NS)) if len(known) else 0.0
 
-    def _awaited(self) -> tuple[Int64s, Int64s]:
-        """The work that each wait of the host waited for, -1 for none; and for each piece of work the last wait before its launch, as a
-        place in these; their number for none."""
-        begin, finish = self.waits
-        by_end = np.argsort(self.end, kind="stable")
-        place = np.searchsorted(self.end[by_end], finish, side="right") - 1
+
+class _Waits:
+    """The calls in which the host waited for the device.
+
+    Attributes:
+        awaited: the work that each waited for.
+    """
+
+    def __init__(self, line: DeviceTimeline, host: Host | None) -> None:
+        begin, finish = line.waits
+        by_end = np.argsort(line.end, kind="stable")
+        place = np.searchsorted(line.end[by_end], finish, side="right") - 1
         awaited = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE) if len(by_end) else np.full(len(begin), NONE)
-        awaited = np.where((awaited >= 0) & (self.end[awaited] > begin), awaited, NONE)
-        waited = np.flatnonzero(awaited >= 0)
-        of_launch = np.searchsorted(finish[waited], self.launched, side="right") - 1
-        return awaited, np.where(of_launch >= 0, np.append(waited, len(begin))[of_launch], len(begin))
+        waited = np.flatnonzero((awaited >= 0) & (line.end[awaited] > begin))
+        self.awaited = awaited[waited]
+        #: The last wait before each launch; -1 for none.
+        self._of_launch = np.searchsorted(finish[waited], line.launched, side="right") - 1
+        own = (np.zeros(len(line.start)), (np.zeros(len(begin)), np.zeros(len(begin))))
+        self._launches, (begins, ends) = (host.launches, host.waits) if host else own
+        self._ends = ends[waited]
+        # A wait that ends earlier by no more than the host came to it earlier, and waited.
+        since = np.append(0.0, self._ends)[:-1]
+        self._most = np.cumsum(begins[waited] - since + (finish - begin)[waited]) if len(waited) else np.empty(0)
+
+    def launches(self, earlier: Floats) -> Floats:
+        """How much earlier the host launches each piece of work, if the awaited work ends so much earlier."""
+        if not len(earlier):
+            return self._launches.copy()
+        ends = self._most + np.minimum(np.minimum.accumulate(earlier - self._most), 0.0)
+        after = np.append(ends - self._ends, 0.0)
+        return np.asarray(self._launches + after[self._of_launch], np.float64)
 
 
-def _solved(release: Int64s, saved: Floats, limit: Floats) -> Floats:
-    """Solve `shift[i] = min(shift[release[i]] + saved[release[i]], limit[i])`; where nothing releases, `limit[i]`."""
+def _solved(release: Int64s, saved: Floats, closes: Floats, limit: Floats) -> Floats:
+    """Solve `shift[i] = min(shift[release[i]] + saved[release[i]] + closes[i], limit[i])`; where nothing releases, `limit[i]`."""
     count = len(release)
     up = np.append(np.where(release >= 0, release, count), count)
-    added = np.append(np.where(release >= 0, saved[release], 0.0), 0.0)
+    added = np.append(np.where(release >= 0, saved[release] + closes, 0.0), 0.0)
     most = np.append(limit, np.inf)
     while (up[:-1] < count).any():
         most = np.minimum(most[up] + added, most)

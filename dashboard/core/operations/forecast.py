@@ -71,7 +71,7 @@ class Forecast:
     """A step as it is, and as it would be.
 
     Attributes:
-        step_ns: see `Program`.
+        step_ns: of the program, with its host.
         gains: by falling gain; operations without a faster variant are left out.
         gained_ns: what a step gains if all of them are replaced.
         bound_ns: what it would gain if every operation that can be called again took the time of its floor, or of its best variant where
@@ -113,6 +113,48 @@ def forecast(program: Program, data: RunData | None, replaced: Collection[int] |
         _gained(program, chosen.values()),
         program.gain_ns(at_floor) if at_floor else nan,
     )
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """A step by what is assumed of its host.
+
+    Attributes:
+        profiled: the host as the profile has it, with what the profiler took.
+        hidden: a host that takes no time, as with CUDA graphs.
+        own: the host of the program, where the time of its step without the profiler is known; None where it is not.
+        cost_ns: what the profiler took for a call, if `own` is known.
+    """
+
+    profiled: Program
+    hidden: Program
+    own: Program | None = None
+    cost_ns: float = nan
+
+    @classmethod
+    def of(cls, program: Program, step_ns: float | None = None) -> "Hosts":
+        """The hosts of a program.
+
+        Args:
+            step_ns: the time of a step without the profiler, if it is known.
+        """
+        own, cost = program.without_profiler(step_ns) if step_ns is not None else (None, nan)
+        return cls(program, program.with_hidden_host(), own, cost)
+
+    @property
+    def known(self) -> Program:
+        """The program whose step is nearest to what the user has."""
+        return self.own or self.profiled
+
+    @property
+    def waiting_ns(self) -> float:
+        """The part of a step in which the device waits for the host."""
+        return max(self.known.step_ns - self.hidden.step_ns, 0.0)
+
+    @property
+    def share(self) -> float:
+        """The same as a part of the step, from 0 to 1."""
+        return self.waiting_ns / self.known.step_ns if self.known.step_ns else 0.0
 
 
 def floors(program: Program, faster: Collection[Faster]) -> dict[int, float]:

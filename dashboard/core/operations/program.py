@@ -1,7 +1,7 @@
 """The steps of a program, as its trace has them, and what they gain if some of its device work takes less time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nan
 from typing import Final
@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline
+from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline, Host, Int64s
 from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
+from warpladder.dashboard.core.operations.operator_calls import integers
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 
+#: Of the cost of a call, until it is known to a few parts in a million.
+_HALVINGS: Final = 20
 #: Names of calls in which the host waits for the device.
 _WAITS: Final = ("Synchronize", "cudaMemcpy_", "hipMemcpyWithStream")
 
@@ -26,21 +29,36 @@ class Program:
     Attributes:
         hot: the operations of the trace.
         timeline: its device work, in the order of `HotOperations.form_of`.
+        calls: starts of the operators and calls that the profiler recorded, in their order.
+        run_id, device: of the trace.
+        apart: whether its operators are one by one, without chains.
+        host: its own time; None for the host of the profile.
     """
 
     hot: HotOperations
     timeline: DeviceTimeline
+    calls: Int64s
+    run_id: str = ""
+    device: str = ""
+    apart: bool = False
+    host: Host | None = None
 
     @classmethod
-    def of(cls, trace: Run, ceilings: Mapping[str, float], eager: Sequence[Run] = ()) -> "Program":
+    def of(cls, trace: Run, ceilings: Mapping[str, float], eager: Sequence[Run] = (), *, apart: bool = False) -> "Program":
         """The program of a trace with operators of PyTorch. The arguments are those of `hot_operations`."""
         steps = steps_of(trace)
-        return cls(hot_operations(trace, (steps.start, steps.end), ceilings, Choice(), eager), _timeline(trace))
+        choice = Choice(apart=apart)
+        hot = hot_operations(trace, (steps.start, steps.end), ceilings, choice, eager)
+        return cls(hot, _timeline(trace), _calls(trace), trace.run_id, str(trace.info["device_name"] or ""), apart)
+
+    def measured_in(self, recording: Run) -> int:
+        """Number of its benchmarks that a recording has."""
+        return len({each.workload for each in self.hot.operations if not each.reason and each.workload in recording.timed})
 
     @cached_property
-    def step_ns(self) -> float:
-        """Time of a step on the device: from the start of the first work that was launched in a step to the end of the last, over their
-        number.
+    def profiled_ns(self) -> float:
+        """Time of a step on the device in the profile: from the start of the first work that was launched in a step to the end of the
+        last, over their number.
         """
         inside = self.hot.step_of >= 0
         if not inside.any():
@@ -48,8 +66,61 @@ class Program:
         return float(self.timeline.end[inside].max() - self.timeline.start[inside].min()) / self.hot.steps
 
     @cached_property
+    def step_ns(self) -> float:
+        """The same with the program's host, see `host`."""
+        return self.profiled_ns - self._gain_of_host
+
+    @cached_property
+    def _gain_of_host(self) -> float:
+        return self.timeline.gain_ns(np.zeros(len(self.timeline.start)), self.host) / self.hot.steps if self.host else 0.0
+
+    @cached_property
+    def calls_a_step(self) -> float:
+        """Operators and calls of the driver that the profiler recorded in a step."""
+        inside = self.timeline.launched[self.hot.step_of >= 0]
+        return (
+            float(np.diff(np.searchsorted(self.calls, (inside.min(), inside.max())))[0]) / self.hot.steps
+            if len(inside)
+            else 0.0
+        )
+
+    @cached_property
+    def launches_a_step(self) -> float:
+        """Launches of device work in a step."""
+        inside = (self.hot.step_of >= 0) & self.timeline.has_launch
+        return len(np.unique(self.timeline.launched[inside])) / self.hot.steps
+
+    def with_hidden_host(self) -> "Program":
+        """The program if its host took no time, as with CUDA graphs. The device still waits where the host waited for it."""
+        return replace(self, host=self.timeline.hidden_host())
+
+    def without_profiler(self, step_ns: float) -> "tuple[Program, float]":
+        """The program if a step takes so long, and what the profiler then costs a call, ns.
+
+        Each call of the host takes less by the same time. It is no more than the calls have, so that a step that is shorter than the work of
+        the device has a hidden host.
+        """
+        least, most = 0.0, self.profiled_ns / max(self.calls_a_step, 1.0)
+        chosen = self
+        for _ in range(_HALVINGS):
+            cost = (least + most) / 2
+            chosen = replace(self, host=self._without_cost(cost))
+            least, most = (cost, most) if chosen.step_ns > step_ns else (least, cost)
+        if step_ns >= self.profiled_ns:
+            return self, 0.0
+        return chosen, (least + most) / 2
+
+    def _without_cost(self, cost: float) -> Host:
+        first = float(np.searchsorted(self.calls, self.timeline.launched[int(np.argmin(self.timeline.start))]))
+        return self.timeline.host_without(
+            lambda times: np.asarray(cost * (np.searchsorted(self.calls, times) - first), np.float64)
+        )
+
+    @cached_property
     def steps_ns(self) -> Estimate:
         """The step, and the shortest and the longest time between the ends of two steps; NaN for these where there are fewer than three."""
+        if self.host is not None:
+            return Estimate(self.step_ns, nan, nan)
         numbers = np.unique(self.hot.step_of[self.hot.step_of >= 0])
         between = np.diff(np.sort([self.timeline.end[self.hot.step_of == number].max() for number in numbers]))
         if len(between) < 2:
@@ -66,7 +137,14 @@ class Program:
         for number, part in parts.items():
             of_form[number] = part
         saved = (self.timeline.end - self.timeline.start) * of_form[self.hot.form_of]
-        return self.timeline.gain_ns(saved) / self.hot.steps
+        return self.timeline.gain_ns(saved, self.host) / self.hot.steps - self._gain_of_host
+
+
+def _calls(trace: Run) -> Int64s:
+    """Starts of the operators and calls of a profile, in their order."""
+    return np.sort(
+        np.concatenate([integers(trace.arrow(name, ["start_ns"]), "start_ns") for name in ("operations", "api_calls")])
+    )
 
 
 def _timeline(trace: Run) -> DeviceTimeline:

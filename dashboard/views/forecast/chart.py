@@ -7,6 +7,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_ends, format_percent
 from warpladder.dashboard.core.operations.forecast import Forecast
+from warpladder.dashboard.core.operations.step_words import in_vain
 from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, hatch, name_rows, palette, text, ticks
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.forecast import query
@@ -60,9 +61,9 @@ def _note(forecast: Forecast) -> str:
         interval = format_ends(forecast.after_ns, format_duration)
         parts.append(f"each operation with a faster variant takes the time of the best one; interval of the ratios: {interval}")
     if not isnan(forecast.bound_ns):
-        parts.append("a floor is the time of the bytes, and of the arithmetic for products in float32")
+        parts.append("a floor is the time of the bytes, or of the arithmetic in the precision used")
     parts.append("operations are replaced from the top; what another stream or the host covers gives nothing")
-    return "; ".join(parts) + ". " + query.hidden(forecast)
+    return "; ".join(parts) + ". " + in_vain(forecast)
 
 
 def _label(row: dict[Any, Any], forecast: Forecast) -> str:

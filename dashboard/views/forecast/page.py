@@ -5,9 +5,11 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import streamlit as st
 
+from warpladder.dashboard.core.operations.forecast import Hosts
 from warpladder.dashboard.core.operations.forecast_check import ForecastCheck, check_forecast
 from warpladder.dashboard.core.operations.hot_operations import Ceilings
 from warpladder.dashboard.core.operations.program import Program
+from warpladder.dashboard.core.operations.step_words import about_steps, advice
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
 from warpladder.dashboard.ui import runs, state, widgets
@@ -49,6 +51,10 @@ def page() -> None:
         widgets.show_chart(charts.waterfall(found.stages, found.forecast, runs.look_of(run, widgets.theme())))
     else:
         st.markdown(f"## {plain(queries.headline(found.forecast))}")
+    hosts = Hosts.of(program)
+    for sentence in advice(hosts):
+        st.info(plain(f"{sentence[0].upper()}{sentence[1:]}."))
+    st.caption(plain(". ".join(f"{each[0].upper()}{each[1:]}" for each in about_steps(hosts)) + "."))
     if isnan(found.forecast.bound_ns):
         st.caption("No floor is known, since no run of this GPU has ceilings. warpladder record on it measures them.")
     if recording is not None and after is not None:
@@ -95,9 +101,15 @@ def _ceilings(run: store.Run) -> tuple[tuple[str, float], ...]:
 
 
 def _recordings(program: Program) -> list[ListedRun]:
-    """The runs that measured a form of the program, those with the most forms first."""
+    """The runs on its GPU that measured a form of the program, those with the most forms first."""
     workloads = {operation.workload for operation in program.hot.operations if operation.workload}
-    likely = [each for each in runs.context().every if each.facts.timed and not workloads.isdisjoint(each.facts.workloads)]
+    likely = [
+        each
+        for each in runs.context().every
+        if each.facts.timed
+        and not workloads.isdisjoint(each.facts.workloads)
+        and program.device in ("", str(each.run.info["device_name"] or ""))
+    ]
     measured = runs.glance([each.run for each in likely], queries.cells_of)
     forms = queries.forms_of(program.hot)
     counts = [0 if isinstance(cells, store.StoreError) else len(forms & cells) for cells in measured]

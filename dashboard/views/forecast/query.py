@@ -14,6 +14,7 @@ from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
 from warpladder.dashboard.core.operations.hot_operations import HotOperations, Operation
 from warpladder.dashboard.core.operations.operator_calls import has_graphs
 from warpladder.dashboard.core.operations.program import Program
+from warpladder.dashboard.core.operations.step_words import times_faster
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Traces
 from warpladder.data import store
@@ -189,12 +190,6 @@ def _times(operation: Operation) -> Iterator[tuple[str, float]]:
     yield from (("device", operation.device_ns), ("floor", operation.floor_ns), ("worth", operation.worth_ns))
 
 
-def times_faster(ratios: Sequence[float]) -> str:
-    """`1.96`, or `1.20 to 1.96` for several forms."""
-    low, high = significant(min(ratios)), significant(max(ratios))
-    return low if low == high else f"{low} to {high}"
-
-
 def headline(expected: Forecast) -> str:
     """`A step of 30.6 ms would take 28.7 ms with the best variants, 1.07×; 16.3 ms with every operation at its floor`."""
     step, bound = format_duration(expected.step_ns), ""
@@ -206,14 +201,6 @@ def headline(expected: Forecast) -> str:
     ratio = format_ratio(expected.step_ns / after) if after > 0 else ""
     parts = [f"A step of {step} would take {format_duration(after)} with the best variants", *([ratio] if ratio else [])]
     return ", ".join(parts) + (f"; {bound}" if bound else "")
-
-
-def hidden(expected: Forecast) -> str:
-    """A sentence about operations of which more than half is saved in vain; empty without any."""
-    names = [gain.operation.name for gain in expected.gains if gain.hidden_ns > gain.saved_ns.value / 2]
-    if not names:
-        return ""
-    return f"More than half is hidden of {', '.join(names)}: the step waits for another stream or for the host."
 
 
 def replaced(check: ForecastCheck) -> str:
