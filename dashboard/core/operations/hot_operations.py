@@ -12,7 +12,7 @@ from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.aten import Tensor, Work
 from warpladder.dashboard.core.operations.graphs import Graphs
 from warpladder.dashboard.core.operations.operator_calls import Bools, Calls, DeviceWork, Int64s, Kernel, combined
-from warpladder.data.limits import COMPUTE, arithmetic_of_call_ns, device_memory
+from warpladder.data.limits import COMPUTE, arithmetic_of_call_ns, device_memory, empty_kernel_ns
 from warpladder.data.names import found_by_size
 from warpladder.data.schema import CUDA_GRAPH
 from warpladder.data.store import RECORDED, Run
@@ -493,7 +493,9 @@ def _launched(calls: Calls, work: DeviceWork, graphs: Graphs, talks: Bools, row:
 
 
 def floor_ns(least: Work, precision: str, ceilings: Mapping[str, float]) -> tuple[float, str]:
-    """The least time of a call by memory and by arithmetic, NaN where one of the two is not known, and what that lacks."""
+    """The least time of a call by memory, by arithmetic and of an empty kernel, NaN where one of the first two is not known, and what that
+    lacks.
+    """
     memory = float(device_memory(ceilings).time_ns(least.read, least.written))
     if np.isnan(memory):
         return np.nan, ""
@@ -502,7 +504,8 @@ def floor_ns(least: Work, precision: str, ceilings: Mapping[str, float]) -> tupl
     if least.flops and precision not in COMPUTE:
         return np.nan, "ceiling of its type"
     arithmetic = arithmetic_of_call_ns(least.flops, precision, ceilings)
-    return float(np.maximum(memory, arithmetic)), f"{precision} ceiling" if np.isnan(arithmetic) else ""
+    lacks = f"{precision} ceiling" if np.isnan(arithmetic) else ""
+    return float(np.maximum(max(memory, empty_kernel_ns(ceilings)), arithmetic)), lacks
 
 
 # -- names ---------------------------------------------------------------------------------------------------------------------------

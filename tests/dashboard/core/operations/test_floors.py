@@ -58,6 +58,8 @@ def test_arithmetic_that_is_not_known_leaves_no_floor(least: Work, precision: st
 def test_an_operation_without_products_is_bounded_by_memory_in_any_type() -> None:
     assert floor_ns(Work(3000, 3000, 0), "", H100) == (2.0, "")
     assert floor_ns(Work(3000, 3000, 0), "bf16", {}) == (pytest.approx(np.nan, nan_ok=True), "")
+    # No kernel is shorter than an empty one of 0.6 us.
+    assert floor_ns(Work(3000, 3000, 0), "bf16", {**H100, "graph_node": 0.6}) == (600.0, "")
 
 
 @pytest.mark.parametrize(
