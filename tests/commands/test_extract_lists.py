@@ -63,6 +63,39 @@ def test_an_optimizer_with_lists_of_tensors_can_be_called_again(tmp_path: Path) 
     assert call.arguments[4] == [] and call.bytes == 4 * 2 * 2080 + 8 + 3 * 2 * 2080
 
 
+def steps_with_long_lists(passes: int, groups: int) -> Made:
+    """Two steps with gradients of (64, 32) and (32,), whose optimiser has lists that are too long for the profile."""
+    made = Made()
+    numbers = [scalar(each) for each in ("0.001", "0.9", "0.999", "0.01", "1e-08", "False", "False")]
+    for number in range(2):
+        begin = 1000 * number
+        made.step(number, begin, begin + 900)
+        for place in range(passes):
+            at = begin + 100 * place
+            made.operator("torch::autograd::AccumulateGrad", at, at + 9, tensor(32, of="c10::BFloat16"))
+            made.operator("torch::autograd::AccumulateGrad", at + 10, at + 19, tensor(64, 32, of="c10::BFloat16"))
+        for group in range(groups):
+            at = begin + 500 + 100 * group
+            made.operator("aten::_fused_adamw_", at, at + 90, *[([], "TensorList", [], "")] * 6, *numbers, NONE, NONE)
+            made.kernel(ADAM, at + 5, at + 20, 30)
+    return made
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_lists_that_are_too_long_for_the_profile_are_the_gradients_of_the_step(passes: int, tmp_path: Path) -> None:
+    operation = only(hot(steps_with_long_lists(passes, 1).write(tmp_path), tmp_path))
+    (form,) = operation.forms
+    assert (operation.reason, form.calls) == ("", 2)
+    assert form.arguments[0] == [Tensor((32,), "bfloat16", (1,)), Tensor((64, 32), "bfloat16", (32, 1))]
+    assert form.arguments[4:6] == ([], [Tensor((), "float32", ())] * 2)
+    assert form.work == Work(4 * 2 * 2080 + 8, 3 * 2 * 2080, 0)
+
+
+def test_several_optimizers_of_a_step_share_the_gradients_in_an_unknown_way(tmp_path: Path) -> None:
+    operation = only(hot(steps_with_long_lists(1, 2).write(tmp_path), tmp_path))
+    assert operation.reason.startswith("the trace lacks the shapes of its lists of tensors")
+
+
 def test_a_concatenation_has_the_type_whose_size_its_kernel_names(tmp_path: Path) -> None:
     path = trace(tmp_path, "aten::cat", CAT, listed((4, 8), (4, 3), strides=((16, 1), (3, 1))), scalar("-1"))
     (form,) = only(hot(path, tmp_path)).forms
@@ -77,7 +110,7 @@ def test_a_concatenation_has_the_type_whose_size_its_kernel_names(tmp_path: Path
         (
             CAT,
             ([], "TensorList", [], ""),
-            "the trace lacks the shapes of its lists of tensors: profile with PyTorch 2.2 or newer",
+            "the trace lacks the shapes of its lists of tensors, which record_shapes=True has from PyTorch 2.4 on",
         ),
         (CAT, ([], "GenericList", [], ""), "the trace lacks what its list of tensors and others holds"),
     ],

@@ -329,6 +329,8 @@ def writes_inputs(name: str) -> bool:
 # -- bytes and arithmetic ----------------------------------------------------------------------------------------------------------
 
 
+#: Optimisers that update all parameters in one call.
+OPTIMIZERS: Final = ("_fused_adam_", "_fused_adamw_", "_fused_sgd_")
 #: Operators that do not read their first input.
 _ONLY_WRITE: Final = ("copy_", "fill_", "zero_")
 

@@ -36,6 +36,8 @@ _OPERATORS: Final = pa.schema([(name, _TEXT if name in (*_TEXTS, "name") else pa
 _NCCL: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
 _LAUNCHES_GRAPH: Final = "GraphLaunch"
 _MOST_CODES: Final = 1 << 62
+#: The node of autograd that adds a gradient to a parameter's own.
+_ADDS_GRADIENT: Final = "torch::autograd::AccumulateGrad"
 _BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
 
 
@@ -155,12 +157,44 @@ class Calls:
         """The arguments of each form, or why it cannot be called again."""
         found: list[tuple[Any, ...] | str] = []
         for place in self._first.tolist():
-            recorded = Recorded(*(texts[codes[place]] for codes, texts in self._texts.values()))
+            name = self.names[self.name[place]]
+            recorded = self._recorded(place)
             try:
-                found.append(recorded_calls.arguments(self.names[self.name[place]], recorded))
+                if aten.plain(name) in aten.OPTIMIZERS and (gradients := self._gradients(place)):
+                    recorded = recorded_calls.with_gradients(name, recorded, gradients)
+                found.append(recorded_calls.arguments(name, recorded))
             except NotRebuilt as error:
                 found.append(str(error))
         return found
+
+    def _recorded(self, place: int) -> Recorded:
+        return Recorded(*(texts[codes[place]] for codes, texts in self._texts.values()))
+
+    def _gradients(self, first: int) -> list[aten.Tensor]:
+        """The gradients that a fused optimiser takes, from the calls before it that add them; none where it shares them with others.
+
+        Traces lack the shapes of long lists. Of several backward passes before a step of the optimiser, each adds the same gradients.
+
+        Args:
+            first: place of the first call of the optimiser's form; its last one is looked at, since a trace may begin within a step.
+        """
+        place = int(np.flatnonzero(self.form == self.form[first])[-1])
+        own = self._process == self._process[place]
+        codes = [number for number, name in enumerate(self.names) if aten.plain(name) in aten.OPTIMIZERS]
+        steps = np.sort(self.start[own & np.isin(self.name, codes)])
+        before = steps[steps < self.start[place]]
+        adds = [number for number, name in enumerate(self.names) if name == _ADDS_GRADIENT]
+        added = np.flatnonzero(own & np.isin(self.name, adds))
+        since = int(before[-1]) if len(before) else -1
+        window = added[(self.start[added] > since) & (self.start[added] < self.start[place])]
+        after = steps[steps > self.start[place]]
+        shared = len(after) and not ((self.start[added] > self.start[place]) & (self.start[added] < after[0])).any()
+        found = [recorded_calls.gradient(self._recorded(each)) for each in window[np.argsort(self.start[window])].tolist()]
+        if shared or not found or None in found:
+            return []
+        count = len(found)
+        period = next(n for n in range(1, count + 1) if count % n == 0 and found == found[:n] * (count // n))
+        return [each for each in found[:period] if each is not None]
 
     def name_of(self, form: int) -> str:
         return str(self.names[self.name[self._first[form]]])

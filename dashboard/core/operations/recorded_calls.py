@@ -1,6 +1,7 @@
 """The arguments of an operator's call, from what PyTorch's profiler records of them."""
 
 import json
+from collections.abc import Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +16,10 @@ _OWN: Final = ("aten",)
 _COLLECTIVES: Final = ("c10d", "_c10d_functional", "c10d_functional")
 _COLLECTIVE_NAMES: Final = ("record_param_comms", "nccl:", "gloo:")
 _LIST: Final = "TensorList"
-NO_SHAPES: Final = "the trace lacks the shapes of its lists of tensors: profile with PyTorch 2.2 or newer and record_shapes=True, or give them in the file"
+NO_SHAPES: Final = (
+    "the trace lacks the shapes of its lists of tensors, which record_shapes=True has from PyTorch 2.4 on, and of at most 30 tensors: give "
+    "them in the file"
+)
 
 
 class NotRebuilt(Exception):
@@ -83,6 +87,35 @@ def arguments(name: str, recorded: Recorded) -> tuple[Any, ...]:
         raise NotRebuilt(NO_SHAPES)
     _check(name, found)
     return _with_numbers(name, found)
+
+
+def with_gradients(name: str, recorded: Recorded, gradients: Sequence[Tensor]) -> Recorded:
+    """A call of a fused optimiser whose lists are too long for the trace, with the shapes of the gradients that it takes.
+
+    Raises:
+        NotRebuilt: the trace has none of its arguments.
+    """
+    dims, types, strides, concrete = map(_list, recorded)
+    numbers = dict(zip(aten.parameters(name, len(dims)), concrete, strict=False))
+    unused = {
+        "max_exp_avg_sqs": numbers.get("amsgrad") != "True",
+        "momentum_buffers": not float(numbers.get("momentum") or 0),
+    }
+    for place, parameter in enumerate(numbers):
+        if types[place] == _LIST and not dims[place] and not unused.get(parameter):
+            scalars = parameter == "state_steps"
+            dims[place] = [[] if scalars else each.shape for each in gradients]
+            strides[place] = [[] if scalars else each.strides for each in gradients]
+    return recorded._replace(dims=json.dumps(dims), strides=json.dumps(strides))
+
+
+def gradient(recorded: Recorded) -> Tensor | None:
+    """The gradient that is added to a parameter's own; None where the trace does not have it."""
+    try:
+        dims, types, strides = (_list(text) for text in recorded[:3])
+        return _tensor(dims[0], aten.TYPES[types[0]], strides[0])
+    except (NotRebuilt, IndexError, KeyError, TypeError):
+        return None
 
 
 def _list(text: str) -> list[Any]:
