@@ -1,6 +1,7 @@
 """The totals of the pages of a job: Ranks, its iterations, and Critical path, by the definitions of docs/jobs.md."""
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from typing import Any, Final
 from benchmarks.second_method.of_trace import kind_of
 from benchmarks.second_method.trace import STEP, Interval, Totals, Trace, by_device, joined, step_ranges
 
+_COMMUNICATION: Final = re.compile(
+    r"(?i)nccl|msccl|oneccl|multimem_|shot_?all_?reduce|symmetric_memory::|cross_device_reduce|allreduce_fusion|moeA2A|nvshmem|deep_ep|\bEp\w*Node"
+)
 _KERNEL_WAIT_NS: Final = 30_000
 #: Classes of a nanosecond of a GPU. Of those that run, the first counts.
 _CLASSES: Final = ("compute_ns", "exposed_ns", "copies_ns", "host_wait_ns", "kernel_wait_ns", "other_idle_ns")
@@ -103,8 +107,8 @@ def _pieces(trace: Trace, work: Sequence[Interval], begin: int, end: int) -> Ite
 
 
 def is_communication(kernel: Interval) -> bool:
-    """Whether a kernel is one of NCCL or RCCL, or has the arguments of a collective."""
-    return kernel.kind == "kernel" and ("nccl" in kernel.name.lower() or "Collective name" in kernel.args)
+    """Whether a kernel has one of the names that docs/jobs.md lists, or the arguments of a collective."""
+    return kernel.kind == "kernel" and bool(_COMMUNICATION.search(kernel.name) or "Collective name" in kernel.args)
 
 
 def windows(trace: Trace, steps: Sequence[Interval]) -> list[tuple[int, int] | None]:
