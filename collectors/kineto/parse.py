@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
@@ -116,6 +117,7 @@ def fill(report: KinetoReport, writer: RunWriter, naming: Naming | None, workloa
         writer.append("operations", operations)
     gathered = report.collectives.gathered()
     if gathered is not None:
+        gathered = _with_true_times(gathered, report)
         writer.append("collectives", _collectives(gathered, report.base_ns, launches, _steps(written.ranges), rank))
 
 
@@ -158,6 +160,21 @@ class _Launches:
 
 def _array(batch: pa.RecordBatch, name: str) -> Int64s:
     return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _with_true_times(gathered: pa.Table, report: KinetoReport) -> pa.Table:
+    """The collectives without those that `impossible` leaves out, and with its ends."""
+    if tables.KERNEL not in report.corrections:
+        return gathered
+    end_of: dict[tuple[int, int], int] = {}
+    for batch in report.batches(tables.KERNEL, ("correlationId", "start", "end")):
+        columns = (_array(batch, name).tolist() for name in ("correlationId", "start", "end"))
+        end_of.update(((correlation, start), end) for correlation, start, end in zip(*columns, strict=True))
+    base = report.base_ns
+    keys = zip(gathered["correlation"].to_pylist(), gathered["start_ns"].to_pylist(), strict=True)
+    ends = pa.array([end_of.get((correlation, start + base)) for correlation, start in keys], pa.int64())
+    place = gathered.schema.get_field_index("end_ns")
+    return gathered.set_column(place, "end_ns", pc.subtract(ends, base)).filter(ends.is_valid())
 
 
 def _steps(pieces: list[pa.Table]) -> Steps:

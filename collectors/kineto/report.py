@@ -260,6 +260,10 @@ class KinetoReport(Report):
         return base if type(base) is int and 0 <= base < FAR else 0
 
     @property
+    def origin_ns(self) -> int:
+        return self.base_ns
+
+    @property
     def process(self) -> int:
         """The code of the process whose calls launched the device work, of which a trace names only the device."""
         return self._processes.most_common(1)[0][0] if self._processes else 0

@@ -9,8 +9,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,6 +32,34 @@ class ReportError(Error):
     """A report cannot be imported. The message is one line: where, what, and what to do."""
 
 
+class Correction(NamedTuple):
+    """What a report does not give of a table: rows that are left out, and ends of rows in place of those that it has.
+
+    Rows are counted from 0 in the order of the table, and in ascending order.
+    """
+
+    left_out: Int64s = np.empty(0, np.int64)
+    cut: Int64s = np.empty(0, np.int64)
+    end: Int64s = np.empty(0, np.int64)
+
+    def of(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """The rows of a batch that begins with the row `first`."""
+        own = slice(*np.searchsorted(self.cut, (first, first + len(batch))).tolist())
+        place = batch.schema.get_field_index("end")
+        if place >= 0 and own.start < own.stop:
+            ends = batch.column(place).to_numpy(zero_copy_only=False).copy()
+            ends[self.cut[own] - first] = self.end[own]
+            batch = batch.set_column(
+                place, "end", pa.array(ends, mask=~batch.column(place).is_valid().to_numpy(zero_copy_only=False))
+            )
+        lost = slice(*np.searchsorted(self.left_out, (first, first + len(batch))).tolist())
+        if lost.start == lost.stop:
+            return batch
+        stays = np.ones(len(batch), bool)
+        stays[self.left_out[lost] - first] = False
+        return batch.filter(pa.array(stays))
+
+
 class Report(ABC):
     """The tables of a report.
 
@@ -39,6 +68,9 @@ class Report(ABC):
         columns: table -> names of its columns.
         remarks: severity and text of messages about the opening of the report.
         seconds: that all reading may take together; None for any number.
+
+    Attributes:
+        corrections: table -> what is not given of it.
     """
 
     def __init__(
@@ -46,6 +78,12 @@ class Report(ABC):
     ) -> None:
         self.name, self.columns, self.remarks = name, columns, remarks
         self._seconds = self._remaining_s = seconds
+        self.corrections: Mapping[str, Correction] = {}
+
+    @property
+    def origin_ns(self) -> int:
+        """The time of a record that has time 0."""
+        return 0
 
     @property
     def collector(self) -> str:
@@ -86,6 +124,7 @@ class Report(ABC):
         columns = ([name for name in integers if name in present], [name for name in texts if name in present])
         if not any(columns):
             return
+        first, correction = 0, self.corrections.get(table)
         with closing(self._read_ahead(table, self._read(table, *columns))) as batches:
             for batch in batches:
                 arrays = [
@@ -96,7 +135,9 @@ class Report(ABC):
                     _clean(batch.column(name)) if name in present else pa.repeat("", len(batch)).cast(pa.string())
                     for name in texts
                 ]
-                yield pa.record_batch(arrays, names=[*integers, *texts])
+                rows = pa.record_batch(arrays, names=[*integers, *texts])
+                yield correction.of(rows, first) if correction else rows
+                first += len(rows)
 
     def rows(self, table: str, integers: Sequence[str], texts: Sequence[str] = (), limit: int = 10_000) -> list[dict[str, Any]]:
         """Return the first `limit` rows of a small table."""

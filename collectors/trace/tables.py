@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace import device_tables as device
-from warpladder.collectors.trace import synchronizations
+from warpladder.collectors.trace import impossible, synchronizations
 from warpladder.collectors.trace.attribution import ByTime, Int64s, distinct
 from warpladder.collectors.trace.cells import Cells
 from warpladder.collectors.trace.notes import Notes
@@ -44,6 +44,7 @@ class Written(NamedTuple):
 def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workload: str, notes: Notes) -> Written:
     """Write all tables except run and diagnostics."""
     strings = Strings(report)
+    impossible.correct(report, strings, notes)
     ranges = read_ranges(report, strings, notes)
     innermost = Innermost(ranges.thread, ranges.start, ranges.end)
     calls = device.Calls()

@@ -1,0 +1,188 @@
+"""Finds device work whose times cannot be true, so that no figure counts them.
+
+A kernel lasts over whole later kernels of its stream, because the profiler lost the record of its end: it is cut to the start of the next
+one. A record has time 0 and duration 0, because its times were not taken, or it is far from all others, as with the time of another clock:
+it is left out.
+
+A stream runs its kernels one after the other, and yet two of them may overlap. With programmatic dependent launch, a kernel starts some
+microseconds before the end of the one before it. The nodes of a graph run side by side, with the number of one stream.
+"""
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from warpladder.collectors.trace.attribution import Int64s
+from warpladder.collectors.trace.device_tables import API, COPY, GRAPH, KERNEL, SET
+from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.report import Correction, Report
+from warpladder.collectors.trace.strings import Strings
+from warpladder.data.columns import FAR
+from warpladder.data.names import Source
+
+Bools = npt.NDArray[np.bool_]
+
+_RANGES: Final = "NVTX_EVENTS"
+#: Tables of device work and of the host.
+_WORK: Final = (KERNEL, GRAPH, COPY, SET)
+_HOST: Final = (API, _RANGES)
+#: A kernel that lasts this much longer than a later one of its stream did not end when its record says.
+_OVERRUN_NS: Final = 100_000
+#: Device work so far from all calls and ranges of the host is of another clock, and where there are none, so far from other work.
+_APART_NS: Final = 60 * 10**9
+_APART_WITHOUT_HOST_NS: Final = 3_600 * 10**9
+#: If more than this share of the device work is so far away, it is no exception: the trace has two clocks, or two parts.
+_MOST: Final = 0.1
+_NAMED: Final = 3
+
+
+class _Records(NamedTuple):
+    """The rows of a table: start and end, and whether these are times."""
+
+    start: Int64s
+    end: Int64s
+    timed: Bools
+
+    @classmethod
+    def of(cls, report: Report, table: str) -> "_Records":
+        parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        parts += [(_numbers(batch, "start"), _numbers(batch, "end")) for batch in report.batches(table, ("start", "end"))]
+        start, end = map(np.concatenate, zip(*parts, strict=True))
+        if table == _RANGES:  # a range that is open at the end of the trace has no end
+            end = np.where(end == FAR, start, end)
+        return cls(start, end, (end >= start) & (start > -FAR) & (end < FAR))
+
+
+def correct(report: Report, strings: Strings, notes: Notes) -> None:
+    """Find impossible times, and let the report give its rows without them from now on. Warns about each kind."""
+    records = {table: _Records.of(report, table) for table in (*_WORK, *_HOST) if report.has_rows(table)}
+    work = {table: each for table, each in records.items() if table in _WORK}
+    origin = report.origin_ns
+    left_out = {table: each.timed & (each.start == origin) & (each.end == origin) for table, each in work.items()}
+    notes.count("warning", Source.TIMES, "{} kernels, copies and sets have time 0 and duration 0, because the profiler did not take their times, "
+                "and are left out", _count(left_out))  # fmt: skip
+    far = _far({table: each._replace(timed=each.timed & ~left_out.get(table, np.False_)) for table, each in records.items()})
+    notes.count("warning", Source.TIMES, "{} kernels, copies and sets are minutes or more away from everything that the host did, as with times of "
+                "another clock, and are left out", _count(far))  # fmt: skip
+    left_out = {table: rows | far.get(table, np.False_) for table, rows in left_out.items()}
+    found = {table: Correction(np.flatnonzero(rows)) for table, rows in left_out.items() if rows.any()}
+    if KERNEL in work:
+        kernels = work[KERNEL]
+        cut, ends = _overruns(report, kernels._replace(timed=kernels.timed & ~left_out[KERNEL]))
+        if len(cut):
+            notes.add("warning", Source.TIMES, _told(_names(report, strings, cut), kernels, cut, ends))
+            found[KERNEL] = Correction(np.flatnonzero(left_out[KERNEL]), cut, ends)
+    report.corrections = found
+
+
+def _count(rows: dict[str, Bools]) -> int:
+    return sum(int(each.sum()) for each in rows.values())
+
+
+def _far(records: dict[str, _Records]) -> dict[str, Bools]:
+    """The device work that is far from the host's records, or from nearly all work where the trace has none of the host."""
+    if not any(each.timed.any() for each in records.values()):
+        return {}
+    start = np.concatenate([each.start[each.timed] for each in records.values()])
+    host = np.repeat([table in _HOST for table in records], [int(each.timed.sum()) for each in records.values()])
+    # The end of device work may be what is wrong.
+    end = np.where(host, np.concatenate([each.end[each.timed] for each in records.values()]), start)
+    if end.max() - start.min() <= _APART_NS:
+        return {}
+    order = np.argsort(start, kind="stable")
+    apart = start[order][1:] - np.maximum.accumulate(end[order])[:-1]
+    cluster = np.empty(len(order), np.int64)
+    cluster[order] = np.append(0, np.cumsum(apart > (_APART_NS if host.any() else _APART_WITHOUT_HOST_NS)))
+    of_host, of_work = (np.bincount(cluster[rows], minlength=int(cluster.max()) + 1) for rows in (host, ~host))
+    lost = (of_host == 0) if host.any() else of_work <= _MOST * of_work.sum()
+    if of_work[lost].sum() > _MOST * of_work.sum():
+        return {}
+    found, place = {}, 0
+    for table, each in records.items():
+        count = int(each.timed.sum())
+        if table in _WORK:
+            found[table] = np.zeros(len(each.start), bool)
+            found[table][each.timed] = lost[cluster[place : place + count]]
+        place += count
+    return found
+
+
+def _overruns(report: Report, kernels: _Records) -> tuple[Int64s, Int64s]:
+    """The rows of kernels that last over whole later kernels of their stream, and the start of the next one of each."""
+    names = ("globalPid", "deviceId", "contextId", "streamId", "graphId")
+    parts = [[np.empty(0, np.int64)] * 2]
+    stream_of: dict[tuple[int, ...], int] = {}
+    for batch in report.batches(KERNEL, names):
+        columns = [_numbers(batch, name, -1) for name in names]
+        distinct, place = np.unique(np.stack(columns[:4]), axis=1, return_inverse=True)
+        codes = [stream_of.setdefault(tuple(each), len(stream_of)) for each in distinct.T.tolist()]
+        parts.append([np.array(codes, np.int64)[place.reshape(-1)], columns[4]])
+    stream, graph = map(np.concatenate, zip(*parts, strict=True))
+    alone = kernels.timed & (graph <= 0)
+    cut, ends = _covering(kernels, stream, np.flatnonzero(alone))
+    if len(cut):  # nodes of graphs are known by their common launch, too
+        cut, ends = _covering(kernels, stream, np.flatnonzero(alone & ~_launched_together(report)))
+    order = np.argsort(cut)
+    return cut[order], ends[order]
+
+
+def _covering(kernels: _Records, stream: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
+    """The rows among some that last over whole later ones of their stream, and the start of the next one of each."""
+    rows = rows[np.lexsort((kernels.start[rows], stream[rows]))]
+    cut, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for own in np.split(rows, np.flatnonzero(np.diff(stream[rows])) + 1):
+        start, end = kernels.start[own], kernels.end[own]
+        # A kernel without a duration shows nothing.
+        shown = np.where(end > start, end, FAR)
+        first_end = np.append(np.minimum.accumulate(shown[::-1])[::-1][1:], FAR)[: len(own)]
+        found = np.flatnonzero(end - first_end > _OVERRUN_NS)
+        cut.append(own[found])
+        ends.append(start[np.minimum(found + 1, max(len(own) - 1, 0))])
+    return np.concatenate(cut), np.concatenate(ends)
+
+
+def _launched_together(report: Report) -> Bools:
+    """Mark kernels that share their launch with others of their process."""
+    batches = list(report.batches(KERNEL, ("globalPid", "correlationId")))
+    process, correlation = (
+        np.concatenate([_numbers(batch, name, -1) for batch in batches]) for name in ("globalPid", "correlationId")
+    )
+    order = np.lexsort((correlation, process))
+    same = (np.diff(process[order]) == 0) & (np.diff(correlation[order]) == 0) & (correlation[order][1:] > 0)
+    together = np.zeros(len(order), bool)
+    together[order[1:][same]] = together[order[:-1][same]] = True
+    return together
+
+
+def _names(report: Report, strings: Strings, rows: Int64s) -> list[str]:
+    """The names of some kernels, given by their rows."""
+    name = "shortName" if report.has(KERNEL, "shortName") else "demangledName"
+    first, found = 0, []
+    for batch in report.batches(KERNEL, (name,)):
+        own = rows[(rows >= first) & (rows < first + len(batch))] - first
+        found += strings.of(batch.column(name).take(pa.array(own))).to_pylist()
+        first += len(batch)
+    return found
+
+
+def _told(names: list[str], kernels: _Records, cut: Int64s, ends: Int64s) -> str:
+    lasts, stays = (times.tolist() for times in (kernels.end[cut] - kernels.start[cut], ends - kernels.start[cut]))
+    order = sorted(range(len(cut)), key=lambda row: -lasts[row])[:_NAMED]
+    listed = ", ".join(f"{names[row]} ({_time(lasts[row])}, cut to {_time(stays[row])})" for row in order)
+    more = f" and {len(cut) - _NAMED:,} more" if len(cut) > _NAMED else ""
+    which = "a kernel lasts over whole later kernels of its stream, which cannot be: the profiler lost records; it is cut"
+    if len(cut) > 1:
+        which = (
+            "kernels last over whole later kernels of their streams, which cannot be: the profiler lost records; they are cut"
+        )
+    return f"{which} to the start of the next one: {listed}{more}"
+
+
+def _time(ns: Any) -> str:
+    return f"{ns / 1e9:.3g} s" if ns >= 1e9 else f"{ns / 1e6:.3g} ms" if ns >= 1e6 else f"{ns / 1e3:.3g} us"
+
+
+def _numbers(batch: pa.RecordBatch, name: str, otherwise: int = FAR) -> Int64s:
+    return np.asarray(batch.column(name).fill_null(otherwise).to_numpy(zero_copy_only=False), np.int64)
