@@ -36,6 +36,7 @@ def _job(job: runs.NamedRun) -> None:
         ranks.breakdown,
         lateness.lateness,
         stragglers.ranking,
+        ranks.gpus,
         ranks.idle_by_stream,
         ranks.without_profile,
         stragglers.history,

@@ -38,14 +38,16 @@ class Job(Run):
         """Where the time of the devices went.
 
         Args:
-            by: `rank`, or `iteration` for a row for each rank and iteration.
+            by: `rank`, `device` for a row for each rank and GPU, or `iteration` for one for each rank and iteration.
 
         Returns:
             The span, and within it busy time, compute, communication, exposed communication, memory and idle times by cause, in ns;
-            see the tables `ranks` and `iterations`.
+            see the tables `ranks`, `rank_devices` and `iterations`.
         """
         if by == "iteration":
             return self._run.table("iterations", ["rank", "iteration", *_BREAKDOWN[1:], "wait_ns"])
+        if by == "device":
+            return self._run.table("rank_devices", ["rank", "device", *_BREAKDOWN[1:]])
         found = self._run.table("ranks", [*_BREAKDOWN, "status"])
         return found[found["status"] == "ok"].drop(columns="status").reset_index(drop=True)
 

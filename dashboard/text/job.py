@@ -52,6 +52,7 @@ def _sentences(data: RunData) -> list[str]:
     cause = stragglers.cause_of(stragglers.ranking(data))
     executed = kernels.kernels(data, None)
     lines = [answer.sentence, f"cause: {cause}" if cause else "", kernels.title_of(executed) if len(executed) else ""]
+    lines.append(answer.outside)
     return [line for line in (*lines, *(f"{answer.lateness}: {reason}" for reason in answer.reasons)) if line]
 
 

@@ -4,8 +4,9 @@ In each iteration a rank computes, copies, and enters two collectives of all ran
 others wait for it. All times of an iteration are multiples of 1 us.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from tests.synthetic.made_runs import row, run_row, write_tables
@@ -37,7 +38,14 @@ def wait_ns(rank: int, iteration: int) -> int:
 
 
 def write(
-    data_dir: Path, run_id: str = "job", *, broken: Collection[int] = (BROKEN,), told: bool = True, iterations: int = ITERATIONS
+    data_dir: Path,
+    run_id: str = "job",
+    *,
+    broken: Collection[int] = (BROKEN,),
+    told: bool = True,
+    iterations: int = ITERATIONS,
+    further: Mapping[str, int] = MappingProxyType({}),
+    gpus: int = 1,
 ) -> Path:
     """Write the job.
 
@@ -45,6 +53,8 @@ def write(
         broken: ranks whose profile could not be imported.
         told: the clocks could be aligned, so that waits are known.
         iterations: 0 for profiles without numbered iterations, whose sums are those of `ITERATIONS`.
+        further: times of each rank outside of the iterations.
+        gpus: of each rank, which all do the same; only the tables by GPU have the others.
 
     Returns:
         The folder of the run.
@@ -52,10 +62,11 @@ def write(
     good = [rank for rank in range(RANKS) if rank not in broken]
     cells = [(rank, iteration) for rank in good for iteration in range(ITERATIONS)]
     tables: dict[str, list[dict[str, Any]]] = {
-        "ranks": [_rank(rank, told) if rank in good else _broken(rank) for rank in range(RANKS)],
+        "ranks": [_rank(rank, told, further) if rank in good else _broken(rank) for rank in range(RANKS)],
         "iterations": [_iteration(*cell, told) for cell in cells if iterations],
         "rank_kernels": [each for cell in cells for each in _kernels(*cell)],
-        "idle": [_idle(rank) for rank in good],
+        "rank_devices": [_device(rank, gpu) for rank in good for gpu in range(gpus)],
+        "idle": [_idle(rank, gpu) for rank in good for gpu in range(gpus)],
         "collectives": [each for cell in cells for each in _collectives(*cell, told)],
         "diagnostics": [row("diagnostics", severity="error", source="ranks", text=f"not imported: {REASON}") for _ in broken],
     }
@@ -73,9 +84,17 @@ def _breakdown(rank: int, iteration: int) -> dict[str, int]:
     return {**times, **_REST}
 
 
-def _rank(rank: int, told: bool) -> dict[str, Any]:
+def _sums(rank: int) -> dict[str, int]:
     each = [_breakdown(rank, iteration) for iteration in range(ITERATIONS)]
-    sums = {name: sum(times[name] for times in each) for name in _SUMMED}
+    return {name: sum(times[name] for times in each) for name in _SUMMED}
+
+
+def _device(rank: int, gpu: int) -> dict[str, Any]:
+    return row("rank_devices", rank=rank, device=gpu, **_sums(rank))
+
+
+def _rank(rank: int, told: bool, further: Mapping[str, int]) -> dict[str, Any]:
+    sums = {name: time + further.get(name, 0) for name, time in _sums(rank).items()}
     clock = {
         "collectives": 2 * ITERATIONS,
         "wait_ns": sum(wait_ns(rank, iteration) for iteration in range(ITERATIONS)),
@@ -122,12 +141,12 @@ def _kernels(rank: int, iteration: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _idle(rank: int) -> dict[str, Any]:
+def _idle(rank: int, gpu: int) -> dict[str, Any]:
     gaps = {
         name.removesuffix("_idle_ns").removesuffix("_ns"): ITERATIONS * ns for name, ns in _REST.items() if name != "memory_ns"
     }
     columns = {f"{cause}_ns": ns for cause, ns in gaps.items()} | {f"{cause}_count": ITERATIONS for cause in gaps}
-    return row("idle", rank=rank, stream=7, **columns, queued=14 * ITERATIONS, queue_mean=2.0, queue_most=4)
+    return row("idle", rank=rank, device=gpu, stream=7, **columns, queued=14 * ITERATIONS, queue_mean=2.0, queue_most=4)
 
 
 def _collectives(rank: int, iteration: int, told: bool) -> list[dict[str, Any]]:

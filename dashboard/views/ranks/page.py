@@ -32,12 +32,21 @@ def page() -> None:
         st.caption(plain(f"{answer.lateness[0].upper()}{answer.lateness[1:]}: {'; '.join(answer.reasons)}."))
     else:
         st.page_link(page_of("stragglers"), label="Who is late, and why →", query_params=state.link())
+    if answer.outside:
+        st.caption(plain(f"{answer.outside}."))
     _without_profile(run)
     ranks = runs.ask(run, queries.breakdown)
     widgets.show_chart(charts.breakdown(ranks, look))
     st.markdown("## Ranks, outliers first")
     hidden = queries.PARTS.keys() - queries.parts(ranks).keys()
     widgets.table_of_times(ranks, {name: column for name, column in _COLUMNS.items() if name not in hidden})
+    gpus = runs.ask(run, queries.gpus)
+    if len(gpus):
+        st.markdown("## GPUs of ranks with several")
+        st.caption(
+            "Each GPU from the start of the rank's first device work to the end of its last. The times of a rank are sums over its GPUs."
+        )
+        widgets.table_of_times(gpus, {name: column for name, column in _GPUS.items() if name not in hidden})
     st.markdown("## Idle time of each stream by cause")
     st.caption("Gaps between the work of a stream, in sum over the ranks. Other streams may be busy meanwhile.")
     widgets.table_of_times(runs.ask(run, queries.idle_by_stream), _IDLE)
@@ -80,7 +89,14 @@ _COLUMNS: Final = {
     "kernel_wait_ns": _ms("Kernel wait", "Idle for less than 30 µs, and the next work was launched."),
     "other_idle_ns": _ms("Other idle"),
 }
+_GPU: Final = st.column_config.NumberColumn("GPU", format="%d")
+_GPUS: Final = {
+    "device": _GPU,
+    "busy_percent": st.column_config.NumberColumn("Busy, %", format="%.1f"),
+    **{name: column for name, column in _COLUMNS.items() if name == "rank" or name.endswith("_ns")},
+}
 _IDLE: Final = {
+    "device": _GPU,
     "stream": st.column_config.NumberColumn("Stream", format="%d"),
     "ranks": "Ranks",
     "host_wait_ns": _ms("Host wait", "The next work was not launched when the last one ended."),

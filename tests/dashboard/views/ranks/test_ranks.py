@@ -138,3 +138,27 @@ def test_a_run_of_one_process_leads_to_the_jobs_and_the_menu_marks_the_pages(ope
     assert [block.value for block in app.main.code] == ["warpladder import --job FOLDER"]
     assert len(app.main.get("page_link")) >= 3
     assert open_app(folder, page).sidebar.selectbox(key="choose run").value != "trace", "a page of jobs chooses a job"
+
+
+def test_what_is_outside_of_the_iterations_is_told_and_adds_up(folder: Path) -> None:
+    # 7 ranks of 4 iterations of 77.5 ms each, which are the whole profile.
+    assert queries.answer(load(store.open_run(folder / "job"))).outside == ""
+    longer = made_jobs.write(folder, "longer", further={"span_ns": 90 * MS, "busy_ns": 30 * MS, "host_wait_ns": 60 * MS})
+    told = queries.answer(load(store.open_run(longer))).outside
+    # 90 of 400 ms.
+    assert told == "22.5 % of the profile is outside of the iterations, before, between or after them: 15.0 % idle, 7.50 % busy"
+    whole = load(store.open_run(folder / "whole"))
+    assert queries.answer(whole).outside == "", "without iterations, the rows are the whole profile"
+
+
+def test_two_gpus_of_a_rank_have_a_row_each_and_their_streams_too(folder: Path, data: RunData) -> None:
+    assert queries.gpus(data).empty
+    assert queries.idle_by_stream(data)["device"].isna().all()
+    two = load(store.open_run(made_jobs.write(folder, "gpus", broken=(2, 3, 4, 5, 6, 7), gpus=2)))
+    rows = queries.gpus(two)
+    assert rows[["rank", "device", "span_ns"]].to_numpy().tolist() == [
+        [rank, gpu, 310 * MS] for rank in (0, 1) for gpu in (0, 1)
+    ]
+    assert (rows[list(queries.PARTS)].sum(axis=1) == rows["span_ns"]).all()
+    idle = queries.idle_by_stream(two)
+    assert idle[["device", "stream", "ranks"]].to_numpy().tolist() == [[0, 7, 2], [1, 7, 2]]
