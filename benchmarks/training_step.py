@@ -126,7 +126,10 @@ def profile(step: Callable[[], None], path: Path) -> None:
     """Write the trace of a few steps, with shapes."""
     schedule = torch.profiler.schedule(wait=WARM_UP, warmup=2, active=STEPS)
     with torch.profiler.profile(
-        schedule=schedule, record_shapes=True, on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path))
+        schedule=schedule,
+        record_shapes=True,
+        acc_events=True,
+        on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path)),
     ) as profiler:
         for _ in range(WARM_UP + 2 + STEPS):
             step()

@@ -104,6 +104,19 @@ def test_the_command_has_both_bounds_and_the_graph_first(tmp_path: Path) -> None
     assert max(map(len, done.stdout.splitlines())) < 160
 
 
+def test_a_step_shorter_than_the_device_work_of_the_profile_is_what_the_user_gave(tmp_path: Path) -> None:
+    recording(tmp_path, 5_000)
+    done = run(tmp_path, str(host_bound(tmp_path / "bound")), "recorded", "--step-time", "450us")
+    assert done.exit_code == 0, done.output
+    _, _, own, *rest = done.stdout.splitlines()
+    assert (
+        own
+        == "without the profiler it takes 450 µs: 10.0 % less than with the host hidden, since the device is slower in the profile"
+    )
+    # With the host hidden 500 us become 250, and so 450 become 225.
+    assert any(line.startswith("with all, own host: 450 µs to 225 µs") for line in rest)
+
+
 def test_a_recording_of_another_device_is_refused(tmp_path: Path) -> None:
     made = recording(tmp_path, 5_000)
     import pyarrow.parquet as pq

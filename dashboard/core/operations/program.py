@@ -33,6 +33,7 @@ class Program:
         run_id, device: of the trace.
         apart: whether its operators are one by one, without chains.
         host: its own time; None for the host of the profile.
+        pace: what its step takes over that of the timeline, where the device itself is faster without the profiler.
     """
 
     hot: HotOperations
@@ -42,6 +43,7 @@ class Program:
     device: str = ""
     apart: bool = False
     host: Host | None = None
+    pace: float = 1.0
 
     @classmethod
     def of(cls, trace: Run, ceilings: Mapping[str, float], eager: Sequence[Run] = (), *, apart: bool = False) -> "Program":
@@ -67,8 +69,8 @@ class Program:
 
     @cached_property
     def step_ns(self) -> float:
-        """The same with the program's host, see `host`."""
-        return self.profiled_ns - self._gain_of_host
+        """The same with the program's host and pace."""
+        return self.pace * (self.profiled_ns - self._gain_of_host)
 
     @cached_property
     def _gain_of_host(self) -> float:
@@ -97,9 +99,12 @@ class Program:
     def without_profiler(self, step_ns: float) -> "tuple[Program, float]":
         """The program if a step takes so long, and what the profiler then costs a call, ns.
 
-        Each call of the host takes less by the same time. It is no more than the calls have, so that a step that is shorter than the work of
-        the device has a hidden host.
+        Each call of the host takes less by the same time. A step that is shorter than with a hidden host has a device that is faster without
+        the profiler; what a call costs then is not known, NaN.
         """
+        hidden = self.with_hidden_host()
+        if step_ns < hidden.step_ns:
+            return replace(hidden, pace=step_ns / hidden.step_ns), nan
         least, most = 0.0, self.profiled_ns / max(self.calls_a_step, 1.0)
         chosen = self
         for _ in range(_HALVINGS):
@@ -137,7 +142,7 @@ class Program:
         for number, part in parts.items():
             of_form[number] = part
         saved = (self.timeline.end - self.timeline.start) * of_form[self.hot.form_of]
-        return self.timeline.gain_ns(saved, self.host) / self.hot.steps - self._gain_of_host
+        return self.pace * (self.timeline.gain_ns(saved, self.host) / self.hot.steps - self._gain_of_host)
 
 
 def _calls(trace: Run) -> Int64s:
