@@ -14,7 +14,7 @@ An iteration lasts from the end of the last device work of the iteration before 
   other. Where the profile names the event, work waited for what had been launched on the event's stream when the event was recorded. Else
   a launch behind a call of `cudaStreamWaitEvent` waited for the work of another stream that was launched before and ended last before it
   started, which is inferred. It is inferred, too, that other work that started more than 10 us after all that it is known to wait for
-  waited for other work of the rank that ended within 10 us before;
+  waited for other work of the rank that ended within 10 us before, or within a twentieth of the time that it waited;
 - a matched collective waited for the rank that arrived last, if that can be told from the path's own rank by the uncertainty of their
   clocks. From there to its end, it transfers;
 - a launch waited for the calls of its thread before it. A call that returns when device work has ended (a synchronisation, or a

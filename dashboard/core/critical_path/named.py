@@ -91,7 +91,7 @@ class _Streams:
         self._work = work
         self._rows = {key: np.flatnonzero(work.stream == number) for number, key in enumerate(work.streams)}
         # Work of a stream starts in the order in which it is launched.
-        self._launched = {key: np.maximum.accumulate(work.launched[rows]) for key, rows in self._rows.items()}
+        self._launched = {key: work.launches_of(rows) for key, rows in self._rows.items()}
         self._correlation = {key: np.maximum.accumulate(work.correlation[rows]) for key, rows in self._rows.items()}
         self._waits: dict[_Key, list[tuple[int, set[int]]]] = {}
 
@@ -114,7 +114,7 @@ class _Streams:
         if correlation != NONE and place:
             place = min(place, int(np.searchsorted(self._correlation[stream], correlation, side="left")))
         last = int(self._rows[stream][place - 1]) if place else NONE
-        since = int(self._work.launched[last]) if place else LONG_AGO
+        since = int(self._launched[stream][place - 1]) if place else LONG_AGO
         waits = {each for begin, sources in self._waits.get(stream, ()) if begin >= since for each in sources}
         return waits | ({last} if place else set())
 

@@ -8,8 +8,10 @@ import numpy as np
 from warpladder.dashboard.core.critical_path.work import LONG_AGO, Bools, Work
 from warpladder.dashboard.core.traces import NONE, Int64s
 
-#: Device work that starts later than this after all that it is known to wait for has waited for something else.
+#: Device work that starts later than this after all that it is known to wait for has waited for something else, which ended at most as long
+#: before, or at most this part of the time that it waited.
 _UNEXPLAINED_NS: Final = 10_000
+_UNEXPLAINED_PART: Final = 0.05
 #: Profiles may round starts and durations to 1 us, so that work may seem to end as much later than work that waited for it starts.
 _ROUNDING_NS: Final = 1_000
 #: Nodes of one launch of a graph that overlap by more than this part of the shorter one are on branches that do not wait for each other.
@@ -60,8 +62,9 @@ def waits_of(work: Work, named: Int64s, told: Bools, behind_a_wait: Bools) -> Wa
     # Other work waited for what ended just before it, if nothing else explains when it started.
     latest = _ended_before(work)
     ended = np.minimum(work.end[latest], work.start)
-    late = work.start - ready > _UNEXPLAINED_NS
-    coincides = (latest != NONE) & late & ((work.start - ended <= _UNEXPLAINED_NS) | (ready <= LONG_AGO)) & ~told
+    waited = work.start - ready
+    soon = work.start - ended <= np.maximum(_UNEXPLAINED_NS, (_UNEXPLAINED_PART * waited).astype(np.int64))
+    coincides = (latest != NONE) & (waited > _UNEXPLAINED_NS) & soon & ~told
     inferred = np.where(coincides, latest != before, inferred)
     events[coincides] = NONE
     event = events[:, 0] = np.where(coincides, np.where(latest == before, NONE, latest), event)
@@ -117,7 +120,7 @@ def _of_another_stream(work: Work, rows: Int64s) -> Int64s:
     for stream in np.unique(work.stream) if len(rows) else ():
         others = np.flatnonzero(work.stream == stream)
         # Work of a stream ends in the order in which it is launched.
-        ends, launches = (np.maximum.accumulate(column[others]) for column in (work.end, work.launched))
+        ends, launches = np.maximum.accumulate(work.end[others]), work.launches_of(others)
         place = np.minimum(
             np.searchsorted(ends, work.start[rows], side="right"),
             np.searchsorted(launches, work.launched[rows], side="left"),

@@ -47,6 +47,10 @@ class Work:
     def __len__(self) -> int:
         return len(self.start)
 
+    def launches_of(self, rows: Int64s) -> Int64s:
+        """When the works of a stream, in their order, had been launched at the latest: work is launched before what follows it."""
+        return np.asarray(np.minimum.accumulate(self.launched[rows][::-1])[::-1])
+
     def latest(self, times: Int64s) -> Int64s:
         """The work that ended last at each time or before it; `NONE` without any."""
         by_end = np.argsort(self.end, kind="stable")

@@ -1,6 +1,7 @@
 """The critical path and the gains of faster kernels, on jobs whose times are simulated."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -184,6 +185,52 @@ def test_a_path_through_overlapping_neighbours_is_that_of_neighbours_without_ove
     assert gains(together) == pytest.approx(gains(apart), abs=LATENCY_US)
 
 
+def of_rows(kernels: list[dict[str, Any]], calls: list[dict[str, Any]], folder: Path) -> CriticalPath:
+    """The path of a job of one rank with these kernels and calls."""
+    ranks = {"ranks": [row("ranks", rank=0, status="ok", late=False)]}
+    job = write_tables(folder, run_row("job", "job") | {"kind": "job"}, ranks)
+    write_tables(job / "ranks", run_row("00000", ""), {"kernels": kernels, "api_calls": calls})
+    return critical_path(Job(store.open_run(job)), None)
+
+
+def launched(number: int, at: int | None, start: int, end: int, stream: tuple[int, int], name: str) -> tuple[Any, list[Any]]:
+    """A kernel, times in us, and its call; no call where it is not in the profile."""
+    kernel = row("kernels", correlation=number, process=1, device=stream[0], stream=stream[1], start_ns=1_000 * start, end_ns=1_000 * end, full_name=name)  # fmt: skip
+    times = {} if at is None else {"start_ns": 1_000 * at, "end_ns": 1_000 * (at + 3)}
+    return kernel, [
+        row("api_calls", correlation=number, process=1, thread=1, name="cudaLaunchKernel", **times)
+    ] if times else []
+
+
+@pytest.mark.parametrize("second", [(1, 7), (0, 9)], ids=["two devices", "two streams"])
+def test_devices_that_work_in_turn_are_on_the_path_in_turn(second: tuple[int, int], tmp_path: Path) -> None:
+    """The second one starts 10 us after the first, and what is launched halfway 11 us after that one."""
+    made = [
+        launched(1, 0, 10, 5_000, (0, 7), "first"),
+        launched(2, 5, 5_010, 9_710, second, "second"),
+        launched(3, 5_080, 9_721, 9_930, (second[0], 20), "third"),
+    ]
+    path = of_rows([kernel for kernel, _ in made], [call for _, calls in made for call in calls], tmp_path)
+    assert path.segments.loc[path.segments["kind"] == "compute", "name"].tolist() == ["first", "second", "third"]
+    assert path.kernels.set_index("name")["inferred"].to_dict() == {"first": 1, "second": 1, "third": 0}
+    assert times(path, "kind") == {"compute": 4_990 + 4_700 + 209, "idle": 10 + 11}
+
+
+def test_work_without_a_launch_was_launched_before_what_follows_it_on_its_stream(tmp_path: Path) -> None:
+    """`waited for` runs after `early`, whose launch the profile lacks, so that it seems to be launched when it starts."""
+    made = [
+        launched(1, None, 300, 400, (0, 13), "early"),
+        launched(2, 100, 401, 1_000, (0, 13), "waited for"),
+        launched(4, 120, 1_100, 1_200, (0, 7), "last"),
+        launched(5, 130, 1_050, 1_055, (0, 21), "other"),
+    ]
+    wait = row("api_calls", correlation=3, process=1, thread=1, name="cudaStreamWaitEvent", start_ns=110_000, end_ns=111_000)
+    made.append(launched(9, 10, 20, 100, (0, 7), "first"))
+    calls = [call for _, calls in made for call in calls]
+    path = of_rows([kernel for kernel, _ in made], [*calls, wait], tmp_path)
+    assert path.segments.loc[path.segments["kind"] == "compute", "name"].tolist() == ["first", "early", "waited for", "last"]
+
+
 @pytest.mark.parametrize(("begin", "names"), [(58, ["first", "second"]), (5, ["second"])], ids=["neighbours", "branches"])
 def test_nodes_of_a_graph_are_neighbours_where_they_overlap_a_little_and_else_branches(
     begin: int, names: list[str], tmp_path: Path
@@ -193,11 +240,7 @@ def test_nodes_of_a_graph_are_neighbours_where_they_overlap_a_little_and_else_br
         row("kernels", correlation=1, process=1, start_ns=1_000 * start, end_ns=1_000 * (start + 60), full_name=name)
         for start, name in ((10, "first"), (10 + begin, "second"))
     ]
-    job = write_tables(
-        tmp_path, run_row("job", "job") | {"kind": "job"}, {"ranks": [row("ranks", rank=0, status="ok", late=False)]}
-    )
-    write_tables(job / "ranks", run_row("00000", ""), {"kernels": kernels, "api_calls": [call]})
-    path = critical_path(Job(store.open_run(job)), None)
+    path = of_rows(kernels, [call], tmp_path)
     assert path.segments.loc[path.segments["kind"] == "compute", "name"].tolist() == names
 
 
