@@ -6,10 +6,17 @@
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 #: The collector of traces of PyTorch's profiler.
 PYTORCH: Final = "pytorch_profiler"
+
+
+#: What is asked of variants beside their times. A gate fails where it differs between two runs, unless that is allowed.
+Asked = Literal["reference", "tolerance"]
+REFERENCE: Final[Asked] = "reference"
+TOLERANCE: Final[Asked] = "tolerance"
+ASKED: Final[tuple[Asked, ...]] = (REFERENCE, TOLERANCE)
 
 
 class Ceiling:

@@ -3,18 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import pandas as pd
 
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.data.names import Ceiling
+from warpladder.data.names import REFERENCE, TOLERANCE, Asked, Ceiling
 
-#: What a gate fails on where it differs, unless it is allowed.
-Asked = Literal["reference", "tolerance"]
-_REFERENCE: Final[Asked] = "reference"
-ASKED: Final[tuple[Asked, ...]] = (_REFERENCE, "tolerance")
 #: Clocks and ceilings that differ by more than this are worth a warning.
 _WORTH_A_WARNING: Final = 0.02
 #: Columns of table `run` -> their words, and why a difference makes a comparison unfair; empty where it does not.
@@ -65,10 +61,10 @@ def of_problems(a: RunData, b: RunData) -> Iterator[Fact]:
     other = both.loc[both["tolerance_a"] != both["tolerance_b"], ["workload", "tolerance_a", "tolerance_b"]]
     for workload, of_a, of_b in other.drop_duplicates().itertuples(index=False, name=None):
         words = "a result may be wrong by another amount"
-        yield Fact(f"tolerance of {workload}", f"{of_a:g}", f"{of_b:g}", words, "tolerance")
+        yield Fact(f"tolerance of {workload}", f"{of_a:g}", f"{of_b:g}", words, TOLERANCE)
     cases = a.cases.merge(b.cases, on=["workload", "case"], suffixes=("_a", "_b"))
     for column, asked, words in (
-        ("reference_sha256", _REFERENCE, "results are compared with other values"),
+        ("reference_sha256", REFERENCE, "results are compared with other values"),
         ("inputs_sha256", None, "the variants work on other values"),
     ):
         sources = cases[["workload", f"{column}_a", f"{column}_b"]].dropna().drop_duplicates("workload")

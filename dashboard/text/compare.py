@@ -10,12 +10,13 @@ from xml.etree import ElementTree
 
 from warpladder.dashboard.core.cell import Estimate, name_of
 from warpladder.dashboard.core.changes import Change, Comparison, LostCell, loss_lines, sentence, unseen
-from warpladder.dashboard.core.differences import Asked, Fact
+from warpladder.dashboard.core.differences import Fact
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form
 from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.data.files import one_line
+from warpladder.data.names import Asked
 
 _HEADINGS: Final = (
     "verdict",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from warpladder.commands.common import ExitCode, data_dirs_option, folders, format_option, load
-from warpladder.dashboard.core.differences import ASKED, Asked
 from warpladder.dashboard.text import formats
+from warpladder.data.names import ASKED, Asked
 
 if TYPE_CHECKING:
     from warpladder.dashboard.core import job_changes
