@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.jobs import clocks, engine, findings, matching, reports, stragglers
 from warpladder.collectors.jobs.rank import OF_JOB, Done, Task, import_rank
 from warpladder.collectors.kineto import parse as kineto
+from warpladder.collectors.kineto.owners import rank_in
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import schema, store
@@ -143,11 +145,23 @@ def _folder(paths: Sequence[Path], data_dir: Path) -> Path:
 
 
 def _import_ranks(request: Request, folder: Path, notes: Notes, ended: Callable[[int, int, Done], object]) -> list[Done]:
-    """Import the ranks that no earlier call has finished."""
-    kept = _finished(folder)
+    """Import the ranks that no earlier call has finished. Those in a trace of several processes come last, when they are known."""
     tasks, done = _planned(request, folder, notes)
+    done = _run(request, folder, tasks, done, ended)
+    several = [each for each in done if each.processes]
+    if not several:
+        return done
+    others = [each for each in done if not each.processes]
+    return _run(request, folder, _of_processes(request, several, others, folder, notes), others, ended)
+
+
+def _run(
+    request: Request, folder: Path, tasks: list[Task], done: list[Done], ended: Callable[[int, int, Done], object]
+) -> list[Done]:
+    """The results of tasks, after others that are done."""
+    kept = _finished(folder)
     every = len(tasks) + len(done)
-    done += [kept[task.path, task.number] for task in tasks if (task.path, task.number) in kept]
+    done = done + [kept[task.path, task.number] for task in tasks if (task.path, task.number) in kept]
     tasks = [task for task in tasks if (task.path, task.number) not in kept]
     workers = request.workers or engine.worker_count([task.path for task in tasks])
     for number, each in enumerate(done):
@@ -159,6 +173,24 @@ def _import_ranks(request: Request, folder: Path, notes: Notes, ended: Callable[
             with (folder / _DONE).open("a") as file:
                 file.write(json.dumps({**asdict(each), "path": str(each.path)}) + "\n")
     return done
+
+
+def _of_processes(request: Request, several: Sequence[Done], others: Sequence[Done], folder: Path, notes: Notes) -> list[Task]:
+    """The ranks in traces of several processes: their numbers are in the ids of the processes, or follow their order."""
+    order = {path.resolve(): place for place, path in enumerate(request.paths)}
+    several = sorted(several, key=lambda each: order.get(each.path, 0))
+    listed = [(each.path, number, name) for each in several for number, name in enumerate(each.processes)]
+    taken = {each.rank for each in others}
+    named = [rank_in(name) for _, _, name in listed]
+    are_told = None not in named and len({*named}) == len(named) and taken.isdisjoint(named)
+    free = (number for number in count() if number not in taken)
+    ranks = [rank if are_told and rank is not None else next(free) for rank in named]
+    tasks = [
+        Task(path, rank, folder.resolve(), number=number, rank=rank, process=name)
+        for (path, number, name), rank in zip(listed, ranks, strict=True)
+    ]
+    _tell_numbers(tasks, "the ids of processes" if are_told else "trace and process", notes)
+    return tasks
 
 
 def _planned(request: Request, folder: Path, notes: Notes) -> tuple[list[Task], list[Done]]:
@@ -199,7 +231,11 @@ def _ranks_by_nccl(listed: Sequence[reports.Listed]) -> dict[tuple[Path, int], t
 
 
 def _tell_numbers(tasks: Sequence[Task], order: str, notes: Notes) -> None:
-    named = [f"{task.rank} is {task.part} of {task.path.name}" for task in tasks if task.part]
+    named = [
+        f"{task.rank} is {task.part or f'process {task.process}'} of {task.path.name}"
+        for task in tasks
+        if task.part or task.process
+    ]
     listed = "; ".join(named[:_RANKS_NAMED]) + ("; …" if len(named) > _RANKS_NAMED else "")
     notes.add("info", Source.RANKS, f"ranks are numbered in the order of {order}: {listed}")
 
@@ -268,9 +304,12 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
 
 
 def _shared_clocks(done: Sequence[Done]) -> dict[int, int]:
-    """A number for the clock of each rank: the ranks of a report have the clock of the host that wrote it."""
-    number = {path: place for place, path in enumerate(dict.fromkeys(each.path for each in done))}
-    return {each.rank: number[each.path] for each in done if each.rank is not None}
+    """A number for the clock of each rank: the ranks of a report have the clock of the host that wrote it. Those of a trace that tools
+    merged may be of several hosts."""
+    merged = {each.path for each in done if each.number and kineto.is_trace(each.path)}
+    of = {each.rank: (each.path, each.number if each.path in merged else 0) for each in done if each.rank is not None}
+    number = {clock: place for place, clock in enumerate(dict.fromkeys(of.values()))}
+    return {rank: number[clock] for rank, clock in of.items()}
 
 
 def _aligned(

@@ -13,12 +13,12 @@ from warpladder.collectors.jobs import figures, kernel_collectives
 from warpladder.collectors.jobs.timeline import COMMUNICATION, COMPUTE, GRAPH, MEMORY, DeviceWork
 from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.nsight_systems.parse import import_opened
-from warpladder.collectors.nsight_systems.parts import Part, PartOfReport
 from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
 from warpladder.collectors.nsight_systems.source import open_report
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import is_communication
 from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.parts import Part, PartOfReport
 from warpladder.data import schema, store
 from warpladder.data.iterations import Steps, steps_of
 from warpladder.data.store import ranks
@@ -42,6 +42,7 @@ class Task:
         number: of the part in its report.
         rank: its number, where it does not come from the profile.
         ranks: number of ranks of its job, likewise; 0 where it is not known.
+        process: of the rank, in a trace of several; empty for all of the trace.
     """
 
     path: Path
@@ -52,6 +53,7 @@ class Task:
     number: int = 0
     rank: int | None = None
     ranks: int = 0
+    process: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Done:
         ranks: number of ranks of its job, as the profile has it; 0 where it lacks it.
         started: start of the profile, seconds since 1970.
         number: of the part in its report.
+        processes: of a trace of several, of which nothing was imported.
     """
 
     path: Path
@@ -73,6 +76,7 @@ class Done:
     ranks: int = 0
     started: float = 0.0
     number: int = 0
+    processes: tuple[str, ...] = ()
 
 
 def import_rank(task: Task) -> Done:
@@ -90,6 +94,8 @@ def import_rank(task: Task) -> Done:
         if not target.exists():  # as after a call that was killed between this line and its note of the rank
             run.path.rename(target)
         return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp(), task.number)
+    except kineto.SeveralProcesses as error:
+        return Done(task.path, None, str(error), processes=error.names)
     except Error as error:
         return Done(task.path, None, str(error), number=task.number)
     except (MemoryError, OSError) as error:
@@ -102,7 +108,8 @@ def _import(task: Task, scratch: Path) -> tuple[kineto.Imported, Payloads | None
     """Import the profile into a folder. Returns what a report of Nsight Systems has of NCCL, too."""
     notes = Notes()
     if kineto.is_trace(task.path):
-        return kineto.import_trace(task.path, scratch, "", None, [], notes), None
+        one = kineto.OneOf(task.number, task.place) if task.process else None
+        return kineto.import_trace(task.path, scratch, "", None, [], notes, one=one), None
     with open_report(task.opened or task.path, task.path.name) as report:
         part = PartOfReport(report, task.part) if task.part else report
         payloads = read_payloads(part, notes)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from warpladder.collectors.nsight_systems.parts import Part, parts_of
+from warpladder.collectors.nsight_systems.parts import parts_of
 from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
 from warpladder.collectors.nsight_systems.source import exported, open_report
 from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.parts import Part
 from warpladder.collectors.trace.ranges import process_of
 from warpladder.errors import Error
 

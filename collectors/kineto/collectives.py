@@ -36,10 +36,11 @@ class Collectives:
         names: Sequence[str],
         kinds: Sequence[str],
         correlation: Int64s,
+        place: Int64s,
         start: Int64s,
         end: Int64s,
     ) -> None:
-        """Add kernels with their names, their collectives and their times in ns."""
+        """Add kernels with their names, their collectives, their places in the file and their times in ns."""
         if not events:
             return
         arguments = arguments_of(events, CollectiveArguments)
@@ -53,6 +54,7 @@ class Collectives:
             pa.table(
                 {
                     "correlation": correlation,
+                    "place": place,
                     "collective": pa.array(kinds, pa.string()),
                     "kernel": pa.array(names, pa.string()),
                     "group": [group or f"stream {number}" for group, number in zip(groups, stream.to_pylist(), strict=True)],
@@ -72,6 +74,10 @@ class Collectives:
                 }
             )
         )
+
+    def only(self, places: Int64s) -> None:
+        """Leave out those at other places in the file."""
+        self._parts = [part.filter(pa.array(np.isin(part.column("place").to_numpy(), places))) for part in self._parts]
 
     def gathered(self) -> pa.Table | None:
         """The collectives in the order of their start, with the column `correlation` of the first kernel; None without any.

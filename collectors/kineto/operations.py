@@ -13,6 +13,7 @@ from warpladder.collectors.kineto.columns import Codes, Texts, integers, numbers
 from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace.attribution import ByTime, Int64s
+from warpladder.collectors.trace.ranges import process_of
 from warpladder.data import nesting
 from warpladder.data.columns import FAR
 from warpladder.data.nesting import NONE, Innermost
@@ -39,6 +40,12 @@ class Spans:
 
     def gather(self, thread: Int64s, start: Int64s, end: Int64s) -> None:
         self._parts.append((thread, start, end))
+
+    def only(self, processes: Sequence[int]) -> list[npt.NDArray[np.bool_]]:
+        """Leave out those of other processes. Returns which of each piece are left."""
+        kept = [np.isin(process_of(thread), processes) for thread, _, _ in self._parts]
+        self._parts = [(*(column[mask] for column in part),) for part, mask in zip(self._parts, kept, strict=True)]  # type: ignore[misc]
+        return kept
 
     def all(self, base_ns: int) -> tuple[Int64s, Int64s, Int64s]:
         """All of them, with a number of ns added to the times. Frees the pieces."""
@@ -90,6 +97,22 @@ class Operations:
         """Add ends of arrows from the forward pass, `s`, to the backward pass, `f`."""
         time, _ = times_ns([event.ts for event in events])
         self._links[phase].append((numbers([event.id for event in events]), thread, time))
+
+    def only(self, processes: Sequence[int]) -> None:
+        """Leave out what other processes did. `processes` are codes."""
+        kept, of_functions = self._spans.only(processes), self._functions.only(processes)
+        for name, codes in self._codes.items():
+            masks = of_functions if name == "function" else kept
+            self._codes[name] = [part[mask] for part, mask in zip(codes, masks, strict=True)]
+        for name, columns in self._columns.items():
+            self._columns[name] = [part.filter(pa.array(mask)) for part, mask in zip(columns, kept, strict=True)]
+        for name, frames in self._frames.items():
+            self._frames[name] = [part[mask] for part, mask in zip(frames, of_functions, strict=True)]
+        for phase, links in self._links.items():
+            masks = [np.isin(process_of(thread), processes) for _, thread, _ in links]
+            self._links[phase] = [
+                (number[m], thread[m], time[m]) for (number, thread, time), m in zip(links, masks, strict=True)
+            ]
 
     def table(self, base_ns: int, work: DeviceWork, ranges: Innermost, by_time: ByTime, threads: Threads) -> pa.Table:
         """The rows of `operations`. Frees what was gathered.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from warpladder.collectors.kineto.report import KinetoReport
 from warpladder.collectors.trace import device_tables as tables
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes, date_of_file
+from warpladder.collectors.trace.parts import PartOfReport
+from warpladder.collectors.trace.report import Report, ReportError
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import files, schema
 from warpladder.data.columns import FAR
@@ -37,6 +39,7 @@ _BEGIN_BYTES: Final = 4096
 _OF_RANK: Final = re.compile(r"(?i)rank[-_=]?(\d{1,9})|worker(\d{1,9})")
 #: Ranks of the largest job. Larger numbers are damage.
 _MOST_RANKS: Final = 1 << 17
+_MOST_NAMED: Final = 4
 #: A time before any trace.
 _BEFORE: Final = -FAR
 _AFTER_2000_NS: Final = 946_684_800 * 10**9
@@ -59,6 +62,26 @@ def has_name_of_trace(path: Path) -> bool:
     return bool(_NAMED.match(path.name))
 
 
+class SeveralProcesses(ReportError):
+    """A trace holds those of several processes.
+
+    Attributes:
+        names: ids of the processes, in order.
+    """
+
+    def __init__(self, file: str, names: Sequence[str]) -> None:
+        listed = ", ".join(each[:40] for each in names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
+        super().__init__(f"{file}: holds the traces of {len(names)} processes ({listed}); import it as a job, with --job")
+        self.names = tuple(names)
+
+
+class OneOf(NamedTuple):
+    """One of the processes in a trace of several: its number among them, and its rank."""
+
+    number: int
+    rank: int
+
+
 @dataclass(frozen=True)
 class Imported:
     """What a job keeps of an imported trace.
@@ -79,7 +102,11 @@ class Imported:
 def import_report(
     path: Path, data_dir: Path, label: str, naming: Naming | None, arguments: Sequence[str], notes: Notes | None = None
 ) -> str:
-    """Write a trace as a run. Arguments, result and errors are as for `nsight_systems.parse.import_report`."""
+    """Write a trace as a run. Arguments, result and errors are as for `nsight_systems.parse.import_report`.
+
+    Raises:
+        SeveralProcesses: the trace has those of several processes.
+    """
     notes = Notes() if notes is None else notes
     return import_trace(path, data_dir, label, naming, arguments, notes, files.sha256(path)).run_id
 
@@ -92,39 +119,55 @@ def import_trace(
     arguments: Sequence[str],
     notes: Notes,
     digest: str | None = None,
+    one: OneOf | None = None,
 ) -> Imported:
-    """The same, with what a job keeps of it. `digest` is the SHA-256 of the file, which is kept with the run."""
-    report = KinetoReport(path, notes)
+    """The same, with what a job keeps of it.
+
+    Args:
+        digest: SHA-256 of the file, which is kept with the run.
+        one: the process that is imported, of a trace of several.
+
+    Raises:
+        SeveralProcesses: the trace has several, and none was chosen.
+    """
+    whole = KinetoReport(path, notes)
+    parts = whole.ranks()
+    if parts and one is None:
+        raise SeveralProcesses(path.name, [part.name for part in parts])
+    report: Report = whole
+    if one:
+        whole.only(parts[one.number])
+        report = PartOfReport(whole, parts[one.number])
     started = _started(report, path, notes)
-    rank, ranks = rank_of(report.trace.head, path.name)
+    rank, ranks = (one.rank, 0) if one else rank_of(whole.trace.head, path.name)
     with open_writer(data_dir, started, label or path.name.split(".")[0], _COMPRESSION_LEVEL) as writer:
-        fill(report, writer, naming, path.name.split(".")[0], rank or 0, notes)
+        fill(whole, report, writer, naming, path.name.split(".")[0], rank or 0, notes)
         row = {"run_id": writer.run_id, "schema_version": schema.SCHEMA_VERSION, "label": label, "source_sha256": digest}
-        writer.append("run", [{**row, **_facts(report, started, arguments)}])
+        writer.append("run", [{**row, **_facts(report, whole.trace.head, started, arguments)}])
         writer.append("diagnostics", notes.finish())
         writer.commit()
-    return Imported(writer.run_id, rank, ranks, report.events)
+    return Imported(writer.run_id, rank, ranks, 0 if one else whole.events)
 
 
-def fill(report: KinetoReport, writer: RunWriter, naming: Naming | None, workload: str, rank: int, notes: Notes) -> None:
-    """Write all tables except run and diagnostics."""
+def fill(
+    whole: KinetoReport, report: Report, writer: RunWriter, naming: Naming | None, workload: str, rank: int, notes: Notes
+) -> None:
+    """Write all tables except run and diagnostics. `report` is the whole one, or a part of it."""
     written = write_tables(report, writer, naming, workload, notes)
     launches = _Launches(report)
-    if report.operations:
-        operations = report.operations.table(
-            report.base_ns, launches.work(), written.innermost, written.by_time, report.threads
-        )
+    if whole.operations:
+        operations = whole.operations.table(whole.base_ns, launches.work(), written.innermost, written.by_time, whole.threads)
         writer.append("operations", operations)
-    gathered = report.collectives.gathered()
+    gathered = whole.collectives.gathered()
     if gathered is not None:
         gathered = _with_true_times(gathered, report)
-        writer.append("collectives", _collectives(gathered, report.base_ns, launches, _steps(written.ranges), rank))
+        writer.append("collectives", _collectives(gathered, whole.base_ns, launches, _steps(written.ranges), rank))
 
 
 class _Launches:
     """The calls of a trace, by the correlation of the device work that they launched."""
 
-    def __init__(self, report: KinetoReport) -> None:
+    def __init__(self, report: Report) -> None:
         self._report = report
         parts = [
             (_array(batch, "correlationId"), _array(batch, "globalTid"), _array(batch, "start"))
@@ -162,7 +205,7 @@ def _array(batch: pa.RecordBatch, name: str) -> Int64s:
     return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _with_true_times(gathered: pa.Table, report: KinetoReport) -> pa.Table:
+def _with_true_times(gathered: pa.Table, report: Report) -> pa.Table:
     """The collectives without those that `impossible` leaves out, and with its ends."""
     if tables.KERNEL not in report.corrections:
         return gathered
@@ -170,7 +213,7 @@ def _with_true_times(gathered: pa.Table, report: KinetoReport) -> pa.Table:
     for batch in report.batches(tables.KERNEL, ("correlationId", "start", "end")):
         columns = (_array(batch, name).tolist() for name in ("correlationId", "start", "end"))
         end_of.update(((correlation, start), end) for correlation, start, end in zip(*columns, strict=True))
-    base = report.base_ns
+    base = report.origin_ns
     keys = zip(gathered["correlation"].to_pylist(), gathered["start_ns"].to_pylist(), strict=True)
     ends = pa.array([end_of.get((correlation, start + base)) for correlation, start in keys], pa.int64())
     place = gathered.schema.get_field_index("end_ns")
@@ -237,13 +280,13 @@ def rank_in(name: str) -> int | None:
     return rank if rank < _MOST_RANKS else None
 
 
-def _started(report: KinetoReport, path: Path, notes: Notes) -> datetime:
+def _started(report: Report, path: Path, notes: Notes) -> datetime:
     """When the trace begins. Times of older traces count from 1970, those of newer ones from a base that they have."""
     first = min((_array(batch, "start").min() for batch in report.batches(tables.API, ("start",)) if len(batch)), default=0)
     return datetime.fromtimestamp(first / 1e9, UTC) if first > _AFTER_2000_NS else date_of_file(path, notes)
 
 
-def _facts(report: KinetoReport, started: datetime, arguments: Sequence[str]) -> dict[str, Any]:
+def _facts(report: Report, head: Head, started: datetime, arguments: Sequence[str]) -> dict[str, Any]:
     """Columns of `run` except run_id, schema_version and label."""
     devices: dict[int, int] = {}
     for table in (tables.KERNEL, tables.COPY):
@@ -251,7 +294,6 @@ def _facts(report: KinetoReport, started: datetime, arguments: Sequence[str]) ->
             for number, count in zip(*np.unique(_array(batch, "deviceId"), return_counts=True), strict=True):
                 devices[int(number)] = devices.get(int(number), 0) + int(count)
     busiest = max(devices, key=lambda number: devices[number], default=0)
-    head = report.trace.head
     listed = head.device_properties if isinstance(head.device_properties, list) else []
     listed = [each for each in listed if isinstance(each, dict)]
     gpu = next((each for each in listed if each.get("id") == busiest), listed[0] if listed else {})

@@ -25,6 +25,7 @@ from warpladder.collectors.kineto.events import (
 )
 from warpladder.collectors.kineto.kinds import LINKS, Kinds
 from warpladder.collectors.kineto.operations import Operations
+from warpladder.collectors.kineto.owners import Launches, Places, Untold, Work, in_order, label_of, owners, owners_of_waits
 from warpladder.collectors.kineto.synchronizations import columns
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace import device_tables as tables
@@ -32,10 +33,13 @@ from warpladder.collectors.trace import synchronizations
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, is_communication
 from warpladder.collectors.trace.notes import Notes
+from warpladder.collectors.trace.parts import WORK, Part
+from warpladder.collectors.trace.parts import numbers as numbers_of
 from warpladder.collectors.trace.report import BATCH_ROWS, Report, ReportError
 from warpladder.data.advice import XLA_PROFILER
 from warpladder.data.columns import FAR
 from warpladder.data.names import PYTORCH, Source
+from warpladder.data.nesting import NONE
 
 _TIMES: Final = frozenset(("start", "end"))
 _NVTX: Final = "NVTX_EVENTS"
@@ -46,6 +50,11 @@ _PUSH_POP: Final = 59
 _DEVICE_MEMORY: Final = 2
 #: In global ids, a thread has this many bits.
 _ID_BITS: Final = 24
+#: The code of a process that no process has.
+_NO_PROCESS: Final = (1 << _ID_BITS) - 1
+#: Columns of `Work` and `Launches`.
+_OF_WORK: Final = ("lane", "deviceId", "correlationId", "start", "place")
+_OF_CALLS: Final = ("globalTid", "correlationId", "start")
 
 
 class KinetoReport(Report):
@@ -75,6 +84,8 @@ class KinetoReport(Report):
         self._texts = Texts()
         self._tables: dict[str, list[pa.RecordBatch]] = defaultdict(list)
         self._processes = Counter[int]()
+        self._places: dict[int, tuple[int, int]] = {}
+        self._owners: dict[str, list[Int64s]] = {}
         add = {
             "kernels": self._add_kernels,
             "copies": self._add_copies,
@@ -89,15 +100,75 @@ class KinetoReport(Report):
             for kind, chosen in self._kinds.of(events).items():
                 if kind == LINKS:
                     self._add_links(chosen.events)
-                elif (timed := self._timed(kind, chosen.events))[0]:
+                elif (timed := self._timed(kind, *chosen))[0]:
                     add[kind](*timed)
         self.events = self._kinds.events
         if problem := self._kinds.problem():
             raise ReportError(f"{path.name}: {problem}")
+        self._find_owners(path.name)
         self._tell_damage()
         full = list(self._texts.of)
         self._add(_TEXTS, {"id": np.arange(len(full)), "value": pa.array(full, pa.string())})
         super().__init__(path.name, {table: frozenset(parts[0].schema.names) for table, parts in self._tables.items()})
+
+    def _find_owners(self, name: str) -> None:
+        """Find which process launched each piece of device work, where it may be one of several."""
+        parts = [(table, part) for table in WORK for part in self._tables.get(table, ())]
+        if not parts or (len(self._processes) < 2 and not self.threads.texts()):
+            return
+        work = _work([part for _, part in parts])
+        calls = self._tables.get(tables.API, [])
+        thread, correlation, start = (
+            np.concatenate([np.empty(0, np.int64), *(numbers_of(part, column) for part in calls)]) for column in _OF_CALLS
+        )
+        places = np.array([(code, *ends) for code, ends in self._places.items()], np.int64).reshape(-1, 3).T
+        launches = Launches(thread >> _ID_BITS, correlation, start)
+        try:
+            owner = owners(work, launches, Places(*places), self.threads.processes)
+        except Untold:
+            raise ReportError(
+                f"{name}: holds the traces of several processes, and which of them launched what cannot be told, since they have the same "
+                "correlation numbers; import the trace of each process with --job"
+            ) from None
+        found = np.unique(owner[owner != NONE])
+        if len(found) < 2:
+            self._processes = Counter(found.tolist()) or self._processes
+            return
+        lost = int((owner == NONE).sum())
+        text = "{} kernels, copies and sets are of no process that can be told, and are left out"
+        self._notes.count("warning", Source.LAUNCHES, text, lost)
+        ends = np.cumsum([part.num_rows for _, part in parts])[:-1]
+        for (table, _), rows in zip(parts, np.split(np.where(owner == NONE, _NO_PROCESS, owner), ends), strict=True):
+            self._owners.setdefault(table, []).append(rows)
+        for part in self._tables.get(synchronizations.SYNCHRONIZATION, ()):
+            of_waits = owners_of_waits(_work([part]), work, owner, launches)
+            rows = np.where(of_waits == NONE, _NO_PROCESS, of_waits)
+            self._owners.setdefault(synchronizations.SYNCHRONIZATION, []).append(rows)
+
+    def ranks(self) -> list[Part]:
+        """The processes that launched device work, if they are several, in the order of their ids."""
+        devices: dict[int, set[int]] = defaultdict(set)
+        for table in set(WORK) & self._owners.keys():
+            for part, rows in zip(self._tables[table], self._owners[table], strict=True):
+                for code, device in np.unique(np.stack((rows, numbers_of(part, "deviceId"))), axis=1).T.tolist():
+                    devices[code].add(device)
+        devices.pop(_NO_PROCESS, None)
+        names = self.threads.processes
+        helpers: dict[str, list[int]] = defaultdict(list)
+        for code in self._places:
+            if code not in devices and (label := label_of(names[code])):
+                helpers[label].append(code)
+        return [
+            Part(code, tuple(sorted(devices[code])), helpers=tuple(helpers[label_of(names[code])]), name=str(names[code]))
+            for code in sorted(devices, key=lambda code: in_order(names[code]))
+        ]
+
+    def only(self, part: Part) -> None:
+        """Leave out the operators and collectives of other processes than those of a part of this report."""
+        self.operations.only((part.process, *part.helpers))
+        pieces = zip(self._tables.get(tables.KERNEL, ()), self._owners.get(tables.KERNEL, ()), strict=True)
+        places = [numbers_of(piece, "place")[owner == part.process] for piece, owner in pieces]
+        self.collectives.only(np.concatenate([np.empty(0, np.int64), *places]))
 
     def _tell_damage(self) -> None:
         """Note what was mended in the file."""
@@ -128,8 +199,8 @@ class KinetoReport(Report):
             if of_phase:
                 self.operations.add_links(phase, of_phase, self.threads.global_ids(of_phase))
 
-    def _timed(self, kind: str, events: list[Event]) -> tuple[list[Event], Int64s, Int64s]:
-        """The events that have times, with start and end in ns."""
+    def _timed(self, kind: str, events: list[Event], place: Int64s) -> tuple[list[Event], Int64s, Int64s, Int64s]:
+        """The events that have times, with start and end in ns, and their places in the file."""
         start, begun = times_ns([event.ts for event in events])
         duration, lasts = times_ns([event.dur for event in events])
         fine = begun & lasts & (duration >= 0)
@@ -137,14 +208,14 @@ class KinetoReport(Report):
             lost = int(len(fine) - fine.sum())
             self._notes.count("warning", Source.TIMES, f"{{}} {kind} without a start or a duration are left out", lost)
             events = [event for event, timed in zip(events, fine.tolist(), strict=True) if timed]
-            start, duration = start[fine], duration[fine]
-        return events, start, start + duration
+            start, duration, place = start[fine], duration[fine], place[fine]
+        return events, start, start + duration, place
 
     def _add(self, table: str, columns: dict[str, Any]) -> None:
         arrays = {name: narrow(pa.array(column)) if name not in _TEXT_COLUMNS else column for name, column in columns.items()}
         self._tables[table].append(pa.RecordBatch.from_pydict(arrays))
 
-    def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+    def _add_kernels(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         arguments = self._arguments(events, KernelArguments)
         name = self._named(self._texts.codes([event.name for event in events]), demangled)
         collective = self._collectives(name, self._texts.codes([each.collective for each in arguments]))
@@ -153,7 +224,7 @@ class KinetoReport(Report):
         self._add(
             tables.KERNEL,
             {
-                **_of_device(arguments, start, end),
+                **self._of_device(events, arguments, start, end, place),
                 "demangledName": name,
                 "shortName": self._named(name, short_name),
                 **{
@@ -173,7 +244,7 @@ class KinetoReport(Report):
         texts = list(self._texts.of)
         names, kinds = ([texts[code] for code in codes[chosen].tolist()] for codes in (name, collective))
         self.collectives.gather(
-            [events[place] for place in chosen.tolist()], names, kinds, correlation, start[chosen], end[chosen]
+            [events[place] for place in chosen.tolist()], names, kinds, correlation, place[chosen], start[chosen], end[chosen]
         )
 
     def _collectives(self, name: Codes, named: Codes) -> Codes:
@@ -190,7 +261,7 @@ class KinetoReport(Report):
         texts = list(self._texts.of)
         return self._texts.codes([rename(texts[code]) for code in distinct.tolist()])[inverse]
 
-    def _add_copies(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+    def _add_copies(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         arguments = self._arguments(events, CopyArguments)
         texts = list(zip([str(event.name) for event in events], [str(each.kind or "") for each in arguments], strict=True))
         codes = {text: codes_of_copy(*text) for text in set(texts)}
@@ -198,7 +269,7 @@ class KinetoReport(Report):
         self._add(
             tables.COPY,
             {
-                **_of_device(arguments, start, end),
+                **self._of_device(events, arguments, start, end, place),
                 "bytes": integers([each.bytes for each in arguments]),
                 "copyKind": pa.array(kind, pa.int64()),
                 "srcKind": pa.array(source, pa.int64()),
@@ -206,20 +277,46 @@ class KinetoReport(Report):
             },
         )
 
-    def _add_sets(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+    def _add_sets(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         arguments = self._arguments(events, CopyArguments)
         device = pa.array(np.full(len(events), _DEVICE_MEMORY))
         self._add(
             tables.SET,
             {
-                **_of_device(arguments, start, end),
+                **self._of_device(events, arguments, start, end, place),
                 "bytes": integers([each.bytes for each in arguments]),
                 "memKind": device,
             },
         )
 
-    def _add_calls(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+    def _of_device(
+        self, events: list[Event], arguments: Sequence[DeviceArguments], start: Int64s, end: Int64s, place: Int64s
+    ) -> dict[str, Any]:
+        """Columns that kernels, copies and sets share. `lane` is the process of the event, `place` its place in the file."""
+        return {
+            "start": start,
+            "end": end,
+            "deviceId": integers([each.device for each in arguments]),
+            "contextId": integers([each.context for each in arguments]),
+            "streamId": integers([each.stream for each in arguments]),
+            "correlationId": integers([each.correlation for each in arguments]),
+            "globalPid": np.zeros(len(start), np.int64),
+            "lane": self.threads.process_codes(events),
+            "place": place,
+        }
+
+    def _host(self, events: list[Event], place: Int64s) -> Int64s:
+        """Global ids of the threads of events of the host."""
         thread = self.threads.global_ids(events)
+        process = thread >> _ID_BITS
+        for code in np.unique(process).tolist():
+            own = place[process == code]
+            first, last = self._places.get(code, (int(own.min()), int(own.max())))
+            self._places[code] = min(first, int(own.min())), max(last, int(own.max()))
+        return thread
+
+    def _add_calls(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
+        thread = self._host(events, place)
         self._processes.update(Counter((thread >> _ID_BITS).tolist()))
         arguments = self._arguments(events, CallArguments)
         correlation = integers([each.correlation for each in arguments])
@@ -227,19 +324,19 @@ class KinetoReport(Report):
         self._add(tables.API, {"start": start, "end": end, "globalTid": thread, "correlationId": correlation, "nameId": name})
         self.sizes.gather(thread >> _ID_BITS, correlation, integers([each.size for each in arguments]))
 
-    def _add_ranges(self, events: list[Event], start: Int64s, end: Int64s) -> None:
+    def _add_ranges(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         text = self._texts.codes([event.name for event in events])
         kind, domain = np.full(len(events), _PUSH_POP), np.zeros(len(events), np.int64)
-        thread = self.threads.global_ids(events)
+        thread = self._host(events, place)
         self._add(
             _NVTX, {"start": start, "end": end, "eventType": kind, "globalTid": thread, "textId": text, "domainId": domain}
         )
 
-    def _add_operations(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        self.operations.gather(events, self.threads.global_ids(events), start, end)
+    def _add_operations(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
+        self.operations.gather(events, self._host(events, place), start, end)
 
-    def _add_functions(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        self.operations.add_functions(events, self.threads.global_ids(events), start, end)
+    def _add_functions(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
+        self.operations.add_functions(events, self._host(events, place), start, end)
 
     @property
     def collector(self) -> str:
@@ -250,8 +347,9 @@ class KinetoReport(Report):
         """Whether the trace is one of JAX or TensorFlow."""
         return self._kinds.is_xla
 
-    def _add_synchronizations(self, events: list[Event], start: Int64s, end: Int64s) -> None:
-        self._add(synchronizations.SYNCHRONIZATION, columns(events, start, end))
+    def _add_synchronizations(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
+        lane = self.threads.process_codes(events)
+        self._add(synchronizations.SYNCHRONIZATION, {**columns(events, start, end), "lane": lane, "place": place})
 
     @property
     def base_ns(self) -> int:
@@ -279,28 +377,18 @@ class KinetoReport(Report):
 
     def _read(self, table: str, integers: Sequence[str], texts: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         names = [*integers, *texts]
-        for part in self._tables[table]:
+        for number, part in enumerate(self._tables[table]):
+            owner = self._owners[table][number] if table in self._owners else np.full(part.num_rows, self.process)
             columns = {name: part.column(name) for name in names}
             for name in _TIMES & columns.keys():
                 columns[name] = pc.add(columns[name], self.base_ns)
             if "globalPid" in columns:
-                columns["globalPid"] = pa.array(np.full(part.num_rows, self.process << _ID_BITS))
+                columns["globalPid"] = pa.array(owner << _ID_BITS)
             if "bytes" in columns:
-                columns["bytes"] = self.sizes.filled(
-                    columns["bytes"], np.full(part.num_rows, self.process), part.column("correlationId")
-                )
+                columns["bytes"] = self.sizes.filled(columns["bytes"], owner, part.column("correlationId"))
             for begin in range(0, part.num_rows, BATCH_ROWS):
                 yield pa.RecordBatch.from_pydict(columns).slice(begin, BATCH_ROWS)
 
 
-def _of_device(arguments: Sequence[DeviceArguments], start: Int64s, end: Int64s) -> dict[str, Any]:
-    """Columns that kernels, copies and sets share."""
-    return {
-        "start": start,
-        "end": end,
-        "deviceId": integers([each.device for each in arguments]),
-        "contextId": integers([each.context for each in arguments]),
-        "streamId": integers([each.stream for each in arguments]),
-        "correlationId": integers([each.correlation for each in arguments]),
-        "globalPid": np.zeros(len(start), np.int64),
-    }
+def _work(parts: Sequence[pa.RecordBatch]) -> Work:
+    return Work(*(np.concatenate([numbers_of(part, column) for part in parts]) for column in _OF_WORK))

@@ -95,12 +95,13 @@ def import_command(
     if job:
         if variant_from:
             raise click.UsageError("--variant-from names ranges of one trace; leave it out with --job")
-        _import_job([str(path) for path in paths], data_dir, label, workers or 0, scheduler or "")
+        _import_job(_profiles(paths), data_dir, label, workers or 0, scheduler or "")
         return
     given = click.get_current_context().get_parameter_source("scheduler")
     if workers or given is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--workers and --scheduler need --job")
     refused = False
+    merged: list[Path] = []
     with Leave():
         for path in paths:
             notes = Notes()
@@ -112,21 +113,33 @@ def import_command(
                 _warn(path.name, notes)
                 print_id(run_id)
             except (ReportError, NamingError, StoreError) as error:
+                if isinstance(error, kineto.SeveralProcesses) and not variant_from:
+                    merged.append(path)
+                    continue
                 say(str(error))
                 refused = True
+    for path in merged:
+        say(f"{path.name}: holds the traces of several processes, and becomes a job with a rank for each")
+        _import_job([path], data_dir, label or path.name.split(".")[0], 0, "")
     if refused:
         raise click.exceptions.Exit(ExitCode.REFUSED)
 
 
-def _import_job(places: Sequence[str], data_dir: Path, label: str, workers: int, scheduler: str) -> None:
+def _profiles(places: Sequence[Path]) -> list[Path]:
+    """The profiles in folders and of patterns, each once."""
+    from warpladder.collectors.jobs.job import profiles
+
+    return list(dict.fromkeys(path for place in places for path in profiles(str(place))))
+
+
+def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int, scheduler: str) -> None:
     """Import the ranks of a job, with a bar. The exit code is 1 where a rank could not be imported."""
     from warpladder.collectors.core.signals import Leave
-    from warpladder.collectors.jobs.job import Request, import_job, profiles
+    from warpladder.collectors.jobs.job import Request, import_job
     from warpladder.collectors.trace.notes import Notes
     from warpladder.progress import TerminalProgress
     from warpladder.screen import print_id
 
-    paths = list(dict.fromkeys(path for place in places for path in profiles(place)))
     notes = Notes()
     with Leave(), TerminalProgress(f"job of {len(paths)} {'profile' if len(paths) == 1 else 'profiles'}") as progress:
         request = Request(paths, label, workers, scheduler, sys.argv[1:])
