@@ -34,7 +34,7 @@ _NO_NUMBER: Final = re.compile(
 _LOOSE_NUMBER: Final = re.compile(rb"([+-]?)0*([0-9]*)\.?([0-9]*)((?:[eE][+-]?[0-9]+)?)")
 _LOGICAL: Final = {b"True": b"true", b"False": b"false"}
 
-NUMBERS: Final = "numbers such as `inf`, `NaN` or `N/A`, which are read as missing"
+NUMBERS: Final = "`inf`, `NaN`, `N/A` or the like, read as missing"
 BACKSLASHES: Final = "lone backslashes"
 CONTROLS: Final = "control characters in texts"
 COMMAS: Final = "commas and colons before nothing"

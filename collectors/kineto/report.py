@@ -173,8 +173,8 @@ class KinetoReport(Report):
     def _tell_damage(self) -> None:
         """Note what was mended in the file."""
         if self.trace.mended:
-            listed = ", ".join(f"{count:,} {what}" for what, count in self.trace.mended.most_common())
-            self._notes.add("warning", Source.REPORT, f"the file is no JSON in some places, which are mended: {listed}")
+            listed = ", ".join(f"{what} ({count:,})" for what, count in self.trace.mended.most_common())
+            self._notes.add("warning", Source.REPORT, f"the file is not JSON everywhere, and is mended: {listed}")
         if self.trace.lacks_end:
             self._notes.add(
                 "warning",

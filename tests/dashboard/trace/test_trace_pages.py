@@ -1,5 +1,6 @@
 """The pages on traces, and every other page on a run that has nothing else."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import HOSTILE
+from warpladder.collectors.kineto.parse import import_report
 from warpladder.dashboard import export
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.export import charts_of
@@ -102,6 +104,17 @@ def test_a_page_says_what_an_imported_report_lacks_and_the_option_that_adds_it(
     assert "Import a report" not in words(app)
     (code,) = [block.value for block in app.main.code]
     assert code == f"nsys profile {option} --output=report COMMAND\nwarpladder import report.nsys-rep"
+
+
+@pytest.mark.parametrize(("page", "option"), [("timeline", "ProfilerActivity.CUDA"), ("transfers", "ProfilerActivity.CUDA")])
+def test_a_page_advises_the_options_of_pytorch_for_its_trace(open_app: Open, tmp_path: Path, page: str, option: str) -> None:
+    path = tmp_path / "trace.json"
+    operator = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 50, "args": {}}
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [operator]}))
+    app = open_app(tmp_path / "runs", page, run=import_report(path, tmp_path / "runs", "", None, []))
+    assert option in words(app) and "nsys" not in words(app) and "--trace" not in words(app)
+    (code,) = [block.value for block in app.main.code]
+    assert option in code and "nsys" not in code
 
 
 def test_the_commit_beside_an_import_is_not_shown_as_the_programs(open_app: Open, traced: Path, tmp_path: Path) -> None:
