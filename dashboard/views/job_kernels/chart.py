@@ -101,7 +101,7 @@ def by_rank(frame: pd.DataFrame, row: "pd.Series[Any]", look: Look, extent: str)
     title = (
         f"{cut(row['kernel'], NAME_CHARACTERS)}: "
         f"{format_interval(format_duration(row['fastest_ns']), format_duration(row['slowest_ns']))} a rank, "
-        f"{_difference(row.to_dict()) if row['differs'] else 'no rank differs'}"
+        f"{_difference(row.to_dict()) if row['differs'] else 'no rank stands out'}"
     )
     note = look.note(f"{extent}, sum of the executions on each rank; the line is their median.")
     return Chart(slug("job-kernel-by-rank", extent, str(row["kernel"])), title, figure, frame, note)

@@ -30,10 +30,13 @@ _COLUMNS: Final = {
     "differs": st.column_config.TextColumn(
         "Differs",
         help="Some ranks: not all execute it. Counts: they execute it differently often. Slower or faster rank: the mean time of an "
-        "execution is farther from the median of the ranks than five spreads and 2 %.",
+        "execution is farther from the median of the ranks than five spreads and 2 %; of few ranks, from that of those that are not late.",
     ),
     "differing_rank": _number("Rank", "The rank that differs the most.", "%d"),
-    "difference_ms": _number("By, ms", "Time of that rank less the median over all ranks."),
+    "difference_ms": _number(
+        "By, ms",
+        "Time of that rank less the median over all ranks, or of few over those that are not late; of two ranks, less the other's.",
+    ),
     "spread_ms": _number(
         "Spread, ms", "Robust standard deviation over the ranks that execute it: 1.4826 times the median deviation."
     ),

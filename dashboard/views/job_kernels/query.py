@@ -1,6 +1,7 @@
 """Kernels over the ranks of a job: their time, its spread over ranks, and the ranks that differ."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.trace.describe import short_names
@@ -23,6 +25,7 @@ _MOST_SPREADS: Final = 5.0
 _LEAST_PART: Final = 0.02
 #: With fewer ranks no spread is usual.
 _LEAST_RANKS: Final = 4
+_TWO: Final = 2
 
 #: The columns of `over_ranks`.
 RESULT: Final = (
@@ -38,6 +41,7 @@ ALL: Final = "all iterations"
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def iterations(data: RunData) -> tuple[int, ...]:
 
 def kernels(data: RunData, iteration: int | None) -> pd.DataFrame:
     """`over_ranks` of a job, of one iteration or of all where that is None."""
-    return over_ranks(_read(data, iteration))
+    return over_ranks(_read(data, iteration), lateness(data).late)
 
 
 def by_rank(data: RunData, iteration: int | None, name: str, kind: str) -> pd.DataFrame:
@@ -104,8 +108,14 @@ def summed(table: pa.Table, ranks: Int64s, iteration: int | None = None) -> Rank
     return RankKernels(tuple(named["name"]), tuple(named["kind"]), ranks, count, total)
 
 
-def over_ranks(executed: RankKernels) -> pd.DataFrame:
+def over_ranks(executed: RankKernels, late: Collection[int] = ()) -> pd.DataFrame:
     """Each kernel over the ranks of the job.
+
+    Where the ranks that are not late are fewer than four, or no majority, they are what the others are compared with: a median over all
+    ranks tells nothing then, as of two ranks.
+
+    Args:
+        late: numbers of the late ranks.
 
     Returns:
         One row a kernel, the longest first:
@@ -120,13 +130,15 @@ def over_ranks(executed: RankKernels) -> pd.DataFrame:
           rank` where the mean time of an execution on a rank is far from the usual; else empty. Communication has no slower rank, because
           its kernels hold the wait for other ranks;
         - `differing_rank`: the rank that differs the most, by its time or by the mean time of its executions; null where none differs;
-          `difference_ns`: its time less `median_all_ns`, the median over all ranks.
+          `difference_ns`: its time less `median_all_ns`, the median over all ranks or those that are not late; of two ranks, the other's time.
     """
     ranks, total, runs = executed.ranks, executed.total_ns.astype(float), executed.count > 0
     if not total.size:
         return pd.DataFrame(columns=list(RESULT))
     usual, spread = _usual(np.where(runs, total, np.nan))
-    far = _far(np.where(runs, total / np.maximum(executed.count, 1), np.nan))
+    is_late = np.isin(ranks, list(late))
+    is_late &= len(ranks) - is_late.sum() < max(_LEAST_RANKS, is_late.sum() + 1)
+    far = _far(np.where(runs, total / np.maximum(executed.count, 1), np.nan), is_late)
     far[np.array(executed.kinds) == "communication"] = 0.0
     farthest = np.argmax(np.abs(far), axis=1)
     differs = np.select(
@@ -134,9 +146,9 @@ def over_ranks(executed: RankKernels) -> pd.DataFrame:
         ["some ranks", "counts", "slower rank", "faster rank"],
         default="",
     )
-    more = total - np.median(total, axis=1, keepdims=True)
+    more = total - _others(total, is_late)
     by_count = np.isin(differs, ["some ranks", "counts"])
-    differing = np.where(by_count, np.argmax(np.abs(more), axis=1), farthest)
+    differing = np.where(by_count, np.argmax(more if len(ranks) == _TWO else np.abs(more), axis=1), farthest)
     slowest, fastest = np.argmax(np.where(runs, total, -np.inf), axis=1), np.argmin(np.where(runs, total, np.inf), axis=1)
     frame = pd.DataFrame(
         {
@@ -158,7 +170,7 @@ def over_ranks(executed: RankKernels) -> pd.DataFrame:
             "differs": differs,
             "differing_rank": pd.array(ranks[differing], dtype="Int64"),
             "difference_ns": _at(more, differing),
-            "median_all_ns": np.median(total, axis=1),
+            "median_all_ns": _at(total - more, differing),
         }
     )
     alike = frame["differs"] == ""
@@ -192,10 +204,7 @@ def title_of(frame: pd.DataFrame) -> str:
     """The kernel and the rank of `over_ranks` that differ the most, in a sentence."""
     most = most_different(frame)
     if most is None:
-        first = frame.iloc[0]
-        return (
-            f"No rank differs: {cut(first['kernel'], NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
-        )
+        return _longest(frame.iloc[0])
     alike = frame[(frame["differing_rank"] == most["differing_rank"]) & (frame["differs"] == most["differs"])]
     title = f"{cut(most['kernel'], NAME_CHARACTERS)} differs the most: {_on_rank(most)}"
     if len(alike) > 1 and most["differs"] in ("slower rank", "faster rank"):
@@ -203,10 +212,22 @@ def title_of(frame: pd.DataFrame) -> str:
     return title
 
 
+def _longest(first: "pd.Series[Any]") -> str:
+    """The kernel that takes the most time, and what it takes on the ranks where they are not alike."""
+    longest = f"{cut(first['kernel'], NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
+    if first["slowest_ns"] - first["fastest_ns"] <= _LEAST_PART * first["median_ns"]:
+        return f"No rank differs: {longest}"
+    return (
+        f"No rank stands out: {longest}, {format_duration(first['fastest_ns'])} on rank {first['fastest_rank']} to "
+        f"{format_duration(first['slowest_ns'])} on rank {first['slowest_rank']}"
+    )
+
+
 def _on_rank(row: "pd.Series[Any]") -> str:
     """`rank 5 takes 103 ms, 16.1 ms more than the median rank`, and why that is no equal work."""
     time = row["median_all_ns"] + row["difference_ns"]
-    away = f"{format_duration(abs(row['difference_ns']))} {'more' if row['difference_ns'] > 0 else 'less'} than the median rank"
+    whom = "the other rank" if row["of_ranks"] == _TWO else "the median rank"
+    away = f"{format_duration(abs(row['difference_ns']))} {'more' if row['difference_ns'] > 0 else 'less'} than {whom}"
     why = {
         "some ranks": f", as {row['ranks']} of {row['of_ranks']} ranks execute it",
         "counts": ", as numbers of executions differ",
@@ -235,13 +256,26 @@ def _usual(values: Floats) -> tuple[Floats, Floats]:
     return median, _NORMAL * np.nanmedian(np.abs(values - median[:, None]), axis=1)
 
 
-def _far(values: Floats) -> Floats:
-    """How far each value is from the median of its row, where that is beyond the usual spread; else 0."""
-    median, spread = _usual(values)
+def _far(values: Floats, is_late: Booleans) -> Floats:
+    """How far each value is from the median of the ranks that are not late, where that is beyond their spread; else 0.
+
+    Ranks that are late are compared with any number of others.
+    """
+    others = ~is_late & (~np.isnan(values[:, ~is_late])).any(axis=1, keepdims=True)
+    usual = np.where(others | ~others.any(axis=1, keepdims=True), values, np.nan)
+    median, spread = _usual(usual)
     away = values - median[:, None]
     least = np.maximum(_MOST_SPREADS * spread, _LEAST_PART * median)[:, None]
-    enough = (~np.isnan(values)).sum(axis=1, keepdims=True) >= _LEAST_RANKS
+    enough = ((~np.isnan(usual)).sum(axis=1, keepdims=True) >= _LEAST_RANKS) | (is_late & others.any(axis=1, keepdims=True))
     return np.where(enough & (np.abs(away) > least), away, 0.0)
+
+
+def _others(total: Floats, is_late: Booleans) -> Floats:
+    """What the time of each rank is compared with: of two ranks that of the other, else the median over those that are not late."""
+    if total.shape[1] == _TWO:
+        return total[:, ::-1]
+    others = total if is_late.all() else total[:, ~is_late]
+    return np.broadcast_to(np.median(others, axis=1, keepdims=True), total.shape)
 
 
 def _at(values: Floats, places: Int64s) -> Floats:

@@ -9,6 +9,9 @@ from click.testing import CliRunner
 
 from tests.synthetic import made_jobs
 from warpladder.__main__ import command
+from warpladder.collectors.jobs import engine
+from warpladder.collectors.jobs.job import Request, import_job, profiles
+from warpladder.collectors.trace.notes import Notes
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.text import job
@@ -88,10 +91,34 @@ def _write_traces(folder: Path, gemm_us: Sequence[float]) -> Path:
 
 def _imported(tmp_path: Path, gemm_us: Sequence[float]) -> list[str]:
     folder = _write_traces(tmp_path / "traces", gemm_us)
-    for typed in (["import", "--job", str(folder), "--workers", "1", "--label", "it"], ["summary", "it"]):
-        done = CliRunner().invoke(command(), [*typed, "--data-dir", str(tmp_path / "runs")])
-        assert done.exit_code == 0, done.output
+    with pytest.MonkeyPatch.context() as patch:  # ranks are imported in this process
+        patch.setattr(engine, "run_all", lambda function, tasks, *_: map(function, tasks))
+        import_job(Request(profiles(str(folder)), "it"), tmp_path / "runs", Notes())
+    done = CliRunner().invoke(command(), ["summary", "it", "--data-dir", str(tmp_path / "runs")])
+    assert done.exit_code == 0, done.output
     return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("gemm_us", "sentence", "others_wait_us"),
+    [
+        # 12 products of 100 us on rank 0 and of 150 us on rank 1.
+        ([100.0, 150.0], "gemm differs the most: rank 1 takes 1.80 ms, 600 µs more than the other rank", 12 * 50),
+        ([100.0, 100.0, 150.0], "gemm differs the most: rank 2 takes 1.80 ms, 600 µs more than the median rank", 2 * 12 * 50),
+        # Half of the ranks are late: the median of all is between the two kinds.
+        (
+            [100.0, 150.0, 100.0, 150.0],
+            "gemm differs the most: rank 1 takes 1.80 ms, 600 µs more than the median rank",
+            2 * 12 * 50,
+        ),
+    ],
+)
+def test_the_kernel_that_takes_longer_on_the_late_rank_is_named_where_few_ranks_are(
+    tmp_path: Path, gemm_us: Sequence[float], sentence: str, others_wait_us: float
+) -> None:
+    lines = _imported(tmp_path, gemm_us)
+    assert f"late: the others wait {format_duration(1000 * others_wait_us)} of " in lines[0]
+    assert lines[1:3] == ["cause: kernels take longer", sentence]
 
 
 def test_of_ranks_that_are_equal_none_is_late(tmp_path: Path) -> None:

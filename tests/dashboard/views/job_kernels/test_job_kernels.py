@@ -132,3 +132,20 @@ def test_the_page_counts_one_iteration_where_it_is_chosen(open_app: Open, data: 
     app.selectbox(key="choose iteration").set_value("2").run()
     assert app.main.dataframe[-1].value["count"].max() == 4 * len(GOOD)
     assert "iteration 2" in words(app)
+
+
+def test_where_no_rank_stands_out_the_title_has_what_the_kernel_takes_on_the_ranks() -> None:
+    """Of two ranks, of which none is late, and of four, of which two take longer, nobody is usual."""
+    alike, two, four = (
+        query.title_of(query.over_ranks(executed(each))) for each in ([1_000, 1_010], [1_000, 1_500], [10, 10, 15, 15])
+    )
+    assert alike == "No rank differs: gemm takes the most time, 100 %"
+    assert two == "No rank stands out: gemm takes the most time, 100 %, 1.00 µs on rank 0 to 1.50 µs on rank 1"
+    assert four.startswith("No rank stands out: ")
+
+
+def test_late_ranks_are_compared_with_the_others() -> None:
+    row = query.over_ranks(executed([1_000, 1_500, 1_000, 1_500]), late=(1, 3)).iloc[0]
+    assert (row["differs"], row["differing_rank"], row["difference_ns"], row["median_all_ns"]) == ("slower rank", 1, 500, 1_000)
+    only = query.over_ranks(executed([0, 1_500], [0, 10]), late=(1,)).iloc[0]
+    assert (only["differs"], only["differing_rank"], only["difference_ns"]) == ("some ranks", 1, 1_500)
