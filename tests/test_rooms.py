@@ -194,7 +194,10 @@ def test_nothing_that_a_query_or_a_chart_imports_draws_or_shows(rooms: tuple[str
 
 
 def test_the_summary_that_a_recording_prints_draws_and_shows_nothing() -> None:
-    code = "import sys, warpladder.commands.ending; print(sorted({'plotly', 'streamlit'} & sys.modules.keys()))"
+    code = (
+        "import sys, warpladder.commands.ending, warpladder.dashboard.text.job;"
+        "print(sorted({'plotly', 'streamlit'} & sys.modules.keys()))"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

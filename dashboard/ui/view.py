@@ -5,11 +5,14 @@ Nothing here loads Plotly or Streamlit, because a recording prints its answer wi
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui.template import Chart, Look
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class OfRun:
     """
 
     topic: str
-    draw: Callable[[RunData, Look], Iterator[Chart]]
+    draw: "Callable[[RunData, Look], Iterator[Chart]]"
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class OfWorkload:
     """Charts of one workload of a run. The attributes are documented at `OfRun`."""
 
     topic: str
-    draw: Callable[[RunData, Look, str], Iterator[Chart]]
+    draw: "Callable[[RunData, Look, str], Iterator[Chart]]"
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class OfTiming:
     """
 
     topic: str
-    draw: Callable[[RunData, Look, str, Timing], Iterator[Chart]]
+    draw: "Callable[[RunData, Look, str, Timing], Iterator[Chart]]"
     place: int
 
 

@@ -1,59 +1,41 @@
-"""One folder for each question: `query.py` computes, `chart.py` draws, and `page.py` shows."""
+"""One folder for each question: `query.py` computes, `chart.py` draws, and `page.py` shows.
+
+Importing this package, or a query in it, does not load Plotly: a summary is printed without it.
+"""
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from warpladder.dashboard.ui.view import View
-from warpladder.dashboard.views import (
-    calls,
-    collectives,
-    compare,
-    counters,
-    critical_path,
-    details,
-    devices,
-    forecast,
-    glossary,
-    gpus,
-    job_kernels,
-    ladder,
-    machine_code,
-    occupancy,
-    operators,
-    overview,
-    picker,
-    published,
-    ranks,
-    roofline,
-    ship,
-    sizes,
-    stragglers,
-    timeline,
-    transfers,
-    trends,
-    trust,
-)
 
-#: Groups of the menu, and the views in the order of each; the first view is the one that opens.
-GROUPS: Final[Mapping[str, tuple[View, ...]]] = {
-    "Compare": (overview.VIEW, compare.VIEW, sizes.VIEW, devices.VIEW, ship.VIEW, trends.VIEW, published.VIEW, picker.VIEW),
+#: Groups of the menu, and the folders of the views in the order of each; the first view is the one that opens.
+_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Compare": ("overview", "compare", "sizes", "devices", "ship", "trends", "published", "picker"),
     "Explain": (
-        ladder.VIEW,
-        roofline.VIEW,
-        details.VIEW,
-        timeline.VIEW,
-        calls.VIEW,
-        operators.VIEW,
-        forecast.VIEW,
-        transfers.VIEW,
-        gpus.VIEW,
-        counters.VIEW,
-        machine_code.VIEW,
-        occupancy.VIEW,
+        *("ladder", "roofline", "details", "timeline", "calls", "operators", "forecast", "transfers", "gpus", "counters"),
+        *("machine_code", "occupancy"),
     ),
-    "Job": (ranks.VIEW, stragglers.VIEW, collectives.VIEW, job_kernels.VIEW, critical_path.VIEW),
-    "Trust": (trust.VIEW, glossary.VIEW),
+    "Job": ("ranks", "stragglers", "collectives", "job_kernels", "critical_path"),
+    "Trust": ("trust", "glossary"),
 }
-#: Every view, in the order of the menu.
-VIEWS: Final = tuple(chain.from_iterable(GROUPS.values()))
+
+#: Views by group of the menu, and every view in the order of the menu. They load the charts of all views when they are first used.
+GROUPS: Mapping[str, tuple[View, ...]]
+VIEWS: tuple[View, ...]
+
+
+def __getattr__(name: str) -> Any:
+    match name:
+        case "GROUPS":
+            return _groups()
+        case "VIEWS":
+            return tuple(chain.from_iterable(_groups().values()))
+    raise AttributeError(f"module {__name__} has no attribute {name}")
+
+
+@cache
+def _groups() -> Mapping[str, tuple[View, ...]]:
+    return {group: tuple(import_module(f"{__name__}.{view}").VIEW for view in views) for group, views in _GROUPS.items()}

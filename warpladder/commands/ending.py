@@ -30,7 +30,7 @@ def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes
         say(line.replace(measure_all(typed), measure_all(typed, folders=True)))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     if store.open_run(path).info["kind"] == "job":
-        from warpladder.dashboard.text import job  # views, which import Plotly
+        from warpladder.dashboard.text import job
 
         print_of(path, lambda data: job.render(data, form, every=every))
     elif form == "table":

@@ -1,17 +1,21 @@
 """Which kernels and which calls take the time?"""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.trace import samples
-from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-from warpladder.dashboard.views.calls import chart, query
+from warpladder.dashboard.views.calls import query
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
-def _charts(data: RunData, look: Look) -> Iterator[Chart]:
+def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     """The kernels and the API calls that take the most time."""
+    from warpladder.dashboard.views.calls import chart
 
     extent = samples.extents(data)[0]
     available = query.available(data, extent)

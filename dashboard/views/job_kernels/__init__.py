@@ -1,16 +1,21 @@
 """Which kernels take the time of a job, and on which ranks do they differ?"""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-from warpladder.dashboard.views.job_kernels import chart, query
+from warpladder.dashboard.views.job_kernels import query
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
-def _charts(data: RunData, look: Look) -> Iterator[Chart]:
+def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     """The kernels that take the most time, and the kernel that differs the most by rank."""
+    from warpladder.dashboard.views.job_kernels import chart
+
     frame = query.kernels(data, None) if data.job else None
     if frame is None or frame.empty:
         return

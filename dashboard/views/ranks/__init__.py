@@ -1,16 +1,21 @@
 """Where does the time of a job go, and which ranks differ?"""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, View
-from warpladder.dashboard.views.ranks import chart, query
+from warpladder.dashboard.views.ranks import query
+
+if TYPE_CHECKING:
+    from warpladder.dashboard.ui.template import Chart, Look
 
 
-def _charts(data: RunData, look: Look) -> Iterator[Chart]:
+def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
     """Exposed communication over ranks and iterations, or the first figure that is known, and the breakdown of the ranks' time."""
+    from warpladder.dashboard.views.ranks import chart
+
     if data.job:
         cells = query.by_iteration(data)
         yield chart.over_iterations(cells, query.known_figures(cells)[0], query.answer(data).sentence, look, share=True)
