@@ -336,7 +336,7 @@ def _aligned(
     iteration = table.column("iteration").fill_null(-1).to_numpy()
     _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
     _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
-    totals = {row["rank"]: stragglers.Totals(row["exposed_ns"], row["copy_calls_ns"]) for row in ranks}
+    totals = {row["rank"]: stragglers.Totals(row["exposed_ns"], row["copy_calls_ns"], row["host_wait_ns"]) for row in ranks}
     found = stragglers.find(table, fitted, tables["iterations"], tables["rank_kernels"], totals)
     if found.reason:
         notes.add("info", Source.COLLECTIVES, found.reason)

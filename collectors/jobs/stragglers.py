@@ -23,7 +23,7 @@ a rank is late for several of them at once, and each counts the same lateness.
 The same number of executions of the same kernel on larger inputs counts as `compute`, since kernels are known by name and count.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
@@ -77,10 +77,11 @@ class Stragglers:
 
 
 class Totals(NamedTuple):
-    """Sums of a rank over its whole profile: exposed communication, and time of its host in calls that copy."""
+    """Sums of a rank over its whole profile: exposed communication, waits for the host, and time of its host in calls that copy."""
 
     exposed_ns: int
     copy_calls_ns: int
+    host_wait_ns: int = 0
 
 
 _NOTHING: Final = Totals(0, 0)
@@ -109,8 +110,7 @@ def find(
     Args:
         collectives: rows of `job_tables.COLLECTIVES` of all ranks, with the columns from `match` on.
         clocks: the ranks' clocks.
-        iterations: rows of `job_tables.ITERATIONS`; `rank`, `iteration`, `host_wait_ns` and `exposed_ns` are read. Without rows, nobody's cause
-            is `host`.
+        iterations: rows of `job_tables.ITERATIONS`; `rank`, `iteration`, `host_wait_ns` and `exposed_ns` are read.
         kernels: rows of `job_tables.RANK_KERNELS`; `rank`, `iteration`, `name`, `kind`, `count` and `total_ns` are read.
         totals: sums of each rank over its whole profile.
     """
@@ -125,8 +125,7 @@ def find(
     late, reason = _late(compared, clocks)
     cause = [""] * len(ranks)
     if len(late):
-        calling = np.array([each.copy_calls_ns for each in of_ranks], np.float64)
-        profiles = _profiles(clocks, matched, iterations, kernels, calling)
+        profiles = _profiles(clocks, matched, iterations, kernels, of_ranks)
         for number in late.tolist():
             cause[number] = _cause(profiles, number, np.setdiff1d(np.flatnonzero(compared.shared[number]), late))
     exposed = np.array([each.exposed_ns for each in of_ranks], np.float64)
@@ -184,14 +183,20 @@ def _late(compared: Comparison, clocks: Clocks) -> tuple[Int64s, str]:
     first = int(np.argmax(np.where(np.isfinite(limits), later, -np.inf)))
     if not compared.longer_ns.any():
         return nobody, "the ranks of each group wait equally long"
-    return nobody, (
-        f"in sum, the median rank waits {time_text(later[first])} longer than rank {clocks.ranks[first]}; "
-        f"up to {time_text(limits[first])} may be chance, or the clocks"
-    )
+    longer = f"in sum, the median rank waits {time_text(later[first])} longer than rank {clocks.ranks[first]}"
+    if later[first] <= limits[first]:
+        return nobody, f"{longer}; up to {time_text(limits[first])} may be chance, or the clocks"
+    beyond, others = (int(each[first].sum()) for each in (compared.longer_ns > compared.limit_ns, compared.shared))
+    return nobody, f"{longer}; that is more than chance and the clocks against {beyond} of {others} ranks only"
 
 
-def _profiles(clocks: Clocks, matched: pa.Table, iterations: pa.Table, kernels: pa.Table, calling: Floats) -> _Profiles:
-    """Sum the tables by rank over the iterations that all ranks have, or over everything if they share none."""
+def _profiles(
+    clocks: Clocks, matched: pa.Table, iterations: pa.Table, kernels: pa.Table, of_ranks: Sequence[Totals]
+) -> _Profiles:
+    """Sum the tables by rank over the iterations that all ranks have, or over everything if they share none.
+
+    Where all ranks have the same iterations, waits for the host between them count, too.
+    """
     ranks = clocks.ranks
     known = pa.array(ranks)
     iterations, kernels = (table.filter(pc.is_in(table["rank"].cast(pa.int64()), known)) for table in (iterations, kernels))
@@ -201,6 +206,9 @@ def _profiles(clocks: Clocks, matched: pa.Table, iterations: pa.Table, kernels: 
         matched, iterations, kernels = (
             table.filter(pc.is_in(table["iteration"].cast(pa.int64()), common)) for table in (matched, iterations, kernels)
         )
+
+    calling = np.array([each.copy_calls_ns for each in of_ranks], np.float64)
+    between = np.array([each.host_wait_ns for each in of_ranks], np.float64) * (len(common) == len(numbers))
 
     def by_rank(table: pa.Table, column: str) -> Floats:
         at = np.searchsorted(ranks, _integers(table, "rank"))
@@ -220,7 +228,7 @@ def _profiles(clocks: Clocks, matched: pa.Table, iterations: pa.Table, kernels: 
         by_kernel("total_ns"),
         by_kernel("count"),
         np.maximum(by_rank(memory, "total_ns"), calling),
-        np.maximum(by_rank(iterations, "host_wait_ns") - calling, 0.0),
+        np.maximum(np.maximum(by_rank(iterations, "host_wait_ns"), between) - calling, 0.0),
         _compared(matched, clocks).longer_ns,
         by_rank(iterations, "exposed_ns"),
     )

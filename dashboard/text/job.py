@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Final
 
 import pandas as pd
@@ -9,54 +10,116 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.parts import LINES, MUCH, Parts, Row, Steps, row, table, wrapped
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.dashboard.views.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.stragglers import query as stragglers
+from warpladder.data import job_tables
 
-_MOST_ROWS: Final = 16
+#: Columns of `ranks.query.breakdown` -> their words on a terminal.
+_SHORT: Final = {"span_ns": "span", "compute_ns": "compute", "exposed_ns": "exposed", "idle_ns": "idle", "wait_ns": "waits"}
+_MOST_ROWS, _FEWEST_ROWS, _MOST_KERNELS = 8, 3, 2
 
 
 def render(data: RunData, form: Form, *, every: bool = False) -> str:
     """A job as text that ends with a line feed: what it comes to, and a row for each rank, outliers first.
 
     Args:
-        form: CSV has the rows alone, JSON the sentences and the rows, in ns.
+        form: CSV has the rows alone, JSON the sentences, the parts and the rows, in ns. A table has about 24 lines of 80 columns.
         every: no rank is left out of the table.
     """
-    rows = ranks.breakdown(data)
+    rows, executed = ranks.breakdown(data), kernels.kernels(data, None)
     if form == "csv":
         return csv(rows)
+    parts, steps = _parts(data), Steps.of(data.job.frame("iterations", *Steps.COLUMNS))
+    hint = _next(data, parts)
     if form == "json":
         content = {
             "run_id": str(data.info["run_id"]),
-            "sentences": _sentences(data),
+            "sentences": _sentences(data, executed),
+            "device_time": parts.facts(),
+            "kernels": json.loads(
+                executed[["kernel", "name", "kind", "count", "total_ns", "percent"]].to_json(orient="records")
+            ),
+            "steps": asdict(steps) if steps else None,
+            "next": hint,
             "ranks": json.loads(rows.to_json(orient="records")),
         }
         return json.dumps(content, indent=1) + "\n"
-    times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
-    headings = ("rank", "host", *times.values(), "differs in", "late")
-    lines = [_row(row, times) for row in (rows if every or form == "markdown" else rows[:_MOST_ROWS]).to_dict("records")]
+    said = [*_sentences(data, executed), *([steps.sentence] if steps else []), f"next: {hint}"]
     if form == "markdown":
-        return plain_lines(
-            [*(f"- {markdown_text(sentence)}" for sentence in _sentences(data)), "", *markdown_table(headings, lines)]
-        )
+        times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
+        lines = [_row(each, times) for each in rows.to_dict("records")]
+        headings = ("rank", "host", *times.values(), "differs in", "late")
+        return plain_lines([*(f"- {markdown_text(each)}" for each in said), "", *markdown_table(headings, lines)])
+    above = [*wrapped(said[:-1]), *_of_all_ranks(parts, executed, len(rows)), *wrapped(said[-1:])]
+    return plain_lines([*above, *_ranks(rows, len(rows) if every else min(_MOST_ROWS, LINES - len(above) - 2))])
+
+
+def _parts(data: RunData) -> Parts:
+    """The time of all ranks."""
+    columns = [column.name for column in job_tables.BREAKDOWN]
+    return Parts.of(data.job.frame("ranks", *columns).sum().to_dict())
+
+
+def _of_all_ranks(parts: Parts, executed: pd.DataFrame, count: int) -> list[str]:
+    """Where the time of all ranks goes, and their longest kernels."""
+    longest: list[Row] = [
+        row(each["kernel"], each["total_ns"], executed["total_ns"].sum(), f"{each['count']:,}")
+        for each in executed.head(_MOST_KERNELS).to_dict("records")
+    ]
+    return [
+        *table((f"all {format_duration(parts.span_ns)} of {count} ranks", "time", "share"), parts.rows()),
+        *table(("kernels, copies and sets of all ranks", "time", "share", "runs"), longest),
+    ]
+
+
+def _ranks(rows: pd.DataFrame, most: int) -> list[str]:
+    """The first ranks as a narrow table, and how many are left out."""
+    shown = rows.head(max(most, _FEWEST_ROWS)).assign(idle_ns=_idle)
+    known = "exposed_ns" if rows["exposed_ns"].notna().any() else "graph_ns"
+    words = {(known if name == "exposed_ns" else name): words for name, words in _SHORT.items()}
+    words |= {} if known in _SHORT else {known: ranks.PARTS[known]}
+    lines = [_short_row(each, words) for each in shown.to_dict("records")]
     left_out = len(rows) - len(lines)
-    more = [f"{left_out} more ranks are nearer to the median: summary --all"] if left_out else []
-    return plain_lines([*_sentences(data), *plain_table(headings, lines), *more])
+    are = "more rank is" if left_out == 1 else "more ranks are"
+    more = [f"{left_out} {are} nearer to the median: summary --all"] if left_out else []
+    return [*plain_table(("rank", *words.values(), "differs in", "late"), lines), *more]
 
 
-def _sentences(data: RunData) -> list[str]:
+def _idle(rows: pd.DataFrame) -> "pd.Series[int]":
+    return rows[["host_wait_ns", "kernel_wait_ns", "other_idle_ns"]].sum(axis=1)
+
+
+def _short_row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:
+    times = (format_duration(each[name]) if pd.notna(each[name]) else NOTHING for name in names)
+    return str(each["rank"]), *times, each["differs_in"].removesuffix(" communication"), "late" if each["late"] else ""
+
+
+def _sentences(data: RunData, executed: pd.DataFrame) -> list[str]:
     """What the pages Ranks, Stragglers and Kernels have as titles."""
     answer = ranks.answer(data)
     cause = stragglers.cause_of(stragglers.ranking(data))
-    executed = kernels.kernels(data, None)
     lines = [answer.sentence, f"cause: {cause}" if cause else "", kernels.title_of(executed) if len(executed) else ""]
     lines.append(answer.outside)
     return [line for line in (*lines, *(f"{answer.lateness}: {reason}" for reason in answer.reasons)) if line]
 
 
-def _row(row: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:
-    times = (format_duration(row[name]) if pd.notna(row[name]) else NOTHING for name in names)
-    late = stragglers.CAUSES[row["cause"]] if row["late"] else ""
-    return str(row["rank"]), row["host"] or NOTHING, *times, row["differs_in"], late
+def _next(data: RunData, parts: Parts) -> str:
+    """The page to look at first."""
+    if data.job.frame("ranks", "late")["late"].any():
+        return "warpladder app, page Stragglers: in which steps the others wait for the late rank"
+    if parts.share("graph_ns") >= MUCH:
+        return f"profile with nsys profile {ranks.BY_NODE}: what runs inside of the graphs is not in these profiles"
+    if parts.share("exposed_ns") >= MUCH:
+        return "warpladder app, page Collectives: which ones take the time, and how fast they are"
+    if parts.share("host_wait_ns") >= MUCH:
+        return "warpladder app, page Timeline: where the devices wait for the host"
+    return "warpladder app, page Critical path: which kernel makes a step shorter"
+
+
+def _row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:
+    times = (format_duration(each[name]) if pd.notna(each[name]) else NOTHING for name in names)
+    late = stragglers.CAUSES[each["cause"]] if each["late"] else ""
+    return str(each["rank"]), each["host"] or NOTHING, *times, each["differs_in"], late

@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from warpladder.dashboard.text.formats import Form
 from warpladder.data import store
 from warpladder.screen import print_text, say
 
+if TYPE_CHECKING:
+    from warpladder.dashboard.text.profile import Sums
+
 
 def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes: bool = False, every: bool = False) -> None:
     """Print what failed and what was distrusted in a run on stderr, and which variants win on stdout.
@@ -26,17 +30,45 @@ def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes
         sizes: whether the form `table` starts with the time of every variant at every size.
         every: whether each finding has its own line, and no row is left out.
     """
-    for line in summary.findings(store.open_run(path), every=every):
+    run = store.open_run(path)
+    findings = summary.findings(run, every=every)
+    if run.info["kind"] in ("job", "import"):
+        findings = iter(list(findings) if every else summary.brief(findings))
+    for line in findings:
         say(line.replace(measure_all(typed), measure_all(typed, folders=True)))
+    answer(path, form, sizes=sizes, every=every)
+
+
+def answer(path: Path, form: Form = "table", *, sizes: bool = False, every: bool = False) -> None:
+    """Print the answer of a run alone: which variants win, or where the time of a profile or a job goes. For the arguments see `report`."""
+    run = store.open_run(path)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-    if store.open_run(path).info["kind"] == "job":
+    if run.info["kind"] == "job":
         from warpladder.dashboard.text import job
 
         print_of(path, lambda data: job.render(data, form, every=every))
+    elif run.info["kind"] == "import" and not run.rows("samples"):
+        from warpladder.dashboard.text import profile
+
+        print_of(path, lambda data: profile.render(data, _sums(run), form))
     elif form == "table":
         print_of(path, lambda data: summary.terminal(data, width, sizes=sizes, every=every))
     else:
         print_of(path, lambda data: summary.render(summary.figures(data), form))
+
+
+def _sums(run: store.Run) -> "Sums":
+    """The sums of a profile, as a job has them of each rank."""
+    from warpladder.collectors.jobs.figures import breakdown, iteration_rows
+    from warpladder.collectors.jobs.rank import device_work
+    from warpladder.dashboard.text.profile import Sums
+    from warpladder.data.iterations import steps_of
+
+    work = device_work(run)
+    rows = [
+        {"rank": 0, **each, "collectives": 0, "wait_ns": None, "last": None} for each in iteration_rows(work, steps_of(run))
+    ]
+    return Sums(breakdown(work), store.frame("iterations", rows))
 
 
 def print_of(path: Path, text: Callable[[RunData], str]) -> None:

@@ -38,6 +38,7 @@ def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_
         _warn(run_id, notes)
         if exit_code:
             say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
+        _answer(data_dir / run_id)
         print_id(run_id)
     exit_code = stop.exit_code or exit_code
     if exit_code:
@@ -75,8 +76,8 @@ def import_command(
     workers: int | None,
     scheduler: str | None,
 ) -> None:
-    """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's profiler, each as one run. The last run's id is the
-    last line of stdout.
+    """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's profiler, each as one run. Of a single one, what it
+    comes to is printed, as by summary. The last run's id is the last line of stdout.
 
     PATH: .nsys-rep, .qdrep, .sqlite, a parquetdir export, .ncu-rep, or a trace of
     PyTorch's profiler or of JAX as JSON, compressed or not.
@@ -111,6 +112,8 @@ def import_command(
             try:
                 run_id = read(path, data_dir, label, naming, sys.argv[1:], notes)
                 _warn(path.name, notes)
+                if len(paths) == 1:
+                    _answer(data_dir / run_id)
                 print_id(run_id)
             except (ReportError, NamingError, StoreError) as error:
                 if isinstance(error, kineto.SeveralProcesses) and not variant_from:
@@ -145,6 +148,7 @@ def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int,
         request = Request(paths, label, workers, scheduler, sys.argv[1:])
         run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("importing ranks", done, of))
     _warn(run_id, notes)
+    _answer(data_dir / run_id)
     print_id(run_id)
     if any(row["severity"] == "error" for row in notes.rows):
         raise click.exceptions.Exit(1)
@@ -159,6 +163,13 @@ def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":
     naming = Naming.parse(variant_from) if variant_from else None
     take_up(data_dir)
     return naming
+
+
+def _answer(path: Path) -> None:
+    """Print what an imported run comes to. What that needs is loaded only where a report was imported."""
+    from warpladder.commands import ending
+
+    ending.answer(path)
 
 
 def _warn(name: str, notes: "Notes") -> None:

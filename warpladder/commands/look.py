@@ -60,8 +60,8 @@ def runs_command(data_dir: Path) -> None:
 @click.option("--all", "every", is_flag=True, help="Every variant at every size, and each finding on a line of its own.")
 @data_dirs_option
 def summary_command(run: str, form: Form, every: bool, data_dirs: Sequence[str]) -> None:
-    """Print which variants win in a run, what failed, and what was distrusted, as `record` does at its end. Of a job, where its time goes
-    and which rank is late.
+    """Print which variants win in a run, what failed, and what was distrusted, as `record` does at its end. Of an imported profile, where
+    its time goes; of a job, which rank is late, too.
 
     RUN: its id, label or folder; the newest run of the data folder when none is named.
     """

@@ -26,6 +26,9 @@ _LEAST_PART: Final = 0.02
 #: With fewer ranks no spread is usual.
 _LEAST_RANKS: Final = 4
 _TWO: Final = 2
+_LEAST_OTHERS: Final = 3
+#: A difference that is less of the time of a rank's kernels is not worth a title.
+_LEAST_OF_RANK: Final = 0.002
 
 #: The columns of `over_ranks`.
 RESULT: Final = (
@@ -111,7 +114,7 @@ def summed(table: pa.Table, ranks: Int64s, iteration: int | None = None) -> Rank
 def over_ranks(executed: RankKernels, late: Collection[int] = ()) -> pd.DataFrame:
     """Each kernel over the ranks of the job.
 
-    Where the ranks that are not late are fewer than four, or no majority, they are what the others are compared with: a median over all
+    Where the ranks that are not late are fewer than three, or no majority, they are what the others are compared with: a median over all
     ranks tells nothing then, as of two ranks.
 
     Args:
@@ -137,7 +140,7 @@ def over_ranks(executed: RankKernels, late: Collection[int] = ()) -> pd.DataFram
         return pd.DataFrame(columns=list(RESULT))
     usual, spread = _usual(np.where(runs, total, np.nan))
     is_late = np.isin(ranks, list(late))
-    is_late &= len(ranks) - is_late.sum() < max(_LEAST_RANKS, is_late.sum() + 1)
+    is_late &= len(ranks) - is_late.sum() < max(_LEAST_OTHERS, is_late.sum() + 1)
     far = _far(np.where(runs, total / np.maximum(executed.count, 1), np.nan), is_late)
     far[np.array(executed.kinds) == "communication"] = 0.0
     farthest = np.argmax(np.abs(far), axis=1)
@@ -191,11 +194,12 @@ def of_kernel(executed: RankKernels, name: str, kind: str) -> pd.DataFrame:
 
 
 def most_different(frame: pd.DataFrame) -> "pd.Series[Any] | None":
-    """The row of `over_ranks` whose time differs the most on one rank; None where no rank differs.
+    """The row of `over_ranks` whose time differs the most on one rank; None where none differs by a 500th of a rank's time or more.
 
     Communication comes last, because its kernels hold the wait for other ranks.
     """
-    found = frame[frame["differs"] != ""]
+    least = _LEAST_OF_RANK * frame["mean_ns"].sum()
+    found = frame[(frame["differs"] != "") & (frame["difference_ns"].abs().astype(float) >= least)]
     found = found[found["kind"] != "communication"] if (found["kind"] != "communication").any() else found
     return None if found.empty else found.iloc[int(found["difference_ns"].abs().to_numpy(dtype=float).argmax())]
 
@@ -204,7 +208,7 @@ def title_of(frame: pd.DataFrame) -> str:
     """The kernel and the rank of `over_ranks` that differ the most, in a sentence."""
     most = most_different(frame)
     if most is None:
-        return _longest(frame.iloc[0])
+        return _longest(frame)
     alike = frame[(frame["differing_rank"] == most["differing_rank"]) & (frame["differs"] == most["differs"])]
     title = f"{cut(most['kernel'], NAME_CHARACTERS)} differs the most: {_on_rank(most)}"
     if len(alike) > 1 and most["differs"] in ("slower rank", "faster rank"):
@@ -212,11 +216,16 @@ def title_of(frame: pd.DataFrame) -> str:
     return title
 
 
-def _longest(first: "pd.Series[Any]") -> str:
-    """The kernel that takes the most time, and what it takes on the ranks where they are not alike."""
-    longest = f"{cut(first['kernel'], NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
+def _longest(frame: pd.DataFrame) -> str:
+    """The kernel that takes the most time; where ranks differ in the longest one that does not wait for others, that one's times."""
+    own = frame[frame["kind"] != "communication"]
+    first = (own if len(own) else frame).iloc[0]
     if first["slowest_ns"] - first["fastest_ns"] <= _LEAST_PART * first["median_ns"]:
-        return f"No rank differs: {longest}"
+        first = frame.iloc[0]
+        return (
+            f"No rank differs: {cut(first['kernel'], NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
+        )
+    longest = f"{cut(first['kernel'], NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
     return (
         f"No rank stands out: {longest}, {format_duration(first['fastest_ns'])} on rank {first['fastest_rank']} to "
         f"{format_duration(first['slowest_ns'])} on rank {first['slowest_rank']}"

@@ -53,7 +53,7 @@ def test_graphs_are_a_class_of_their_own_and_what_communicates_is_not_known(tmp_
 
 
 def test_the_summary_tells_how_to_profile_in_place_of_a_figure(tmp_path: Path) -> None:
-    lines = render(load(imported(tmp_path, Notes())), "text").splitlines()
+    lines = render(load(imported(tmp_path, Notes())), "table").replace("\n  ", " ").splitlines()
     assert lines[0].startswith("77.5 % of the device time is CUDA graphs that were traced whole")
     assert "not known: profile with --cuda-graph-trace node; " in lines[0] and "exposed" not in lines[0].split(";")[0]
     heading = next(line for line in lines if line.startswith("rank"))

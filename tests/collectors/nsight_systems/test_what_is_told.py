@@ -140,8 +140,9 @@ def test_the_import_prints_its_warnings_to_stderr_and_the_id_to_stdout(tmp_path:
     write(tmp_path / "idle.sqlite", tables)
     done = command("import", str(tmp_path / "idle.sqlite"), "--data-dir", str(tmp_path / "runs"))
     assert done.returncode == 0
-    (run_id,) = done.stdout.splitlines()
+    *answer, run_id = done.stdout.splitlines()
     assert open_run(tmp_path / "runs" / run_id)
+    assert answer[:2] == ["idle.sqlite: Nsight Systems", "no device work in this profile"]
     lines = done.stderr.splitlines()
     assert len(lines) == 11
     assert "idle.sqlite: warning: the report has no kernels, copies or sets; profile with --trace cuda" in lines

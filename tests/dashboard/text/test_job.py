@@ -24,20 +24,40 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunData]:
     return lambda name, **options: load(store.open_run(made_jobs.write(folder, name, **options)))
 
 
+def _joined(text: str) -> list[str]:
+    """The lines, with those that go on with one before."""
+    return text.replace("\n  ", " ").splitlines()
+
+
 def test_a_job_is_named_its_late_rank_the_cause_and_the_kernel_that_differs(made: Callable[..., RunData]) -> None:
-    first, cause, kernel, headings, *rows = job.render(made("told"), "table").splitlines()
+    text = job.render(made("told"), "table")
+    first, cause, kernel, *more = _joined(text)
     good = [rank for rank in range(made_jobs.RANKS) if rank != made_jobs.BROKEN]
     waits = sum(made_jobs.wait_ns(rank, iteration) for rank in good for iteration in range(made_jobs.ITERATIONS))
     assert f"exposed communication; rank 5 is late: the others wait {format_duration(waits)} of " in first
     assert cause == "cause: kernels take longer"
     assert "differs the most: rank 5 takes 240 ms" in kernel
-    assert headings.split()[:3] == ["rank", "host", "span"]
-    assert rows[0].split()[0] == "5" and len(rows) == len(good)
-    assert rows[0].endswith("kernels take longer") and not rows[1].endswith("longer")
+    place = next(place for place, line in enumerate(more) if line.startswith("rank  span"))
+    assert more[place + 1].split()[0] == "5" and more[place + 1].endswith("late")
+    assert len(text.splitlines()) <= 24 and max(map(len, text.splitlines())) <= 80
+
+
+def test_the_parts_of_a_job_add_up_to_its_spans(made: Callable[..., RunData]) -> None:
+    """An iteration of a rank spans 77.5 ms: 7 ranks of 4 iterations, 2.17 s. Copies take 2 ms, and idle times 4, 1 and 0.5 ms of each."""
+    content = json.loads(job.render(made("parts"), "json"))
+    time, cells = content["device_time"], 7 * 4
+    assert time["span_ns"] == cells * 77_500_000
+    assert (time["copies_and_sets_alone_ns"], time["idle_ns"]) == (cells * 2_000_000, cells * 5_500_000)
+    assert [time[f"idle_{each}_ns"] for each in ("host_wait", "kernel_wait", "other")] == [
+        cells * us for us in (4_000_000, 1_000_000, 500_000)
+    ]
+    parts = ("compute_ns", "exposed_communication_ns", "copies_and_sets_alone_ns", "idle_ns")
+    assert sum(time[part] for part in parts) == time["span_ns"]
+    assert content["steps"]["count"] == 4 and content["steps"]["median_ns"] == made_jobs.EVERY_NS
 
 
 def test_why_no_late_rank_can_be_told_is_a_line(made: Callable[..., RunData]) -> None:
-    lines = job.render(made("refused", told=False), "table").splitlines()
+    lines = _joined(job.render(made("refused", told=False), "table"))
     assert any(line.startswith("no late rank can be told: ") and "spread by 32.5 ms" in line for line in lines)
 
 
@@ -53,14 +73,15 @@ def test_the_command_prints_the_forms(tmp_path: Path) -> None:
     assert (content["run_id"], content["ranks"][0]["rank"], len(content["sentences"])) == ("job", 5, 3)
     assert printed("csv").splitlines()[0].startswith("rank,host,distance,differs_in,span_ns,compute_ns")
     assert printed("markdown").count("\n| ") == 1 + 1 + len(content["ranks"])
-    assert printed("table").splitlines()[0] == content["sentences"][0]
+    assert _joined(printed("table"))[0] == content["sentences"][0]
 
 
 def test_of_many_ranks_the_outliers_are_shown(made: Callable[..., RunData], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "_MOST_ROWS", 3)
     data = made("many")
     assert job.render(data, "table").splitlines()[-1] == "4 more ranks are nearer to the median: summary --all"
-    assert len(job.render(data, "table", every=True).splitlines()) == 4 + made_jobs.RANKS - 1
+    ranks = [line.split()[0] for line in job.render(data, "table", every=True).splitlines()[-made_jobs.RANKS + 1 :]]
+    assert ranks[0] == "5" and sorted(ranks) == ["0", "1", "2", "4", "5", "6", "7"]
 
 
 def _write_traces(folder: Path, gemm_us: Sequence[float]) -> Path:
@@ -96,7 +117,7 @@ def _imported(tmp_path: Path, gemm_us: Sequence[float]) -> list[str]:
         import_job(Request(profiles(str(folder)), "it"), tmp_path / "runs", Notes())
     done = CliRunner().invoke(command(), ["summary", "it", "--data-dir", str(tmp_path / "runs")])
     assert done.exit_code == 0, done.output
-    return done.stdout.splitlines()
+    return _joined(done.stdout)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,259 @@
+"""An imported profile as text: where the time of the device goes, the largest parts of it, the steps, and what to do next."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core import counted, counters
+from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_rate
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.parts import LINES, MUCH, Parts, Row, Steps, middle_cut, row, table, wrapped
+from warpladder.dashboard.trace.describe import short_names
+from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines
+from warpladder.dashboard.views.calls import query as calls
+from warpladder.dashboard.views.transfers import query as transfers
+
+#: Collector -> the program that wrote the profile.
+PROGRAMS: Final = {
+    "pytorch_profiler": "PyTorch's profiler",
+    "xla_profiler": "XLA's profiler (JAX)",
+    "nsight_systems": "Nsight Systems",
+    "nsight_compute": "Nsight Compute",
+}
+_MOST_KERNELS, _MOST_COPIES, _MOST_COUNTED = 6, 2, 16
+_COUNTED_CHARACTERS: Final = 28
+_NAMES: Final = 42
+#: How a profile has device work, by the program that wrote it.
+_WITH_DEVICE_WORK: Final = {
+    "pytorch_profiler": "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], on a machine with a GPU",
+    "nsight_systems": "profile with nsys profile --trace=cuda,nvtx a part of the program that uses the GPU",
+}
+
+
+class Sums(NamedTuple):
+    """What an import of a job computes of each rank: its times, as columns of table `ranks`, and the rows of table `iterations`."""
+
+    times: Mapping[str, int]
+    iterations: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a profile comes to.
+
+    Attributes:
+        parts: where the time of its devices goes; None without device work.
+        devices: number of GPUs with work.
+        kernels: the longest kernels: `name` (short), `full_name`, `executions`, `total_ns`, `share_percent` of the kernels' time.
+        kernel_ns: the time of all kernels in sum; of kernels that overlap, each counts.
+        graphs: launches of graphs that were traced as a whole, and their time.
+        copies: copies, sets and migrations by kind, as the page Transfers has them.
+        steps: numbered steps; None without any.
+        limits: what limits each kernel with counters, the longest first: `kernel`, `time_ns`, `limit`, `limit_percent`.
+    """
+
+    parts: Parts | None
+    devices: int
+    kernels: pd.DataFrame
+    kernel_ns: int
+    graphs: tuple[int, int]
+    copies: pd.DataFrame
+    steps: Steps | None
+    limits: pd.DataFrame
+
+
+def profile(data: RunData, sums: Sums) -> Profile:
+    """Sum a profile up, with the queries of the pages API & kernels, Transfers and Counters."""
+    has = set(data.traces.tables)
+    of_graphs = calls.graph_launches(data) if calls.GRAPHS in calls.available(data) else pd.DataFrame()
+    graphs = tuple(int(of_graphs[name].sum()) if len(of_graphs) else 0 for name in ("Instances", "Total Time (ns)"))
+    kernels = _kernels(data, graphs[1])
+    used = [data.traces.numbers(name, "device") for name in ("kernels", "memory_ops") if name in has]
+    return Profile(
+        Parts.of(sums.times) if sums.times["span_ns"] else None,
+        len(np.unique(np.concatenate(used))) if used else 0,
+        kernels,
+        int(kernels["total_ns"].sum()) + graphs[1],
+        (graphs[0], graphs[1]),
+        transfers.transfers(data) if "memory_ops" in has else pd.DataFrame(),
+        Steps.of(sums.iterations),
+        _limits(data),
+    )
+
+
+def _kernels(data: RunData, graphs_ns: int) -> pd.DataFrame:
+    found = calls.cuda_gpu_kern_sum(data) if "cuda_gpu_kern_sum" in calls.available(data) else None
+    if found is None:
+        return pd.DataFrame(columns=["name", "full_name", "executions", "total_ns", "share_percent"])
+    names, time = short_names(list(found["Name"])), found["Total Time (ns)"]
+    return pd.DataFrame(
+        {
+            "name": [names[name] for name in found["Name"]],
+            "full_name": found["Name"],
+            "executions": found["Instances"],
+            "total_ns": time,
+            "share_percent": 100 * time / max(int(time.sum()) + graphs_ns, 1),
+        }
+    )
+
+
+def _limits(data: RunData) -> pd.DataFrame:
+    rows = []
+    for workload in counters.counted_workloads(data):
+        for case in counters.counted_cases(data, workload):
+            for each in counters.by_config(data, workload, case).to_dict("records"):
+                kernel = f"{each['variant']}[{each['config']}]" if each["config"] else str(each["variant"])
+                rows.append((kernel, each["time_ns"], counted.limit_words(each), counted.limit(each).percent))
+    frame = pd.DataFrame(rows, columns=["kernel", "time_ns", "limit", "limit_percent"])
+    return frame.sort_values("time_ns", ascending=False, kind="stable", ignore_index=True)
+
+
+def render(data: RunData, sums: Sums, form: Form) -> str:
+    """A profile as text that ends with a line feed; as a table, of at most 24 lines of 80 columns."""
+    found = profile(data, sums)
+    if form == "json":
+        return json.dumps(_facts(data, found), indent=1) + "\n"
+    if form == "csv":
+        return csv(found.kernels if found.parts else found.limits)
+    title, hint = list(_title(data, found)), f"next: {_next(data, found)}"
+    if form == "table":
+        around = wrapped(title), wrapped([*([found.steps.sentence] if found.steps else []), hint])
+        return plain_lines([*around[0], *_fitting(found, LINES - sum(map(len, around))), *around[1]])
+    lines = [f"- {markdown_text(line)}" for line in (*title, *([found.steps.sentence] if found.steps else ()), hint)]
+    return plain_lines([*lines, *(line for each in _tables(found) if each[1] for line in ("", *markdown_table(*each)))])
+
+
+def _fitting(found: Profile, lines: int) -> list[str]:
+    """The tables, with as many kernels as there are lines for, at least two."""
+    for most in range(_MOST_KERNELS, 1, -1):
+        every = [
+            line
+            for headings, rows in _tables(found, most)
+            for line in table(headings, rows, 0 if found.parts is None else _NAMES)
+        ]
+        if len(every) <= lines:
+            break
+    return every
+
+
+def _title(data: RunData, found: Profile) -> Iterator[str]:
+    """What was profiled, and how busy the devices were."""
+    info = data.info
+    device = f", {info['device_name']}" if info["device_name"] else ""
+    yield f"{info['source']}: {PROGRAMS.get(str(info['collector']), info['collector'])}{device}"
+    if found.parts is None:
+        if not len(found.limits):
+            yield "no device work in this profile"
+        return
+    span, busy = found.parts.span_ns, found.parts.span_ns - found.parts.idle_ns
+    whose = f"{found.devices} devices worked" if found.devices > 1 else "the device worked"
+    sums = " (sums over the devices)" if found.devices > 1 else ""
+    yield f"{whose} {100 * busy / span:.1f} % of the {format_duration(span)} from the first work to the last{sums}"
+
+
+def _tables(found: Profile, most: int = _MOST_KERNELS) -> Iterator[tuple[Row, list[Row]]]:
+    """Headings and rows: the parts of the span, the longest kernels, the copies, and the limits of kernels."""
+    if found.parts is not None:
+        yield ("where the time goes", "time", "share"), found.parts.rows()
+    yield ("kernels (those that overlap count each)", "time", "share", "runs"), list(_kernel_rows(found, most))
+    yield ("copies and sets", "time", "number", "bytes", "rate"), list(_copy_rows(found))
+    shown = found.limits.head(_MOST_COUNTED).to_dict("records")
+    rows: list[Row] = [_limit_row(each) for each in shown]
+    if more := len(found.limits) - len(shown):
+        rows.append((f"{more} more: --format json", "", "", ""))
+    yield ("kernels under the profiler", "time", "of peak", "limit"), rows
+
+
+def _kernel_rows(found: Profile, most: int) -> Iterator[Row]:
+    whole = found.kernel_ns
+    if found.graphs[0]:
+        yield row("CUDA graphs, traced whole", found.graphs[1], whole, f"{found.graphs[0]:,}")
+    shown, rest = found.kernels[:most], found.kernels[most:]
+    for each in shown.to_dict("records"):
+        yield row(each["name"], each["total_ns"], whole, f"{each['executions']:,}")
+    if len(rest):
+        others = f"{len(rest)} other kernels" if len(rest) > 1 else "1 other kernel"
+        yield row(others, rest["total_ns"].sum(), whole, f"{rest['executions'].sum():,}")
+
+
+_KINDS: Final = {
+    "h2d": "host to device",
+    "d2h": "device to host",
+    "d2d": "within a device",
+    "p2p": "device to device",
+    "h2h": "within the host",
+    "memset": "memory set",
+    "unified_h2d": "migration to the device",
+    "unified_d2h": "migration to the host",
+}
+
+
+def _copy_rows(found: Profile) -> Iterator[Row]:
+    copies = found.copies.to_dict("records")
+    for each in copies[:_MOST_COPIES]:
+        memory = f", {each['host_memory']} memory" if each["host_memory"] not in ("", "unknown") else ""
+        rate = format_rate(float(each["gb_per_s"])) if pd.notna(each["gb_per_s"]) and each["gb_per_s"] > 0 else NOTHING
+        size = format_bytes(float(each["bytes"])) if pd.notna(each["bytes"]) else "unknown"
+        what = f"{_KINDS.get(each['kind'], each['kind'])}{memory}"
+        yield what, format_duration(each["time_ns"]), f"{each['n']:,}", size, rate
+    if rest := copies[_MOST_COPIES:]:
+        time, number = (sum(each[name] for each in rest) for name in ("time_ns", "n"))
+        yield f"other kinds ({len(rest)})", format_duration(time), f"{number:,}", "", ""
+
+
+def _limit_row(each: Mapping[Any, Any]) -> Row:
+    return (
+        middle_cut(each["kernel"], _COUNTED_CHARACTERS),
+        format_duration(each["time_ns"]),
+        format_percent(each["limit_percent"]),
+        each["limit"],
+    )
+
+
+def _next(data: RunData, found: Profile) -> str:
+    """What to do first: about the largest part that is not the work of kernels, else about the longest kernel."""
+    parts = found.parts
+    if parts is None and len(found.limits):
+        return "warpladder app, page Counters: why each kernel is not faster"
+    if parts is None:
+        return _WITH_DEVICE_WORK.get(str(data.info["collector"]), "profile a part of the program that uses the device")
+    if found.graphs[1] > MUCH * found.kernel_ns:
+        return "profile with nsys profile --cuda-graph-trace=node: what runs inside of the graphs is not in this profile"
+    waits = {
+        "host_wait_ns": "warpladder app, page Timeline: where the device waits; fewer launches or a CUDA graph help",
+        "exposed_ns": "warpladder import --job FOLDER with the profiles of all ranks: which rank the others wait for",
+        "copies_ns": "warpladder app, page Transfers: what the copies cost; pinned memory or overlap with kernels help",
+        "other_idle_ns": "warpladder app, page Timeline: what the launched work waits for",
+    }
+    most = max(waits, key=parts.share)
+    if parts.share(most) >= MUCH or found.kernels.empty:
+        return waits[most]
+    if data.traces.has_operators:
+        return f"warpladder extract {data.info['run_id']}: which operations a better kernel could make faster"
+    longest = str(found.kernels.iloc[0]["name"]).split("<")[0].split(" ")[0]
+    return f"ncu --set full --export report -k regex:{longest} PROGRAM, and warpladder import report.ncu-rep: what limits it"
+
+
+def _facts(data: RunData, found: Profile) -> dict[str, Any]:
+    """The profile for programs, with units in the names; null where something is not known."""
+    info = data.info
+    return {
+        "run_id": str(info["run_id"]),
+        "source": str(info["source"]),
+        "collector": str(info["collector"]),
+        "device_name": str(info["device_name"] or ""),
+        "devices": found.devices,
+        "device_time": found.parts.facts() if found.parts else None,
+        "kernels_total_ns": found.kernel_ns,
+        "kernels": json.loads(found.kernels.to_json(orient="records")),
+        "graphs_traced_whole": {"launches": found.graphs[0], "total_ns": found.graphs[1]},
+        "copies": json.loads(found.copies.to_json(orient="records")),
+        "steps": asdict(found.steps) if found.steps else None,
+        "counters": json.loads(found.limits.to_json(orient="records")),
+        "next": _next(data, found),
+    }

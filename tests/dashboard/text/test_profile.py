@@ -1,0 +1,163 @@
+"""The summary of an imported profile: its figures, counted by hand, on one screen."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.collectors.nsight_compute import ncu_reports
+from tests.collectors.nsight_systems import reports
+from warpladder.__main__ import command
+from warpladder.collectors.nsight_compute import parse as nsight_compute
+from warpladder.data import metrics
+
+#: Name, category, stream, start and end in us, and the start of the launch.
+_WORK: tuple[tuple[str, str, int, float, float, float], ...] = (
+    ("gemm", "kernel", 7, 10, 50, 2),
+    ("Memcpy HtoD (Pinned -> Device)", "gpu_memcpy", 7, 50, 60, 4),
+    ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "kernel", 20, 55, 80, 6),
+    ("gemm", "kernel", 7, 120, 160, 105),
+    ("relu", "kernel", 7, 165, 170, 108),
+)
+_US = 1_000
+
+
+def _trace(path: Path, *, work: bool = True) -> Path:
+    """Two steps of 100 us; times on the device of `_WORK`."""
+    events: list[dict[str, Any]] = [
+        {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "ts": 100 * step, "dur": 100, "pid": 1, "tid": 1}
+        for step in range(2)
+    ]
+    for place, (name, category, stream, start, end, launched) in enumerate(_WORK if work else ()):
+        call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": launched, "dur": 1, "pid": 1, "tid": 1}
+        args: dict[str, Any] = {"device": 0, "context": 1, "stream": stream, "correlation": place + 1}
+        args |= {"bytes": 1_000} if category == "gpu_memcpy" else {"grid": [1, 1, 1], "block": [1, 1, 1]}
+        on_device = {"ph": "X", "cat": category, "name": name, "ts": start, "dur": end - start, "pid": 0, "tid": stream}
+        events += [call | {"args": {"correlation": place + 1}}, on_device | {"args": args}]
+    about = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}],
+        "baseTimeNanoseconds": 1_700_000_000 * 10**9,
+    }
+    path.write_text(json.dumps(about | {"traceEvents": events}))
+    return path
+
+
+def _said(*typed: str, data_dir: Path) -> str:
+    done = CliRunner().invoke(command(), [*typed, "--data-dir", str(data_dir)])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    return done.stdout
+
+
+def _facts(path: Path, tmp_path: Path) -> Any:
+    _said("import", str(path), data_dir=tmp_path / "runs")
+    done = CliRunner().invoke(command(), ["summary", "--data-dir", str(tmp_path / "runs"), "--format", "json"])
+    return json.loads(done.stdout)
+
+
+def test_the_parts_of_a_profile_add_up_to_its_span(tmp_path: Path) -> None:
+    """Communication runs from 55 to 80 us, 5 us of it beside a copy. Work was launched late after 80 us, and in time after 160 us."""
+    facts = _facts(_trace(tmp_path / "t.json"), tmp_path)
+    assert facts["device_time"] == {
+        "span_ns": 160 * _US,
+        "busy_ns": 115 * _US,
+        "compute_ns": 85 * _US,
+        "communication_ns": 25 * _US,
+        "exposed_communication_ns": 25 * _US,
+        "copies_and_sets_alone_ns": 5 * _US,
+        "graphs_traced_whole_ns": 0,
+        "idle_ns": 45 * _US,
+        "idle_host_wait_ns": 40 * _US,
+        "idle_kernel_wait_ns": 5 * _US,
+        "idle_other_ns": 0,
+    }
+    assert [(each["name"], each["executions"], each["total_ns"]) for each in facts["kernels"]] == [
+        ("gemm", 2, 80 * _US), ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1, 25 * _US), ("relu", 1, 5 * _US),
+    ]  # fmt: skip
+    assert facts["kernels"][0]["share_percent"] == pytest.approx(100 * 80 / 110)
+    assert [(each["kind"], each["n"], each["bytes"], each["time_ns"]) for each in facts["copies"]] == [
+        ("h2d", 1, 1_000, 10 * _US)
+    ]
+    steps = facts["steps"]
+    assert (steps["count"], steps["median_ns"], steps["least_ns"], steps["most_ns"]) == (2, 100 * _US, 100 * _US, 100 * _US)
+
+
+def test_import_ends_with_what_summary_prints(tmp_path: Path) -> None:
+    *answer, run_id = _said("import", str(_trace(tmp_path / "t.json")), data_dir=tmp_path / "runs").splitlines()
+    assert _said("summary", run_id, data_dir=tmp_path / "runs").splitlines() == answer
+    assert answer[:2] == [
+        "t.json: PyTorch's profiler, NVIDIA H100",
+        "the device worked 71.9 % of the 160 µs from the first work to the last",
+    ]
+    assert [" ".join(line.split()) for line in answer[3:8]] == [
+        "compute 85.0 µs 53.1 %",
+        "exposed communication (nothing computes) 25.0 µs 15.6 %",
+        "copies and sets alone 5.00 µs 3.1 %",
+        "idle: waits for the host to launch 40.0 µs 25.0 %",
+        "idle: between launched kernels 5.00 µs 3.1 %",
+    ]
+    assert answer[-1].startswith("  ") or answer[-1].startswith("next: ")
+    assert "page Timeline: where the device waits" in " ".join(answer[-2:])
+
+
+def test_of_several_reports_the_ids_are_printed_alone(tmp_path: Path) -> None:
+    typed = [str(_trace(tmp_path / name)) for name in ("a.json", "b.json")]
+    assert len(_said("import", *typed, data_dir=tmp_path / "runs").splitlines()) == 2
+
+
+def test_a_profile_without_device_work_says_how_to_have_some(tmp_path: Path) -> None:
+    text = _said("import", str(_trace(tmp_path / "t.json", work=False)), data_dir=tmp_path / "runs")
+    assert "no device work in this profile" in text and "ProfilerActivity.CUDA" in text
+    facts = _facts(tmp_path / "t.json", tmp_path)
+    assert (facts["device_time"], facts["kernels"], facts["copies"], facts["steps"]["count"]) == (None, [], [], 2)
+
+
+def test_of_graphs_that_were_traced_whole_compute_and_communication_are_unknown(tmp_path: Path) -> None:
+    tables = reports.schema_3_20()
+    tables["CUPTI_ACTIVITY_KIND_GRAPH_TRACE"] = [
+        {"start": 5_000, "end": 9_000, "deviceId": 0, "contextId": 1, "streamId": 7, "correlationId": 900, "globalPid": 0, "graphId": 3, "graphExecId": 4}
+    ]  # fmt: skip
+    facts = _facts(reports.write(tmp_path / "g.sqlite", tables), tmp_path)
+    assert facts["graphs_traced_whole"] == {"launches": 1, "total_ns": 4_000}
+    time = facts["device_time"]
+    assert [time[f"{name}_ns"] for name in ("compute", "communication", "exposed_communication")] == [None] * 3
+    assert 0 < time["graphs_traced_whole_ns"] <= 4_000 <= time["busy_ns"]
+    assert "CUDA graphs, traced whole: kinds unknown" in _said("summary", data_dir=tmp_path / "runs")
+
+
+def test_a_report_with_counters_alone_has_the_limit_of_each_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernel `fill` runs at 91 % of the peak of DRAM, and `scale` keeps no unit busy. Two launches of `fill` take 2 us and 3 us."""
+    busy = {metrics.TIME: 2_000.0, metrics.DRAM: 91.0, metrics.COMPUTE: 10.0, metrics.MEMORY: 91.0}
+    idle = {metrics.TIME: 4_000.0, metrics.DRAM: 3.0, metrics.COMPUTE: 10.0, metrics.MEMORY: 3.0}
+    launches = (
+        ncu_reports.launch("fill", busy),
+        ncu_reports.launch("fill", busy | {metrics.TIME: 3_000.0}),
+        ncu_reports.launch("scale", idle),
+    )
+    monkeypatch.setattr(
+        nsight_compute, "read_report", lambda path: nsight_compute.Report(path.name, launches, len(launches), 0)
+    )
+    facts = _facts(ncu_reports.write(tmp_path / "r.ncu-rep"), tmp_path)
+    assert facts["device_time"] is None
+    first, second = facts["counters"]
+    assert (first["kernel"], first["time_ns"], first["limit"], first["limit_percent"]) == ("fill", 5_000, "bound by DRAM", 91)
+    assert (second["kernel"], second["time_ns"]) == ("scale", 4_000) and second["limit"].startswith("latency-bound")
+    assert "page Counters" in facts["next"]
+
+
+def test_the_summary_of_a_profile_draws_and_shows_nothing(tmp_path: Path) -> None:
+    """Of a job, the same is in the tests of the rooms."""
+    _said("import", str(_trace(tmp_path / "t.json")), data_dir=tmp_path / "runs")
+    code = (
+        "import sys; from warpladder.__main__ import command\n"
+        f"try: command()(['summary', '--data-dir', {str(tmp_path / 'runs')!r}], standalone_mode=False)\n"
+        "finally: print(sorted({'plotly', 'streamlit'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0].startswith("t.json: ") and done.stdout.splitlines()[-1] == "[]"
