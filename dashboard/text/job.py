@@ -60,7 +60,8 @@ def render(data: RunData, form: Form, *, every: bool = False) -> str:
 def _parts(data: RunData) -> Parts:
     """The time of all ranks."""
     columns = [column.name for column in job_tables.BREAKDOWN]
-    return Parts.of(data.job.frame("ranks", *columns).sum().to_dict())
+    sums = data.job.frame("ranks", *columns).sum()
+    return Parts.of({name: int(sums[name]) for name in columns})
 
 
 def _of_all_ranks(parts: Parts, executed: pd.DataFrame, count: int) -> list[str]:
