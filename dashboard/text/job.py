@@ -10,7 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form
-from warpladder.dashboard.text.parts import LINES, MUCH, Parts, Row, Steps, row, table, wrapped
+from warpladder.dashboard.text.parts import LINES, MUCH, Parts, Row, Steps, brief, row, table, wrapped
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.dashboard.views.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks import query as ranks
@@ -19,15 +19,15 @@ from warpladder.data import job_tables
 
 #: Columns of `ranks.query.breakdown` -> their words on a terminal.
 _SHORT: Final = {"span_ns": "span", "compute_ns": "compute", "exposed_ns": "exposed", "idle_ns": "idle", "wait_ns": "waits"}
-_MOST_ROWS, _FEWEST_ROWS, _MOST_KERNELS = 8, 3, 2
+_MOST_ROWS, _FEWEST_ROWS, _MOST_KERNELS = 8, 1, 2
 
 
 def render(data: RunData, form: Form, *, every: bool = False) -> str:
     """A job as text that ends with a line feed: what it comes to, and a row for each rank, outliers first.
 
     Args:
-        form: CSV has the rows alone, JSON the sentences, the parts and the rows, in ns. A table has about 24 lines of 80 columns.
-        every: no rank is left out of the table.
+        form: CSV has the rows alone, JSON the sentences, the parts and the rows, in ns. A table has at most 24 lines of 80 columns.
+        every: the table leaves out no rank, and no part of a sentence.
     """
     rows, executed = ranks.breakdown(data), kernels.kernels(data, None)
     if form == "csv":
@@ -47,14 +47,21 @@ def render(data: RunData, form: Form, *, every: bool = False) -> str:
             "ranks": json.loads(rows.to_json(orient="records")),
         }
         return json.dumps(content, indent=1) + "\n"
-    said = [*_sentences(data, executed), *([steps.sentence] if steps else []), f"next: {hint}"]
+    sentences, hint = _sentences(data, executed), f"next: {hint}"
+    sentences += [steps.sentence] if steps else []
     if form == "markdown":
         times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
         lines = [_row(each, times) for each in rows.to_dict("records")]
         headings = ("rank", "host", *times.values(), "differs in", "late")
-        return plain_lines([*(f"- {markdown_text(each)}" for each in said), "", *markdown_table(headings, lines)])
-    above = [*wrapped(said[:-1]), *_of_all_ranks(parts, executed, len(rows)), *wrapped(said[-1:])]
-    return plain_lines([*above, *_ranks(rows, len(rows) if every else min(_MOST_ROWS, LINES - len(above) - 2))])
+        return plain_lines([*(f"- {markdown_text(each)}" for each in (*sentences, hint)), "", *markdown_table(headings, lines)])
+    if every:
+        above = [*wrapped(sentences), *_of_all_ranks(parts, executed, len(rows)), *wrapped([hint])]
+        return plain_lines([*above, *_ranks(rows, len(rows))])
+    for most in range(_MOST_KERNELS, 0, -1):
+        above = [*brief(sentences), *_of_all_ranks(parts, executed, len(rows), most), *wrapped([hint])]
+        if len(above) + _FEWEST_ROWS + 2 <= LINES:
+            break
+    return plain_lines([*above, *_ranks(rows, min(_MOST_ROWS, LINES - len(above) - 2))])
 
 
 def _parts(data: RunData) -> Parts:
@@ -64,11 +71,11 @@ def _parts(data: RunData) -> Parts:
     return Parts.of({name: int(sums[name]) for name in columns})
 
 
-def _of_all_ranks(parts: Parts, executed: pd.DataFrame, count: int) -> list[str]:
+def _of_all_ranks(parts: Parts, executed: pd.DataFrame, count: int, most: int = _MOST_KERNELS) -> list[str]:
     """Where the time of all ranks goes, and their longest kernels."""
     longest: list[Row] = [
         row(each["kernel"], each["total_ns"], executed["total_ns"].sum(), f"{each['count']:,}")
-        for each in executed.head(_MOST_KERNELS).to_dict("records")
+        for each in executed.head(most).to_dict("records")
     ]
     return [
         *table((f"all {format_duration(parts.span_ns)} of {count} ranks", "time", "share"), parts.rows()),

@@ -148,6 +148,16 @@ def table(headings: Row, rows: Sequence[Row], first_characters: int = _NAME_CHAR
     return [line[:WIDTH].rstrip() for line in plain_table((first, *headings[1:]), rows)] if rows else []
 
 
+def brief(sentences: Iterable[str], most: int = 2) -> list[str]:
+    """Sentences in lines as of `wrapped`, each cut after so many. Of those that begin alike, as reasons do, the first is kept."""
+    first = {sentence.split(": ")[0]: sentence for sentence in reversed(list(sentences))}
+    found = []
+    for sentence in reversed(first.values()):
+        lines = wrapped([sentence])
+        found += lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1][: WIDTH - 1]}…"]
+    return found
+
+
 def wrapped(lines: Iterable[str]) -> list[str]:
     """Sentences in lines no longer than `WIDTH`; those after the first of a sentence are indented."""
     return [part for line in lines for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False)]

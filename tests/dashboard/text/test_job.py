@@ -77,9 +77,11 @@ def test_the_command_prints_the_forms(tmp_path: Path) -> None:
 
 
 def test_of_many_ranks_the_outliers_are_shown(made: Callable[..., RunData], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "_MOST_ROWS", 3)
+    monkeypatch.setattr(job, "_MOST_ROWS", 2)
     data = made("many")
-    assert job.render(data, "table").splitlines()[-1] == "4 more ranks are nearer to the median: summary --all"
+    *_, heading, first, second, more = job.render(data, "table").splitlines()
+    assert (heading.split()[0], first.split()[0], len(second.split()) > 6) == ("rank", "5", True)
+    assert more == "5 more ranks are nearer to the median: summary --all"
     ranks = [line.split()[0] for line in job.render(data, "table", every=True).splitlines()[-made_jobs.RANKS + 1 :]]
     assert ranks[0] == "5" and sorted(ranks) == ["0", "1", "2", "4", "5", "6", "7"]
 
@@ -149,3 +151,16 @@ def test_of_ranks_that_are_equal_none_is_late(tmp_path: Path) -> None:
         "is late:" in line or line.startswith("cause:") for line in lines if not line.startswith("no rank is late: ")
     )
     assert "no rank is late: the ranks of each group wait equally long" in lines
+
+
+def test_a_job_with_much_to_say_takes_one_screen_and_all_of_it_with_all(
+    made: Callable[..., RunData], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons = tuple(f"reason {number} why {'it is not known ' * 20}" for number in range(3))
+    monkeypatch.setattr(
+        job.ranks, "answer", lambda data: job.ranks.Answer(12.0, 0.0, "no late rank can be told", True, reasons, "much " * 40)
+    )
+    lines = job.render(made("much"), "table").splitlines()
+    assert len(lines) <= 22 and max(map(len, lines)) <= 80
+    assert sum(line.startswith("no late rank can be told: reason") for line in lines) == 1
+    assert job.render(made("told_again"), "table", every=True).count("reason") == 3
