@@ -112,7 +112,7 @@ def test_what_it_needs_is_what_the_requirement_files_say(installed: Installed) -
     said = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]["requirements_txt"]
     files = {"": ["requirements.txt"], **extras["optional-dependencies"]}
-    assert set(files) == {"", "gpu", "gpu-cuda12", "peers", "mpi", "ncu", "cupti"}
+    assert set(files) == {"", "gpu", "gpu-cuda12", "peers", "mpi", "ncu", "cupti", "cluster"}
     for extra, (file,) in files.items():
         wanted = re.findall(r"^([\w-]+(?:\[\w+\])?==\S+)", (ROOT / file).read_text(), re.MULTILINE)
         suffix = f"; extra == '{extra}'" if extra else ""
