@@ -235,7 +235,7 @@ def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
     results = run.table("results").to_dict("records")
     diagnostics = run.table("diagnostics").query("severity != 'info' or source == 'not_reached'").to_dict("records")
     aside = set() if every else specimens
-    if results and run.info["kind"] != "import":
+    if results or run.info["kind"] != "import":
         yield _counts([row for row in results if _key(row) not in aside])
     if every:
         failed = ((row, f"{_cell(row)}: {row['status']}: {row['detail']}") for row in results)
