@@ -32,7 +32,7 @@ def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes
     """
     run = store.open_run(path)
     findings = summary.findings(run, every=every)
-    if run.info["kind"] in ("job", "import"):
+    if run.info["kind"] == "job" or (run.info["kind"] == "import" and not run.rows("results")):
         findings = iter(list(findings) if every else summary.brief(findings))
     for line in findings:
         say(line.replace(measure_all(typed), measure_all(typed, folders=True)))
