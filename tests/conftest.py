@@ -4,6 +4,8 @@ import functools
 import gc
 import os
 import signal
+import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -13,6 +15,7 @@ from warpladder.collectors.choice import gpu_problem
 from warpladder.collectors.core import kernel_cache, plan
 from warpladder.collectors.host.ceilings import SMALL_VARIABLE
 
+_MAIN = sys.modules["__main__"]
 #: What users get, before `pytest_configure` changes it.
 _PROCESSES = plan.PROCESSES
 # A machine that does other work too is no failure.
@@ -79,6 +82,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
+
+
+@pytest.fixture(autouse=True)
+def _own_main() -> Iterator[None]:
+    """Streamlit's tests leave a page as `__main__`, which spawned processes would run."""
+    yield
+    sys.modules["__main__"] = _MAIN
 
 
 @pytest.fixture

@@ -109,12 +109,14 @@ def write_whole(folder: Path, run_id: str) -> Path:
         shutil.copy(trace / f"{table}.parquet", path)
     shutil.rmtree(trace.parent)
     job = made_jobs.write(folder / ".job", run_id)
-    for table in ("ranks", "iterations", "rank_kernels", "idle", "collectives"):
+    for table in ("ranks", "rank_devices", "iterations", "rank_kernels", "idle", "collectives"):
         shutil.copy(job / f"{table}.parquet", path)
     shutil.rmtree(job.parent)
     made_sweeps.add(path, "operations", [row("operations", name="aten::mm", start_ns=0, end_ns=100)])
+    made_sweeps.add(path, "synchronizations", [row("synchronizations", kind="event", start_ns=0, end_ns=100)])
     made_code.add_to(path)
     made_energy.add_to(path)
+    assert {file.stem for file in path.glob("*.parquet")} == set(TABLES)
     return path
 
 

@@ -2,9 +2,7 @@
 
 import contextlib
 import io
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
@@ -21,8 +19,6 @@ def test_the_example_prints_what_the_page_has(tmp_path: Path, monkeypatch: pytes
     place, python = next((place, block) for place, block in enumerate(blocks) if block.language == "python")
     words = blocks[place - 1].text.split()
     monkeypatch.chdir(ROOT)
-    # Streamlit's tests leave a page as `__main__`, which spawned processes would run.
-    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
     done = CliRunner().invoke(command(), [*words[1:], "--data-dir", str(tmp_path), "--workers", "1"])
     assert done.exit_code == 0, done.output
     monkeypatch.setattr(store, "LOCAL", tmp_path)

@@ -183,10 +183,10 @@ class Machine:
         return np.array([distances for runs, distances in self._known[about] if runs != without])
 
 
-def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool) -> float:
+def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, shared: bool = False) -> float:
     """The noise between two runs around a cell, a factor of at least 1; NaN where it is not known.
 
-    It comes from the other cells of equal code of the two runs, if they are at least eight. With fewer cells, and three processes in
+    A change that all cells share is told from noise by at least three pairs of other runs of the machine. Else the noise comes from the other cells of equal code of the two runs, if they are at least eight. With fewer cells, and three processes in
     both runs, the noise is the largest of their usual distances, because the interval holds the rest. With fewer processes, it comes
     from three cells, or from other runs of the machine, or from one or two cells. The distances of one or two cells count at least as
     the smallest effect, and their noise is at most 1.5, or the square of their largest distance.
@@ -195,7 +195,10 @@ def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool) 
         own: distances of the other cells of equal code of the two runs; see `EqualCode.like`.
         shown: see `Machine.distances`.
         several_processes: whether the interval of the ratio holds the noise from one process to the next.
+        shared: whether a change that all cells share is looked for.
     """
+    if shared and len(distances := shown()) >= FEWEST:
+        return noise_of(distances)
     if len(own) >= ENOUGH_ALIKE:
         return noise_of(own)
     least = math.exp(float(usual(own).max(initial=0.0)))
@@ -210,7 +213,9 @@ def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool) 
     return max(noise_of(distances), least)
 
 
-def ratio_and_noise(before: Level, after: Level, own: Floats, shown: Callable[[], Floats]) -> tuple[Estimate, float]:
+def ratio_and_noise(
+    before: Level, after: Level, own: Floats, shown: Callable[[], Floats], *, shared: bool = False
+) -> tuple[Estimate, float]:
     """The ratio of two levels of a cell with an interval that holds the noise between runs, and that noise.
 
     Where both runs have three processes, the processes give the interval. The noise of fewer than eight cells is then a shift
@@ -218,7 +223,7 @@ def ratio_and_noise(before: Level, after: Level, own: Floats, shown: Callable[[]
     known. The arguments are documented at `levels.ratio` and `noise`.
     """
     several = several_processes(before, after)
-    ratio, around = ratio_of(before, after), noise(own, shown, several_processes=several)
+    ratio, around = ratio_of(before, after), noise(own, shown, several_processes=several, shared=shared)
     if math.isnan(around) or not ratio.known or (several and len(own) >= ENOUGH_ALIKE):
         return ratio, around
     added = math.log(around)
@@ -277,7 +282,9 @@ class Pair:
         if not math.isnan(shift):
             after = after._replace(log=after.log - shift)
         own = self._equal.like(before.log, cell)
-        ratio, around = ratio_and_noise(before, after, own, lambda: self._machine().distances(before.log, self._runs))
+        ratio, around = ratio_and_noise(
+            before, after, own, lambda: self._machine().distances(before.log, self._runs), shared=self._absolute and equal
+        )
         verdict = judge(ratio, around, smallest, n=min(before.n, after.n), equal=equal)
         return Judgement(ratio, around, verdict, math.exp(shift))
 

@@ -25,7 +25,7 @@ WORDS: Final[Mapping[str, str]] = {
     "cell": "one variant with one config at one case",
     "precision": (
         "the arithmetic of the products: `fp32`, `tf32`, `3xtf32` (three TF32 products for each product), `fp64`, `fp16`, `bf16`, "
-        "`fp8`, `int` for whole numbers, or `mixed` where the cases differ in it"
+        "`fp8`, `int8`, `int` for other whole numbers, or `mixed` where the cases differ in it"
     ),
     "sample": "one timed repetition",
     "round": "one pass over all variants of a case, in shuffled order",

@@ -189,8 +189,8 @@ def cases_of(recorded: Sequence[RecordedRun]) -> dict[str, str]:
 def trends(recorded: Sequence[RecordedRun], workload: str, case: str, timing: Timing) -> Trends:
     """The variants of a case over the runs, on one device and by one collector.
 
-    Each two neighbouring runs of a variant are judged as on Compare; see `between_runs.Pair`. A verdict `slower` or `faster` is a
-    step. A verdict `drifted` is a step where the fit to the whole series has a step too (`steps.find_levels`), and at the newest
+    Each two neighbouring runs of a variant are judged as `compare --absolute` does, because a driver that slows all variants is a
+    step too; see `between_runs.Pair`. A verdict `slower` or `faster` is a step. A verdict `drifted` is a step where the fit to the whole series has a step too (`steps.find_levels`), and at the newest
     run, because no later run contradicts it.
 
     Args:
@@ -236,7 +236,7 @@ class _Judge:
     def __init__(self, every: Sequence[RecordedRun], runs: Sequence[RecordedRun], timing: Timing) -> None:
         self._runs, self._timing = runs, timing
         self.rows = [{cell: row for row, cell in enumerate(run.medians.cells)} for run in runs]
-        self._machine = functools.cache(lambda gpus: Machine([run.medians for run in every], timing, gpus))
+        self._machine = functools.cache(lambda gpus: Machine([run.medians for run in every], timing, gpus, absolute=True))
         self._pairs: dict[tuple[int, int, int], Pair] = {}
 
     def of(self, before: int, after: int, cell: TimedCell) -> Judgement:
@@ -245,7 +245,7 @@ class _Judge:
         _, gpus = timing_group(cell)
         key = (before, after, gpus)
         if key not in self._pairs:
-            self._pairs[key] = Pair(a, b, self._timing, gpus, functools.partial(self._machine, gpus))
+            self._pairs[key] = Pair(a, b, self._timing, gpus, functools.partial(self._machine, gpus), absolute=True)
         of_a, of_b = a.levels.at(self.rows[before][cell]), b.levels.at(self.rows[after][cell])
         source = b.sources.get(cell.variant, "")
         equal = bool(source) and a.sources.get(cell.variant, "") == source

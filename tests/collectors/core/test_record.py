@@ -48,7 +48,7 @@ def results(run: store.Run) -> pd.DataFrame:
         ("does_nothing", "wrong_result", "1000 of 1000 elements of y are not finite"),
         ("forgets_the_last", "wrong_result", "1 of 1000 elements of y are not finite"),
         ("wrong_type", "wrong_result", "output y has type float16, not float32"),
-        ("wrong_shape", "wrong_result", "shape (999,), not (1000,)"),
+        ("wrong_shape", "wrong_result", "output y has shape (999,), and the reference's has (1000,)"),
         ("raises", "launch_error", "misbehaving.py:39: ValueError: no such tile"),
         ("out_of_memory", "out_of_memory", "MemoryError: 64 GiB wanted"),
         ("aborts", "launch_error", "its process died (signal 6)"),

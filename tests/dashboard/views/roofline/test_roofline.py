@@ -51,6 +51,7 @@ def test_roofs_are_the_measured_ceilings_with_a_third_of_tf32_for_3xtf32() -> No
         ("fp32_fma", "compute", "fp32", 1.0, "GFLOP/s"),
         ("tf32_mma", "compute", "tf32", 6.0, "GFLOP/s"),
         ("tf32_mma", "compute", "3xtf32", 2.0, "GFLOP/s"),
+        ("bf16_wgmma", "compute", "bf16", 10.0, "GFLOP/s"),
     ]
 
 
@@ -60,8 +61,8 @@ def test_the_roof_of_tensor_cores_is_the_higher_of_two_ways_to_use_them() -> Non
     by_warpgroups = frame("ceilings", [{"name": "tf32_wgmma", "device": "cuda:0", "value": 0.009}])
     data = replace(data, ceilings=pd.concat([data.ceilings, by_warpgroups], ignore_index=True))
     roofs = queries.roofs(data)
-    assert [roof.name for roof in roofs[2:]] == ["tf32_wgmma", "tf32_wgmma"]
-    assert [roof.value for roof in roofs[2:]] == pytest.approx([9, 3])
+    assert [roof.name for roof in roofs[2:4]] == ["tf32_wgmma", "tf32_wgmma"]
+    assert [roof.value for roof in roofs[2:4]] == pytest.approx([9, 3])
     rows = at(data, "n=2")
     assert rows["roof"].to_dict() == {"v01_a": "fp32_fma", "v02_b": "tf32_wgmma", "v03_c": "tf32_wgmma"}
     assert rows["floor_ns"].to_dict() == pytest.approx({"v01_a": 600, "v02_b": 200, "v03_c": 600 / 9})
