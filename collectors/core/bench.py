@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from warpladder.collectors.core.alterations import multiply
 from warpladder.collectors.core.cells import Cell
 from warpladder.data.names import Phase
 from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload, WorkloadError, WrongOutput
@@ -286,6 +287,11 @@ class Bench(Protocol):
         """
         ...
 
+    def alter(self, operation: Operation, part: float) -> bool:
+        """Give the inputs other last digits, after `draw`; see `alterations.multiply`. Returns whether it did: a bench that has them on a
+        device does not."""
+        ...
+
     def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         """Take one sample, after `draw`.
 
@@ -371,6 +377,13 @@ class ReadOnlyInputs:
         self._writable(True)
         for name, array in self.arrays.items():
             np.copyto(array, inputs[name])
+        self._writable(False)
+
+    def alter(self, names: Sequence[str], part: float) -> None:
+        """Make the real numbers of these inputs smaller by a part; see `alterations.multiply`. `changed` then finds them changed."""
+        self._writable(True)
+        for name in names:
+            multiply(self.arrays[name], part)
         self._writable(False)
 
     def changed(self) -> tuple[str, ...]:

@@ -9,15 +9,17 @@ inputs.
 import math
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
 
 from warpladder.collectors.core import judge
 from warpladder.collectors.core.agreement import Agreement
+from warpladder.collectors.core.alterations import PAIRS, SHARE, Durations, part_of
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     Bench,
@@ -35,6 +37,7 @@ from warpladder.collectors.core.bench import (
 )
 from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.judge import Inspections, Judge, Problems
+from warpladder.collectors.core.known_outputs import KnownOutputs
 from warpladder.collectors.core.messages import Reporter, diagnose
 from warpladder.collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from warpladder.collectors.core.plan import Job
@@ -142,7 +145,9 @@ class _BenchRun:
         self._stopped: dict[Cell, list[str]] = {}
         self._wrong: set[Cell] = set()
         self._reported: set[tuple[Cell, tuple[str, ...]]] = set()
-        self._durations: dict[tuple[Cell, Pass], list[int]] = defaultdict(list)
+        self._durations: dict[tuple[Cell, Pass], Durations] = defaultdict(Durations)
+        self._alters = True  # until a variant fails with altered inputs, such as probabilities that must add up to 1
+        self._known = KnownOutputs()
 
     def measure(self, cells: Sequence[Cell]) -> None:
         with ProcessState() as self._state:
@@ -160,7 +165,8 @@ class _BenchRun:
                 rows["energy"] += sampled.energy
                 failed |= lost
         remaining = [timed for cell, timed in verified.items() if cell not in failed]
-        failed |= self._time_new_inputs(remaining)
+        failed |= self._time_altered(remaining)
+        failed |= self._time_new_inputs([timed for timed in remaining if timed.cell not in failed])
         failed |= self._verify_again([timed for timed in remaining if timed.cell not in failed])
         self._judge.forget()
         for table, of_table in rows.items():
@@ -246,22 +252,54 @@ class _BenchRun:
 
         return {timed.cell for timed in cells if not self._attempt(timed.cell, partial(check, timed))}
 
+    def _of_first_pass(self, cells: Sequence[_Verified]) -> Iterator[tuple[_Verified, Pass, Durations]]:
+        """Cells that have samples, with the first pass in which they were timed, and their durations there."""
+        for timed in cells:
+            how = next(each for each in self._bench.passes if timed.operation.takes(each))
+            if durations := self._durations.get((timed.cell, how)):
+                yield timed, how, durations
+
+    def _time_altered(self, cells: Sequence[_Verified]) -> set[Cell]:
+        """Time cells again that took longer with altered inputs. Returns those that keep results, or fail; they are reported."""
+        every = list(self._of_first_pass(cells))
+        ratios = {timed.cell: durations.ratio for timed, _, durations in every}
+        failed: set[Cell] = set()
+        for timed, how, durations in every:
+            if not durations.is_suspicious:
+                continue
+            pairs = Durations()
+            others = [ratio for cell, ratio in ratios.items() if cell != timed.cell]
+            if not self._attempt(timed.cell, partial(self._time_pairs, timed, how, pairs)):
+                failed.add(timed.cell)
+            elif pairs.proves(others):
+                failed.add(timed.cell)
+                self._fail(timed.cell, Failed("wrong_result", pairs.text(f"{how.scope} {how.cache}")))
+        return failed
+
+    def _time_pairs(self, timed: _Verified, how: Pass, pairs: Durations) -> None:
+        for number in range(2 * PAIRS):
+            self._report.working_on(timed.cell)
+            reading, is_altered = self._sampled(timed, how, bool(number % 2))
+            (pairs.altered if is_altered else pairs.usual).append(reading.duration_ns)
+            self._restore(timed.cell)
+            self._bench.release()
+
     def _time_new_inputs(self, cells: Sequence[_Verified]) -> set[Cell]:
         """Time cells with inputs that they have not seen. Returns the cells that failed; they are reported."""
         if len(self._problems.sets) == 1:
             return set()
         suspects = [
-            judge.Suspect(timed.cell, timed.operation, how, times)
-            for timed in cells
-            for (cell, how), times in self._durations.items()
-            if cell == timed.cell and how == next(each for each in self._bench.passes if timed.operation.takes(each))
+            judge.Suspect(timed.cell, timed.operation, how, durations.usual)
+            for timed, how, durations in self._of_first_pass(cells)
+            if durations.usual
         ]
         failed: set[Cell] = set()
         while waiting := [each for each in suspects if not each.is_settled and each.cell not in failed]:
             inputs = self._problems.new()
             for each in waiting:
                 seed = int(self._rng.integers(1 << 62))
-                if not self._attempt(each.cell, partial(judge.time_new, each, self._bench, inputs, seed)):
+                part = part_of(Random(seed), self._alters)
+                if not self._attempt(each.cell, partial(judge.time_new, each, self._bench, inputs, seed, part)):
                     failed.add(each.cell)
         for each in suspects:
             if each.keeps_results and each.cell not in failed:
@@ -314,23 +352,20 @@ class _BenchRun:
         inspections = Inspections(self._rng, limits.min_rounds, self._is_small)
 
         def take(entry: Entry, number: int, mark: str = "") -> Reading:
-            cell = entry.cell
-            self._report.working_on(cell)
-            config = f"[{cell.config}]" if cell.config else ""
+            timed = verified[entry.cell]
+            self._report.working_on(timed.cell)
+            config = f"[{timed.cell.config}]" if timed.cell.config else ""
             sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
-            operation, seed = verified[cell].operation, int(self._rng.integers(1 << 62))
             try:
-                with nvtx_range(f"{cell.variant}{config}"):
-                    self._bench.draw(operation, seed)
-                    with nvtx_range(sample, number):
-                        reading = self._bench.sample(operation, how, seed)
+                with nvtx_range(f"{timed.cell.variant}{config}"):
+                    reading, is_altered = self._sampled(timed, how, self._rng.random() < SHARE, sample, number)
             finally:
-                self._restore(cell)
+                self._restore(timed.cell)
             if not mark and reading.inputs is not None:
-                self._durations[cell, how].append(reading.duration_ns)
-                if inspections.is_due(cell) and reading.inputs < self._problems.referenced:
-                    with inspections.inspect(cell):
-                        self._inspect(verified[cell], reading.inputs)
+                durations = self._durations[timed.cell, how]
+                (durations.altered if is_altered else durations.usual).append(reading.duration_ns)
+                if not is_altered and reading.inputs < self._problems.referenced:
+                    self._inspect(timed, reading.inputs, inspections)
             self._bench.release()
             return reading
 
@@ -349,12 +384,37 @@ class _BenchRun:
         outputs = self._workload.buffers(self._case)[1].values()
         return sum(math.prod(buffer.shape) for buffer in outputs) <= judge.LARGEST_SMALL
 
-    def _inspect(self, timed: _Verified, number: int) -> None:
-        """Compare what a timed sample left. Raises Failed if it is wrong."""
-        agreement = self._judge.last_sample(self._workload.variant(timed.cell.variant), number)
+    def _sampled(
+        self, timed: _Verified, how: Pass, is_altered: bool, sample: str = "", number: int = 0
+    ) -> tuple[Reading, bool]:
+        """Take a sample of a cell. Returns it, and whether its inputs were altered, as far as the bench and the variant can."""
+        seed = int(self._rng.integers(1 << 62))
+        is_altered = is_altered and self._alters
+        self._bench.draw(timed.operation, seed)
+        is_altered = self._bench.alter(timed.operation, part_of(Random(seed), is_altered)) and is_altered
+        try:
+            with nvtx_range(sample, number):
+                return self._bench.sample(timed.operation, how, seed), is_altered
+        except Exception:
+            if not is_altered:
+                raise
+        self._alters = False
+        self._restore(timed.cell)
+        return self._sampled(timed, how, False, sample, number)
+
+    def _inspect(self, timed: _Verified, number: int, inspections: Inspections) -> None:
+        """Compare what a timed sample left, if it is due, or differs from what was right before. Raises Failed if it is wrong."""
+        cell, is_due = timed.cell, inspections.is_due(timed.cell)
+        is_known = self._known.has(cell, number)
+        if (is_known and self._known.are(cell, number, self._bench.last_outputs())) or not (is_due or is_known):
+            return
+        with inspections.inspect(cell):
+            agreement = self._judge.last_sample(self._workload.variant(cell.variant), number)
         if not agreement.ok:
             detail = f"right at first, and wrong in a timed sample: {agreement.detail}"
             raise Failed("wrong_result", detail, errors=agreement.columns)
+        if not self._bench.gpus:
+            self._known.keep(cell, number, self._bench.last_outputs())
 
     def _keep(self, result: RoundsResult, how: Pass) -> None:
         """Note why sampling stopped, and report what makes the samples doubtful."""

@@ -227,6 +227,9 @@ class CudaBench:
         self._use_stream()
         self._draw(operation, None if seed is None else Random(seed))
 
+    def alter(self, operation: Operation, part: float) -> bool:
+        return False
+
     def _draw(self, operation: Operation, chance: Random | None) -> None:
         assert isinstance(operation, CudaOperation)
         if chance is not None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from warpladder.collectors.core.alterations import alterable
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     ONE_PROCESS,
@@ -81,6 +82,7 @@ class HostBench:
         _, outputs = workload.buffers(case)
         self._case = case
         self._sets: Sequence[Mapping[str, np.ndarray]] = (inputs,)
+        self._alterable = alterable(inputs)
         self._loaded: int | None = 0
         self._read_only = ReadOnlyInputs(inputs)
         self.inputs: Mapping[str, Array] = self._read_only.arrays
@@ -164,6 +166,7 @@ class HostBench:
 
     def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
         self._sets = sets
+        self._alterable = alterable(sets[0])
 
     def use(self, number: int) -> None:
         self._read_only.load(self._sets[number])
@@ -204,6 +207,13 @@ class HostBench:
             self.use(next_inputs(len(self._sets), self._loaded, operation.last_inputs, Random(seed)))
         operation.last_inputs = self._loaded
         operation.refresh()
+
+    def alter(self, operation: Operation, part: float) -> bool:
+        if not self._alterable:
+            return False
+        self._read_only.alter(self._alterable, part)
+        operation.refresh()
+        return True
 
     def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         assert isinstance(operation, HostOperation)

@@ -431,6 +431,9 @@ class RankedBench:
         assert isinstance(operation, RankedOperation)
         self._each(Draw(operation.number, seed))
 
+    def alter(self, operation: Operation, part: float) -> bool:
+        return False
+
     def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         assert isinstance(operation, RankedOperation)
         self._last = operation

@@ -67,6 +67,9 @@ class TwoPasses:
     def draw(self, operation: Operation, seed: int | None) -> None:
         pass
 
+    def alter(self, operation: Operation, part: float) -> bool:
+        return False
+
     def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         return Reading(100)
 
