@@ -38,6 +38,7 @@ from warpladder.collectors.core.bench import (
 from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.judge import Inspections, Judge, Problems
 from warpladder.collectors.core.known_outputs import KnownOutputs
+from warpladder.collectors.core.left_threads import LeftThreads
 from warpladder.collectors.core.messages import Reporter, diagnose
 from warpladder.collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from warpladder.collectors.core.plan import Job
@@ -148,6 +149,7 @@ class _BenchRun:
         self._durations: dict[tuple[Cell, Pass], Durations] = defaultdict(Durations)
         self._alters = True  # until a variant fails with altered inputs, such as probabilities that must add up to 1
         self._known = KnownOutputs()
+        self._threads = LeftThreads()
 
     def measure(self, cells: Sequence[Cell]) -> None:
         with ProcessState() as self._state:
@@ -165,6 +167,9 @@ class _BenchRun:
                 rows["energy"] += sampled.energy
                 failed |= lost
         remaining = [timed for cell, timed in verified.items() if cell not in failed]
+        for cell, share in self._threads.disturbing().items():
+            text = f"a thread of it works while others are timed: {share:.0%} of their time; end it, or let it rest"
+            diagnose(self._report, "warning", Source.PROCESS_STATE, text, cell)
         failed |= self._time_altered(remaining)
         failed |= self._time_new_inputs([timed for timed in remaining if timed.cell not in failed])
         failed |= self._verify_again([timed for timed in remaining if timed.cell not in failed])
@@ -323,6 +328,7 @@ class _BenchRun:
 
     def _restore(self, cell: Cell) -> None:
         """Restore what a cell changed for the whole process, and say it once."""
+        self._threads.note(cell)
         changed = self._state.restore()
         if changed and (cell, changed) not in self._reported:
             self._reported.add((cell, changed))
@@ -393,7 +399,7 @@ class _BenchRun:
         self._bench.draw(timed.operation, seed)
         is_altered = self._bench.alter(timed.operation, part_of(Random(seed), is_altered)) and is_altered
         try:
-            with nvtx_range(sample, number):
+            with nvtx_range(sample, number), self._threads.watched(timed.cell):
                 return self._bench.sample(timed.operation, how, seed), is_altered
         except Exception:
             if not is_altered:

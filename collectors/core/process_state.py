@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +29,9 @@ _ENVIRONMENT_BYTES: Final = 256
 _FLOATING_POINT: Final = {"x86_64": (28, 0xE040), "aarch64": (0, 0x01C80000)}
 #: Above the file descriptors that programs use by number.
 _ASIDE: Final = 200
+#: The threads of this process, and variables with which a user binds those of OpenMP to processors.
+_TASKS: Final = Path("/proc/self/task")
+_BINDING: Final = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
 class ProcessState:
@@ -138,6 +142,27 @@ def _of_scheduler() -> Iterator[_Setting]:
     """The processors that the thread may run on, where the system tells."""
     if hasattr(os, "sched_getaffinity"):
         yield "the processors that it may run on", partial(os.sched_getaffinity, 0), partial(os.sched_setaffinity, 0)
+        if _TASKS.is_dir() and not any(each in os.environ for each in _BINDING):
+            yield "the processors that its threads may run on", _processors_of_threads, _set_processors_of_threads
+    if hasattr(os, "getpriority"):
+        yield "its priority", partial(os.getpriority, os.PRIO_PROCESS, 0), partial(os.setpriority, os.PRIO_PROCESS, 0)
+
+
+def _processors_of_threads() -> set[frozenset[int]]:
+    """The sets of processors that threads of this process may run on, without regard to which threads there are."""
+    found = set()
+    for thread in os.listdir(_TASKS):  # noqa: PTH208 - a text is all that is needed, after each sample
+        with suppress(OSError):  # it has ended
+            found.add(frozenset(os.sched_getaffinity(int(thread))))
+    return found
+
+
+def _set_processors_of_threads(before: set[frozenset[int]]) -> None:
+    """Let all threads run where they could at first, if that was the same for all."""
+    if len(before) == 1:
+        for thread in os.listdir(_TASKS):  # noqa: PTH208 - a text is all that is needed, after each sample
+            with suppress(OSError):
+                os.sched_setaffinity(int(thread), next(iter(before)))
 
 
 def _of_libraries() -> Iterator[_Setting]:
