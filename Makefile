@@ -7,9 +7,11 @@ PORT ?= 8501
 DATA_DIR ?= data/local
 # Where an NVIDIA driver answers, recording needs the packages of its CUDA version too.
 CUDA := $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\).*/\1/p')
+# What tests the core: declare, record, compare, summary.
+CORE := tests/data tests/commands tests/collectors/core tests/test_comparing.py tests/dashboard/core tests/dashboard/text
 GPU_REQUIREMENTS := $(if $(CUDA),$(if $(filter 11 12,$(CUDA)),requirements-gpu-cuda12.txt,requirements-gpu.txt))
 
-.PHONY: app record test test-fast test-all walk test-gpu lint format clean
+.PHONY: app record test test-fast test-all test-lowest test-newest walk test-gpu lint format lock clean
 
 # Exit code 1 says that a variant is not right on this machine; the dashboard shows which.
 app: $(BIN)/.app
@@ -48,8 +50,25 @@ format: $(BIN)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The packages that `make app` and `make test` install, of the ranges in pyproject.toml. What a lock has stays; ARGS=--upgrade takes the newest.
+lock: $(BIN)/.dev
+	$(call locked,requirements.txt,--universal --extra dashboard --extra host)
+	$(call locked,requirements-dev.txt,--universal -c requirements.txt --group dev $(addprefix --extra ,dashboard host jobs mpi ncu))
+	$(call locked,requirements-peers.txt,--python-platform linux -c requirements.txt --extra gpu --extra peers)
+	$(call locked,requirements-gpu.txt,--python-platform linux -c requirements-peers.txt --extra gpu)
+	$(call locked,requirements-gpu-cuda12.txt,--python-platform linux -c requirements.txt --extra gpu-cuda12)
+
+# The tests of the core with the lowest and the newest packages that pyproject.toml allows, in environments of their own.
+test-lowest: RESOLUTION := lowest-direct
+test-newest: RESOLUTION := highest
+test-lowest test-newest: $(BIN)/.dev
+	$(BIN)/uv venv -q --clear --python $(PYTHON) .$@
+	$(BIN)/uv pip install -q --python .$@ --resolution $(RESOLUTION) '.[dashboard,host]'
+	$(BIN)/uv pip install -q --python .$@ 'hypothesis' 'pytest<9.2' pytest-xdist
+	.$@/bin/python -m pytest -n 2 --dist loadgroup -m "not slow and not thorough and not browser" $(CORE)
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .test-lowest .test-newest
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Warpladder needs Python 3.11 or newer: make PYTHON=python3.12, for example")'
@@ -61,11 +80,15 @@ $(BIN)/.app: requirements.txt $(GPU_REQUIREMENTS) pyproject.toml | $(BIN)/python
 	@touch $@
 
 # The driver's own CUDA packages come last: the tests need NVRTC, and a GPU needs that of its driver.
-$(BIN)/.dev: requirements-dev.txt requirements.txt requirements-mpi.txt requirements-ncu.txt $(GPU_REQUIREMENTS) pyproject.toml | $(BIN)/python
+$(BIN)/.dev: requirements-dev.txt $(GPU_REQUIREMENTS) pyproject.toml | $(BIN)/python
 	@echo "Installing what the tests need"
 	@$(call install,-r requirements-dev.txt --editable .)
 	@$(if $(GPU_REQUIREMENTS),$(call install,-r $(GPU_REQUIREMENTS)))
 	@touch $@
+
+define locked
+$(BIN)/uv pip compile -q --python-version 3.11 --no-annotate --no-strip-extras --custom-compile-command "make lock" $(ARGS) pyproject.toml $(2) -o $(1)
+endef
 
 # uv takes a tenth of pip's time; where it cannot be had, pip does it. It compiles all modules for the dashboard, whose first start is
 # waited for; tests import a fifth of theirs, which Python compiles then.

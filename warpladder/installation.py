@@ -12,6 +12,20 @@ IMPORT_ROOT: Final = _HERE.parent
 IS_CHECKOUT: Final = ROOT != _HERE
 
 
+#: Module -> the extra of the package that brings it, of modules that a command stops without.
+_EXTRAS: Final = {
+    **dict.fromkeys(("choreographer", "plotly", "streamlit"), "dashboard"),
+    **dict.fromkeys(("dask", "distributed"), "jobs"),
+    "mcp": "mcp",
+}
+
+
 def how_to_install(extra: str) -> str:
-    """The pip command for an extra of the package, such as `gpu`. A checkout has a requirement file for each."""
-    return f"pip install -r requirements-{extra}.txt" if IS_CHECKOUT else f"pip install 'warpladder[{extra}]'"
+    """The pip command for an extra of the package, such as `gpu`. In a checkout, too, it adds to what is installed."""
+    return f"pip install 'warpladder[{extra}]'"
+
+
+def what_is_missing(error: ImportError) -> str:
+    """The line about a module that is not installed, with the command that installs it; empty for a module of no extra."""
+    module = (error.name or "").partition(".")[0]
+    return f"{module} is not installed; {how_to_install(_EXTRAS[module])}" if module in _EXTRAS else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from warpladder.errors import Error
+from warpladder.installation import how_to_install
 
 TaskT = TypeVar("TaskT")
 DoneT = TypeVar("DoneT")
@@ -141,7 +142,7 @@ def _cluster(scheduler: str) -> Iterator[Executor]:
     try:
         from distributed import Client
     except ImportError:
-        raise EngineError("--scheduler needs Dask: pip install -r requirements-cluster.txt, here and on the workers") from None
+        raise EngineError(f"--scheduler needs Dask: {how_to_install('jobs')}, here and on the workers") from None
     try:
         client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
     except Exception as error:

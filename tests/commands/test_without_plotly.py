@@ -1,5 +1,6 @@
-"""Commands that print text import neither Plotly nor Streamlit, so that they run where neither is installed."""
+"""Commands that print text run where no extra is installed, and the others name the extra that they need."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("plotly", "streamlit"):
+        if name.partition(".")[0] in ("choreographer", "distributed", "numba", "plotly", "streamlit"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -48,3 +49,18 @@ def test_a_command_that_prints_text_needs_neither_plotly_nor_streamlit(arguments
     )  # fmt: skip
     assert "plotly" not in done.stderr and "Traceback" not in done.stderr, done.stderr
     assert done.returncode in (0, 1) and done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module"), [(["app"], "streamlit"), (["export", "recorded", "--out", "charts"], "plotly")]
+)
+def test_a_command_that_needs_the_dashboard_names_the_extra_in_one_line(
+    arguments: list[str], module: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments, "--data-dir", str(tmp_path)],
+        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    cure = f"warpladder {arguments[0]}: {module} is not installed; pip install 'warpladder[dashboard]'"
+    assert (done.returncode, done.stderr.splitlines()) == (2, [cure])
+    assert not (tmp_path / "charts").exists()

@@ -54,7 +54,7 @@ def test_the_command_says_in_one_line_what_a_variant_lacks(capsys, monkeypatch):
     monkeypatch.setattr(train, "find_spec", lambda module: None)
     assert train.main(["--variant", "v03_final"]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "v03_final: needs the Python package cupy; pip install -r requirements-gpu.txt, or take --variant numpy"
+        "v03_final: needs the Python package cupy; pip install 'warpladder[gpu]', or take --variant numpy"
     ]
 
 

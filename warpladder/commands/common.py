@@ -11,7 +11,7 @@ import click
 from warpladder.dashboard.text.formats import FORMS
 from warpladder.data.files import LOCAL, one_line
 from warpladder.errors import Error
-from warpladder.installation import IS_CHECKOUT
+from warpladder.installation import IS_CHECKOUT, what_is_missing
 
 if TYPE_CHECKING:
     from warpladder.dashboard.core.run_data import RunData
@@ -64,6 +64,10 @@ class Commands(click.Group):
             if not (line := replaced(f"{error.ctx.info_name if error.ctx else ''} {error.option_name}")):
                 raise
             return _refuse([line], error)
+        except ImportError as error:
+            if not (line := what_is_missing(error)):
+                raise
+            return _refuse([f"{ctx.command_path} {ctx.invoked_subcommand}: {line}"], error)
         except Error as error:
             return _refuse(error.lines(), error)
 

@@ -18,30 +18,25 @@ if TYPE_CHECKING:
 _NAMES: Final = {"job": "a job", "trace": "an import of one trace", "cells": "a run with cells, such as a recording"}
 
 
-class _Percent(click.ParamType[float]):
+def _percent(text: str) -> float:
     """A fraction from 0 on, written as `2%`."""
-
-    name = "percent"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            fraction = float(str(value).strip().removesuffix("%")) / 100
-        except ValueError:
-            fraction = -1.0
-        if not 0 <= fraction < 100:
-            self.fail(f"{value}: write a percentage such as 2%", param, ctx)
-        return fraction
+    try:
+        fraction = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        fraction = -1.0
+    if not 0 <= fraction < 100:
+        raise click.BadParameter(f"{text}: write a percentage such as 2%")
+    return fraction
 
 
 @click.command("compare")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@click.option("--fail-above", type=_Percent(), default="0%", help="A slower cell fails only above this.")
+@click.option("--fail-above", type=_percent, metavar="PERCENT", default="0%", help="A slower cell fails only above this.")
 @click.option(
     "--detect",
-    type=_Percent(),
+    type=_percent,
+    metavar="PERCENT",
     default=None,
     show_default=False,
     help="Exit with 3 where a slowdown by this could not be seen.",
@@ -53,7 +48,7 @@ class _Percent(click.ParamType[float]):
     show_default=False,
     help="It may differ; else it fails. May be repeated.",
 )
-@click.option("--smallest", type=_Percent(), default="1%", help="Smaller differences are tied.")
+@click.option("--smallest", type=_percent, metavar="PERCENT", default="1%", help="Smaller differences are tied.")
 @click.option(
     "--scope", default="", show_default=False, help="One scope, such as device, or all. Default: the first of each workload."
 )

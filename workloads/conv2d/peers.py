@@ -190,7 +190,7 @@ def _npp() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(load_nvidia_dynamic_lib("nppif").abs_path)
     except DynamicLibNotFoundError as error:
-        raise NotInstalled("needs NPP, of the CUDA toolkit or by: pip install -r requirements-peers.txt") from error
+        raise NotInstalled("needs NPP, of the CUDA toolkit or by: pip install 'warpladder[peers]'") from error
 
 
 class _Pair(ctypes.Structure):

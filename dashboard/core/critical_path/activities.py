@@ -161,7 +161,9 @@ class RankActivities:
         """The waits that the profile names."""
         names = ("process", "device", "correlation", "start_ns", "kind", "stream", "event_stream", "event_correlation")
         rows = self._run.arrow("synchronizations", names).to_pandas() if "synchronizations" in self._run.tables else _NO_WAITS
-        rows = rows.fillna(NONE).astype({name: "int64" for name in names if name != "kind"})
+        rows = rows.fillna({name: NONE for name in names if name != "kind"}).astype(
+            {name: "int64" for name in names if name != "kind"}
+        )
         process = rows["process"].to_numpy()
         (call,) = of_calls(self._traces, process, rows["correlation"].to_numpy())
         record, start = of_calls(self._traces, process, rows["event_correlation"].to_numpy(), "start_ns")

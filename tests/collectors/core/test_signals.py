@@ -192,7 +192,7 @@ def test_nothing_that_a_variant_forked_outlives_a_recording_that_ends_well(tmp_p
 
 @pytest.mark.thorough
 @needs_proc
-@pytest.mark.skipif(not (has_module("mpi4py") and Launcher().program), reason="needs requirements-mpi.txt and an MPI launcher")
+@pytest.mark.skipif(not (has_module("mpi4py") and Launcher().program), reason="needs the extra mpi and an MPI launcher")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_ranks_do_not_outlive_the_recorder(number: signal.Signals, tmp_path: Path) -> None:
     recording = Recording(tmp_path, str(RANKS), "--variants", "good,hangs", "--ranks", "2")

@@ -124,7 +124,7 @@ def test_blocks_that_are_none_are_refused(tmp_path: Path, broken: bytes) -> None
 
 
 def test_a_report_without_a_launch_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("ncu_report", reason="needs ncu-report, of requirements-ncu.txt")
+    pytest.importorskip("ncu_report", reason="needs ncu-report, of the extra ncu")
     with pytest.raises(ReportError, match="no launch can be read"):
         read_report(write(tmp_path / "r.ncu-rep"))
 
@@ -202,7 +202,7 @@ def test_without_the_package_the_cure_is_one_line(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(parse, "has_module", lambda name: False)
     done = CliRunner().invoke(command(), ["import", str(write(tmp_path / "r.ncu-rep")), "--data-dir", str(tmp_path / "runs")])
     assert done.exit_code == 2
-    assert done.stderr.splitlines() == ["r.ncu-rep: needs the package ncu-report: pip install -r requirements-ncu.txt"]
+    assert done.stderr.splitlines() == ["r.ncu-rep: needs the package ncu-report: pip install 'warpladder[ncu]'"]
 
 
 def test_a_file_that_begins_as_a_report_does_and_is_random_is_refused(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_file_that_begins_as_a_report_does_and_is_random_is_refused(tmp_path: 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the reports of other people are not beside this checkout")
 def test_a_report_of_somebody_else_imports(tmp_path: Path) -> None:
-    pytest.importorskip("ncu_report", reason="needs ncu-report, of requirements-ncu.txt")
+    pytest.importorskip("ncu_report", reason="needs ncu-report, of the extra ncu")
     (path,) = SAMPLES.glob("*.ncu-rep")
     run = open_run(tmp_path / import_report(path, tmp_path, "", None, []))
     counters = run.table("counters")
@@ -229,7 +229,7 @@ def test_every_metric_stands_once() -> None:
 
 def test_our_own_capture_gives_every_metric_of_each_cell(tmp_path: Path) -> None:
     """`v01_copy`, `v05_shared` and `v11_swizzled_tile` at 64³ on an H200: 64³ * 4 bytes are 32,768 sectors each way."""
-    pytest.importorskip("ncu_report", reason="needs ncu-report, of requirements-ncu.txt")
+    pytest.importorskip("ncu_report", reason="needs ncu-report, of the extra ncu")
     rows = tables_of(FIXTURE, [])["counters"]
     value = {(row["variant"], row["config"], row["metric"]): row["value"] for row in rows}
     assert {row["case"] for row in rows} == {"n=64,perm=210"}

@@ -13,7 +13,7 @@ from warpladder.data import metrics
 from warpladder.data.naming import CellName
 from warpladder.data.store import Run, open_run
 
-pytest.importorskip("ncu_report", reason="needs ncu-report, of requirements-ncu.txt")
+pytest.importorskip("ncu_report", reason="needs ncu-report, of the extra ncu")
 
 #: `tensor_transpose` at 256³ on an H100, by ncu --set full --import-source yes.
 PACKED = Path(__file__).parents[2] / "fixtures" / "nsight-compute-2025.3" / "sources.ncu-rep.xz"

@@ -54,7 +54,7 @@ def test_collectors_that_see_one_process_are_refused() -> None:
 
 def test_a_machine_without_mpi_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launchers, "has_module", lambda name: False)
-    with pytest.raises(PlanError, match=r"mpi4py is not installed; pip install -r requirements-mpi\.txt"):
+    with pytest.raises(PlanError, match=r"mpi4py is not installed; pip install 'warpladder\[mpi\]'"):
         Launcher().check(PLAN, "host_clock")
 
 

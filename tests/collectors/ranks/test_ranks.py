@@ -38,9 +38,7 @@ GAN = registry.load("gan_tconv")
 SMALLEST = make_case({"images": 5, "channels": 8, "side": 2})
 SHORT = replace(LIMITS["quick"], seconds=0.05, cell_timeout_s=8.0, max_rounds=8, budget_s=None)
 
-needs_mpi = pytest.mark.skipif(
-    not has_module("mpi4py") or Launcher().program is None, reason="needs MPI: pip install -r requirements-mpi.txt"
-)
+needs_mpi = pytest.mark.skipif(not has_module("mpi4py") or Launcher().program is None, reason="needs MPI, of the extra mpi")
 
 
 # -- shares ------------------------------------------------------------------------------------------------------------
