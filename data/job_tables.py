@@ -79,9 +79,43 @@ COLLECTIVES = Table(
             least=-FAR,
             most=FAR,
         ),
+        text("group_title", "the program's own name for the group; null where the trace lacks it", nullable=True, later=True),
+        text(
+            "sends_to",
+            "ranks that a message goes to, with commas between them; null for collectives",
+            nullable=True,
+            later=True,
+        ),
+        text("receives_from", "ranks that a message comes from; likewise", nullable=True, later=True),
+        text(
+            "in_splits",
+            "rows that it sends to each rank of the group as JSON; null where the trace lacks them",
+            nullable=True,
+            later=True,
+        ),
+        text("out_splits", "rows that it receives from each; likewise", nullable=True, later=True),
+        *(
+            _lasts(f"next_{name}", f"{meaning}; null where it is of no iteration", nullable=True, later=True)
+            for name, meaning in (
+                (
+                    "ns",
+                    "from its start to the start of the next row of the rank in its iteration, or to the end of the iteration",
+                ),
+                ("compute_ns", "time of that in which compute ran"),
+                ("host_ns", "time of that without device work, where the next work had not been launched"),
+                ("other_ns", "time of that with copies or whole graphs only, and of other idle time"),
+                ("after_ns", "time of these three that is after its own end"),
+            )
+        ),
     ),
     spans=(("start_ns", "end_ns"),),
 )
+
+
+def peers_of(text: str) -> list[int]:
+    """The ranks in `sends_to` or `receives_from`."""
+    return [int(each) for each in text.split(",") if each.strip().lstrip("-").isdigit()]
+
 
 RANKS = Table(
     "ranks",

@@ -11,13 +11,12 @@ unknowns.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -57,6 +56,7 @@ class Clocks:
         component: number of the rank's component. Aligned times of different components cannot be compared.
         notes: severity and text of each finding.
         refused: why there are no clocks; then offsets, drifts and uncertainties are NaN. Empty if there are.
+        contradicted: they are refused because the ends of collectives contradict each other, and not for a lack of collectives.
     """
 
     ranks: Int64s
@@ -68,6 +68,7 @@ class Clocks:
     component: Int64s
     notes: Notes
     refused: str = ""
+    contradicted: bool = False
 
     def aligned(self, rank: Int64s, time_ns: Int64s) -> Int64s:
         """Convert times on the ranks' own clocks to the job's.
@@ -134,11 +135,12 @@ def fit(
     spread_of_starts = _robust_deviation(starts.residuals(events)) * correction
     duration = float(np.median(end_ns[order] - start_ns[order]))
     if spread > _MOST_OF_STARTS * spread_of_starts and spread > _MOST_OF_DURATION * duration:
-        return _refuse(
+        refused = _refuse(
             ranks,
             f"clocks cannot be aligned: ends of matched collectives spread by {time_text(spread)} between ranks after the fit, their starts by "
             f"{time_text(spread_of_starts)}; so the matched kernels are not the same collectives, or do not end together",
         )
+        return replace(refused, contradicted=True)
     uncertainty = _deviation_by_rank(ends, events) * correction
     return _on_the_jobs_clock(ranks, events, lines, origin, uncertainty, spread)
 
@@ -169,37 +171,6 @@ def waits(clocks: Clocks, rank: Int64s, match: Int64s, start_ns: Int64s, end_ns:
 
     transfer = finish - last_arrival[event]
     return Waits(on_rows(arrival), on_rows(finish), on_rows(wait), on_rows(transfer), is_last)
-
-
-class Placed(NamedTuple):
-    """Collectives on the job's clock; `waits` is None where the clocks are refused."""
-
-    collectives: pa.Table
-    clocks: Clocks
-    waits: Waits | None
-
-
-def place(collectives: pa.Table, match: Int64s, clock_of: Mapping[int, int] = MappingProxyType({})) -> Placed:
-    """Fit the clocks, and fill the columns `match` to `transfer_ns` of `job_tables.COLLECTIVES`. For `clock_of`, see `fit`.
-
-    If the clocks are refused, nothing is filled, since what was matched are not the same collectives.
-    """
-    rank, start, end = (collectives[name].to_numpy().astype(np.int64) for name in ("rank", "start_ns", "end_ns"))
-    clocks = fit(rank, match, start, end, clock_of)
-    if clocks.refused:
-        return Placed(collectives, clocks, None)
-    found = waits(clocks, rank, match, start, end)
-    columns = {
-        "match": match,
-        "arrival_ns": found.arrival_ns,
-        "finish_ns": found.finish_ns,
-        "wait_ns": found.wait_ns,
-        "transfer_ns": found.transfer_ns,
-    }
-    for name, values in columns.items():
-        at = collectives.schema.get_field_index(name)
-        collectives = collectives.set_column(at, collectives.schema.field(name), pa.array(values, pa.int64(), mask=match < 0))
-    return Placed(collectives, clocks, found)
 
 
 class Block(NamedTuple):

@@ -90,6 +90,42 @@ def iteration_rows(work: DeviceWork, steps: Steps) -> list[dict[str, Any]]:
     return rows
 
 
+def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64s, end: Int64s) -> dict[str, pa.Array]:
+    """Return the columns of `collectives` from `next_ns` on: what a rank does from the start of each to the next one.
+
+    Args:
+        iteration: of each collective or message, `NONE` for none.
+        start, end: its times.
+    """
+    when = _launched_at(work)
+    begins, ends = _on_devices(work, steps, when, steps.at(when))
+    place = np.searchsorted(steps.number, iteration)
+    known = (iteration != NONE) & (place < len(steps))
+    place = np.where(known, place, 0)
+    order = np.lexsort((start, place))
+    follows = np.full(len(start), np.iinfo(np.int64).max)
+    same = np.flatnonzero(place[order][1:] == place[order][:-1])
+    follows[order[same]] = start[order[same + 1]]
+    stop = np.minimum(follows, ends[place]) if len(steps) else start
+    begin = np.maximum(start, begins[place]) if len(steps) else start
+    # What another call has begun before the iteration does counts from there on.
+    stop = np.maximum(stop, begin)
+    line = Timeline(work)
+    whole, after = (line.breakdown(np.minimum(since, stop), stop) for since in (begin, np.maximum(end, begin)))
+
+    def local(times: dict[str, Int64s]) -> Int64s:
+        return times["span_ns"] - times["exposed_ns"]
+
+    columns = {
+        "next_ns": whole["span_ns"],
+        "next_compute_ns": whole["compute_ns"],
+        "next_host_ns": whole["host_wait_ns"],
+        "next_other_ns": local(whole) - whole["compute_ns"] - whole["host_wait_ns"],
+        "next_after_ns": local(after),
+    }
+    return {name: pa.array(values, pa.int64(), mask=~known) for name, values in columns.items()}
+
+
 def _on_devices(work: DeviceWork, steps: Steps, when: Int64s, place: Int64s) -> tuple[Int64s, Int64s]:
     """Return from when to when each iteration lasts on the devices; two equal times for one without work."""
     # Iteration k has number 2k + 1 here, and the work that is launched between k - 1 and k has 2k.

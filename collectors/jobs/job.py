@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
-from warpladder.collectors.jobs import clocks, engine, findings, matching, reports, stragglers
+from warpladder.collectors.jobs import clocks, engine, findings, placing, reports, stragglers
+from warpladder.collectors.jobs.messages import is_message
 from warpladder.collectors.jobs.rank import OF_JOB, Done, Task, import_rank
 from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.kineto.owners import rank_in
@@ -293,7 +294,7 @@ def _write_tables(writer: RunWriter, folder: Path, done: Sequence[Done], notes: 
     tables = {name: joined(folder, numbers, name) for name in OF_JOB}
     ranks = tables["ranks"].to_pylist()
     iterations = tables["iterations"].to_pylist()
-    collectives = _aligned(tables, ranks, iterations, _shared_clocks(done), notes)
+    collectives = _aligned(tables, ranks, iterations, _shared_clocks(done), _hosts(tables["rank_devices"], done), notes)
     for begin in range(0, len(collectives), _ROWS_AT_ONCE):  # the writer writes their texts out
         writer.append("collectives", collectives.slice(begin, _ROWS_AT_ONCE))
     writer.append("ranks", [*ranks, *_without_profile(done, numbers, notes)])
@@ -317,6 +318,7 @@ def _aligned(
     ranks: list[dict[str, Any]],
     iterations: list[dict[str, Any]],
     clock_of: Mapping[int, int],
+    host_of: Mapping[int, int],
     notes: Notes,
 ) -> pa.Table:
     """The collectives with their matches and waits. Completes the rows of ranks and iterations."""
@@ -325,19 +327,20 @@ def _aligned(
         text = "no rank has communication kernels, so that no rank can be late and no clock is aligned"
         notes.add("info", Source.COLLECTIVES, text)
         return table
-    matched = matching.match(table)
-    table, fitted, waits = clocks.place(table, matched.match, clock_of)
-    for severity, text in (*matched.notes, *fitted.notes):
+    placed = placing.place(table, clock_of, host_of)
+    for severity, text in placed.notes:
         notes.add(severity, Source.COLLECTIVES, text)
+    fitted, waits = placed.clocks, placed.waits
     if waits is None:
-        return table
-    known = matched.match >= 0
+        return placed.collectives
+    table, known = placed.collectives, placed.known
     rank = table.column("rank").to_numpy().astype(np.int64)
     iteration = table.column("iteration").fill_null(-1).to_numpy()
     _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
     _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
     totals = {row["rank"]: stragglers.Totals(row["exposed_ns"], row["copy_calls_ns"], row["host_wait_ns"]) for row in ranks}
-    found = stragglers.find(table, fitted, tables["iterations"], tables["rank_kernels"], totals)
+    together = table.filter(pa.array(~is_message(table)))
+    found = stragglers.find(together, fitted, tables["iterations"], tables["rank_kernels"], totals)
     if found.reason:
         notes.add("info", Source.COLLECTIVES, found.reason)
     of_rank = {number: place for place, number in enumerate(fitted.ranks.tolist())}
@@ -357,6 +360,15 @@ def _aligned(
                 cause=found.cause[place],
             )
     return table
+
+
+def _hosts(devices: pa.Table, done: Sequence[Done]) -> dict[int, int]:
+    """The host of each rank, where the numbers of GPUs tell it: rank r has GPU r modulo the number of GPUs that each rank sees."""
+    seen = {each.gpus for each in done if each.rank is not None}
+    count = max(seen, default=0)
+    of = list(zip(devices["rank"].to_pylist(), devices["device"].to_pylist(), strict=True))
+    is_told = count > 1 and len(seen) == 1 and all(device == rank % count for rank, device in of)
+    return {rank: rank // count for rank, _ in of} if is_told else {}
 
 
 def _complete(

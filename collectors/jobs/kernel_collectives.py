@@ -65,7 +65,6 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
         for number, communicator in zip(own.tolist(), communicators, strict=True)
     ]
     full_names = kernels["full_name"].to_pylist()
-    nulls = pa.nulls(len(kernels), pa.int64())
     columns = {
         "rank": np.full(len(kernels), rank, np.int32),
         "iteration": pa.array(iteration, mask=iteration < 0),
@@ -84,7 +83,8 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
         "start_ns": start,
         "end_ns": end,
     }
-    return pa.table({column: columns.get(column, nulls) for column in schema.TABLES["collectives"].arrow.names})
+    of_table = schema.TABLES["collectives"].columns
+    return pa.table({each.name: columns.get(each.name, pa.nulls(len(kernels), each.type)) for each in of_table})
 
 
 def _joined(kernels: pa.Table, launchers: Int64s) -> tuple[pa.Table, Int64s]:

@@ -114,8 +114,8 @@ def match(collectives: pa.Table) -> Matching:
     rows = _Rows.of(collectives.take(together))
     has_sequence = _of_each(rows.group, rows.sequence != _NULL, np.logical_and)
     bucket = _counted_within(rows, has_sequence)
-    event = _runs(rows.group, bucket, _occurrence(rows.group, rows.rank, bucket))
-    scope = np.where(has_sequence, rows.group, _runs(rows.group, bucket) + rows.group.max() + 1)
+    event = runs(rows.group, bucket, occurrence(rows.group, rows.rank, bucket))
+    scope = np.where(has_sequence, rows.group, runs(rows.group, bucket) + rows.group.max() + 1)
     kept = ~_miscounted(rows, scope, ~has_sequence, notes)
     contradicts = _contradicting(rows, event, scope, kept, notes)
     kept = _complete(rows, event, scope, kept & ~contradicts, contradicts, notes)
@@ -132,12 +132,12 @@ def _groups(collectives: pa.Table) -> tuple[Int64s, list[str]]:
     """Return a code for each row's group, and the name of each code."""
     (name, names), (ranks, lists) = coded(collectives["group"]), coded(collectives["group_ranks"])
     size = _integers(collectives, "group_size")
-    code = _runs(name, ranks, size)
+    code = runs(name, ranks, size)
     first = np.unique(code, return_index=True)[1]
     return code, [f"{names[name[row]]} {lists[ranks[row]]}".strip() for row in first.tolist()]
 
 
-def _runs(*keys: Int64s) -> Int64s:
+def runs(*keys: Int64s) -> Int64s:
     """Return a number from 0 for each distinct combination of the keys, in the order of the combinations."""
     order = np.lexsort(keys[::-1])
     is_new = np.zeros(len(order), np.int64)
@@ -156,7 +156,7 @@ def _of_each(code: Int64s, values: Booleans, combine: np.ufunc) -> Booleans:
     return each
 
 
-def _occurrence(*keys: Int64s) -> Int64s:
+def occurrence(*keys: Int64s) -> Int64s:
     """Return how many rows above each have the same keys."""
     order = np.lexsort(keys[::-1])
     is_new = np.zeros(len(order), bool)
@@ -184,7 +184,7 @@ def _counted_within(rows: _Rows, has_sequence: Booleans) -> Int64s:
 
 def _miscounted(rows: _Rows, scope: Int64s, by_order: Booleans, notes: Notes) -> Booleans:
     """Find rows that are counted by order where the ranks of the group do not all have the same number of collectives."""
-    own = _runs(scope, rows.rank)
+    own = runs(scope, rows.rank)
     count, is_first = np.bincount(own)[own], _first_of_each(own)
     least, most = np.full((2, int(scope.max()) + 1), [[len(scope)], [0]])
     np.minimum.at(least, scope, count)
@@ -204,7 +204,7 @@ def _miscounted(rows: _Rows, scope: Int64s, by_order: Booleans, notes: Notes) ->
 
 def _members(rows: _Rows) -> Int64s:
     """Return for each row the number of ranks that have collectives of its group."""
-    return np.bincount(rows.group, _first_of_each(_runs(rows.group, rows.rank)))[rows.group].astype(np.int64)
+    return np.bincount(rows.group, _first_of_each(runs(rows.group, rows.rank)))[rows.group].astype(np.int64)
 
 
 def _contradicting(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, notes: Notes) -> Booleans:
@@ -223,7 +223,7 @@ def _contradicting(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, no
                 )
             )
         contradicts |= found
-    return _of_each(_runs(scope, rows.rank), contradicts, np.logical_or)
+    return _of_each(runs(scope, rows.rank), contradicts, np.logical_or)
 
 
 def _against_most(event: Int64s, values: Int64s, stands: Booleans) -> Booleans:
@@ -239,14 +239,14 @@ def _against_most(event: Int64s, values: Int64s, stands: Booleans) -> Booleans:
     unequal = least[code] < most[code]
     at, code, value = at[unequal], code[unequal], value[unequal]
     if len(at):
-        same, ranks = _runs(code, value), np.bincount(code)
+        same, ranks = runs(code, value), np.bincount(code)
         found[at] = 2 * np.bincount(same)[same] <= ranks[code]
     return found
 
 
 def _complete(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, contradicts: Booleans, notes: Notes) -> Booleans:
     """Keep events that all ranks of the group have, but ranks that contradict the others in the scope."""
-    own = _first_of_each(_runs(scope, rows.rank))
+    own = _first_of_each(runs(scope, rows.rank))
     ranks = _members(rows) - np.bincount(scope, own & contradicts).astype(np.int64)[scope]
     here = np.bincount(event, kept, int(event.max()) + 1)[event]
     alone, partial = kept & (ranks < 2), kept & (ranks > 1) & (here < ranks)

@@ -68,6 +68,7 @@ class Done:
         started: start of the profile, seconds since 1970.
         number: of the part in its report.
         processes: of a trace of several, of which nothing was imported.
+        gpus: that the process sees, 0 where the profile lacks them.
     """
 
     path: Path
@@ -77,6 +78,7 @@ class Done:
     started: float = 0.0
     number: int = 0
     processes: tuple[str, ...] = ()
+    gpus: int = 0
 
 
 def import_rank(task: Task) -> Done:
@@ -93,7 +95,7 @@ def import_rank(task: Task) -> Done:
         target.parent.mkdir(exist_ok=True)
         if not target.exists():  # as after a call that was killed between this line and its note of the rank
             run.path.rename(target)
-        return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp(), task.number)
+        return Done(task.path, rank, "", found.ranks, run.info["started_at"].timestamp(), task.number, gpus=found.gpus)
     except kineto.SeveralProcesses as error:
         return Done(task.path, None, str(error), processes=error.names)
     except Error as error:
@@ -151,7 +153,18 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
         tables["collectives"] = collectives.set_column(place, "rank", pa.array(np.full(len(collectives), rank, np.int32)))
     else:
         tables["collectives"] = kernel_collectives.rows(run, steps, rank, payloads)
+    tables["collectives"] = _with_next(tables["collectives"], work, steps)
     ranks.add_tables(run.path, tables)
+
+
+def _with_next(collectives: pa.Table, work: DeviceWork, steps: Steps) -> pa.Table:
+    """The collectives with what the rank does up to the next one."""
+    if not len(work) or not len(collectives):
+        return collectives
+    iteration, start, end = (_integers(collectives[name], -1) for name in ("iteration", "start_ns", "end_ns"))
+    for name, values in figures.next_columns(work, steps, iteration, start, end).items():
+        collectives = collectives.set_column(collectives.schema.get_field_index(name), name, values)
+    return collectives
 
 
 def by_iteration(work: DeviceWork, steps: Steps, rank: int) -> dict[str, Any]:

@@ -64,6 +64,11 @@ class Collectives:
                     "in_elements": inner,
                     "out_elements": outer,
                     "element_type": types,
+                    "group_title": _texts(arguments, "title"),
+                    "sends_to": _texts(arguments, "destination"),
+                    "receives_from": _texts(arguments, "source"),
+                    "in_splits": _texts(arguments, "in_splits"),
+                    "out_splits": _texts(arguments, "out_splits"),
                     "bytes": np.clip(most * size, 0, MOST_WORK),
                     "stream": stream,
                     "start_ns": start,
@@ -138,6 +143,12 @@ def _codes(rows: pa.Table, columns: Sequence[str]) -> Int64s:
         rows[name].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False) for name in columns
     ]
     return np.asarray(np.unique(np.stack(codes), axis=1, return_inverse=True)[1].reshape(-1), np.int64)
+
+
+def _texts(arguments: Sequence[CollectiveArguments], name: str) -> pa.Array:
+    """An argument of each as text; null where it lacks it, or has an empty list."""
+    values = [_word(getattr(each, name)) for each in arguments]
+    return pa.array([None if value in ("", "[]") else value for value in values], pa.string())
 
 
 def _word(value: Any) -> str:

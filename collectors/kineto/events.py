@@ -83,6 +83,11 @@ class CollectiveArguments(msgspec.Struct, gc=False):
     group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
     group_size: Any = msgspec.field(default=None, name="Group size")
     number: Any = msgspec.field(default=None, name="Seq")
+    title: Any = msgspec.field(default=None, name="Process Group Description")
+    source: Any = msgspec.field(default=None, name="Src Rank")
+    destination: Any = msgspec.field(default=None, name="Dst Rank")
+    in_splits: Any = msgspec.field(default=None, name="In split size")
+    out_splits: Any = msgspec.field(default=None, name="Out split size")
 
 
 class CallArguments(msgspec.Struct, gc=False):

@@ -91,12 +91,14 @@ class Imported:
         rank: of the process in its job; None where neither the trace nor its name has it.
         ranks: of the job, 0 where the trace lacks them.
         events: in the file.
+        gpus: that the process sees, 0 where the trace lacks them.
     """
 
     run_id: str
     rank: int | None
     ranks: int
     events: int
+    gpus: int = 0
 
 
 def import_report(
@@ -146,7 +148,8 @@ def import_trace(
         writer.append("run", [{**row, **_facts(report, whole.trace.head, started, arguments)}])
         writer.append("diagnostics", notes.finish())
         writer.commit()
-    return Imported(writer.run_id, rank, ranks, 0 if one else whole.events)
+    seen = whole.trace.head.device_properties
+    return Imported(writer.run_id, rank, ranks, 0 if one else whole.events, len(seen) if isinstance(seen, list) else 0)
 
 
 def fill(
@@ -241,15 +244,15 @@ def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: S
     iteration = steps.numbers_at(launch_times(start, stream, called, called != _BEFORE))
     groups = gathered.column("group").combine_chunks().dictionary_encode().indices.to_numpy()
     rows = gathered.num_rows
-    none = {name: pa.nulls(rows, pa.int64()) for name in ("match", "arrival_ns", "finish_ns", "wait_ns", "transfer_ns")}
+    none = {column.name: pa.nulls(rows, column.type) for column in schema.TABLES["collectives"].columns if column.nullable}
     columns = {
+        **none,
         **{name: gathered.column(name) for name in gathered.column_names if name != "correlation"},
         "rank": np.full(rows, rank, np.int32),
         "iteration": pa.array(iteration, mask=iteration < 0),
         "number": _numbered(groups).astype(np.int32),
         "start_ns": start,
         "end_ns": end,
-        **none,
     }
     return pa.table({name: columns[name] for name in schema.TABLES["collectives"].arrow.names})
 

@@ -125,9 +125,14 @@ class Ranks:
 
     @cached_property
     def collectives(self) -> pd.DataFrame:
-        """The collectives of all ranks by rank: `rank`, `start_ns`, `end_ns`, `stream`, `match`, `arrival_ns`, `finish_ns`."""
+        """The collectives of all ranks by rank: `rank`, `start_ns`, `end_ns`, `stream`, `match`, `arrival_ns`, `finish_ns`.
+
+        A send that ended before its receive began did not wait for it: its bytes were buffered.
+        """
         columns = ("rank", "start_ns", "end_ns", "stream", "match", "arrival_ns", "finish_ns")
-        frame: pd.DataFrame = self._job.arrow("collectives", columns).to_pandas()
+        frame: pd.DataFrame = self._job.arrow("collectives", (*columns, "sends_to")).to_pandas()
+        early = frame["finish_ns"] < frame.groupby("match")["arrival_ns"].transform("max")
+        frame.loc[early & frame.pop("sends_to").notna(), "match"] = np.nan
         if not self.aligned:
             frame["match"] = np.nan
         return frame.sort_values("rank", kind="stable", ignore_index=True)

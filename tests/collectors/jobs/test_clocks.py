@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from tests.collectors.jobs.made_jobs import MadeJob, make_job
-from warpladder.collectors.jobs.clocks import Clocks, fit, place, waits
-from warpladder.collectors.jobs.matching import match
+from warpladder.collectors.jobs.clocks import Clocks, fit, waits
+from warpladder.collectors.jobs.placing import place
 
 #: Five standard errors of a line through the ends of 240 collectives in 65 ms with a noise of 200 ns.
 OFFSET_ERROR_NS, DRIFT_ERROR = 80, 4e-6
 
 
 def fitted(job: MadeJob) -> Clocks:
-    return place(job.collectives, match(job.collectives).match)[1]
+    return place(job.collectives).clocks
 
 
 def total_waits(job: MadeJob) -> np.ndarray:
-    table = place(job.collectives, match(job.collectives).match).collectives
+    table = place(job.collectives).collectives
     return np.bincount(table["rank"].to_numpy(), table["wait_ns"].fill_null(0).to_numpy(), len(job.wait_ns))
 
 
@@ -52,7 +52,7 @@ def test_waits_are_among_the_ranks_that_are_there():
 
 def test_aligned_starts_are_the_true_arrivals_but_for_the_choice_of_the_jobs_clock():
     job = make_job(8, tensor_ranks=2)
-    arrival = place(job.collectives, match(job.collectives).match)[0]["arrival_ns"].to_numpy() - 1_700_000_000_000_000_000
+    arrival = place(job.collectives).collectives["arrival_ns"].to_numpy() - 1_700_000_000_000_000_000
     # The job's clock may differ from the true time by a line.
     line = np.polyfit(job.arrival_ns, arrival - job.arrival_ns, 1)
     assert np.abs(arrival - job.arrival_ns - np.polyval(line, job.arrival_ns)).max() < 100
@@ -86,7 +86,7 @@ def test_a_short_trace_has_no_wild_drifts():
 
 def test_ends_that_spread_like_starts_are_refused():
     job = make_job(2, collectives=40, jitter=1.0, end_at_random=True)
-    table, clocks, _ = place(job.collectives, match(job.collectives).match)
+    table, clocks = place(job.collectives)[:2]
     assert clocks.refused.startswith("clocks cannot be aligned: ends of matched collectives spread by ")
     assert " us between ranks after the fit, their starts by " in clocks.refused
     assert np.isnan(clocks.offset_ns).all()
@@ -108,7 +108,8 @@ def test_too_few_collectives_are_refused(ranks, collectives):
 def test_no_matches_are_refused():
     job = make_job(2)
     nothing = np.full(len(job.event), -1)
-    assert "no collective was matched" in place(job.collectives, nothing)[1].refused
+    rank, start, end = (job.collectives[name].to_numpy() for name in ("rank", "start_ns", "end_ns"))
+    assert "no collective was matched" in fit(rank, nothing, start, end).refused
 
 
 def test_ranks_that_no_collective_connects_are_components_of_their_own():

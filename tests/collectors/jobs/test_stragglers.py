@@ -5,8 +5,7 @@ import pyarrow as pa
 import pytest
 
 from tests.collectors.jobs.made_jobs import MadeJob, make_job, profiles, with_further_group, with_whole_us
-from warpladder.collectors.jobs.clocks import place
-from warpladder.collectors.jobs.matching import match
+from warpladder.collectors.jobs.placing import place
 from warpladder.collectors.jobs.stragglers import Stragglers, find
 
 #: The late rank computes for 200 us more in each of 60 collectives of an iteration: 12 ms.
@@ -14,7 +13,7 @@ LATE, FACTOR, RANKS = 5, 2.0, 8
 
 
 def found(job: MadeJob, tables: tuple[pa.Table, pa.Table] | None = None) -> Stragglers:
-    table, clocks, _ = place(job.collectives, match(job.collectives).match)
+    table, clocks = place(job.collectives)[:2]
     return find(table, clocks, *(tables or profiles(len(job.wait_ns), 4, late=-1)))
 
 
@@ -174,7 +173,7 @@ def test_a_difference_below_the_resolution_of_the_times_makes_no_rank_late(later
 def test_a_single_collective_names_nobody():
     """Two ranks of one report, which have one clock; rank 1 comes 1 ms later to the only collective."""
     job = make_job(2, collectives=1, iterations=1, slower={1: 6.0}, same_clock=True)
-    table, clocks, _ = place(job.collectives, match(job.collectives).match, {0: 0, 1: 0})
+    table, clocks = place(job.collectives, {0: 0, 1: 0})[:2]
     result = find(table, clocks, *profiles(2, 1, late=-1))
     assert result.late == ()
     assert result.reason == "no two ranks share more than one matched collective"

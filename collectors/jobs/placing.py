@@ -1,0 +1,88 @@
+"""Puts the collectives and messages of all ranks on one clock."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from warpladder.collectors.jobs import clocks, matching, messages
+from warpladder.collectors.jobs.clocks import Booleans, Clocks, Int64s, Notes, Waits
+
+_NOBODY: Mapping[int, int] = MappingProxyType({})
+
+
+class Placed(NamedTuple):
+    """Collectives and messages on the job's clock.
+
+    Attributes:
+        collectives: the rows, with the columns `match` to `transfer_ns`.
+        clocks: of the ranks.
+        waits: times of the rows; None where the clocks are refused.
+        known: rows whose wait is known.
+        notes: severity and text of each finding.
+    """
+
+    collectives: pa.Table
+    clocks: Clocks
+    waits: Waits | None
+    known: Booleans
+    notes: Notes
+
+
+def place(collectives: pa.Table, clock_of: Mapping[int, int] = _NOBODY, host_of: Mapping[int, int] = _NOBODY) -> Placed:
+    """Match rows of `job_tables.COLLECTIVES` of all ranks, fit the clocks, and fill the columns `match` to `transfer_ns`.
+
+    If the clocks are refused, nothing is filled, since what was matched are not the same collectives.
+
+    Args:
+        clock_of: number of the clock of ranks that share one for sure; see `clocks.fit`.
+        host_of: number of the host of ranks; see `messages.join`.
+    """
+    talks = messages.is_message(collectives)
+    rank, start, end = (collectives[name].to_numpy().astype(np.int64) for name in ("rank", "start_ns", "end_ns"))
+    found = matching.match(collectives.filter(pa.array(~talks)))
+    match = np.full(len(rank), matching.UNMATCHED)
+    match[~talks] = found.match
+    sent = messages.match(collectives.filter(pa.array(talks)))
+    of_talks = np.flatnonzero(talks)
+    sent = messages.Messages(of_talks[sent.sent], of_talks[sent.received], sent.notes)
+    fitted = clocks.fit(rank, match, start, end, clock_of)
+    if len(sent.sent) and not fitted.contradicted:
+        fitted = messages.join(fitted, collectives, sent, host_of)
+    notes = [*found.notes, *sent.notes, *fitted.notes]
+    if fitted.refused:
+        return Placed(collectives, fitted, None, np.zeros(len(rank), bool), notes)
+    waits = clocks.waits(fitted, rank, match, start, end)
+    known = match >= 0
+    if len(sent.sent):
+        of_messages = messages.times(fitted, collectives, sent, int(match.max()) + 1)
+        waits, known, match = _with_messages(waits, known, match, of_messages, sent)
+    columns: dict[str, tuple[Int64s, Booleans]] = {
+        "match": (match, match < 0),
+        "arrival_ns": (waits.arrival_ns, ~known),
+        "finish_ns": (waits.finish_ns, ~known),
+        "wait_ns": (waits.wait_ns, ~known),
+        "transfer_ns": (waits.transfer_ns, ~known),
+    }
+    for name, (values, unknown) in columns.items():
+        at = collectives.schema.get_field_index(name)
+        collectives = collectives.set_column(at, collectives.schema.field(name), pa.array(values, pa.int64(), mask=unknown))
+    return Placed(collectives, fitted, waits, known, notes)
+
+
+def _with_messages(
+    waits: Waits, known: Booleans, match: Int64s, times: messages.Times, sent: messages.Messages
+) -> tuple[Waits, Booleans, Int64s]:
+    """The times of collectives and messages. No rank comes last to a message: only one waits for the other."""
+    ours = np.zeros(len(match), bool)
+    ours[sent.sent] = ours[sent.received] = True
+    joined = Waits(
+        np.where(ours, times.arrival_ns, waits.arrival_ns),
+        np.where(ours, times.finish_ns, waits.finish_ns),
+        np.where(ours, times.wait_ns, waits.wait_ns),
+        np.where(ours, times.transfer_ns, waits.transfer_ns),
+        waits.is_last,
+    )
+    return joined, known | ours, np.where(ours, times.match, match)
