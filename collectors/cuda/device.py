@@ -18,6 +18,7 @@ from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.event_overhead import EventOverhead
 from warpladder.collectors.cuda.gpu_state import GpuState
 from warpladder.collectors.cuda.launch import graph_of, load
+from warpladder.collectors.cuda.persisting import PersistingLines
 from warpladder.workloads.api import Array, CudaVariant
 
 #: Repetitions of measurements of the device itself, and kernels per measurement where one is too short to time.
@@ -65,6 +66,7 @@ class CudaDevice:
         self.arch = f"sm_{properties['major']}{properties['minor']}"
         self.l2_bytes = int(properties["l2CacheSize"])
         self.sm_count = int(properties["multiProcessorCount"])
+        self._persisting = PersistingLines(runtime, int(properties.get("persistingL2CacheMaxSize", 0)))
         self.memory_bytes = int(properties["totalGlobalMem"])
         self.name = properties["name"].decode()
         self.state = GpuState(runtime.deviceGetPCIBusId(index))
@@ -159,7 +161,8 @@ class CudaDevice:
         self.stream.synchronize()
 
     def flush_l2(self) -> None:
-        """Enqueue kernels that leave neither inputs nor dirty lines in the L2."""
+        """Enqueue kernels that leave neither inputs nor dirty lines in the L2, also where a variant set a part of it aside."""
+        self._persisting.reset()
         lines = np.uint64(self._dirty.size // 16)
         grid, block = (4 * self.sm_count,), (256,)
         self._timing["write_lines"](grid, block, (self._dirty, lines, np.float32(1)))

@@ -12,7 +12,6 @@ from tests.specimens.catalogue import (
     EXPLOITS,
     FIELD_GUIDE,
     JAXBENCH,
-    PYGPUBENCH,
     REFERENCE_KERNELS,
     STATIC_CHECKER,
     Kind,
@@ -87,13 +86,6 @@ OUT_OF_SCOPE: Final = (
         "It seeds a generator as the harness does, and computes the outputs of the timed inputs before they are asked for.",
         f"{REFERENCE_KERNELS}/pull/142",
         "Seeds are kept in the run, so that a recording can be repeated. Code that reads the process that measures can find them.",
-    ),
-    OutOfScope(
-        "persisting_l2",
-        Kind.CLOCK,
-        "It has the L2 cache keep its inputs, so that flushing leaves them there.",
-        f"{PYGPUBENCH}/pull/49",
-        "A flush of the L2 cache does not evict lines that persist, so that cold times are too short. A time below the floor is flagged.",
     ),
     OutOfScope(
         "falls_back_to_a_library",
