@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from streamlit.components.v2 import manifest_scanner
 
+from warpladder import recording
 from warpladder.collectors.choice import gpu_problem
 from warpladder.collectors.core import kernel_cache, plan
 from warpladder.collectors.host.ceilings import SMALL_VARIABLE
@@ -63,15 +64,16 @@ def _sample(items: list[pytest.Item]) -> None:
 def pytest_configure() -> None:
     """A shell has what it starts in the background ignore interrupts, and nohup hangups; the tests may run so, what they start may not.
 
-    What the tests record has small ceilings: those of a processor take two seconds of it at each recording. And one process takes the
-    rounds, where a test does not ask for more: each process starts and verifies by itself. What Numba compiles in this process
-    and in recordings, it finds in one cache. Streamlit looks for components in all installed packages whenever a test opens a page, which
-    takes longer than most pages: here it looks once.
+    What the tests record has small ceilings: those of a processor take two seconds of it at each recording. One process takes the rounds,
+    where a test does not ask for more: each process starts and verifies by itself. Time that few cases leave of a budget is not spent.
+    What Numba compiles in this process and in recordings, it finds in one cache. Streamlit looks for components in all installed
+    packages whenever a test opens a page, which takes longer than most pages: here it looks once.
     """
     manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
     kernel_cache.share_with_libraries()
     os.environ[SMALL_VARIABLE] = "1"
     plan.PROCESSES = 1  # type: ignore[misc]
+    recording.SHARE_OF_HOST = 0.0  # type: ignore[misc]
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)

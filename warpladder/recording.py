@@ -43,8 +43,8 @@ Show = Callable[[str], AbstractContextManager[Progress]]
 _PASSES_OF_HOST: Final = 1
 _PASSES_OF_DEVICE: Final = 4
 #: The share of a budget for the rounds of the first process, so that three processes fit. A device takes longer to compile and verify.
-_SHARE_OF_HOST: Final = 0.2
-_SHARE_OF_DEVICE: Final = 0.1
+SHARE_OF_HOST: Final = 0.2
+SHARE_OF_DEVICE: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def plan(order: Order) -> Planned:
     on_host = name == "host_clock"
     work = work.on_host(why) if on_host else work
     if not order.request.seconds and not order.request.max_rounds:
-        work = work.spread(*((_PASSES_OF_HOST, _SHARE_OF_HOST) if on_host else (_PASSES_OF_DEVICE, _SHARE_OF_DEVICE)))
+        work = work.spread(*((_PASSES_OF_HOST, SHARE_OF_HOST) if on_host else (_PASSES_OF_DEVICE, SHARE_OF_DEVICE)))
     return Planned(order, work, name, why, tuple(further))
 
 
