@@ -1,16 +1,22 @@
 """Prints lines to stderr and stdout. A closed terminal or pipe is no error, so that the run is still stored."""
 
 import os
+import shutil
 import sys
+import textwrap
 from contextlib import suppress
 
 from warpladder.data.files import one_line
 
 
 def say(text: str) -> None:
-    """Print a line on stderr; do nothing if stderr is closed."""
+    """Print a line on stderr, on a terminal in as many as it takes without cutting words; do nothing if stderr is closed."""
+    lines = one_line(text)
     with suppress(OSError):
-        print(one_line(text), file=sys.stderr, flush=True)
+        if sys.stderr.isatty():
+            columns = shutil.get_terminal_size().columns
+            lines = textwrap.fill(lines, columns, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+        print(lines, file=sys.stderr, flush=True)
 
 
 def print_id(run_id: str) -> None:

@@ -172,12 +172,8 @@ def _told(names: list[str], kernels: _Records, cut: Int64s, ends: Int64s) -> str
     order = sorted(range(len(cut)), key=lambda row: -lasts[row])[:_NAMED]
     listed = ", ".join(f"{names[row]} ({_time(lasts[row])}, cut to {_time(stays[row])})" for row in order)
     more = f" and {len(cut) - _NAMED:,} more" if len(cut) > _NAMED else ""
-    which = "a kernel lasts over whole later kernels of its stream, which cannot be: the profiler lost records; it is cut"
-    if len(cut) > 1:
-        which = (
-            "kernels last over whole later kernels of their streams, which cannot be: the profiler lost records; they are cut"
-        )
-    return f"{which} to the start of the next one: {listed}{more}"
+    lasts_over = "last over later kernels of their streams" if len(cut) > 1 else "lasts over later kernels of its stream"
+    return f"{listed}{more} {lasts_over}, which cannot be: the profiler lost records. Cut to the start of the next kernel"
 
 
 def _time(ns: Any) -> str:

@@ -22,11 +22,12 @@ _SHORT: Final = {"span_ns": "span", "compute_ns": "compute", "exposed_ns": "expo
 _MOST_ROWS, _FEWEST_ROWS, _MOST_KERNELS = 8, 1, 2
 
 
-def render(data: RunData, form: Form, *, every: bool = False) -> str:
+def render(data: RunData, form: Form, *, every: bool = False, lines: int = LINES) -> str:
     """A job as text that ends with a line feed: what it comes to, and a row for each rank, outliers first.
 
     Args:
-        form: CSV has the rows alone, JSON the sentences, the parts and the rows, in ns. A table has at most 24 lines of 80 columns.
+        form: CSV has the rows alone, JSON the sentences, the parts and the rows, in ns.
+        lines: of a table, each of 80 columns.
         every: the table leaves out no rank, and no part of a sentence.
     """
     rows, executed = ranks.breakdown(data), kernels.kernels(data, None)
@@ -51,17 +52,19 @@ def render(data: RunData, form: Form, *, every: bool = False) -> str:
     sentences += [steps.sentence] if steps else []
     if form == "markdown":
         times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
-        lines = [_row(each, times) for each in rows.to_dict("records")]
+        of_ranks = [_row(each, times) for each in rows.to_dict("records")]
         headings = ("rank", "host", *times.values(), "differs in", "late")
-        return plain_lines([*(f"- {markdown_text(each)}" for each in (*sentences, hint)), "", *markdown_table(headings, lines)])
+        return plain_lines(
+            [*(f"- {markdown_text(each)}" for each in (*sentences, hint)), "", *markdown_table(headings, of_ranks)]
+        )
     if every:
         above = [*wrapped(sentences), *_of_all_ranks(parts, executed, len(rows)), *wrapped([hint])]
         return plain_lines([*above, *_ranks(rows, len(rows))])
-    for most in range(_MOST_KERNELS, 0, -1):
+    for most in range(_MOST_KERNELS, -1, -1):
         above = [*brief(sentences), *_of_all_ranks(parts, executed, len(rows), most), *wrapped([hint])]
-        if len(above) + _FEWEST_ROWS + 2 <= LINES:
+        if len(above) + min(_FEWEST_ROWS, len(rows)) + 2 <= lines:
             break
-    return plain_lines([*above, *_ranks(rows, min(_MOST_ROWS, LINES - len(above) - 2))])
+    return plain_lines([*above, *_ranks(rows, min(_MOST_ROWS, lines - len(above) - 2))])
 
 
 def _parts(data: RunData) -> Parts:

@@ -11,9 +11,12 @@ from warpladder.dashboard.core.numbers import format_duration, format_interval
 from warpladder.dashboard.ui.tables import plain_table
 from warpladder.dashboard.ui.text import cut
 
-#: Columns and lines of a text. Two further lines are for warnings.
+#: Columns of a text, the lines of a screen, and those of them that are kept for warnings.
 WIDTH: Final = 80
-LINES: Final = 22
+SCREEN: Final = 24
+WARNED: Final = 2
+#: Lines of a text.
+LINES: Final = SCREEN - WARNED
 #: From this share of the span on, a part is what to look at first.
 MUCH: Final = 0.2
 _NAME_CHARACTERS: Final = 42
@@ -156,6 +159,21 @@ def brief(sentences: Iterable[str], most: int = 2) -> list[str]:
         lines = wrapped([sentence])
         found += lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1][: WIDTH - 1]}…"]
     return found
+
+
+def fitting(findings: Sequence[str], lines: int) -> list[str]:
+    """The first findings in so many lines, the very first cut where it takes more, and how many more there are."""
+    shown: list[str] = []
+    for number, each in enumerate(findings):
+        whole = wrapped([each])
+        left = lines - len(shown) - (number + 1 < len(findings))
+        if len(whole) > left and not number:
+            whole = [*whole[: left - 1], f"{whole[left - 1][: WIDTH - 1]}…"]
+        if len(whole) > left:
+            more = len(findings) - number
+            return [*shown, f"{more} more finding{'s' if more > 1 else ''}, and all in full: warpladder summary --all"]
+        shown += whole
+    return shown
 
 
 def wrapped(lines: Iterable[str]) -> list[str]:

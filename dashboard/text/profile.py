@@ -113,8 +113,8 @@ def _limits(data: RunData) -> pd.DataFrame:
     return frame.sort_values("time_ns", ascending=False, kind="stable", ignore_index=True)
 
 
-def render(data: RunData, sums: Sums, form: Form) -> str:
-    """A profile as text that ends with a line feed; as a table, of at most 24 lines of 80 columns."""
+def render(data: RunData, sums: Sums, form: Form, lines: int = LINES) -> str:
+    """A profile as text that ends with a line feed; as a table, of at most so many lines of 80 columns."""
     found = profile(data, sums)
     if form == "json":
         return json.dumps(_facts(data, found), indent=1) + "\n"
@@ -123,9 +123,9 @@ def render(data: RunData, sums: Sums, form: Form) -> str:
     title, hint = list(_title(data, found)), f"next: {_next(data, found)}"
     if form == "table":
         around = wrapped(title), wrapped([*([found.steps.sentence] if found.steps else []), hint])
-        return plain_lines([*around[0], *_fitting(found, LINES - sum(map(len, around))), *around[1]])
-    lines = [f"- {markdown_text(line)}" for line in (*title, *([found.steps.sentence] if found.steps else ()), hint)]
-    return plain_lines([*lines, *(line for each in _tables(found) if each[1] for line in ("", *markdown_table(*each)))])
+        return plain_lines([*around[0], *_fitting(found, lines - sum(map(len, around))), *around[1]])
+    points = [f"- {markdown_text(line)}" for line in (*title, *([found.steps.sentence] if found.steps else ()), hint)]
+    return plain_lines([*points, *(line for each in _tables(found) if each[1] for line in ("", *markdown_table(*each)))])
 
 
 def _fitting(found: Profile, lines: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,6 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import by_size, energy, reasons
 from warpladder.dashboard.text.formats import Form
 from warpladder.dashboard.ui.tables import csv, markdown_table, plain_lines, plain_table
-from warpladder.dashboard.ui.text import cut
 from warpladder.data import store
 from warpladder.data.names import NOT_DONE, Source
 
@@ -235,7 +234,7 @@ def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
     results = run.table("results").to_dict("records")
     diagnostics = run.table("diagnostics").query("severity != 'info' or source == 'not_reached'").to_dict("records")
     aside = set() if every else specimens
-    if results or run.info["kind"] != "import":
+    if results or run.info["kind"] == "recording":
         yield _counts([row for row in results if _key(row) not in aside])
     if every:
         failed = ((row, f"{_cell(row)}: {row['status']}: {row['detail']}") for row in results)
@@ -248,15 +247,6 @@ def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
     yield from (line for line, _ in lines)
     if any(shortened for _, shortened in lines):
         yield "each of them: warpladder summary --all"
-
-
-def brief(findings: Iterable[str], most: int = 2, width: int = 80) -> Iterator[str]:
-    """The first findings of a profile, each on a line, and how many more there are."""
-    lines = list(findings)
-    shown = lines if len(lines) <= most else lines[: most - 1]
-    yield from (cut(line, width) for line in shown)
-    if len(lines) > len(shown):
-        yield f"{len(lines) - len(shown)} more findings, and all in full: warpladder summary --all"
 
 
 def _key(row: Mapping[Any, Any]) -> tuple[Any, Any]:

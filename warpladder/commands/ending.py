@@ -4,7 +4,7 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,11 +14,15 @@ from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.parts import LINES, SCREEN, WARNED, fitting, wrapped
 from warpladder.data import store
 from warpladder.screen import print_text, say
 
 if TYPE_CHECKING:
     from warpladder.dashboard.text.profile import Sums
+
+#: Lines of findings about a profile.
+_MOST_WARNED: Final = 10
 
 
 def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes: bool = False, every: bool = False) -> None:
@@ -31,30 +35,50 @@ def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes
         every: whether each finding has its own line, and no row is left out.
     """
     run = store.open_run(path)
-    findings = summary.findings(run, every=every)
-    if run.info["kind"] == "job" or (run.info["kind"] == "import" and not run.rows("results")):
-        findings = iter(list(findings) if every else summary.brief(findings))
-    for line in findings:
-        say(line.replace(measure_all(typed), measure_all(typed, folders=True)))
-    answer(path, form, sizes=sizes, every=every)
+    findings = list(summary.findings(run, every=every))
+    if run.rows("results"):
+        for line in findings:
+            say(line.replace(measure_all(typed), measure_all(typed, folders=True)))
+        findings = []
+    _answer(run, findings, form, sizes=sizes, every=every)
 
 
-def answer(path: Path, form: Form = "table", *, sizes: bool = False, every: bool = False) -> None:
-    """Print the answer of a run alone: which variants win, or where the time of a profile or a job goes. For the arguments see `report`."""
-    run = store.open_run(path)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-    if run.info["kind"] == "job":
-        from warpladder.dashboard.text import job
+def imported(path: Path, warnings: Sequence[str], taken: int = 0) -> None:
+    """Print the warnings of an import on stderr, and what the run comes to on stdout.
 
-        print_of(path, lambda data: job.render(data, form, every=every))
-    elif run.info["kind"] == "import" and not run.rows("samples"):
-        from warpladder.dashboard.text import profile
+    Args:
+        taken: lines of the screen that other output takes.
+    """
+    _answer(store.open_run(path), warnings, "table", taken=taken)
 
-        print_of(path, lambda data: profile.render(data, _sums(run), form))
-    elif form == "table":
-        print_of(path, lambda data: summary.terminal(data, width, sizes=sizes, every=every))
-    else:
-        print_of(path, lambda data: summary.render(summary.figures(data), form))
+
+def _answer(
+    run: store.Run, findings: Sequence[str], form: Form, *, sizes: bool = False, every: bool = False, taken: int = 0
+) -> None:
+    """Print findings, and the answer: which variants win, or where the time of a profile or a job goes.
+
+    Args:
+        taken: lines of the screen that other output takes. A profile with its findings fits on the others.
+    """
+    profiled = run.info["kind"] == "job" or (run.info["kind"] == "import" and not run.rows("samples"))
+
+    def text(data: RunData) -> str:
+        from warpladder.dashboard.text import job, profile
+
+        if run.info["kind"] == "job":
+            return job.render(data, form, every=every, lines=LINES - taken)
+        if profiled:
+            return profile.render(data, _sums(run), form, LINES - taken)
+        if form != "table":
+            return summary.render(summary.figures(data), form)
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        return summary.terminal(data, width, sizes=sizes, every=every)
+
+    answer = _text_of(run.path, text)
+    free = min(max(SCREEN - taken - answer.count("\n"), WARNED), _MOST_WARNED)
+    for line in fitting(findings, free) if profiled and not every else wrapped(findings):
+        say(line)
+    print_text(answer)
 
 
 def _sums(run: store.Run) -> "Sums":
@@ -72,11 +96,17 @@ def _sums(run: store.Run) -> "Sums":
 
 
 def print_of(path: Path, text: Callable[[RunData], str]) -> None:
-    """Print a text about a run. The run is written: whatever goes wrong here takes one line, and its id is still printed."""
+    """Print a text about a run."""
+    print_text(_text_of(path, text))
+
+
+def _text_of(path: Path, text: Callable[[RunData], str]) -> str:
+    """A text about a run. The run is written: whatever goes wrong here takes one line on stderr, and its id is still printed."""
     try:
-        print_text(text(run_data.load(store.open_run(path))))
+        return text(run_data.load(store.open_run(path)))
     except Exception as error:
         say(f"{path.name}: cannot be summarized ({type(error).__name__}: {error})")
+        return ""
 
 
 def exit_if_wrong(path: Path, required: Collection[str] = ()) -> None:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from warpladder.collectors.trace.notes import Notes
     from warpladder.data.naming import Naming
 
-#: Warnings of an import that are printed; a report of Nsight Systems may hold dozens.
-_MOST_WARNINGS: Final = 10
+#: Lines of the screen that the id of a run takes, and those that the progress of a job takes.
+_OF_ID, _OF_PROGRESS = 1, 2
 
 
 @click.command("profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -35,10 +35,9 @@ def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_
     with Stop() as stop:
         notes = Notes()
         run_id, exit_code = profile(import_report, command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
-        _warn(run_id, notes)
         if exit_code:
             say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
-        _answer(data_dir / run_id)
+        _answer(data_dir / run_id, _named(run_id, notes))
         print_id(run_id)
     exit_code = stop.exit_code or exit_code
     if exit_code:
@@ -111,9 +110,10 @@ def import_command(
             read = nsight_compute.import_report if of_ncu else otherwise
             try:
                 run_id = read(path, data_dir, label, naming, sys.argv[1:], notes)
-                _warn(path.name, notes)
                 if len(paths) == 1:
-                    _answer(data_dir / run_id)
+                    _answer(data_dir / run_id, _named(path.name, notes))
+                else:
+                    _warn(_named(path.name, notes))
                 print_id(run_id)
             except (ReportError, NamingError, StoreError) as error:
                 if isinstance(error, kineto.SeveralProcesses) and not variant_from:
@@ -147,8 +147,7 @@ def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int,
     with Leave(), TerminalProgress(f"job of {len(paths)} {'profile' if len(paths) == 1 else 'profiles'}") as progress:
         request = Request(paths, label, workers, scheduler, sys.argv[1:])
         run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("importing ranks", done, of))
-    _warn(run_id, notes)
-    _answer(data_dir / run_id)
+    _answer(data_dir / run_id, notes.warnings(), _OF_PROGRESS)
     print_id(run_id)
     if any(row["severity"] == "error" for row in notes.rows):
         raise click.exceptions.Exit(1)
@@ -165,20 +164,21 @@ def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":
     return naming
 
 
-def _answer(path: Path) -> None:
-    """Print what an imported run comes to. What that needs is loaded only where a report was imported."""
+def _answer(path: Path, warnings: Sequence[str], taken: int = 0) -> None:
+    """Print the warnings of an import, and what the run comes to. What that needs is loaded only where a report was imported."""
     from warpladder.commands import ending
 
-    ending.answer(path)
+    ending.imported(path, warnings, taken + _OF_ID)
 
 
-def _warn(name: str, notes: "Notes") -> None:
-    """Print the first warnings and errors of an import on stderr, and the number of the others."""
+def _warn(warnings: Sequence[str]) -> None:
+    """Print the warnings about one of several reports on stderr."""
+    from warpladder.dashboard.text.parts import LINES, fitting
     from warpladder.screen import say
 
-    warnings = notes.warnings()
-    for text in warnings[:_MOST_WARNINGS]:
-        say(f"{name}: {text}")
-    if len(warnings) > _MOST_WARNINGS:
-        more = len(warnings) - _MOST_WARNINGS
-        say(f"{name}: {more} more warnings on the dashboard's page Runs & checks")
+    for line in fitting(warnings, LINES // 2):
+        say(line)
+
+
+def _named(name: str, notes: "Notes") -> list[str]:
+    return [f"{name}: {text}" for text in notes.warnings()]

@@ -221,10 +221,10 @@ def _longest(frame: pd.DataFrame) -> str:
     own = frame[frame["kind"] != "communication"]
     first = (own if len(own) else frame).iloc[0]
     if first["slowest_ns"] - first["fastest_ns"] <= _LEAST_PART * first["median_ns"]:
+        alike = first["kind"] != "communication" and first["of_ranks"] > 1 and first.name == frame.index[0]
         first = frame.iloc[0]
-        return (
-            f"No rank differs: {cut(first['kernel'], NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
-        )
+        longest = f"{cut(first['kernel'], NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
+        return f"{longest}, about the same on each rank" if alike else longest
     longest = f"{cut(first['kernel'], NAME_CHARACTERS)} takes the most time, {format_percent(first['percent'])}"
     return (
         f"No rank stands out: {longest}, {format_duration(first['fastest_ns'])} on rank {first['fastest_rank']} to "

@@ -13,6 +13,7 @@ from tests.collectors.nsight_compute import ncu_reports
 from tests.collectors.nsight_systems import reports
 from warpladder.__main__ import command
 from warpladder.collectors.nsight_compute import parse as nsight_compute
+from warpladder.dashboard.text.parts import fitting
 from warpladder.data import metrics
 
 #: Name, category, stream, start and end in us, and the start of the launch.
@@ -161,3 +162,11 @@ def test_the_summary_of_a_profile_draws_and_shows_nothing(tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0].startswith("t.json: ") and done.stdout.splitlines()[-1] == "[]"
+
+
+def test_warnings_are_wrapped_and_the_first_is_whole_where_there_is_room() -> None:
+    long, short = " ".join(["word"] * 20), "file.json: warning: short"
+    assert fitting([long, short], 3) == [" ".join(["word"] * 16), "  " + " ".join(["word"] * 4), short]
+    assert fitting([long, short, short], 3)[2:] == ["2 more findings, and all in full: warpladder summary --all"]
+    cut, more = fitting([long, short, short], 2)
+    assert (len(cut), cut[-1], more[:1]) == (80, "…", "2")
