@@ -49,7 +49,7 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
     innermost = Innermost(ranges.thread, ranges.start, ranges.end)
     calls = device.Calls()
     _append(writer, "api_calls", device.api_rows(report, strings, innermost, calls, notes))
-    by_time = ByTime(ranges.thread, ranges.start, ranges.end, innermost, _steps(ranges))
+    by_time = ByTime(ranges.thread, ranges.start, ranges.end, innermost, _steps(ranges, notes))
     work = device.DeviceWork(report, strings, calls, ranges.thread, by_time, notes)
     del calls  # `work` frees them when it has found every launch
     for rows in (work.kernels(), work.graph_launches()):
@@ -91,7 +91,7 @@ def add_trace(
     return retimed_samples, [*([none] if samples.empty else []), slower, *rows]
 
 
-def _steps(ranges: Ranges) -> Int64s:
+def _steps(ranges: Ranges, notes: Notes) -> Int64s:
     """The places of the ranges that are steps, process by process."""
     process = process_of(ranges.thread)
     places = [np.empty(0, np.int64)]
@@ -100,6 +100,10 @@ def _steps(ranges: Ranges) -> Int64s:
         columns = (column[rows] for column in (ranges.text, process, ranges.thread, ranges.start, ranges.end))
         found = find_steps(ranges.texts, *columns)
         places.append(np.sort(rows[found.place]))
+        if found.restarts:
+            times = f"{found.restarts} times" if found.restarts > 1 else "once"
+            text = f"step numbers start again {times}, as in a further epoch: the steps from there on are counted on from the last number"
+            notes.add("warning", Source.NVTX, text)
     return np.concatenate(places)
 
 
