@@ -403,10 +403,9 @@ class DeviceWork:
     @cached_property
     def stream(self) -> Int64s:
         """A number for the stream of each."""
-        tables = [self._run.arrow(name, ["device", "stream"]) for name in ("kernels", "memory_ops")]
-        return combined([np.concatenate([integers(table, name, -1) + 1 for table in tables]) for name in ("device", "stream")])[
-            0
-        ]
+        names = ("process", "device", "stream")
+        tables = [self._run.arrow(name, names) for name in ("kernels", "memory_ops")]
+        return combined([np.concatenate([integers(table, name, -1) + 1 for table in tables]) for name in names])[0]
 
     def take_host_time(self, calls: Calls) -> None:
         """Take the own time of each call on the host in place of device work, for a trace without any."""

@@ -164,7 +164,7 @@ def _timeline(trace: Run) -> DeviceTimeline:
     return DeviceTimeline(
         start,
         work["end_ns"].to_numpy(dtype=np.int64),
-        np.asarray(work.groupby(["device", "stream"], dropna=False).ngroup(), np.int64),
+        np.asarray(work.groupby(["process", "device", "stream"], dropna=False).ngroup(), np.int64),
         np.where(has_launch, launched.fillna(0).to_numpy(dtype=np.int64), start),
         has_launch,
         (waits["start_ns"].to_numpy(dtype=np.int64), waits["end_ns"].to_numpy(dtype=np.int64)),
