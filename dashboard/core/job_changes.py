@@ -22,6 +22,8 @@ Kind = Literal["figure", "compute", "communication", "memory", "graph"]
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+#: The figure of graphs that were traced as a whole.
+GRAPHS: Final = "CUDA graphs, traced whole"
 #: Figure -> its column in table `iterations`. The first one is the range of the step on the host.
 FIGURES: Final[Mapping[str, str]] = {
     "iteration": "lasts_ns",
@@ -35,7 +37,10 @@ FIGURES: Final[Mapping[str, str]] = {
     "idle: waits for a kernel": "kernel_wait_ns",
     "idle: other": "other_idle_ns",
     "waits for other ranks": "wait_ns",
+    GRAPHS: "graph_ns",
 }
+#: Figures that are not known where graphs were traced as a whole, since what runs inside of them is not.
+_NOT_IN_GRAPHS: Final = ("compute", "communication", "exposed communication", "waits for other ranks")
 OTHER_KERNELS: Final = "all other kernels"
 #: A kernel is judged by itself from this share of the busy time of the ranks that run it, in A or in B.
 SHARE: Final = 0.005
@@ -318,7 +323,10 @@ def _figures(a: JobData, b: JobData, pairing: Pairing) -> tuple[list[str], Float
         sides.append(times.reshape(len(FIGURES), len(pairing.ranks), len(iterations)))
     both = np.stack(sides)
     known = np.isfinite(both).all(axis=(0, 2, 3)) & (both.sum(axis=(0, 2, 3)) > 0)
-    known[list(FIGURES).index("busy")] = True
+    names = list(FIGURES)
+    if np.nansum(both[:, names.index(GRAPHS)]):
+        known[[names.index(name) for name in _NOT_IN_GRAPHS]] = False
+    known[names.index("busy")] = True
     return [name for name, has in zip(FIGURES, known, strict=True) if has], both[:, known]
 
 

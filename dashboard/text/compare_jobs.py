@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Final
 from xml.etree import ElementTree
 
-from warpladder.dashboard.core.job_changes import JobChange, JobComparison, JobData, OneSided, where
+from warpladder.dashboard.core.job_changes import GRAPHS, JobChange, JobComparison, JobData, OneSided, where
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.text.compare import element, ratio_text, title, without_nan
 from warpladder.dashboard.text.formats import Comparison as Form
@@ -100,6 +100,10 @@ def _lines(comparison: JobComparison) -> list[str]:
         for fact in comparison.facts
     ]
     lines.append(f"compared: {comparison.pairing}")
+    if any(each.name == GRAPHS for each in comparison.figures):
+        lines.append(
+            "CUDA graphs were traced as a whole: what computes and communicates in them is not known, and not compared"
+        )
     if not math.isnan(comparison.shift):
         lines.append(f"median of the kernels, B over A: {comparison.shift:.3f}")
     return lines
