@@ -62,6 +62,7 @@ COLLECTIVES = Table(
         text("element_type", "type of the elements; empty where the trace lacks it"),
         work("bytes", "the larger of input and output; 0 where the trace lacks the elements", "B"),
         integer("kernels", "kernels that it took", bits=32, later=True, default=1, least=1),
+        integer("device", "CUDA device ordinal of the first kernel", bits=32, nullable=True, later=True),
         STREAM,
         START,
         END,

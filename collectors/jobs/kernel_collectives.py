@@ -79,6 +79,7 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
         "element_type": [""] * len(kernels),
         "bytes": np.clip(called.bytes, 0, MOST_WORK),
         "kernels": of_each.astype(np.int32),
+        "device": _integers(kernels["device"]).astype(np.int32),
         "stream": pa.array(stream, mask=stream < 0),
         "start_ns": start,
         "end_ns": end,

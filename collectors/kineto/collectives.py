@@ -95,8 +95,9 @@ class Collectives:
 
 def _with_groups(rows: pa.Table) -> pa.Table:
     columns = {name: rows.column(name).to_pylist() for name in _OF_GROUP}
-    stream = rows.column("stream").to_pylist()
-    lacking = [group == f"stream {number}" for group, number in zip(columns["group"], stream, strict=True)]
+    stream = list(zip(rows.column("device").to_pylist(), rows.column("stream").to_pylist(), strict=True))
+    lacking = [group == f"stream {number}" for group, (_, number) in zip(columns["group"], stream, strict=True)]
+    several = len({device for device, _ in stream}) > 1
     named: dict[Any, set[tuple[Any, ...]]] = {}
     for number, lacks, *group in zip(stream, lacking, *columns.values(), strict=True):
         if not lacks:
@@ -105,6 +106,8 @@ def _with_groups(rows: pa.Table) -> pa.Table:
         if lacks and len(named.get(number, ())) == 1:
             for values, value in zip(columns.values(), next(iter(named[number])), strict=True):
                 values[place] = value
+        elif lacks and several:
+            columns["group"][place] = f"stream {number[1]} of GPU {number[0]}"
     for name, values in columns.items():
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, name, pa.array(values, rows.schema.field(at).type))
@@ -132,7 +135,7 @@ def _joined(rows: pa.Table) -> pa.Table:
     heads, inverse = np.unique(head, return_inverse=True)
     end = np.full(len(heads), np.iinfo(np.int64).min)
     np.maximum.at(end, inverse.reshape(-1), rows["end_ns"].to_numpy())
-    joined = rows.take(pa.array(heads)).drop_columns(["device", "call", "named"])
+    joined = rows.take(pa.array(heads)).drop_columns(["call", "named"])
     joined = joined.set_column(joined.schema.get_field_index("end_ns"), "end_ns", pa.array(end))
     return joined.append_column("kernels", pa.array(np.bincount(inverse.reshape(-1)).astype(np.int32)))
 

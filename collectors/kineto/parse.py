@@ -240,7 +240,8 @@ def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: S
     """Rows of `collectives`, not matched yet."""
     start, end = (gathered.column(name).to_numpy() + base_ns for name in ("start_ns", "end_ns"))
     called = launches.start_of(gathered.column("correlation").to_numpy(), _BEFORE)
-    stream = gathered.column("stream").fill_null(-1).to_numpy()
+    own = np.stack([gathered.column(name).fill_null(-1).to_numpy() for name in ("device", "stream")])
+    stream = np.unique(own, axis=1, return_inverse=True)[1].reshape(-1)
     iteration = steps.numbers_at(launch_times(start, stream, called, called != _BEFORE))
     groups = gathered.column("group").combine_chunks().dictionary_encode().indices.to_numpy()
     rows = gathered.num_rows

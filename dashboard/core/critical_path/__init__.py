@@ -27,6 +27,7 @@ A segment is of one of these kinds:
 
 - `compute`, `memory`: a kernel; a copy or set;
 - `communication`: the transfer of a collective; of one that was not matched, all of its kernel;
+- `graph`: a CUDA graph that was traced as a whole, so that what ran in it is not known;
 - `launch`: from the end of a launch call to the start of its work;
 - `host`: calls, operators and what else a thread did;
 - `idle`: from the end of work to the start of the work that waited for it, and what has no known cause.
@@ -54,7 +55,7 @@ _MOST_EVENTS: Final = 3_000_000
 #: The same for ranks that only make the bound tighter.
 _FURTHER_EVENTS: Final = 1_000_000
 #: The kinds of device work.
-_WORK: Final = ("compute", "communication", "memory")
+_WORK: Final = ("compute", "communication", "memory", "graph")
 
 
 @dataclass(frozen=True)

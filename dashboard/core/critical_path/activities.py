@@ -11,7 +11,7 @@ import pandas as pd
 
 from warpladder.dashboard.core.critical_path.named import UNNAMED, Named, named_waits
 from warpladder.dashboard.core.critical_path.waits import Waits, waits_of
-from warpladder.dashboard.core.critical_path.work import COMMUNICATION, COMPUTE, LONG_AGO, MEMORY, Bools, Work
+from warpladder.dashboard.core.critical_path.work import COMMUNICATION, COMPUTE, GRAPH, LONG_AGO, MEMORY, Bools, Work
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, codes_of, of_calls, within
 from warpladder.data import schema, store
 
@@ -71,10 +71,14 @@ class HostParts:
 
 
 class Collectives(NamedTuple):
-    """The collectives of a rank: times on its own clock, stream, and the collective of the job or `NONE`."""
+    """The collectives of a rank: times on its own clock, device and stream, and the collective of the job or `NONE`.
+
+    The device is `NONE` in a run that is older than its column.
+    """
 
     start: Int64s
     end: Int64s
+    device: Int64s
     stream: Int64s
     match: Int64s
 
@@ -104,7 +108,7 @@ class RankActivities:
     def _read_work(self, collectives: Collectives) -> Work:
         tables = [name for name in ("kernels", "memory_ops") if name in self._traces.tables]
         if "api_calls" in self._traces.tables:
-            self._traces.read("api_calls", "process", "correlation", "start_ns", "end_ns", "thread", "name")
+            self._traces.read("api_calls", "process", "correlation", "start_ns", "end_ns", "name")
         own = ("process", "device", "stream", "correlation")
         columns: dict[str, list[Int64s]] = {name: [] for name in ("start", "end", *own, "kind", "name", "call")}
         names: list[str] = []
@@ -120,13 +124,13 @@ class RankActivities:
             names += [str(text) for text in texts.categories]
         empty = [np.empty(0, np.int64)]
         flat = {name: np.concatenate(parts or empty) for name, parts in columns.items()}
-        match = _matches(flat["start"], flat["end"], flat["stream"], flat["kind"], collectives)
+        match = _matches(flat, collectives)
         kind = np.where(match != NONE - 1, COMMUNICATION, flat["kind"])
         called = flat["call"] != NONE
         thread, launched = np.full(len(called), NONE), flat["start"].copy()
         if called.any():
             calls = flat["call"][called]
-            thread[called] = self._traces.numbers("api_calls", "thread")[calls]
+            thread[called] = self._threads["api_calls"][calls]
             launched[called] = np.minimum(self._traces.numbers("api_calls", "end_ns")[calls], launched[called])
         order = np.lexsort((flat["end"], flat["start"]))
         stream, (process, device, number) = codes_of(flat["process"], flat["device"], flat["stream"])
@@ -149,7 +153,20 @@ class RankActivities:
         """The kinds of the work of a table; kernels of runs that are older than column `collective` compute."""
         if table != "kernels":
             return np.full(length, MEMORY, np.int64)
-        return np.where(self._traces.texts(table, "collective").codes >= 0, COMMUNICATION, COMPUTE).astype(np.int64)
+        names = self._traces.texts(table, "full_name")
+        whole = names.codes == np.append(np.flatnonzero(names.categories == schema.CUDA_GRAPH), NONE - 1)[0]
+        talks = self._traces.texts(table, "collective").codes >= 0
+        return np.where(talks, COMMUNICATION, np.where(whole, GRAPH, COMPUTE)).astype(np.int64)
+
+    @cached_property
+    def _threads(self) -> Mapping[str, Int64s]:
+        """The thread of each row of `api_calls` and `operations`, from 0. The numbers of the profile may be negative, and equal in processes."""
+        tables = [name for name in ("api_calls", "operations") if name in self._run.tables]
+        for name in tables:
+            self._traces.read(name, "process", "thread")
+        own = [[self._traces.numbers(table, name) for table in tables] for name in ("process", "thread")]
+        code, _ = codes_of(*(np.concatenate(each or [np.empty(0, np.int64)]) for each in own))
+        return dict(zip(tables, np.split(code, np.cumsum([self._traces.length(name) for name in tables])[:-1]), strict=True))
 
     @cached_property
     def waits(self) -> Waits:
@@ -247,7 +264,7 @@ class RankActivities:
     def _calls(self, thread: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
         """Starts, ends, names and rows of the calls of a thread, by start."""
         start, end, name = self._all_calls
-        rows = np.flatnonzero(self._traces.numbers("api_calls", "thread") == thread)
+        rows = np.flatnonzero(self._threads["api_calls"] == thread)
         rows = rows[np.argsort(start[rows], kind="stable")]
         return start[rows], end[rows], name[rows], rows
 
@@ -283,9 +300,10 @@ class RankActivities:
         if "operations" not in self._run.tables:
             none = np.empty(0, np.int64)
             return none, none, none, []
-        self._traces.read("operations", "thread", "start_ns", "end_ns", "name", "parent_id")
-        of_thread, parent = (self._traces.numbers("operations", name) for name in ("thread", "parent_id"))
-        rows = np.flatnonzero((of_thread == thread) & (parent == NONE))
+        self._traces.read("operations", "start_ns", "end_ns", "name", "parent_id")
+        rows = np.flatnonzero(
+            (self._threads["operations"] == thread) & (self._traces.numbers("operations", "parent_id") == NONE)
+        )
         start, end = (self.aligned(self._traces.numbers("operations", f"{side}_ns")[rows]) for side in ("start", "end"))
         name = self._traces.texts("operations", "name")
         order = np.argsort(start, kind="stable")
@@ -298,14 +316,17 @@ def _outermost(start: Int64s, end: Int64s) -> Int64s:
     return np.flatnonzero(start >= reached)
 
 
-def _matches(start: Int64s, end: Int64s, stream: Int64s, kind: Int64s, collectives: Collectives) -> Int64s:
+def _matches(work: Mapping[str, Int64s], collectives: Collectives) -> Int64s:
     """For each work the collective of the job; `NONE` for communication that is of none, and `NONE` - 1 for other work.
 
     The first kernel of a collective has its number: a rank arrives with that, and its other kernels wait for nobody. In a run that is older
     than column `collective` of `kernels`, a kernel communicates if it is one of `collectives`.
     """
-    place = within(stream, start, end, collectives.stream, collectives.start, collectives.end)
-    is_first = (place != NONE) & (np.append(collectives.start, NONE)[place] == start)
-    talks = kind == COMMUNICATION
-    talks = talks if talks.any() else (place != NONE) & (kind == COMPUTE)
+    count, known = len(work["start"]), bool((collectives.device != NONE).all())
+    device = np.append(work["device"], collectives.device) * known
+    stream, _ = codes_of(device, np.append(work["stream"], collectives.stream))
+    place = within(stream[:count], work["start"], work["end"], stream[count:], collectives.start, collectives.end)
+    is_first = (place != NONE) & (np.append(collectives.start, NONE)[place] == work["start"])
+    talks = work["kind"] == COMMUNICATION
+    talks = talks if talks.any() else (place != NONE) & (work["kind"] == COMPUTE)
     return np.where(talks, np.where(is_first, np.append(collectives.match, NONE)[place], NONE), NONE - 1)

@@ -119,17 +119,17 @@ class Ranks:
 
     @cached_property
     def _kernels(self) -> tuple[Int64s, ...]:
-        columns = ["rank", "start_ns", "end_ns", "stream", "match"]
-        rows = self.collectives[columns].fillna({"match": NONE, "stream": NONE}).astype("int64")
+        columns = ["rank", "start_ns", "end_ns", "device", "stream", "match"]
+        rows = self.collectives[columns].fillna(dict.fromkeys(("match", "device", "stream"), NONE)).astype("int64")
         return tuple(rows[name].to_numpy() for name in rows)
 
     @cached_property
     def collectives(self) -> pd.DataFrame:
-        """The collectives of all ranks by rank: `rank`, `start_ns`, `end_ns`, `stream`, `match`, `arrival_ns`, `finish_ns`.
+        """The collectives of all ranks by rank: `rank`, `start_ns`, `end_ns`, `device`, `stream`, `match`, `arrival_ns`, `finish_ns`.
 
         A send that ended before its receive began did not wait for it: its bytes were buffered.
         """
-        columns = ("rank", "start_ns", "end_ns", "stream", "match", "arrival_ns", "finish_ns")
+        columns = ("rank", "start_ns", "end_ns", "device", "stream", "match", "arrival_ns", "finish_ns")
         frame: pd.DataFrame = self._job.arrow("collectives", (*columns, "sends_to")).to_pandas()
         early = frame["finish_ns"] < frame.groupby("match")["arrival_ns"].transform("max")
         frame.loc[early & frame.pop("sends_to").notna(), "match"] = np.nan
@@ -164,11 +164,10 @@ def spans(ranks: Ranks) -> list[Span]:
 
 def _in_order(rows: pd.DataFrame) -> list[Span]:
     """The iterations of ranks with one clock."""
-    begin = rows.groupby("iteration")["start_ns"].min()
     last = rows.drop_duplicates("iteration", keep="last")
     numbers, ends, of = (last[name].tolist() for name in ("iteration", "device_end_ns", "rank"))
-    end_of = dict(zip(numbers, ends, strict=True))
-    starts = [int(end_of.get(number - 1, begin[number])) for number in numbers]
+    first = rows.loc[rows["iteration"] == numbers[0], "start_ns"].min()
+    starts = [int(first), *ends[:-1]]
     return [Span(*each) for each in zip(numbers, starts, ends, of, strict=True) if each[1] < each[2]]
 
 

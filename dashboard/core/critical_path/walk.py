@@ -9,11 +9,11 @@ import pandas as pd
 from warpladder.dashboard.core.critical_path.activities import HostParts, RankActivities
 from warpladder.dashboard.core.critical_path.arrivals import Arrivals
 from warpladder.dashboard.core.critical_path.spans import Ranks, Span
-from warpladder.dashboard.core.critical_path.work import COMMUNICATION, MEMORY
+from warpladder.dashboard.core.critical_path.work import COMMUNICATION, GRAPH, MEMORY
 from warpladder.dashboard.core.traces import NONE
 
 #: What a segment of the path is.
-KINDS: Final = ("compute", "communication", "memory", "launch", "host", "idle")
+KINDS: Final = ("compute", "communication", "memory", "graph", "launch", "host", "idle")
 COLUMNS: Final = ("rank", "kind", "name", "start_ns", "end_ns", "overlap_ns", "inferred")
 
 
@@ -105,7 +105,7 @@ def _begin(activities: RankActivities, work: int) -> tuple[int, int]:
 
 
 def _word(kind: int) -> str:
-    return "memory" if kind == MEMORY else "compute"
+    return {MEMORY: "memory", GRAPH: "graph"}.get(kind, "compute")
 
 
 def _before_work(path: _Path, activities: RankActivities, work: int) -> int:

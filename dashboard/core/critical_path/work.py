@@ -10,7 +10,7 @@ from warpladder.dashboard.core.traces import NONE, Int64s
 
 Bools = npt.NDArray[np.bool_]
 
-COMPUTE, COMMUNICATION, MEMORY = range(3)
+COMPUTE, COMMUNICATION, MEMORY, GRAPH = range(4)
 #: A time before any other.
 LONG_AGO: Final = np.iinfo(np.int64).min // 4
 
@@ -22,12 +22,12 @@ class Work:
     Attributes:
         start, end: times on the device. No end is before its start.
         stream: index into `streams`, which has the process, device and number of each.
-        kind: `COMPUTE`, `COMMUNICATION` or `MEMORY`.
+        kind: `COMPUTE`, `COMMUNICATION`, `MEMORY`, or `GRAPH`, a CUDA graph that was traced as a whole.
         name: index into `names`.
         match: the collective of the job that a communication kernel is a part of; `NONE` for other work.
         correlation: of its call, shared by all nodes of a graph.
         call: place in `api_calls` of the call that launched it, which all nodes of a graph share; `NONE` where it is not in the trace.
-        thread: that launched it; `NONE` where the launch is not in the trace.
+        thread: that launched it, counted from 0 over all processes; `NONE` where the launch is not in the trace.
         launched: end of the launch call, or the start of the work where that is earlier.
     """
 

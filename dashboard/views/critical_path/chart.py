@@ -14,7 +14,15 @@ _LOW_LANE_PX: Final = 15
 _HIGH_LANES: Final = 10
 _AROUND_PX: Final = 110
 #: Height of a kind in parts of its lane, so that a print without colours tells them apart.
-_HEIGHTS: Final = {"compute": 0.65, "communication": 0.4, "memory": 0.55, "launch": 0.3, "host": 0.22, "idle": 0.08}
+_HEIGHTS: Final = {
+    "compute": 0.65,
+    "communication": 0.4,
+    "memory": 0.55,
+    "graph": 0.6,
+    "launch": 0.3,
+    "host": 0.22,
+    "idle": 0.08,
+}
 #: A gain below this percentage of the iteration is none to speak of.
 _LEAST_PERCENT: Final = 0.1
 _MOST_BARS: Final = 12
@@ -142,6 +150,7 @@ def _colors(look: Look) -> dict[str, str]:
         "compute": shades[0],
         "communication": shades[1],
         "memory": shades[4],
+        "graph": shades[5],
         "launch": shades[3],
         "host": shades[2],
         "idle": look.tones.text,
@@ -150,6 +159,7 @@ def _colors(look: Look) -> dict[str, str]:
 
 _MEANING: Final = {
     "communication": "transfers: collectives from the arrival of the last rank",
+    "graph": "CUDA graphs: traced as a whole, so that their inside is not known",
     "launch": "launches: from the end of the launch call to the start of its work",
     "host": "host: calls, operators and what else the thread did",
     "idle": "idle: between work and the work that waited for it",

@@ -18,6 +18,7 @@ KINDS: Final = {
     "compute": "compute",
     "communication": "transfers",
     "memory": "copies",
+    "graph": "CUDA graphs",
     "launch": "launches",
     "host": "host",
     "idle": "idle",
@@ -146,6 +147,11 @@ def notes(found: CriticalPath) -> tuple[str, ...]:
         lines.append(
             f"{inferred} {'segment is' if inferred == 1 else 'segments are'} on the path by inference: the profile does not name what the "
             "next one waited for. PyTorch's profiler names it with enable_cuda_sync_events=True."
+        )
+    if (found.segments["kind"] == "graph").any():
+        lines.append(
+            "CUDA graphs were traced as a whole: what runs inside of them, and which of it waits for other ranks, is not known. "
+            "nsys profile --cuda-graph-trace=node records it."
         )
     if not found.has_launches:
         lines.append("The profiles have no launches, so the path follows the streams and never enters the host.")

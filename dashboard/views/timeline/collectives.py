@@ -7,13 +7,13 @@ from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import NONE, Int64s, codes_of, within
 
-_COLUMNS = ("rank", "stream", "match", "arrival_ns", "finish_ns")
+_COLUMNS = ("rank", "device", "stream", "match", "arrival_ns", "finish_ns")
 
 
 def matches(data: RunData) -> Int64s:
     """The collective of the job that each kernel of the shown ranks is a part of; `NONE` for any other kernel.
 
-    A kernel is found by its rank and stream, and by its times on the job's clock, which are within those of its collective.
+    A kernel is found by its rank, GPU and stream, and by its times on the job's clock, which are within those of its collective.
 
     Returns:
         An array of the rows of `kernels`; without any where the trace is not of ranks of a job, or has no kernel.
@@ -21,9 +21,16 @@ def matches(data: RunData) -> Int64s:
     traces = data.traces
     if not traces.of_ranks or "kernels" not in traces.tables:
         return np.empty(0, dtype=np.int64)
-    known = data.job.frame("collectives", *_COLUMNS).dropna(subset="match").fillna({"stream": NONE}).astype(np.int64)
-    rank, stream, start, end = (traces.numbers("kernels", name) for name in ("process", "stream", "start_ns", "end_ns"))
-    lane, _ = codes_of(np.append(rank, known["rank"]), np.append(stream, known["stream"]))
+    known = (
+        data.job.frame("collectives", *_COLUMNS)
+        .dropna(subset="match")
+        .fillna({"device": NONE, "stream": NONE})
+        .astype(np.int64)
+    )
+    own = [traces.numbers("kernels", name) for name in ("process", "device", "stream")]
+    rank, start, end = own[0], *(traces.numbers("kernels", name) for name in ("start_ns", "end_ns"))
+    own[1] = np.where((known["device"] == NONE).any(), NONE, own[1])  # a run that is older than the column
+    lane, _ = codes_of(*(np.append(each, known[name]) for each, name in zip(own, ("rank", "device", "stream"), strict=True)))
     spans = lane[len(rank) :], *(known[name].to_numpy() for name in ("arrival_ns", "finish_ns"))
     place = within(lane[: len(rank)], start, end, *spans)
     return np.append(known["match"].to_numpy(), NONE)[place]

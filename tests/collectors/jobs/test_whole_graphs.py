@@ -10,9 +10,13 @@ from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.findings import tell
 from warpladder.collectors.jobs.job import Request, import_job, profiles
 from warpladder.collectors.trace.notes import Notes
+from warpladder.dashboard.core import job_changes
+from warpladder.dashboard.core.job_changes import GRAPHS, JobData
 from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.text import compare_jobs
 from warpladder.dashboard.text.job import render
 from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.views.critical_path import query as critical_path
 from warpladder.dashboard.views.ranks import VIEW, query
 from warpladder.data import store
 
@@ -64,6 +68,24 @@ def test_the_charts_show_what_is_known(tmp_path: Path) -> None:
     figures, breakdown = VIEW.charts[0].draw(load(imported(tmp_path, Notes())), Look("light", {}, "", on_gpu=True))
     assert "busy_ns" in figures.data and "traced whole" in figures.title
     assert "CUDA graphs" in {bar.name for bar in breakdown.figure.data}
+
+
+def test_graphs_on_the_critical_path_are_no_compute_and_a_note_tells_so(tmp_path: Path) -> None:
+    data = load(imported(tmp_path, Notes()))
+    found = critical_path.path(data, 2)
+    assert found.path
+    kinds = critical_path.by_kind(found.path).set_index("kind")["time_ns"]
+    assert kinds["CUDA graphs"] == 100 * _US and "compute" not in kinds
+    assert any("traced as a whole" in note for note in critical_path.notes(found.path))
+
+
+def test_a_comparison_has_no_figures_of_what_runs_in_graphs(tmp_path: Path) -> None:
+    job = JobData.of(imported(tmp_path, Notes()))
+    found = job_changes.compare(job, job)
+    assert GRAPHS in [each.name for each in found.figures] and not {"compute", "communication"} & {
+        each.name for each in found.figures
+    }
+    assert "not known, and not compared" in compare_jobs.render(found, job, job, 0.05, "table")
 
 
 def test_the_warnings_of_the_ranks_are_those_of_the_job(tmp_path: Path) -> None:
