@@ -105,3 +105,18 @@ def test_the_name_of_a_damaged_run_is_text(tmp_path: Path) -> None:
     assert "cannot be opened" in said and r"\x1b[2J" in said
     assert all(line.isprintable() for line in said.split("\n"))
     assert len(store.list_runs([tmp_path])[1]) == 1
+
+
+@pytest.mark.parametrize("words", [["list"], ["summary"], ["compare", "one", "one"]])
+def test_a_full_disk_is_one_line_and_no_success(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_runs.write(tmp_path, "one", label="one", rounds=6)
+    said = io.StringIO()
+    monkeypatch.setattr("sys.stderr", said)
+    more = [] if words == ["list"] else ["--data-dir", str(tmp_path)]
+    with open("/dev/full", "w") as full, pytest.raises(SystemExit) as ended:  # noqa: PTH123
+        monkeypatch.setattr("sys.stdout", full)
+        command()(args=[*words, *more], prog_name="warpladder")
+    assert ended.value.code == 2
+    assert (
+        said.getvalue().splitlines()[-1] == "stdout cannot be written (No space left on device); make room, or print elsewhere"
+    )

@@ -1,12 +1,17 @@
 """Prints lines to stderr and stdout. A closed terminal or pipe is no error, so that the run is still stored."""
 
+import errno
 import os
 import shutil
 import sys
 import textwrap
 from contextlib import suppress
+from typing import Final
 
 from warpladder.data.files import one_line
+
+#: Errors of a disk that takes no more.
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def say(text: str) -> None:
@@ -25,8 +30,21 @@ def print_id(run_id: str) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a text that ends with a line feed on stdout; do nothing if stdout is closed."""
+    """Print a text that ends with a line feed on stdout; do nothing if stdout is closed. A full disk ends the command."""
     try:
         print(text, end="", flush=True)
-    except OSError:  # the pipe is closed; keep Python from flushing to it again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # the pipe is closed; keep Python from flushing to it again at exit
+        leave_stdout()
+        if error.errno in FULL:
+            say(not_written(error))
+            raise SystemExit(2) from error
+
+
+def not_written(error: OSError) -> str:
+    """What to say where stdout takes no more."""
+    return f"stdout cannot be written ({error.strerror}); make room, or print elsewhere"
+
+
+def leave_stdout() -> None:
+    """Drop what is still to be printed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

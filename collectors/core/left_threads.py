@@ -48,15 +48,16 @@ class LeftThreads:
         A thread of the file itself is the cell's while which it rests, if there is one.
         """
         found: dict[Cell, float] = {}
+        timed = {cell: ns for cell, ns in self._timed.items() if ns}
         for thread, owner in self._owners.items():
             used = self._used[thread]
-            least = min(self._timed, key=lambda cell: used[cell] / self._timed[cell], default=None)
+            least = min(timed, key=lambda cell: used[cell] / timed[cell], default=None)
             cell = owner or least
-            others_ns = sum(timed for each, timed in self._timed.items() if each != cell)
+            others_ns = sum(ns for each, ns in timed.items() if each != cell)
             if cell is None or others_ns < _LEAST_NS:
                 continue
             share = sum(ns for each, ns in used.items() if each != cell) / others_ns
-            rests = used[cell] < _RESTS * share * self._timed[cell]
+            rests = used[cell] < _RESTS * share * timed.get(cell, 0)
             if share >= _SHARE and (owner or rests):
                 found[cell] = max(share, found.get(cell, 0.0))
         return found

@@ -288,6 +288,9 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
     shared = [key for key in both if key not in undone]
     lost = (*_lost(a, b, missing, options), *(not_done(of_a[key], sources) for key, sources in undone.items()))
     if not shared and not any(each.judged for each in lost):
+        for side in (a, b):
+            if not len(side.data.samples):
+                raise NotComparable(f"{_title(side)} has no times: its table `samples` is missing or empty; record it again")
         raise NotComparable(
             f"{_title(a)} and {_title(b)} have no cell in common; `warpladder summary RUN` shows the workloads and cases of a run"
         )

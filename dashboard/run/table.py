@@ -24,6 +24,7 @@ from warpladder.dashboard.core.numbers import (
 )
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data.names import Source
+from warpladder.data.schema import CACHES
 from warpladder.errors import Error
 
 _MOST_NAMES: Final = 12
@@ -147,8 +148,10 @@ def table(data: RunData, workloads: Sequence[str], scope: str | None, cache: str
         cache: `cold` or `hot`; None for both.
 
     Raises:
-        RunError: the workloads were not timed so.
+        RunError: the workloads were not timed so, or there is no such state of the caches.
     """
+    if cache not in (None, *CACHES):
+        raise RunError(f"cache={cache!r}: is no state of the caches; give {' or '.join(map(repr, CACHES))}")
     data = reading(data).data
     every = cells(data)
     parts = []

@@ -271,9 +271,12 @@ def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any
     caught = [row for row in measured if row["status"] != "ok" or _cell(row) in doubted]
     if not measured:
         return ""
-    count = str(len(caught)) if len(caught) == len(measured) else f"{len(caught)} of {len(measured)}"
     names = ", ".join(dict.fromkeys(str(row["variant"]) for row in measured))
-    return f"specimens (known pitfalls, which the checks have to catch): {count} caught: {names}"
+    told = f"{len(caught)} caught: {names}"
+    if missed := [_cell(row) for row in measured if row not in caught]:
+        more = f", and {len(missed) - _MOST_REASONS} more" if len(missed) > _MOST_REASONS else ""
+        told = f"{len(caught)} of {len(measured)} cells caught; not caught: {', '.join(missed[:_MOST_REASONS])}{more}"
+    return f"specimens (known pitfalls, which the checks have to catch): {told}"
 
 
 def _failures(results: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> Iterator[tuple[str, bool]]:

@@ -31,7 +31,7 @@ from warpladder.data import store
 
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")
 #: Verdicts in the order in which a line lists them.
-_FIRST: Final = ("slower", "faster", "tied", "drifted", "new", "unknown")
+_FIRST: Final = ("slower", "faster", "tied", "drifted", "mended", "new", "unknown")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _Cell:
     """A variant in one case, with its fastest config: the last time, the new time, and the new time over the last."""
 
     case: str
-    verdict: Verdict | Literal["new"]
+    verdict: Verdict | Literal["new", "mended"]
     ratio: Estimate
     last_ns: float
     now_ns: float
@@ -106,10 +106,20 @@ def _cells(data: RunData, judged: JudgedVariant, history: History | None, smalle
             over = f"{format_ratio(float(now[base, case]['median_ns']) / now_ns)} {base}"
         change = changes.get((judged.workload, judged.variant, case))
         if change is None:
-            result.append(_Cell(case, "new", Estimate.unknown(), math.nan, now_ns, over))
+            is_mended = bool(judged.last) and _failed(_load(judged.last), judged, case)
+            result.append(_Cell(case, "mended" if is_mended else "new", Estimate.unknown(), math.nan, now_ns, over))
         else:
             result.append(_Cell(case, change.verdict, change.ratio, change.a_ns.value, now_ns, over))
     return result
+
+
+def _failed(last: RunData, judged: JudgedVariant, case: str) -> bool:
+    """Whether a variant had no times of a case in the last run because it failed there."""
+    results = last.results
+    of_case = results[
+        (results["workload"] == judged.workload) & (results["variant"] == judged.variant) & (results["case"] == case)
+    ]
+    return bool(len(of_case)) and not of_case["status"].isin(["ok", "skipped"]).any()
 
 
 def _changes(data: RunData, last: str, history: History | None, smallest: float) -> dict[tuple[str, str, str], Change]:

@@ -1,5 +1,6 @@
 """The last lines of a recording: findings of one kind in one line, and the commands that print the rest."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,7 +82,8 @@ def test_every_finding_has_a_line_where_all_are_asked_for(run: Path) -> None:
 
 def test_a_specimen_that_was_not_caught_is_counted(tmp_path: Path) -> None:
     said = list(summary.findings(store.open_run(first_recording(tmp_path, caught=12))))
-    assert "specimens (known pitfalls, which the checks have to catch): 12 of 17 caught: unsynchronized" in said
+    missed = ", ".join(f"sums/unsynchronized/{case}" for case in CASES[12:15])
+    assert any("12 of 17 cells caught; not caught: " + missed in line for line in said)
 
 
 def test_the_command_that_measures_all_is_the_one_that_was_typed(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,3 +161,12 @@ def test_the_first_minute_on_a_gpu_takes_30_lines_at_most(run: Path) -> None:
         assert len(summary.terminal(data, 120, sizes=False, every=True).splitlines()) > 30
     headline, run_id = 1, 1
     assert headline + len(list(summary.findings(store.open_run(run)))) + len(answered) + run_id <= 30
+
+
+def test_all_in_json_is_every_variant_at_every_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = made_runs.write(tmp_path, "one", label="one", rounds=6)
+    rows = {}
+    for every in (False, True):
+        ending.report(path, "json", every=every)
+        rows[every] = json.loads(capsys.readouterr().out)
+    assert len(rows[True]) > len(rows[False]) and {"variant", "case", "median_ns", "status"} <= set(rows[True][0])

@@ -12,6 +12,7 @@ from warpladder.dashboard.text.formats import FORMS
 from warpladder.data.files import LOCAL, one_line
 from warpladder.errors import Error
 from warpladder.installation import IS_CHECKOUT, what_is_missing
+from warpladder.screen import FULL, leave_stdout, not_written
 
 if TYPE_CHECKING:
     from warpladder.dashboard.core.run_data import RunData
@@ -59,7 +60,9 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except click.NoSuchOption as error:
             if not (line := replaced(f"{error.ctx.info_name if error.ctx else ''} {error.option_name}")):
                 raise
@@ -70,6 +73,11 @@ class Commands(click.Group):
             return _refuse([f"{ctx.command_path} {ctx.invoked_subcommand}: {line}"], error)
         except Error as error:
             return _refuse(error.lines(), error)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            leave_stdout()
+            return _refuse([not_written(error)], error)
 
 
 def _refuse(lines: Sequence[str], error: Exception) -> None:

@@ -69,6 +69,10 @@ def _answer(
             return job.render(data, form, every=every, lines=LINES - taken)
         if profiled:
             return profile.render(data, _sums(run), form, LINES - taken)
+        if every and form in ("csv", "json"):
+            from warpladder.dashboard.run import table
+
+            return summary.render(table.table(data, data.workloads, table.ALL, None), form)
         if form != "table":
             return summary.render(summary.figures(data), form)
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0

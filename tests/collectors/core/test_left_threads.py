@@ -11,6 +11,7 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.left_threads import LeftThreads
 from warpladder.collectors.core.rounds import Limits
 
+CELL, OTHER = (Cell("w", name, "", "n=1") for name in ("first", "second"))
 SOME = Limits(seconds=0.2, min_rounds=6, max_rounds=12)
 
 
@@ -73,7 +74,6 @@ def test_a_pool_that_rests_between_its_calls_disturbs_nobody() -> None:
 
 
 def test_a_thread_of_the_file_is_of_the_cell_while_which_it_rests() -> None:
-    first, second = (Cell("w", name, "", "n=1") for name in ("first", "second"))
     end, rest = threading.Event(), threading.Event()
     thread = threading.Thread(
         target=lambda: [spin(0.001) if not rest.is_set() else end.wait(0.004) for _ in iter(end.is_set, True)]
@@ -81,12 +81,26 @@ def test_a_thread_of_the_file_is_of_the_cell_while_which_it_rests() -> None:
     thread.start()
     try:
         threads = LeftThreads()
-        for cell in (first, second) * 2:
-            (rest.set if cell == second else rest.clear)()
+        for cell in (CELL, OTHER) * 2:
+            (rest.set if cell == OTHER else rest.clear)()
             time.sleep(0.003)
             with threads.watched(cell):
                 time.sleep(0.01)
     finally:
         end.set()
         thread.join()
-    assert list(threads.disturbing()) == [second]
+    assert list(threads.disturbing()) == [OTHER]
+
+
+def test_a_cell_that_left_a_thread_and_was_not_timed_is_no_reason_to_stop() -> None:
+    end = threading.Event()
+    threads = LeftThreads()
+    for _ in range(2):
+        threading.Thread(target=end.wait).start()
+    threads.note(CELL)
+    try:
+        with threads.watched(OTHER):
+            time.sleep(0.003)
+        assert threads.disturbing() == {}
+    finally:
+        end.set()

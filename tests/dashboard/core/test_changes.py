@@ -235,6 +235,13 @@ def test_other_devices_and_other_cells_are_not_comparable() -> None:
         compare(Side(run("a", {})), Side(run("b", {})), Options(scope="end_to_end"))
 
 
+def test_a_run_whose_samples_are_gone_is_named() -> None:
+    gone = run("gone", {})
+    gone = replace(gone, samples=gone.samples[:0])
+    with pytest.raises(NotComparable, match="gone has no times: its table `samples` is missing or empty; record it again"):
+        compare(Side(run("a", {})), Side(gone))
+
+
 def test_two_variants_of_one_run_are_compared_round_by_round() -> None:
     # All rounds drift together by far more than the two differ.
     drift = [1000, 1200, 1400, 1600, 1800, 2000, 2200, 2400]

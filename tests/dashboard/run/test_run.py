@@ -134,6 +134,7 @@ def test_the_roofline_is_that_of_the_export(run: Run) -> None:
         (lambda run: run.plot.ladder("conv2d", "shape=513x1027"), "no variant was timed in device cold"),
         (lambda run: run.plot.ladder("conv2d", scope="devise"), "conv2d was not timed so; timed are device cold, device hot"),
         (lambda run: run.table(scope="devise"), "nothing was timed so; timed are device cold, device hot"),
+        (lambda run: run.table(cache="warm"), "cache='warm': is no state of the caches; give 'cold' or 'hot'"),
         (lambda run: run.plot.sizes("conv2d", "speed"), "no such metric; it has 'speedup'"),
         (lambda run: run.plot.sizes("tensor_transpose", series="perm=013"), "no such series"),
         (lambda run: run.plot.sizes("tensor_transpose", "gflop_per_s"), "has no gflop_per_s"),

@@ -126,6 +126,13 @@ def test_a_variant_without_earlier_times_is_new(monkeypatch: pytest.MonkeyPatch)
     assert told(monkeypatch, on_another_gpu, now, MINE)[0][1] == "new"
 
 
+def test_a_variant_that_was_wrong_in_the_last_run_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = {"workload": "w", "variant": MINE, "config": "", "case": "n=1", "status": "wrong_result", "detail": "off"}
+    last = run("a", {(BASE, "n=1"): 1}, results=[wrong])
+    now = run("b", {(BASE, "n=1"): 1, (MINE, "n=1"): 0.5})
+    assert told(monkeypatch, last, now, MINE)[0][1] == "mended"
+
+
 def test_a_wrong_variant_is_told_with_the_first_case_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = [
         {
