@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -91,7 +92,14 @@ def compare_functions(
     tolerance: float | Mapping[str, float] | None = None,
     compare: Any = None,
     device: str = "",
-    **options: Any,
+    collector: str = "auto",
+    label: str = "",
+    data_dir: str | Path | None = None,
+    seed: int = 0,
+    max_rounds: int | None = None,
+    seconds: float | None = None,
+    processes: int | None = None,
+    no_limit: bool = False,
 ) -> Comparison:
     """Verify functions against the first one, and time all of them in the same rounds. It needs no `if __name__ == "__main__"`.
 
@@ -108,11 +116,11 @@ def compare_functions(
         tolerance: largest relative L2 error against the first, as for `Benchmark`.
         compare: how outputs are compared that need not be equal within the tolerance, as for `Benchmark.reference`.
         device: `gpu` or `cpu`; by default the device of the arguments or outputs.
-        options: as for `warpladder.record`.
+        collector, label, data_dir, seed, max_rounds, seconds, processes, no_limit: as for `warpladder.record`.
 
     Raises:
-        WorkloadError: the first function cannot be called with the arguments, or gives nothing that can be compared.
-        PlanError, LabelError, CollectorError, StoreError, KeyboardInterrupt: as `warpladder.record` raises them.
+        Error: the first function cannot be called with the arguments, or gives nothing that can be compared; and as `warpladder.record`.
+        KeyboardInterrupt: as `warpladder.record` raises it.
     """
     from warpladder.api import record
 
@@ -138,7 +146,17 @@ def compare_functions(
     bench.reference(compared.reference, outputs=compared.types, compare=compare)
     for name, function, writes in zip(variant_names, compared.calls, compared.writes, strict=True):
         bench.variant(function, name=name, writes_inputs=writes, role="rung")
-    run = record(bench, **options)._run
+    run = record(
+        bench,
+        collector=collector,
+        label=label,
+        data_dir=data_dir,
+        seed=seed,
+        max_rounds=max_rounds,
+        seconds=seconds,
+        processes=processes,
+        no_limit=no_limit,
+    )._run
     is_wrong = (run.table("results")["status"] == "wrong_result").any()
     return Comparison(run, [*compared.notes, *([compared.altered] if compared.altered and is_wrong else [])])
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Never, TypedDict, TypeVar, Unpack, overload
 
 from warpladder.workloads.api import (
     TOLERANCE,
@@ -44,6 +44,23 @@ from warpladder.workloads.functions.problem import Outputs, Problem
 from warpladder.workloads.functions.variants import Extent, Kernel, Maker, source_of_kernel
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+#: How outputs are compared: all of them, or each by name.
+Compare = Comparison | Callable[..., Any] | Mapping[str, Comparison | Callable[..., Any]]
+
+
+class VariantOptions(TypedDict, total=False):
+    """The arguments of `Benchmark.variant` without the function."""
+
+    name: str
+    title: str
+    baseline: bool
+    role: Role | None
+    precision: Precision | None
+    configs: Sequence[Params]
+    arrays: str
+    writes_inputs: bool
+    requires: Sequence[str]
+    skip: Callable[..., str | None] | None
 
 
 class Benchmark:
@@ -68,7 +85,7 @@ class Benchmark:
             functions compute the forward pass on PyTorch's tensors; `forward` and `backward` are timed as phases.
 
     Raises:
-        WorkloadError: an argument is wrong.
+        Error: an argument is wrong.
     """
 
     def __init__(
@@ -122,6 +139,13 @@ class Benchmark:
         self._forget()
         return function
 
+    @overload
+    def reference(self, function: _F, *, outputs: Outputs = "", compare: Compare | None = None) -> _F: ...
+    @overload
+    def reference(
+        self, function: None = None, *, outputs: Outputs = "", compare: Compare | None = None
+    ) -> Callable[[_F], _F]: ...
+
     def reference(self, function: Any = None, *, outputs: Outputs = "", compare: Any = None) -> Any:
         """Declare the function that computes the right outputs.
 
@@ -137,7 +161,7 @@ class Benchmark:
                 as `order_of("x")` for indices with ties, or a function of an output and its reference; for all outputs, or by name.
 
         Raises:
-            WorkloadError: an argument is wrong.
+            Error: an argument is wrong.
         """
         self._compare = comparisons(compare)
         self._outputs = outputs if callable(outputs) else checked_outputs(outputs)
@@ -148,6 +172,11 @@ class Benchmark:
         self._reference = checked_function(function, "reference")
         self._forget()
         return function
+
+    @overload
+    def variant(self, function: _F, **options: Unpack[VariantOptions]) -> _F: ...
+    @overload
+    def variant(self, function: None = None, **options: Unpack[VariantOptions]) -> Callable[[_F], _F]: ...
 
     def variant(
         self,
@@ -189,7 +218,7 @@ class Benchmark:
             skip: gives the reason why a case cannot run, or None; called with the axes and config values that it has parameters for.
 
         Raises:
-            WorkloadError: an argument is wrong.
+            Error: an argument is wrong.
         """
         declaration = {
             "name": name, "title": title, "baseline": baseline, "role": role, "precision": precision, "configs": configs,
@@ -219,7 +248,7 @@ class Benchmark:
         precision: Precision | None = None,
         configs: Sequence[Params] = ({},),
         skip: Callable[..., str | None] | None = None,
-        **unknown: Any,
+        **unknown: Never,
     ) -> None:
         """Declare a kernel of CUDA C++ that is measured. NVRTC compiles it as C++17.
 
@@ -239,7 +268,7 @@ class Benchmark:
         The other arguments are the same as for `variant`.
 
         Raises:
-            WorkloadError: an argument is wrong.
+            Error: an argument is wrong.
         """
         name = name or kernel.partition("<")[0].rpartition("::")[2]
         check_role(name, role, unknown, self.cuda.__annotations__)
@@ -263,7 +292,7 @@ class Benchmark:
         types: Mapping[str, Any] | None = None,
         returns: Literal["int", "void"] = "int",
         source: str | Path = "",
-        **options: Any,
+        **options: Unpack[VariantOptions],
     ) -> None:
         """Declare a function of a shared library with a C interface that is measured. It gets arrays as pointers.
 
@@ -278,11 +307,12 @@ class Benchmark:
             options: the arguments of `variant`.
 
         Raises:
-            WorkloadError: an argument is wrong, or the library is not there.
+            Error: an argument is wrong, or the library is not there.
         """
         folder = self.file.parent if self.file else None
         call = c_function(library, function, args, types=types, returns=returns, source=source, beside=folder)
-        self.variant(call, **{"name": function, **options})
+        options.setdefault("name", function)
+        self.variant(call, **options)
 
     def _declare(self, function: Callable[..., Any], unknown: Mapping[str, Any], **declaration: Any) -> None:
         checked_function(function, "variant")
@@ -335,7 +365,7 @@ class Benchmark:
         """The workload of what has been declared so far. Inputs of the first case are made, to see whose arrays they are.
 
         Raises:
-            WorkloadError: inputs, a reference or variants are missing, or `inputs` gives no arrays.
+            Error: inputs, a reference or variants are missing, or `inputs` gives no arrays.
         """
         for what, declared in (("inputs", self._inputs), ("reference", self._reference), ("variant", self._declared)):
             if not declared:
