@@ -204,6 +204,7 @@ class Source:
     INPUTS: Final = "inputs"
     INTERRUPTED: Final = "interrupted"
     LAUNCHES: Final = "launches"
+    LOAD: Final = "load"
     LOST: Final = "lost"
     NEVER_SYNCHRONIZED: Final = "never_synchronized"
     NOT_GROWING: Final = "not_growing"
@@ -249,6 +250,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.INPUTS: "there are no other inputs to verify with",
     Source.INTERRUPTED: "the user interrupted the recording",
     Source.LAUNCHES: "device work whose launch is not in the report",
+    Source.LOAD: "other programs that took the processors meanwhile",
     Source.LOST: "samples whose device work is not in the trace",
     Source.NEVER_SYNCHRONIZED: "the clock was stopped while the device was at work",
     Source.NOT_GROWING: "a time that does not grow with the work",

@@ -39,6 +39,7 @@ from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.judge import Inspections, Judge, Problems
 from warpladder.collectors.core.known_outputs import KnownOutputs
 from warpladder.collectors.core.left_threads import LeftThreads
+from warpladder.collectors.core.load import Load
 from warpladder.collectors.core.messages import Reporter, diagnose
 from warpladder.collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sample_text
 from warpladder.collectors.core.plan import Job
@@ -73,7 +74,7 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
     Raises:
         CellCrashed: the process must be replaced before the other cells can go on.
     """
-    case = workload.case(job.case)
+    case, load = workload.case(job.case), Load()
     seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode()), turn.process]
     problems = Problems(workload, case, seed)
     variants = [variant for cell in job.cells if (variant := workload.variant(cell.variant)).kind in benches]
@@ -96,6 +97,8 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
                 bench.close()
                 raise
             bench.close()
+    if turn.process == 0 and (text := load.text()):
+        diagnose(report, "info", Source.LOAD, f"{workload.name}/{case.name}: {text}")
     for cell in job.cells:
         kind = workload.variant(cell.variant).kind
         if kind not in benches:

@@ -232,7 +232,7 @@ def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
     variants = run.table("variants").to_dict("records")
     specimens = {(row["workload"], row["variant"]) for row in variants if row["role"] == "specimen"}
     results = run.table("results").to_dict("records")
-    diagnostics = run.table("diagnostics").query("severity != 'info' or source == 'not_reached'").to_dict("records")
+    diagnostics = run.table("diagnostics").query("severity != 'info' or source in ('not_reached', 'load')").to_dict("records")
     aside = set() if every else specimens
     if results or run.info["kind"] == "recording":
         yield _counts([row for row in results if _key(row) not in aside])
