@@ -1,7 +1,7 @@
 """python -m benchmarks.examination [cheats] [honest] [gates]: records the programs, and prints what came out wrong.
 
 A cheat must not be shown as faster and trusted, an honest program must be timed and trusted, and a gate must end with the code that is owed.
-Without an argument all three parts are examined, which takes about ten minutes on two processors.
+Without an argument all three parts are examined, which takes about half an hour on two processors. `EXAMINED=NAME` records one benchmark.
 """
 
 import os
@@ -16,6 +16,8 @@ import warpladder
 from benchmarks.examination.gates import BEFORE, GATES, Gate
 
 _HERE: Final = Path(__file__).parent
+#: Smaller gains may be of the machine.
+_GAIN: Final = 1.15
 _FEW: Final = ("--processes", "2", "--seconds", "0.4", "--no-limit")
 
 
@@ -41,16 +43,11 @@ def cheats(folder: Path) -> Iterator[str]:
         if run is None:
             yield f"{name}: no run"
             continue
-        best = {(row["workload"], row["best"]) for row in run.answer().to_dict("records")}
         for row in run.table().to_dict("records"):
             if row["variant"] == "honest" and row["status"] != "ok":
                 yield f"{name}: honest is {row['status']}: {row['detail']}"
-            if row["variant"] != "honest" and (row["workload"], row["variant"]) in best and row["verdict"] == "faster":
-                yield (
-                    f"{name}: {row['variant']} is the best, {1 / row['ratio']:.2f}x as fast"
-                    if "ratio" in row
-                    else (f"{name}: {row['variant']} is the best")
-                )
+            if row["variant"] != "honest" and row["verdict"] == "faster" and row["speedup"] >= _GAIN:
+                yield f"{name}: {row['variant']} is shown {row['speedup']:.2f}x as fast"
 
 
 def honest(folder: Path) -> Iterator[str]:

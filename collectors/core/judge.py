@@ -337,7 +337,7 @@ def _is_slower(duration_ns: float, other_ns: float) -> bool:
 _SHARE: Final = 0.2
 #: Outputs of so many elements are compared in about 0.2 ms, after each sample.
 LARGEST_SMALL: Final = 1 << 14
-#: Further executions of a small case on the host that are compared after its samples, in the first process, and seconds that they may take.
+#: Executions of a small case on the host that are compared in the first process, its samples among them, and seconds that further ones may take.
 MANY: Final = 200
 _MANY_S: Final = 0.1
 #: Before the first input set, and before the others.

@@ -252,7 +252,8 @@ class _BenchRun:
             variant = self._workload.variant(timed.cell.variant)
             agreement = self._judge.every_way(variant, timed.operation, number, True, partial(self._restore, timed.cell))
             if agreement.ok and self._is_small and self._turn.process == 0 and not self._bench.gpus:
-                numbers = self._rng.integers(self._problems.referenced, size=judge.MANY).tolist()
+                compared = sum(len(each.usual) for (cell, _), each in self._durations.items() if cell == timed.cell)
+                numbers = self._rng.integers(self._problems.referenced, size=max(judge.MANY - compared, 0)).tolist()
                 agreement = self._judge.many(variant, timed.operation, numbers, partial(self._restore, timed.cell)) or agreement
             if not agreement.ok:
                 detail = f"right at first, and wrong after it was timed: {agreement.detail}"
