@@ -145,7 +145,13 @@ def _of_scheduler() -> Iterator[_Setting]:
         if _TASKS.is_dir() and not any(each in os.environ for each in _BINDING):
             yield "the processors that its threads may run on", _processors_of_threads, _set_processors_of_threads
     if hasattr(os, "getpriority"):
-        yield "its priority", partial(os.getpriority, os.PRIO_PROCESS, 0), partial(os.setpriority, os.PRIO_PROCESS, 0)
+        yield "its priority", partial(os.getpriority, os.PRIO_PROCESS, 0), _set_priority
+
+
+def _set_priority(before: int) -> None:
+    """Set the priority, which only some users may raise again. For the others the change is named all the same."""
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 def _processors_of_threads() -> set[frozenset[int]]:

@@ -62,6 +62,35 @@ def test_a_library_that_flushed_to_zero_where_it_was_imported_flushes_nobody_s_n
         assert smallest_product() > 0 and state.restore() == ()
 
 
+def test_a_priority_that_no_user_may_raise_again_is_named_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    levels = iter((0, 0, 5, 5, 5))
+    monkeypatch.setattr(os, "getpriority", lambda *_: next(levels))
+    with ProcessState() as state:
+        monkeypatch.setattr(os, "setpriority", refuse)
+        assert state.restore() == ()
+        assert state.restore() == ("its priority",)
+        assert state.restore() == ()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+def test_other_threads_that_were_bound_to_a_processor_run_everywhere_again() -> None:
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    everywhere = os.sched_getaffinity(0)
+    try:
+        with ProcessState() as state:
+            os.sched_setaffinity(thread.native_id or 0, {min(everywhere)})
+            assert state.restore() == ("the processors that its threads may run on",)
+            assert os.sched_getaffinity(thread.native_id or 0) == everywhere
+    finally:
+        end.set()
+        thread.join()
+
+
 def test_what_is_as_before_is_not_named() -> None:
     with ProcessState() as state:
         assert state.restore() == ()
