@@ -188,6 +188,7 @@ def _summed(gpus: Iterable[Gpu], begin: int, end: int) -> dict[str, int]:
 def _typical(steps: Sequence[Interval], windows: Mapping[int, tuple[int, int] | None]) -> int:
     """The length of the iteration of median length, from the end of the device work of the one before to the end of its own."""
     ends = {number: window[1] for number, window in windows.items() if window}
-    begins = {number: ends.get(number - 1, step.start) for number, step in zip(windows, steps, strict=True)}
+    first = next((step.start for number, step in zip(windows, steps, strict=True) if number in ends), 0)
+    begins = dict(zip(ends, [first, *ends.values()], strict=False))
     lasts = sorted(end - begins[number] for number, end in ends.items() if end > begins[number])
     return lasts[(len(lasts) - 1) // 2]

@@ -2,6 +2,7 @@
 
 import bz2
 import codecs
+import json
 import lzma
 import zipfile
 import zlib
@@ -18,7 +19,6 @@ _ZIPPED_BYTES: Final = 1 << 20
 _GZIP_WINDOW: Final = 31  # zlib: a gzip header, and the largest window
 _LFS: Final = b"version https://git-lfs"
 _GZIP, _XZ, _BZIP2, _ZSTD, _ZIP = b"\x1f\x8b", b"\xfd7zXZ\0", b"BZh", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
-_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: What the standard library and pyarrow raise about a compressed file that is cut off or damaged.
 UNREADABLE: Final = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException)
 
@@ -40,8 +40,9 @@ def text_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     """
     blocks = _unpacked(path, block_bytes)
     first = next(blocks, b"")
-    if first.startswith(_UTF_16):
-        decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    encoding = json.detect_encoding(first[:4])
+    if not encoding.startswith("utf-8"):
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
         yield decoder.decode(first).encode()
         for block in blocks:
             yield decoder.decode(block).encode()

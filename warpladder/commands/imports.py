@@ -122,8 +122,12 @@ def import_command(
                 say(str(error))
                 refused = True
     for path in merged:
-        say(f"{path.name}: holds the traces of several processes, and becomes a job with a rank for each")
-        _import_job([path], data_dir, label or path.name.split(".")[0], 0, "")
+        from warpladder.dashboard.text.parts import wrapped
+
+        lines = wrapped([f"{path.name}: holds the traces of several processes, and becomes a job with a rank for each"])
+        for line in lines:
+            say(line)
+        _import_job([path], data_dir, label or path.name.split(".")[0], 0, "", len(lines))
     if refused:
         raise click.exceptions.Exit(ExitCode.REFUSED)
 
@@ -135,8 +139,8 @@ def _profiles(places: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(path for place in places for path in profiles(str(place))))
 
 
-def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int, scheduler: str) -> None:
-    """Import the ranks of a job, with a bar. The exit code is 1 where a rank could not be imported."""
+def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int, scheduler: str, taken: int = 0) -> None:
+    """Import the ranks of a job, with a bar, where so many lines are printed already. The exit code is 1 where a rank could not be imported."""
     from warpladder.collectors.core.signals import Leave
     from warpladder.collectors.jobs.job import Request, import_job
     from warpladder.collectors.trace.notes import Notes
@@ -147,7 +151,7 @@ def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int,
     with Leave(), TerminalProgress(f"job of {len(paths)} {'profile' if len(paths) == 1 else 'profiles'}") as progress:
         request = Request(paths, label, workers, scheduler, sys.argv[1:])
         run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("importing ranks", done, of))
-    _answer(data_dir / run_id, notes.warnings(), _OF_PROGRESS)
+    _answer(data_dir / run_id, notes.warnings(), taken + _OF_PROGRESS)
     print_id(run_id)
     if any(row["severity"] == "error" for row in notes.rows):
         raise click.exceptions.Exit(1)

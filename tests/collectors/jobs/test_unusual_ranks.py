@@ -103,6 +103,19 @@ def test_collectives_are_those_of_a_gpu_where_two_have_equal_numbers_of_streams(
     assert sorted(linked.tolist()) == sorted(2 * list(set(rows["match"])))
 
 
+def test_streams_stand_for_groups_gpu_by_gpu_where_arguments_are_missing(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for number in range(3):
+        for device in (0, 1):
+            events += [launch(100 * number + device, 2 * number + device + 1)]
+            events += [
+                kernel(100 * number + 10 * device + 20, 30, 2 * number + device + 1, device=device, name="ncclKernel_AllReduce")
+            ]
+    rows = job(tmp_path, events).job.frame("collectives", "group", "number").sort_values(["group", "number"])
+    assert rows["group"].tolist() == 3 * ["stream 7 of GPU 0"] + 3 * ["stream 7 of GPU 1"]
+    assert rows["number"].tolist() == [0, 1, 2, 0, 1, 2]
+
+
 def test_step_numbers_that_start_again_are_told(tmp_path: Path) -> None:
     """Two epochs of steps 0 and 1, and a validation of step 0."""
     notes, events = Notes(), []

@@ -162,9 +162,10 @@ def test_a_compressed_file_that_is_cut_off_is_refused(tmp_path: Path, form: str)
         read(path)
 
 
-def test_utf_16_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_other_encodings_of_unicode_are_read_also_without_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "trace.json"
-    path.write_bytes(TEXT.decode().encode("utf-16"))
+    path.write_bytes(TEXT.decode().encode(encoding))
     assert len(read(path)) == 3
 
 
