@@ -1,6 +1,7 @@
 """An imported profile as text: where the time of the device goes, the largest parts of it, the steps, and what to do next."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
@@ -28,6 +29,8 @@ PROGRAMS: Final = {
 _MOST_KERNELS, _MOST_COPIES, _MOST_COUNTED = 6, 2, 16
 _COUNTED_CHARACTERS: Final = 28
 _NAMES: Final = 42
+#: In the names of AMD's GPUs.
+_OF_AMD: Final = re.compile(r"\b(?:AMD|Instinct|Radeon|gfx\w*)\b")
 #: How a profile has device work, by the program that wrote it.
 _WITH_DEVICE_WORK: Final = {
     "pytorch_profiler": "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], on a machine with a GPU",
@@ -236,6 +239,8 @@ def _next(data: RunData, found: Profile) -> str:
     if data.traces.has_operators:
         return f"warpladder extract {data.info['run_id']}: which operations a better kernel could make faster"
     longest = str(found.kernels.iloc[0]["name"]).split("<")[0].split(" ")[0]
+    if _OF_AMD.search(str(data.info["device_name"] or "")):
+        return f"rocprof-compute profile -n NAME -k {longest} -- PROGRAM: what limits it"
     return f"ncu --set full --export report -k regex:{longest} PROGRAM, and warpladder import report.ncu-rep: what limits it"
 
 

@@ -10,7 +10,6 @@ import click
 from warpladder.commands.common import FILE, ExitCode, data_dir_option, label_option, take_up, variant_from_option
 
 if TYPE_CHECKING:
-    from warpladder.collectors.trace.notes import Notes
     from warpladder.data.naming import Naming
 
 #: Lines of the screen that the id of a run takes, and those that the progress of a job takes.
@@ -37,7 +36,7 @@ def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_
         run_id, exit_code = profile(import_report, command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
         if exit_code:
             say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
-        _answer(data_dir / run_id, _named(run_id, notes))
+        _answer(data_dir / run_id, notes.warnings())
         print_id(run_id)
     exit_code = stop.exit_code or exit_code
     if exit_code:
@@ -111,9 +110,9 @@ def import_command(
             try:
                 run_id = read(path, data_dir, label, naming, sys.argv[1:], notes)
                 if len(paths) == 1:
-                    _answer(data_dir / run_id, _named(path.name, notes))
+                    _answer(data_dir / run_id, notes.warnings())
                 else:
-                    _warn(_named(path.name, notes))
+                    _warn([f"{path.name}: {text}" for text in notes.warnings()])
                 print_id(run_id)
             except (ReportError, NamingError, StoreError) as error:
                 if isinstance(error, kineto.SeveralProcesses) and not variant_from:
@@ -182,7 +181,3 @@ def _warn(warnings: Sequence[str]) -> None:
 
     for line in fitting(warnings, LINES // 2):
         say(line)
-
-
-def _named(name: str, notes: "Notes") -> list[str]:
-    return [f"{name}: {text}" for text in notes.warnings()]

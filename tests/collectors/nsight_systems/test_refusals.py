@@ -106,7 +106,8 @@ def test_the_command_refuses_in_one_line_and_still_imports_what_is_good(tmp_path
     text(bad)
     done = import_by_command(str(bad), str(good), "--data-dir", str(tmp_path / "runs"))
     assert done.returncode == 2
-    of_bad = [line for line in done.stderr.splitlines() if not line.startswith("odd name?#%20.sqlite: warning: ")]
+    every = done.stderr.replace("\n  ", " ").splitlines()
+    of_bad = [line for line in every if not line.startswith("odd name?#%20.sqlite: warning: ")]
     assert len(of_bad) == 1 and of_bad[0].startswith("bad.sqlite: not a report")
     assert open_run(tmp_path / "runs" / done.stdout.splitlines()[-1]).info["source"] == "odd name?#%20.sqlite"
 

@@ -145,9 +145,9 @@ def test_the_import_prints_its_warnings_to_stderr_and_the_id_to_stdout(tmp_path:
     assert answer[:2] == ["idle.sqlite: Nsight Systems", "no device work in this profile"]
     lines = done.stderr.replace("\n  ", " ").splitlines()
     assert len(done.stderr.splitlines()) == 10 and max(map(len, done.stderr.splitlines())) <= 80
-    assert "idle.sqlite: warning: the report has no kernels, copies or sets; profile with --trace cuda" in lines
-    assert lines[-2] == "idle.sqlite: warning: message 2", "what was found comes before what the profiler left in the report"
-    assert lines[-1] == "17 more findings, and all in full: warpladder summary --all"
+    assert "warning: the report has no kernels, copies or sets; profile with --trace cuda" in lines
+    assert lines[-2] == "warning: message 3", "what was found comes before what the profiler left in the report"
+    assert lines[-1] == "16 more findings, and all in full: warpladder summary --all"
 
 
 def test_an_import_without_a_warning_prints_nothing_but_the_id(tmp_path: Path) -> None:
@@ -172,8 +172,7 @@ def test_the_profile_command_prints_the_warnings_of_its_report_to_stderr(tmp_pat
         cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    run_id = done.stdout.splitlines()[-1]
-    assert f"{run_id}: warning: the report has no kernels, copies or sets" in done.stderr.replace("\n  ", " ")
+    assert "warning: the report has no kernels, copies or sets" in done.stderr.replace("\n  ", " ")
 
 
 def test_tables_with_rows_that_are_not_taken_are_named(tmp_path: Path) -> None:
