@@ -55,6 +55,15 @@ def multiply(array: np.ndarray, part: float) -> None:
         np.multiply(array, array.dtype.type(1.0 - part), out=array)
 
 
+def altered(inputs: Mapping[str, np.ndarray], chance: Random) -> dict[str, np.ndarray]:
+    """Inputs with other last digits; those that hold whole numbers alone are the same arrays."""
+    others, part = dict(inputs), part_of(chance, True)
+    for name in alterable(inputs):
+        others[name] = inputs[name].copy()
+        multiply(others[name], part)
+    return others
+
+
 @dataclass
 class Durations:
     """Durations of a cell in one pass, in ns, with the inputs of the sets and with altered ones."""

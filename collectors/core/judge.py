@@ -286,7 +286,7 @@ class Suspect:
         )
 
 
-def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int, part: float = 0.0) -> None:
+def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], seed: int) -> None:
     """Execute a cell once on new inputs, and note whether that is slower.
 
     It is slower if it takes longer than the cell's samples, and if it does so again on other new inputs, where it also takes longer than
@@ -296,15 +296,12 @@ def time_new(suspect: Suspect, bench: Bench, inputs: Mapping[str, np.ndarray], s
     Args:
         inputs: that no variant has seen.
         seed: chooses the input sets of the samples.
-        part: by which their real numbers are made smaller, so that no other variant has seen them either.
     """
     if suspect.is_doubted:
         _sampled(suspect, bench, seed)
         before_ns = _sampled(suspect, bench, seed + 1)
     bench.load(inputs)
     bench.draw(suspect.operation, None)
-    if part:
-        bench.alter(suspect.operation, part)
     new_ns = _sampled(suspect, bench, None)
     if not _is_slower(new_ns, median(suspect.seen_ns)):
         suspect.misses += 1

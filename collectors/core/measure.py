@@ -19,7 +19,7 @@ import numpy as np
 
 from warpladder.collectors.core import judge
 from warpladder.collectors.core.agreement import Agreement
-from warpladder.collectors.core.alterations import PAIRS, SHARE, Durations, part_of
+from warpladder.collectors.core.alterations import PAIRS, SHARE, Durations, altered, part_of
 from warpladder.collectors.core.bench import (
     NO_GPU_STATE,
     Bench,
@@ -306,15 +306,27 @@ class _BenchRun:
         while waiting := [each for each in suspects if not each.is_settled and each.cell not in failed]:
             inputs = self._problems.new()
             for each in waiting:
-                seed = int(self._rng.integers(1 << 62))
-                part = part_of(Random(seed), self._alters)
-                if not self._attempt(each.cell, partial(judge.time_new, each, self._bench, inputs, seed, part)):
+                if not self._attempt(each.cell, partial(self._time_new, each, inputs)):
                     failed.add(each.cell)
         for each in suspects:
             if each.keeps_results and each.cell not in failed:
                 failed.add(each.cell)
                 self._fail(each.cell, Failed("wrong_result", each.text))
         return failed
+
+    def _time_new(self, suspect: judge.Suspect, inputs: Mapping[str, np.ndarray]) -> None:
+        """Time a cell with inputs of its own: these with other last digits, so that no other variant has seen them either."""
+        seed = int(self._rng.integers(1 << 62))
+        if self._alters:
+            try:
+                judge.time_new(suspect, self._bench, altered(inputs, Random(seed)), seed)
+                return
+            except Exception as error:
+                if is_sticky(error):
+                    raise
+            self._alters = False
+            self._restore(suspect.cell)
+        judge.time_new(suspect, self._bench, inputs, seed)
 
     def _attempt(self, cell: Cell, step: Callable[[], None]) -> bool:
         """Do a step of a cell. If it fails, report the cell's status and return False."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.collectors.core.judged import judged
-from warpladder.collectors.core.alterations import Durations, alterable, multiply, part_of
+from warpladder.collectors.core.alterations import Durations, alterable, altered, multiply, part_of
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.known_outputs import KnownOutputs
 from warpladder.collectors.core.rounds import Limits
@@ -32,11 +32,11 @@ def test_arrays_of_whole_numbers_are_left_as_they_are() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
 def test_every_number_changes_and_keeps_its_sign_and_its_place(dtype: str) -> None:
     x = np.sort(np.random.default_rng(1).standard_normal(1000)).astype(dtype)
-    altered = x.copy()
-    multiply(altered, part_of(Random(1), True))
-    assert (altered != x).all() and not np.allclose(altered, x)
-    assert (np.sign(altered.real) == np.sign(x.real)).all() and (np.diff(altered.real) >= 0).all()
-    assert abs(altered / x - 1).max() < (1e-2 if dtype == "float16" else 3e-4)
+    other = x.copy()
+    multiply(other, part_of(Random(1), True))
+    assert (other != x).all() and not np.allclose(other, x)
+    assert (np.sign(other.real) == np.sign(x.real)).all() and (np.diff(other.real) >= 0).all()
+    assert abs(other / x - 1).max() < (1e-2 if dtype == "float16" else 3e-4)
 
 
 def test_inputs_that_stay_as_they_are_keep_every_bit() -> None:
@@ -44,6 +44,13 @@ def test_inputs_that_stay_as_they_are_keep_every_bit() -> None:
     same = x.copy()
     multiply(same, part_of(Random(1), False))
     assert same.tobytes() == x.tobytes()
+
+
+def test_new_inputs_of_two_variants_differ_and_the_given_ones_stay() -> None:
+    given = {"x": SOME.copy(), "labels": np.arange(5.0)}
+    first, second = (altered(given, Random(seed)) for seed in (1, 2))
+    assert (first["x"] != second["x"]).all() and (first["x"] != SOME).all() and (given["x"] == SOME).all()
+    assert first["labels"] is given["labels"]
 
 
 def test_longer_times_with_altered_inputs_are_proof_where_no_other_cell_has_them_too() -> None:
