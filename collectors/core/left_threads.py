@@ -5,17 +5,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from typing import Final
 
 from warpladder.collectors.core.cells import Cell
 
-#: A thread disturbs others if it takes this part of the time of their samples.
+#: A thread disturbs others if it takes this part of the processor time that the thread which measures takes for their samples: on a busy
+#: machine both get little. That time counts as at least a part of the whole, for samples that wait.
 _SHARE: Final = 0.2
+_WAITS: Final = 0.1
 #: It rests while a variant is timed if it then takes less than this part of what it takes of the others.
 _RESTS: Final = 0.25
-#: Samples of other cells that tell, in ns.
-_LEAST_NS: Final = 2_000_000
+#: Such time of other cells that tells, in ns.
+_LEAST_NS: Final = 1_000_000
 _TASKS: Final = Path("/proc/self/task")
 
 
@@ -36,9 +38,9 @@ class LeftThreads:
     def watched(self, cell: Cell) -> Iterator[None]:
         """Watch an execution of a cell."""
         before = {thread: _processor_ns(thread) for thread in _others()}
-        started = perf_counter_ns()
+        started, own = perf_counter_ns(), thread_time_ns()
         yield
-        self._timed[cell] += perf_counter_ns() - started
+        self._timed[cell] += max(thread_time_ns() - own, round(_WAITS * (perf_counter_ns() - started)))
         for thread, earlier in before.items():
             self._used[thread][cell] += max(_processor_ns(thread) - earlier, 0)
 

@@ -171,7 +171,7 @@ class _BenchRun:
                 failed |= lost
         remaining = [timed for cell, timed in verified.items() if cell not in failed]
         for cell, share in self._threads.disturbing().items():
-            text = f"a thread of it works while others are timed: {share:.0%} of their time; end it, or let it rest"
+            text = f"a thread of it works while others are timed: {share:.0%} of their processor time; end it, or let it rest"
             diagnose(self._report, "warning", Source.PROCESS_STATE, text, cell)
         failed |= self._time_altered(remaining)
         failed |= self._time_new_inputs([timed for timed in remaining if timed.cell not in failed])

@@ -23,7 +23,8 @@ def spin(seconds: float) -> None:
 
 def warnings(variants: dict[str, Any]) -> list[tuple[str, str]]:
     found = measured(lambda rng: rng.random(20_000), np.sqrt, variants, SOME, table="diagnostics")
-    return [] if found.empty else [tuple(row) for row in found[["variant", "text"]].to_numpy()]
+    rows = found.to_dict("records")
+    return [(row["variant"], row["text"]) for row in rows if row["severity"] == "warning"]
 
 
 def test_a_thread_that_works_while_the_others_are_timed_is_named() -> None:
@@ -100,7 +101,7 @@ def test_a_cell_that_left_a_thread_and_was_not_timed_is_no_reason_to_stop() -> N
     threads.note(CELL)
     try:
         with threads.watched(OTHER):
-            time.sleep(0.003)
+            spin(0.003)
         assert threads.disturbing() == {}
     finally:
         end.set()
