@@ -26,6 +26,8 @@ def how_to_install(extra: str) -> str:
 
 
 def what_is_missing(error: ImportError) -> str:
-    """The line about a module that is not installed, with the command that installs it; empty for a module of no extra."""
+    """The line about a package that is not there, or that another does not suit, with the command that installs it; else empty."""
+    if str(error).startswith("pyarrow requires NumPy"):  # from 26 on, which no metadata of it tells
+        return f"{error}; pip install 'pyarrow<26', or a newer NumPy"
     module = (error.name or "").partition(".")[0]
     return f"{module} is not installed; {how_to_install(_EXTRAS[module])}" if module in _EXTRAS else ""
