@@ -202,6 +202,7 @@ def _copy_rows(found: Profile) -> Iterator[Row]:
         memory = f", {each['host_memory']} memory" if each["host_memory"] not in ("", "unknown") else ""
         rate = format_rate(float(each["gb_per_s"])) if pd.notna(each["gb_per_s"]) and each["gb_per_s"] > 0 else NOTHING
         size = format_bytes(float(each["bytes"])) if pd.notna(each["bytes"]) else "unknown"
+        size += f", {each['unknown']} unknown" if size != "unknown" and each["unknown"] else ""
         what = f"{_KINDS.get(each['kind'], each['kind'])}{memory}"
         yield what, format_duration(each["time_ns"]), f"{each['n']:,}", size, rate
     if rest := copies[_MOST_COPIES:]:
@@ -238,7 +239,7 @@ def _next(data: RunData, found: Profile) -> str:
         return waits[most]
     if data.traces.has_operators:
         return f"warpladder extract {data.info['run_id']}: which operations a better kernel could make faster"
-    longest = str(found.kernels.iloc[0]["name"]).split("<")[0].split(" ")[0]
+    longest = str(found.kernels.iloc[0]["name"]).split("<")[0].split(" ")[0].split("::")[-1][:_NAMES]
     if _OF_AMD.search(str(data.info["device_name"] or "")):
         return f"rocprof-compute profile -n NAME -k {longest} -- PROGRAM: what limits it"
     return f"ncu --set full --export report -k regex:{longest} PROGRAM, and warpladder import report.ncu-rep: what limits it"

@@ -164,6 +164,23 @@ def test_the_summary_of_a_profile_draws_and_shows_nothing(tmp_path: Path) -> Non
     assert done.stdout.splitlines()[0].startswith("t.json: ") and done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_long_name_takes_a_line(tmp_path: Path) -> None:
+    path = _trace(tmp_path / "t.json")
+    trace = json.loads(path.read_text())
+    kernel = next(each for each in trace["traceEvents"] if each["name"] == "gemm")
+    path.write_text(json.dumps(trace | {"traceEvents": [kernel | {"name": f"{'very::' * 500}{'long' * 100}"}]}))
+    assert "regex:long" in _said("import", str(path), data_dir=tmp_path / "runs").replace("\n  ", " ")
+
+
+def test_copies_of_unknown_size_are_counted_beside_the_bytes_of_the_others(tmp_path: Path) -> None:
+    path = _trace(tmp_path / "t.json")
+    trace = json.loads(path.read_text())
+    copy = next(each for each in trace["traceEvents"] if each["cat"] == "gpu_memcpy")
+    further = copy | {"ts": 200, "args": {name: value for name, value in copy["args"].items() if name != "bytes"}}
+    path.write_text(json.dumps(trace | {"traceEvents": [*trace["traceEvents"], further]}))
+    assert "1.00 kB, 1 unknown" in _said("import", str(path), data_dir=tmp_path / "runs")
+
+
 def test_warnings_are_wrapped_and_the_first_is_whole_where_there_is_room() -> None:
     long, short = " ".join(["word"] * 20), "file.json: warning: short"
     assert fitting([long, short], 3) == [" ".join(["word"] * 16), "  " + " ".join(["word"] * 4), short]
