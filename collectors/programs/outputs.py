@@ -12,6 +12,10 @@ from warpladder.data.files import one_line
 
 #: In the detail of a result, where outputs were not compared.
 NOT_COMPARED: Final = "outputs were not compared"
+#: How details of runs begin whose outputs are too much to keep.
+CANNOT_BE_KEPT: Final = ("its output cannot be kept", f"printed more than {MOST_OUTPUT >> 30} GiB")
+#: What follows where an output that nobody asked about is another.
+OTHER_OUTPUT: Final = "; --same-output makes that a failure"
 _BYTES_AT_ONCE: Final = 1 << 20
 _MOST_OF_A_LINE: Final = 40
 _MOST_OF_STDERR: Final = 200
@@ -41,6 +45,7 @@ class Outputs:
     def __init__(self, same: bool, check: Program | None, folder: Path, timeout_s: float, run: Run) -> None:
         self._same, self._check, self._folder, self._timeout_s, self._run = same, check, folder, timeout_s, run
         self._first: tuple[str, Path] | None = None
+        self._unasked: tuple[str, Path] | None = None
 
     @property
     def judged(self) -> bool:
@@ -66,6 +71,16 @@ class Outputs:
         name, first_output = self._first
         differs = difference(first_output, output, "its first output" if name == variant else name)
         return Failure("wrong_result", differs) if differs else None
+
+    def other(self, variant: str, output: Path) -> str:
+        """Where the output of a program differs from that of the first, in words, although none is judged; empty if it does not."""
+        if self._unasked is None:
+            self._unasked = variant, self._folder / "first"
+            shutil.move(output, self._unasked[1])
+            return ""
+        name, first_output = self._unasked
+        differs = difference(first_output, output, name)
+        return f"{differs}{OTHER_OUTPUT}" if differs else ""
 
     def _checked(self, check: Program, output: Path) -> Failure | None:
         stderr = self._folder / "check"
@@ -109,9 +124,9 @@ def why(ended: Ended, timeout_s: float, stderr: Path) -> str:
     if ended.problem == "start":
         return f"cannot be started ({ended.detail})"
     if ended.problem == "keep":
-        return f"its output cannot be kept ({ended.detail}); free space in the folder for temporary files, or set TMPDIR"
+        return f"{CANNOT_BE_KEPT[0]} ({ended.detail}); free space in the folder for temporary files, or set TMPDIR"
     if ended.problem == "output":
-        return f"printed more than {MOST_OUTPUT >> 30} GiB, and was killed"
+        return f"{CANNOT_BE_KEPT[1]}, and was killed"
     if ended.problem == "timeout":
         reason = f"did not end within {timeout_s:g} s, and was killed with all that it started"
         if ended.leftovers:

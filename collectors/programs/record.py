@@ -26,7 +26,7 @@ from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.programs import tables, words
 from warpladder.collectors.programs.launcher import Launcher
 from warpladder.collectors.programs.names import names_of
-from warpladder.collectors.programs.outputs import Failure, Outputs, failure
+from warpladder.collectors.programs.outputs import CANNOT_BE_KEPT, Failure, Outputs, failure
 from warpladder.collectors.programs.profiler import Execution, NoTrace, Profiler
 from warpladder.collectors.programs.runner import HAS_SUBREAPERS, Ended, Launch, Waiting
 from warpladder.collectors.programs.words import Program
@@ -277,6 +277,8 @@ class _Measurement:
         for number in range(runs):
             if number == 0 and self._outputs.judged:
                 self._verify(cell)
+            elif number == 0:
+                self._tell_other_output(cell)
             else:
                 self._run(cell)
         self._journal.note(rows_event({"results": [result_row(cell, "ok", self._outputs.right(cell.variant))]}), durable=False)
@@ -287,6 +289,21 @@ class _Measurement:
         wrong = self._outputs.judge(cell.variant, output)
         if wrong is not None:
             raise _failed(wrong)
+
+    def _tell_other_output(self, cell: Cell) -> None:
+        """Run a program whose output need not be that of the first, and tell whether it is. One that cannot be kept is dropped."""
+        output = self._folder / "output"
+        try:
+            self._run(cell, stdout=output)
+        except Failed as failed:
+            if not failed.detail.startswith(CANNOT_BE_KEPT):
+                raise
+            self._run(cell)
+            return
+        if differs := self._outputs.other(cell.variant, output):
+            self._journal.note(
+                rows_event({"diagnostics": [diagnostic_row("info", Source.PROGRAMS, differs, cell.key)]}), durable=False
+            )
 
     def _verify_timed(self, cell: Cell) -> None:
         """Judge what timed runs printed."""

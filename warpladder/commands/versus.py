@@ -78,7 +78,7 @@ def command(
         path = data_dir / run_id
         _say_doubts(path)
         if not (same_output or check):
-            screen.say("outputs were not compared; --same-output or --check compares them")
+            screen.say("outputs were not judged; --same-output or --check judges them")
         ending.print_of(path, lambda data: versus.render(versus.figures(data), form))
         if form == "table":
             screen.print_id(run_id)
@@ -88,10 +88,14 @@ def command(
 
 
 def _say_doubts(path: Path) -> None:
-    """Print the warnings and errors of a run on stderr."""
+    """Print the warnings and errors of a run on stderr, and which outputs differ."""
+    from warpladder.collectors.programs.outputs import OTHER_OUTPUT
     from warpladder.data import store
     from warpladder.screen import say
 
-    for row in store.open_run(path).table("diagnostics").query("severity != 'info'").to_dict("records"):
+    for row in store.open_run(path).table("diagnostics").to_dict("records"):
         about = f"{row['variant']}: " if isinstance(row["variant"], str) else ""
-        say(f"{row['severity']}: {about}{row['text']}")
+        if row["severity"] != "info":
+            say(f"{row['severity']}: {about}{row['text']}")
+        elif row["text"].endswith(OTHER_OUTPUT):
+            say(f"{about}{row['text']}")

@@ -66,7 +66,7 @@ def versus(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_answer_has_a_row_for_each_program_and_the_run_s_id_is_its_last_line(tmp_path: Path) -> None:
     script(tmp_path / "slow é", "sleep 0.05")
-    script(tmp_path / "fast | one", "exit 0")
+    script(tmp_path / "fast | one", "echo x")
     done = versus(
         *("'./slow é' 7", "'./fast | one' 7", "./missing 7", "--runs", "8", "--collector", "host_clock", "--data-dir", "runs"),
         folder=tmp_path,
@@ -80,7 +80,10 @@ def test_the_answer_has_a_row_for_each_program_and_the_run_s_id_is_its_last_line
     assert missing.split() == ["missing", "–", "–", "launch_error", "–"]
     assert notes[0] == "missing: launch_error: missing: no such program; check its name and its folder"
     assert notes[1].startswith("slow é against itself differs by up to ")
-    assert "outputs were not compared; --same-output or --check compares them" in done.stderr.splitlines()
+    differs = "its output differs from slow é at byte 1, line 1: 'x', not the end; --same-output makes that a failure"
+    assert {f"fast | one: {differs}", "outputs were not judged; --same-output or --check judges them"} <= {
+        *done.stderr.splitlines()
+    }
     run = store.open_run(tmp_path / "runs" / run_id)
     assert run.info["command"] == "warpladder versus 'slow é 7' 'fast | one 7' 'missing 7' --runs=8"
 
