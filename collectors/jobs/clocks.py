@@ -145,6 +145,20 @@ def fit(
     return _on_the_jobs_clock(ranks, events, lines, origin, uncertainty, spread)
 
 
+def common(rank: Int64s, match: Int64s, end_ns: Int64s) -> Clocks:
+    """The clocks of ranks that share one. Their uncertainty is the spread of the ends of collectives."""
+    ranks = np.unique(rank)
+    at = np.flatnonzero(match >= 0)
+    origin = int(np.median(end_ns[at]))
+    size = np.bincount(match[at])
+    apart = (end_ns[at] - origin) - (np.bincount(match[at], end_ns[at] - origin) / np.maximum(size, 1))[match[at]]
+    deviation = np.array([_robust_deviation(apart[rank[at] == each]) if (rank[at] == each).any() else 0.0 for each in ranks])
+    nothing = np.zeros(len(ranks))
+    return Clocks(
+        ranks, nothing, nothing.copy(), origin, deviation, _robust_deviation(apart), np.zeros(len(ranks), np.int64), []
+    )
+
+
 def _clocks(ranks: Int64s, clock_of: Mapping[int, int]) -> Int64s:
     """Return a number from 0 for the clock of each rank."""
     own = [(True, rank) if rank not in clock_of else (False, clock_of[rank]) for rank in ranks.tolist()]

@@ -3,8 +3,9 @@
 The n-th message from one rank to another in a group and an iteration is the same on both. One call may send and receive several messages, as a
 batch of `isend` and `irecv` does: it ends when all of them have.
 
-**Waiting.** A call waits until the last rank that it receives from, or sends to, has begun its own. NCCL may take the bytes of a message
-into its buffers: a call that sends and ends before the receiver has begun waits for nobody. The rest of its time is transfer.
+**Waiting.** A call waits until the last rank that it receives from, or sends to, has begun its own. The rest of its time is transfer. NCCL may
+take the bytes of a message into its buffers. A call that sends and ends before the receiver has begun does not wait for that, but for room:
+what it takes longer than the shortest call of its direction and size is waiting.
 
 **Clocks.** A message ends on the receiver after it began on the sender. So each message bounds how far the receiver's clock is behind, and
 messages in both directions bound it from both sides. The middle of the bounds is taken, and a half of their distance is the uncertainty. Ranks
@@ -197,6 +198,16 @@ def _told(clocks: Clocks) -> Clocks:
     return replace(clocks, component=component, uncertainty_ns=deviation, notes=[("warning", text)])
 
 
+def _shortest(collectives: pa.Table, rows: Int64s, duration: Int64s) -> Int64s:
+    """The shortest duration of the rows that have the rank, the other ranks and the size of each."""
+    texts = [coded(collectives[name].fill_null(""))[0] for name in ("sends_to", "receives_from")]
+    numbers = [collectives[name].fill_null(0).to_numpy().astype(np.int64) for name in ("rank", "bytes")]
+    code = runs(*texts, *numbers)
+    least = np.full(int(code.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, code[rows], duration[rows])
+    return least[code]
+
+
 class Times(NamedTuple):
     """Times of the rows of messages on the job's clock; `match` is -1 for other rows."""
 
@@ -223,6 +234,8 @@ def times(clocks: Clocks, collectives: pa.Table, found: Messages, first: int) ->
     waits = finish[found.sent] > arrival[found.received]
     np.maximum.at(until, found.sent[waits], arrival[found.received[waits]])
     wait = np.clip(until - arrival, 0, finish - arrival)
+    early = found.sent[~waits]
+    wait[early] = (finish - arrival)[early] - _shortest(collectives, found.sent, finish - arrival)[early]
     number = np.full(rows, rows, np.int64)
     ids = np.minimum(found.sent, found.received)
     np.minimum.at(number, found.sent, ids)

@@ -49,6 +49,8 @@ def place(collectives: pa.Table, clock_of: Mapping[int, int] = _NOBODY, host_of:
     of_talks = np.flatnonzero(talks)
     sent = messages.Messages(of_talks[sent.sent], of_talks[sent.received], sent.notes)
     fitted = clocks.fit(rank, match, start, end, clock_of)
+    if fitted.refused and _is_one_clock(rank, match, start, end, host_of):
+        fitted = clocks.common(rank, match, end)
     if len(sent.sent) and not fitted.contradicted:
         fitted = messages.join(fitted, collectives, sent, host_of)
     notes = [*found.notes, *sent.notes, *fitted.notes]
@@ -70,6 +72,18 @@ def place(collectives: pa.Table, clock_of: Mapping[int, int] = _NOBODY, host_of:
         at = collectives.schema.get_field_index(name)
         collectives = collectives.set_column(at, collectives.schema.field(name), pa.array(values, pa.int64(), mask=unknown))
     return Placed(collectives, fitted, waits, known, notes)
+
+
+def _is_one_clock(rank: Int64s, match: Int64s, start: Int64s, end: Int64s, host_of: Mapping[int, int]) -> bool:
+    """Whether all ranks are on one host, and no collective ends on one rank before it starts on another."""
+    known = match >= 0
+    if not known.any() or len({host_of.get(each, -1 - each) for each in np.unique(rank).tolist()}) != 1:
+        return False
+    size = int(match.max()) + 1
+    last, first = np.full(size, np.iinfo(np.int64).min), np.full(size, np.iinfo(np.int64).max)
+    np.maximum.at(last, match[known], start[known])
+    np.minimum.at(first, match[known], end[known])
+    return bool((last <= first).all())
 
 
 def _with_messages(

@@ -4,9 +4,11 @@ One call may launch several kernels: NCCL makes an `all_to_all` of as many as th
 copies the arguments of the call to each of them, with its `External id` and its `Seq`. They are one collective of the size of the whole.
 """
 
+import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +19,10 @@ from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import element_bytes
 from warpladder.data.columns import MOST_WORK
 
+#: The operator that PyTorch records for each call of NCCL.
+_RECORD: Final = "record_param_comms"
+#: Ranges around messages: what is done, and the other rank.
+_NAMED: Final = re.compile(r"nccl:(send|recv) \d+(?:->|<-)(\d+)")
 #: Columns that are equal for all collectives of a group.
 _OF_GROUP: Final = ("group", "group_ranks", "group_size")
 #: Columns that are equal for all kernels of a collective. Of these, a device has the kernels of a group one after another.
@@ -24,11 +30,72 @@ _OF_ORDER: Final = ("device", "group", "group_ranks")
 _OF_CALL: Final = (*_OF_ORDER, "call", "collective", "sequence", "in_elements", "out_elements", "element_type")
 
 
+class _Message(NamedTuple):
+    """A call that sends or receives: when it began, the other rank, its group and the ranks of that, empty where not known, and its number."""
+
+    start: int
+    sends: bool
+    peer: int
+    group: str = ""
+    group_ranks: str = ""
+    call: int = 0
+
+
 class Collectives:
-    """Gathers communication kernels."""
+    """Gathers communication kernels, and the calls that send or receive, since the profiler gives the kernel of a batch no arguments."""
 
     def __init__(self) -> None:
         self._parts: list[pa.Table] = []
+        self._messages: list[_Message] = []
+        self._named: list[_Message] = []
+
+    def add_calls(self, events: Sequence[Event], start: Int64s) -> None:
+        """Add operators, of which those that PyTorch records for NCCL have arguments."""
+        chosen = [place for place, event in enumerate(events) if event.name == _RECORD]
+        arguments = arguments_of([events[place] for place in chosen], CollectiveArguments)
+        for place, each in zip(chosen, arguments, strict=True):
+            peer = each.destination if each.collective == "send" else each.source
+            if each.collective in ("send", "recv") and isinstance(peer, int):
+                more = _word(each.group), _word(each.group_ranks), each.call or 0
+                self._messages.append(_Message(int(start[place]), each.collective == "send", peer, *more))
+
+    def add_ranges(self, events: Sequence[Event], start: Int64s) -> None:
+        """Add ranges, of which some are named like `nccl:send 2->3`, with numbers of ranks in their group."""
+        for place, event in enumerate(events):
+            if event.cat == "user_annotation" and (found := _NAMED.fullmatch(str(event.name))):
+                self._named.append(_Message(int(start[place]), found[1] == "send", int(found[2])))
+
+    def with_messages(self, rows: pa.Table, launched: Int64s) -> pa.Table:
+        """The rows with the other ranks of those that send or receive and lack them: of the calls since the launch before.
+
+        Args:
+            rows: of `gathered`.
+            launched: when each was launched, without `base_ns`.
+        """
+        lacks = pc.and_(pc.is_null(rows["sends_to"]), pc.is_null(rows["receives_from"]))
+        places = np.flatnonzero(pc.and_(lacks, pc.equal(rows["collective"], "sendrecv")).to_numpy(zero_copy_only=False))
+        known = {call for part in self._parts for call in part["call"].to_pylist()}
+        messages = sorted([each for each in self._messages if each.call not in known] or self._named)
+        if not len(places) or not messages:
+            return rows
+        places = places[np.argsort(launched[places], kind="stable")]
+        at = np.searchsorted(launched[places], [each.start for each in messages], side="left")
+        names = ("sends_to", "receives_from", "group", "group_ranks")
+        columns = {name: rows[name].to_pylist() for name in names}
+        for place, each in zip(at.tolist(), messages, strict=True):
+            if place == len(places):
+                continue
+            row = int(places[place])
+            ranks = msgspec.json.decode(columns["group_ranks"][row] or "[]") if not each.group_ranks else []
+            peer = ranks[each.peer] if each.peer < len(ranks) else each.peer
+            column = columns["sends_to" if each.sends else "receives_from"]
+            column[row] = f"{column[row]},{peer}" if column[row] else str(peer)
+            if each.group:
+                columns["group"][row], columns["group_ranks"][row] = each.group, each.group_ranks
+        for name, values in columns.items():
+            place = rows.schema.get_field_index(name)
+            rows = rows.set_column(place, name, pa.array(values, pa.string()))
+        return rows
 
     def gather(
         self,

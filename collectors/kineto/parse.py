@@ -164,6 +164,8 @@ def fill(
     gathered = whole.collectives.gathered()
     if gathered is not None:
         gathered = _with_true_times(gathered, report)
+        launched = launches.start_of(gathered["correlation"].to_numpy(), _BEFORE) - whole.base_ns
+        gathered = whole.collectives.with_messages(gathered, launched)
         writer.append("collectives", _collectives(gathered, whole.base_ns, launches, _steps(written.ranges), rank))
 
 

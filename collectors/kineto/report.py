@@ -325,6 +325,7 @@ class KinetoReport(Report):
         self.sizes.gather(thread >> _ID_BITS, correlation, integers([each.size for each in arguments]))
 
     def _add_ranges(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
+        self.collectives.add_ranges(events, start)
         text = self._texts.codes([event.name for event in events])
         kind, domain = np.full(len(events), _PUSH_POP), np.zeros(len(events), np.int64)
         thread = self._host(events, place)
@@ -334,6 +335,7 @@ class KinetoReport(Report):
 
     def _add_operations(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         self.operations.gather(events, self._host(events, place), start, end)
+        self.collectives.add_calls(events, start)
 
     def _add_functions(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         self.operations.add_functions(events, self._host(events, place), start, end)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.core.job_graph import answer as graph
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form
@@ -110,15 +111,22 @@ def _short_row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:
 
 def _sentences(data: RunData, executed: pd.DataFrame) -> list[str]:
     """What the pages Ranks, Stragglers and Kernels have as titles."""
-    answer = ranks.answer(data)
-    cause = stragglers.cause_of(stragglers.ranking(data))
-    lines = [answer.sentence, f"cause: {cause}" if cause else "", kernels.title_of(executed) if len(executed) else ""]
-    lines.append(answer.outside)
-    return [line for line in (*lines, *(f"{answer.lateness}: {reason}" for reason in answer.reasons)) if line]
+    answer, more = ranks.answer(data), graph.answer(data.job)
+    cause = more.cause or stragglers.cause_of(stragglers.ranking(data))
+    if more.pipeline:
+        whole = answer.sentence.removesuffix(answer.lateness)
+        lines = [whole + more.pipeline]
+    else:
+        lines = [answer.sentence, f"cause: {cause}" if cause else ""]
+    lines += [*more.further, kernels.title_of(executed) if len(executed) else "", answer.outside]
+    reasons = () if more.pipeline else answer.reasons
+    return [line for line in (*lines, *(f"{answer.lateness}: {reason}" for reason in reasons)) if line]
 
 
 def _next(data: RunData, parts: Parts) -> str:
     """The page to look at first."""
+    if data.job.frame("collectives", "sends_to")["sends_to"].notna().any():
+        return f"warpladder forecast {data.info['run_id']}: what a step takes with equal stages, and with other changes"
     if data.job.frame("ranks", "late")["late"].any():
         return "warpladder app, page Stragglers: in which steps the others wait for the late rank"
     if parts.share("graph_ns") >= MUCH:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from warpladder.commands.common import FILE, data_dir_option, run_argument
+from warpladder.commands.common import FILE, data_dir_option
 from warpladder.data.files import one_line
 from warpladder.errors import Error
 
@@ -128,8 +128,11 @@ def _forms(by_default: int, number: int) -> str:
 
 @click.command("forecast")
 @click.argument("trace", metavar="TRACE")
-@run_argument
+@click.argument("run", metavar="[RUN]", default="")
 @_eager_option
+@click.option(
+    "--if", "changes", multiple=True, metavar="CHANGE", help="Without RUN: only these changes of a job, of those in its list."
+)
 @click.option(
     "--step-time",
     metavar="41.2ms",
@@ -140,9 +143,19 @@ def _forms(by_default: int, number: int) -> str:
 @click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
 @data_dir_option
 def forecast_command(
-    trace: str, run: str, eager: tuple[str, ...], step_time: float | None, after: str | None, rank: int | None, data_dir: Path
+    trace: str,
+    run: str,
+    eager: tuple[str, ...],
+    changes: tuple[str, ...],
+    step_time: float | None,
+    after: str | None,
+    rank: int | None,
+    data_dir: Path,
 ) -> None:
     """Print what a step of a program gains if each operation takes the time of its best verified variant.
+
+    Without RUN, TRACE is an imported job. Then print what its step gains by one change each: equal stages of a pipeline, equal rows of
+    experts, a rank like the others, faster communication.
 
     TRACE: as for extract. RUN: the recording of the file that extract wrote. Where TRACE2 has CUDA graphs too, give --eager a profile
     without them for each of the two.
@@ -154,6 +167,13 @@ def forecast_command(
     from warpladder.data import store
     from warpladder.data.schema import CUDA_GRAPH
 
+    if not run:
+        if eager or after is not None or rank is not None:
+            raise Error("--eager, --after and --rank need RUN, the recording of the file that extract wrote")
+        print(_of_job(trace, changes, step_time, data_dir), end="")
+        return
+    if changes:
+        raise Error("--if is of a job, without RUN; leave one out")
     recording = store.find_run(run, [data_dir, store.LOCAL, store.RECORDED])
     without = _eager(eager, rank, data_dir)
     program = _program_of(recording, trace, without, rank, data_dir)
@@ -173,6 +193,30 @@ def forecast_command(
                 f"{later.run_id}: what was replaced is not known of {unknown}; give --eager a profile of it without the graph too"
             )
         print(text.render_check(check_forecast(program, later, data)), end="")
+
+
+def _of_job(name: str, changes: Sequence[str], step_time: float | None, data_dir: Path) -> str:
+    """The forecast of a job as text. Raises Error."""
+    from dataclasses import replace
+
+    from warpladder.dashboard.core.job import Job
+    from warpladder.dashboard.core.job_graph.forecast import forecast
+    from warpladder.dashboard.text import job_forecast
+    from warpladder.data import store
+
+    job = store.find_run(name, [data_dir, store.LOCAL, store.RECORDED])
+    if job.info["kind"] != "job":
+        raise Error(
+            f"{job.run_id}: no job; give the recording of the file that extract wrote as RUN, or import the profiles of all ranks"
+        )
+    found = forecast(Job(job), step_time)
+    if found.why_not:
+        raise Error(f"{job.run_id}: no forecast: {found.why_not}")
+    known = [each.name for each in found.outcomes]
+    if unknown := [each for each in changes if each not in known]:
+        raise Error(f"--if {unknown[0]}: no change of this job; it has {', '.join(known)}")
+    chosen = tuple(each for each in found.outcomes if not changes or each.name in changes)
+    return job_forecast.render(replace(found, outcomes=chosen))
 
 
 def _program_of(recording: "Run", trace: str, eager: Sequence["Run"], rank: int | None, data_dir: Path) -> "Program":

@@ -1,0 +1,1 @@
+"""What the ranks of a job do between their collectives and messages, and what other times would give."""

@@ -1,0 +1,133 @@
+"""Rows that ranks send to the experts on other ranks, from the splits of their all-to-alls."""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.job_graph.graph import NONE, JobGraph
+from warpladder.dashboard.core.job_graph.replay import Change
+
+#: A rank is hot where it gets more than this many times its equal share.
+HOT: Final = 1.05
+#: Kinds of fused kernels whose loads no profile has.
+FUSED: Final = ("dispatch", "combine")
+
+
+@dataclass(frozen=True)
+class Experts:
+    """The rows of all dispatches.
+
+    Attributes:
+        ranks: of the group.
+        rows: rows from each rank (row) to each rank (column); NaN where neither profile has them.
+        row_bytes: bytes of a row; 0 where they are not known.
+        hot: the rank that gets the most rows.
+        times_share: its rows over the mean of the ranks.
+        same: in every iteration it is the same rank.
+        missing: ranks without a profile, whose rows to one another are not known.
+    """
+
+    ranks: tuple[int, ...]
+    rows: npt.NDArray[np.float64]
+    row_bytes: float
+    hot: int
+    times_share: float
+    same: bool
+    missing: tuple[int, ...]
+
+    @property
+    def part(self) -> float:
+        """The part of all rows that the hot rank gets."""
+        received = np.nansum(self.rows, axis=0)
+        return float(received.max() / received.sum())
+
+
+def experts_of(job: Job) -> Experts | None:
+    """The rows of a job's dispatches; None without uneven all-to-alls of which splits are known."""
+    columns = ("rank", "iteration", "group_ranks", "match", "in_splits", "out_splits", "bytes")
+    frame = job.arrow("collectives", columns).to_pandas()
+    frame = frame[frame["in_splits"].notna() & frame["out_splits"].notna()].reset_index(drop=True)
+    if frame.empty:
+        return None
+    group = frame["group_ranks"].astype(str).mode().iat[0]
+    frame = frame[frame["group_ranks"].astype(str) == group].reset_index(drop=True)
+    sent, received = (lists(frame[name]) for name in ("in_splits", "out_splits"))
+    ranks = numbers(group)
+    size = len(ranks)
+    fine = [len(one) == len(other) == size for one, other in zip(sent, received, strict=True)]
+    places = [place for place in dispatches(frame, sent, received) if fine[place]]
+    if not places or not size:
+        return None
+    rows = np.full((size, size), np.nan)
+    by_iteration: dict[float, npt.NDArray[np.float64]] = {}
+    for place in places:
+        own = ranks.index(int(frame["rank"].iat[place]))
+        rows[own] = np.where(np.isnan(rows[own]), 0, rows[own]) + sent[place]
+        of = by_iteration.setdefault(frame["iteration"].iat[place], np.zeros(size))
+        of += sent[place]
+    profiled = {int(rank) for rank in frame["rank"].unique()}
+    missing = tuple(rank for rank in ranks if rank not in profiled)
+    for place in places if missing else ():
+        own = ranks.index(int(frame["rank"].iat[place]))
+        unknown = [each for each, rank in enumerate(ranks) if rank in missing]
+        rows[unknown, own] = np.where(np.isnan(rows[unknown, own]), 0, rows[unknown, own]) + np.array(received[place])[unknown]
+    total = np.nansum(rows, axis=0)
+    each = max(places, key=lambda place: sum(sent[place]))
+    row_bytes = float(frame["bytes"].iat[each]) / max(sum(sent[each]), sum(received[each]), 1)
+    hot = int(np.argmax(total))
+    same = all(int(np.argmax(of)) == hot for of in by_iteration.values())
+    return Experts(tuple(ranks), rows, row_bytes, ranks[hot], float(total[hot] / max(total.mean(), 1)), same, missing)
+
+
+def lists(column: "pd.Series[str]") -> list[list[int]]:
+    """Lists of numbers; empty where the profiler cut one short."""
+    return [numbers(text) if isinstance(text, str) else [] for text in column.astype(object)]
+
+
+def numbers(text: str) -> list[int]:
+    """A list of whole numbers; empty where the text is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return []
+    return [int(each) for each in found] if isinstance(found, list) and all(isinstance(each, int) for each in found) else []
+
+
+def dispatches(frame: pd.DataFrame, sent: list[list[int]], received: list[list[int]]) -> list[int]:
+    """The places of all-to-alls that send rows to experts, and not back: what ranks receive differs more between them than what they send."""
+    sums = pd.DataFrame({"match": frame["match"].astype(object), "sent": [*map(sum, sent)], "received": [*map(sum, received)]})
+    known = sums["match"].notna()
+    groups = sums[known].groupby("match")[["sent", "received"]]
+    spread = groups.max() - groups.min()
+    goes = set(spread.index[spread["received"] > spread["sent"]])
+    alone = len(frame["rank"].unique()) == 1
+    # One rank's all-to-alls go and come back in turn.
+    turn = pd.Series(np.arange(len(sums)) % 2 == 0, index=sums.index)
+    return [int(place) for place in sums.index if sums["match"].iat[place] in goes or (alone and bool(turn.iat[place]))]
+
+
+def level(graph: JobGraph) -> Change:
+    """Each rank gets as many rows as the mean rank: work behind a dispatch, and transfers both ways, change by the same factor."""
+    pieces, change = graph.pieces, Change.none(graph)
+    sent, received = (lists(pieces[name]) for name in ("in_splits", "out_splits"))
+    talks = np.flatnonzero([bool(one and other) for one, other in zip(sent, received, strict=True)])
+    frame = pieces.iloc[talks].reset_index(drop=True)
+    goes = set(talks[dispatches(frame, [sent[place] for place in talks], [received[place] for place in talks])].tolist())
+    match = pieces["match"].astype(float).fillna(NONE).to_numpy()
+    members: dict[float, list[int]] = {}
+    for place in talks.tolist():
+        members.setdefault(match[place], []).append(place)
+    for number, places in members.items():
+        if number == NONE:
+            continue
+        side = received if places[0] in goes else sent
+        rows = np.array([sum(side[place]) for place in places], np.float64)
+        change.transfer[places] = rows.mean() / max(rows.max(), 1)
+        if places[0] in goes:
+            change.compute[places] = rows.mean() / np.maximum(rows, 1)
+    return change

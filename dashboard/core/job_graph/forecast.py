@@ -1,0 +1,217 @@
+"""What a step of a job gains by one change each, from a replay of what its ranks waited for."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.job_graph import experts, pipelines
+from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
+from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
+from warpladder.dashboard.core.job_graph.replay import Change, replay
+
+#: The replay without a change must give the measured step within this part of it.
+_CLOSE: Final = 0.02
+#: A rank, a stage or an expert is no outlier below this many times the others.
+UNEVEN: Final = 1.03
+#: Smaller gains than this part of the step are not listed first to be worked on; they are listed as no gain.
+_TRIES: Final = 30
+#: How much longer the kernels of halved micro-batches may take in sum, as a part of the slowest stage's compute; measured on an H100.
+_LESS_EFFICIENT: Final = 0.12
+_NAMED: Final = {
+    "tensor": r"\b(tp|tensor|mp|model)",
+    "data": r"\b(dp|data|fsdp|replicat|shard)",
+    "pipeline": r"\b(pp|pipe)",
+    "expert": r"\b(ep|expert)",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A step with a change.
+
+    Attributes:
+        name: of the change, for `--if`.
+        words: what is changed.
+        step_ns, low_ns, high_ns: the mean step, the shortest and the longest.
+    """
+
+    name: str
+    words: str
+    step_ns: float
+    low_ns: float
+    high_ns: float
+
+
+@dataclass(frozen=True)
+class JobForecast:
+    """The changes of a job by falling gain, or why there is no forecast.
+
+    Attributes:
+        step_ns: the mean step as measured, or as given.
+        replayed_ns: the same, replayed without a change.
+        outcomes: empty where `why_not` has the reason.
+    """
+
+    step_ns: float
+    replayed_ns: float
+    outcomes: tuple[Outcome, ...]
+    why_not: str = ""
+
+    def of(self, name: str) -> Outcome | None:
+        return next((each for each in self.outcomes if each.name == name), None)
+
+
+def forecast(job: Job, step_ns: float | None = None) -> JobForecast:
+    """Replay the iterations of a job with each change that applies to it.
+
+    Args:
+        step_ns: the step without the profiler. What the profiler adds is taken off the waits for hosts first.
+    """
+    graph = job_graph(job)
+    if graph is None:
+        why = "clocks of the ranks are not aligned, they have no iterations in common, or the job was imported by an older version"
+        return JobForecast(np.nan, np.nan, (), why)
+    return of_graph(job, graph, pipeline_of(graph), step_ns)
+
+
+def of_graph(job: Job, graph: JobGraph, pipeline: Pipeline | None, step_ns: float | None = None) -> JobForecast:
+    measured = float(np.mean(graph.steps_ns))
+    try:
+        base = replay(graph, [Change.none(graph)]).steps_ns.mean()
+    except ValueError as error:
+        return JobForecast(measured, np.nan, (), str(error))
+    if abs(base - measured) > _CLOSE * measured:
+        off = 100 * (base / measured - 1)
+        return JobForecast(
+            measured, base, (), f"the replay without a change is {off:+.1f} % from the measured step, more than 2 %"
+        )
+    less = 1.0
+    if step_ns is not None and step_ns < base:
+        less = _without_profiler(graph, step_ns)
+        base = measured = float(replay(graph, [_with_host(graph, less)]).steps_ns.mean())
+        if abs(base - step_ns) > _CLOSE * step_ns:
+            return JobForecast(
+                step_ns, base, (), "the step without the profiler is shorter than the work of the devices in the profile"
+            )
+    options = _options(job, graph, pipeline)
+    changes = [Change(each.compute, each.host * less, each.transfer) for _, _, each in options]
+    # Less compute may be fewer launches: at best, the host is faster by the same factor.
+    best = [Change(each.compute, each.host * np.minimum(each.compute, 1), each.transfer) for each in changes]
+    steps = replay(graph, [*changes, *best, _with_host(graph, less)]).steps_ns
+    doubt = abs(base - measured)
+    outcomes = [
+        Outcome(name, words, float(own.mean()), float(min(own.min(), fewer.min())) - doubt, float(own.max()) + doubt)
+        for (name, words, _), own, fewer in zip(options, steps.T, steps.T[len(options) :], strict=False)
+    ]
+    outcomes += _micro_batches(graph, pipeline, float(steps[:, -1].mean()))
+    return JobForecast(measured, float(base), tuple(sorted(outcomes, key=lambda each: each.step_ns)))
+
+
+def _without_profiler(graph: JobGraph, step_ns: float) -> float:
+    """The part of the waits for hosts that is left without the profiler."""
+    low, high = 0.0, 1.0
+    for _ in range(_TRIES):
+        middle = (low + high) / 2
+        longer = replay(graph, [_with_host(graph, middle)]).steps_ns.mean() > step_ns
+        low, high = (low, middle) if longer else (middle, high)
+    return high
+
+
+def _with_host(graph: JobGraph, factor: float) -> Change:
+    ones = np.ones(len(graph.pieces))
+    return Change(ones, factor * ones, ones)
+
+
+def _options(job: Job, graph: JobGraph, pipeline: Pipeline | None) -> list[tuple[str, str, Change]]:
+    ones = np.ones(len(graph.pieces))
+    found: list[tuple[str, str, Change]] = []
+    if pipeline:
+        found.append(("stages-median", "no stage slower than the median stage", pipelines.level(graph, pipeline, "median")))
+        found.append(("stages", "the same compute in equal stages", pipelines.level(graph, pipeline, "mean")))
+    routed = experts.experts_of(job)
+    if routed and routed.times_share > experts.HOT:
+        found.append(("experts", "equal rows for the experts of each rank", experts.level(graph)))
+    late = _slowest(graph, pipeline, compute=not (routed and routed.times_share > experts.HOT))
+    if late:
+        found.append((f"rank-{late[0]}", f"rank {late[0]} as fast as the median of its peers", late[1]))
+    found.append(("host", "no wait for hosts, as with CUDA graphs", Change(ones, 0 * ones, ones)))
+    for name, chosen in dimensions(graph).items():
+        found.append((f"{name}-twice", f"{name} communication twice as fast", Change(ones, ones, np.where(chosen, 0.5, 1.0))))
+        found.append((f"{name}-hidden", f"{name} communication hidden", Change(ones, ones, np.where(chosen, 0.0, 1.0))))
+    return found
+
+
+def _slowest(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) -> tuple[int, Change] | None:
+    """The rank whose work takes the longest in comparison with its peers: the ranks of its stage."""
+    sums = graph.pieces[~(graph.pieces["is_first"] & (graph.pieces["iteration"] == graph.iterations[0]))]
+    sums = sums.groupby("rank")[["compute_ns", "host_ns"]].sum()
+    stages = pipeline.stages if pipeline else (graph.ranks,)
+    best: tuple[float, int, float, float] | None = None
+    for ranks in stages:
+        for rank in ranks if len(ranks) > 1 else ():
+            others = sums[sums.index.isin(ranks) & (sums.index != rank)].median()
+            usual_compute, usual_host = float(others["compute_ns"]), float(others["host_ns"])
+            own_compute, own_host = (float(sums[name].to_dict()[rank]) for name in ("compute_ns", "host_ns"))
+            own_compute = own_compute if compute else usual_compute
+            times = (own_compute + own_host) / max(usual_compute + usual_host, 1)
+            if times > UNEVEN and (best is None or times > best[0]):
+                best = times, rank, min(usual_compute / max(own_compute, 1), 1), min(usual_host / max(own_host, 1), 1)
+    if best is None:
+        return None
+    own, change = (graph.pieces["rank"] == best[1]).to_numpy(), Change.none(graph)
+    change.compute[own], change.host[own] = best[2:]
+    return best[1], change
+
+
+def dimensions(graph: JobGraph) -> dict[str, "np.ndarray[tuple[int], np.dtype[np.bool_]]"]:
+    """The pieces of each dimension of the grid of ranks: by the program's own names of groups, else by what they do and which ranks they have."""
+    pieces = graph.pieces
+    groups = pieces["group_ranks"].fillna("").astype(str)
+    names = pd.Series("", index=pieces.index)
+    for (title, ranks, message, kind), own in pieces.groupby(
+        [
+            pieces["group_title"].fillna(""),
+            groups,
+            pieces["sends_to"].notna() | pieces["receives_from"].notna(),
+            pieces["collective"].fillna(""),
+        ]
+    ):
+        if kind or message:
+            names[own.index] = _dimension(str(title), str(ranks), bool(message), str(kind), set(groups))
+    return {str(name): (names == name).to_numpy(bool) for name in sorted(names.unique()) if name}
+
+
+def _dimension(title: str, ranks: str, message: bool, kind: str, every: set[str]) -> str:
+    plain = title.replace("_", " ").lower()
+    for name, words in _NAMED.items():
+        if title not in ("", "default_pg", "undefined") and re.search(words, plain):
+            return name
+    if message:
+        return "pipeline"
+    if kind in ("alltoall", "dispatch", "combine"):
+        return "expert"
+    numbers = experts.numbers(ranks)
+    several = len({each for each in every if each}) > 1
+    if several and len(numbers) > 1:
+        return "tensor" if numbers[1] - numbers[0] == 1 else "data"
+    return "collective"
+
+
+def _micro_batches(graph: JobGraph, pipeline: Pipeline | None, base: float) -> list[Outcome]:
+    """A pipeline of stages with times t, of all M micro-batches, takes max t + (sum t - max t) / M."""
+    if not pipeline or pipeline.schedule not in ("GPipe", "1F1B"):
+        return []
+    steps = len(graph.iterations)
+    stage = graph.pieces["rank"].map(pipeline.stage_of)
+    time = graph.pieces.groupby(stage)["compute_ns"].sum() / [len(ranks) * steps for ranks in pipeline.stages]
+    found = []
+    for times in (2, 4):
+        count = times * pipeline.micro_batches
+        step = base - float(time.sum() - time.max()) * (1 - 1 / times) / pipeline.micro_batches
+        low, high = step, step + _LESS_EFFICIENT * times / 2 * float(time.max())
+        found.append(Outcome(f"micro-batches-{count}", f"{count} smaller micro-batches", step, low, high))
+    return found

@@ -1,0 +1,101 @@
+"""What the host of a rank did in its longest time in which the device waited for a launch."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from warpladder.data import store
+
+#: A hole between operators that is at least this part of the wait explains it.
+_MOST: Final = 0.5
+
+
+@dataclass(frozen=True)
+class HostGap:
+    """The longest wait of a device for its host.
+
+    Attributes:
+        start_ns, duration_ns: of the wait, on the clock of the rank.
+        operator: that the launching thread ran for most of it; empty where it ran none.
+        text: the innermost range of the program around it; empty without one.
+        before, after: the operators before and behind it; empty where they are not known.
+    """
+
+    start_ns: int
+    duration_ns: int
+    operator: str
+    text: str
+    before: str
+    after: str
+
+    def sentence(self, rank: int, duration: str) -> str:
+        where = f" after {self.before}" if self.before else ""
+        where += f" before {self.after}" if self.after else ""
+        inside = f" in range {self.text}" if self.text else ""
+        what = f"runs {self.operator}" if self.operator else "runs no operator"
+        return f"the host of rank {rank} {what} for {duration}{where}{inside}"
+
+
+def host_gap(run: store.Run) -> HostGap | None:
+    """The longest wait; None where the profile has no launches."""
+    kernels = run.arrow("kernels", ["start_ns", "end_ns", "launch_start_ns", "correlation"]).to_pandas()
+    kernels = kernels.dropna(subset="launch_start_ns").sort_values("start_ns", ignore_index=True)
+    if len(kernels) < 2:
+        return None
+    opens = kernels["end_ns"].cummax().shift()
+    waits = (kernels["launch_start_ns"] - opens).fillna(0)
+    place = int(waits.to_numpy().argmax())
+    if waits[place] <= 0:
+        return None
+    begin, end = int(opens[place]), int(kernels["launch_start_ns"][place])
+    calls = run.arrow("api_calls", ["correlation", "thread", "start_ns"]).to_pandas()
+    thread = calls.loc[calls["start_ns"] == end, "thread"]
+    operators = _operators(run, int(thread.iloc[0]) if len(thread) else -1)
+    text = _range(run, begin, end)
+    if operators.empty:
+        return HostGap(begin, end - begin, "", text, "", "")
+    overlap = operators["end_ns"].clip(upper=end) - operators["start_ns"].clip(lower=begin)
+    before, after = operators[operators["end_ns"] <= end], operators[operators["start_ns"] >= begin]
+    last = str(before["name"].iloc[-1]) if len(before) else ""
+    first = str(after["name"].iloc[0]) if len(after) else str(operators["name"].iloc[int(overlap.to_numpy().argmax())])
+    starts, ends = operators["start_ns"].to_numpy(), operators["end_ns"].cummax().to_numpy()
+    holes = np.minimum(np.append(starts, end), end) - np.maximum(np.append(begin, ends), begin)
+    hole = int(holes.argmax())
+    if holes[hole] >= _MOST * (end - begin):
+        return HostGap(
+            begin,
+            int(holes[hole]),
+            "",
+            text,
+            str(operators["name"].iloc[hole - 1]) if hole else "",
+            str(operators["name"].iloc[hole]) if hole < len(operators) else "",
+        )
+    longest = int(overlap.to_numpy().argmax())
+    return HostGap(
+        begin,
+        int(overlap.iloc[longest]),
+        str(operators["name"].iloc[longest]),
+        text,
+        last if last != operators["name"].iloc[longest] else "",
+        first,
+    )
+
+
+def _operators(run: store.Run, thread: int) -> pd.DataFrame:
+    """The outermost operators of a thread by start."""
+    if "operations" not in run.tables:
+        return pd.DataFrame(columns=["start_ns", "end_ns", "name"])
+    rows = run.arrow("operations", ["thread", "start_ns", "end_ns", "name", "parent_id"]).to_pandas()
+    rows = rows[(rows["thread"] == thread) & rows["parent_id"].isna()]
+    found: pd.DataFrame = rows.sort_values("start_ns", ignore_index=True)
+    return found
+
+
+def _range(run: store.Run, begin: int, end: int) -> str:
+    """The innermost range that covers most of a time, but no iteration's."""
+    rows = run.arrow("ranges", ["text", "start_ns", "end_ns"]).to_pandas().dropna()
+    overlap = np.minimum(rows["end_ns"], end) - np.maximum(rows["start_ns"], begin)
+    rows = rows[(overlap >= _MOST * (end - begin)) & ~rows["text"].astype(str).str.contains("ProfilerStep", regex=False)]
+    return "" if rows.empty else str(rows.loc[(rows["end_ns"] - rows["start_ns"]).idxmin(), "text"])

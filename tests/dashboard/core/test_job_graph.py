@@ -1,0 +1,177 @@
+"""Jobs that are split into stages, tensor groups and experts: what paces them, and what a step takes without that.
+
+The steps of changed jobs are those of traces that are generated with the change, read as plain JSON.
+"""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from tests.synthetic.made_pipelines import Pipelines
+from warpladder.__main__ import command
+from warpladder.collectors.jobs import engine
+from warpladder.collectors.jobs.job import Request, import_job, profiles
+from warpladder.collectors.trace.notes import Notes
+from warpladder.dashboard.core.job import Job
+from warpladder.dashboard.core.job_graph import answer, experts, forecast, pipelines
+from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
+from warpladder.dashboard.core.job_graph.host_gap import host_gap
+from warpladder.data import store
+
+#: Stage 2 takes half longer than the others.
+SLOW = Pipelines((100.0, 100.0, 150.0, 100.0), micro_batches=4)
+STAGES_OF_TWO = Pipelines((100.0, 150.0), micro_batches=4, tensor=2)
+#: Two ranks of a tensor group; the host of rank 1 comes 4 ms later to each step.
+LATE_HOST = Pipelines((100.0,), micro_batches=4, tensor=2, late_host_us=((1, 4000.0),))
+
+
+def imported(made: Pipelines, folder: Path) -> Job:
+    paths = profiles(str(made.write(folder / "profiles")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "run_all", lambda function, tasks, *_: map(function, tasks))
+        run_id = import_job(Request(paths, "made"), folder / "data", Notes())
+    return Job(store.open_run(folder / "data" / run_id))
+
+
+def step_ns(made: Pipelines, folder: Path) -> float:
+    """The last step of a generated job: from the end of the last kernel of the step before to that of its own."""
+    made.write(folder)
+    kernels: list[float] = []
+    marks: list[float] = []
+    for path in folder.glob("*.json"):
+        events = json.loads(path.read_text())["traceEvents"]
+        kernels += [event["ts"] + event["dur"] for event in events if event["cat"] == "kernel"]
+        marks += [event["ts"] + event["dur"] for event in events if event["name"] == f"ProfilerStep#{made.steps - 2}"]
+    before = max(end for end in kernels if end <= max(marks) + 1)
+    return 1000 * (max(kernels) - before)
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    return imported(SLOW, tmp_path_factory.mktemp("slow"))
+
+
+@pytest.fixture(scope="module")
+def graph(slow: Job) -> JobGraph:
+    found = job_graph(slow)
+    assert found is not None
+    return found
+
+
+def test_a_pipeline_has_its_stages_micro_batches_and_schedule(graph: JobGraph) -> None:
+    found = pipelines.pipeline_of(graph)
+    assert found is not None
+    assert (found.stages, found.micro_batches, found.schedule) == (((0,), (1,), (2,), (3,)), 4, "GPipe")
+
+
+def test_the_parts_of_each_stage_add_up_to_its_time_and_its_compute_is_that_of_its_kernels(graph: JobGraph) -> None:
+    found = pipelines.pipeline_of(graph)
+    assert found is not None
+    times = pipelines.stage_times(graph, found)
+    assert (times[list(pipelines.PARTS)].sum(axis=1) == times["span_ns"]).all()
+    pieces = graph.pieces.groupby("rank")
+    begins, ends = pieces["begin_ns"].min(), graph.end_ns.max()
+    assert times["span_ns"].tolist() == (ends - begins).tolist()
+    # Three steps of four micro-batches, forward and twice as long backward.
+    assert times["compute_ns"].tolist() == [3_600_000, 3_600_000, 5_400_000, 3_600_000]
+
+
+@pytest.mark.parametrize(("name", "each"), [("stages-median", 100.0), ("stages", 112.5)])
+def test_the_forecast_of_equal_stages_is_the_step_of_a_job_with_equal_stages(
+    slow: Job, tmp_path: Path, name: str, each: float
+) -> None:
+    outcome = forecast.forecast(slow).of(name)
+    assert outcome is not None
+    assert outcome.step_ns == pytest.approx(step_ns(Pipelines((each,) * 4, micro_batches=4), tmp_path), rel=0.002)
+
+
+def test_the_replay_without_a_change_gives_the_measured_step(slow: Job, tmp_path: Path) -> None:
+    found = forecast.forecast(slow)
+    assert found.step_ns == pytest.approx(step_ns(SLOW, tmp_path), rel=0.002)
+    assert found.replayed_ns == pytest.approx(found.step_ns, rel=0.001)
+
+
+def test_a_slow_stage_of_a_tensor_group_is_named_with_both_of_its_ranks(tmp_path: Path) -> None:
+    found = answer.answer(imported(STAGES_OF_TWO, tmp_path))
+    assert found.pipeline == "pipeline of 2 stages, 4 micro-batches, GPipe"
+    assert found.further[0].startswith("stage 1, ranks 2, 3, paces it: 1.80 ms of compute a step, the others 1.20 ms")
+
+
+def test_the_host_of_a_late_rank_is_named_with_what_it_did(tmp_path: Path) -> None:
+    job = imported(LATE_HOST, tmp_path)
+    found = answer.answer(job)
+    assert found.cause.startswith("the host of rank 1 runs no operator for 4.00 ms")
+    gap = host_gap(job.open_rank(1))
+    assert gap is not None and gap.duration_ns == pytest.approx(4_000_000, abs=3_000)
+    outcome = forecast.forecast(job).of("rank-1")
+    assert outcome is not None
+    without = Pipelines((100.0,), micro_batches=4, tensor=2)
+    assert outcome.step_ns == pytest.approx(step_ns(without, tmp_path / "without"), rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("order", "ahead", "schedule"),
+    [
+        ("FFFFBBBB", 1, "GPipe"),
+        ("FFBFBFBB", 1, "1F1B"),
+        ("FBFBFBFB", 0, "1F1B"),
+        ("FFBB", 1, "any"),
+        ("FFFF", 1, "forward only"),
+        ("FFBFFBBB", 1, "unknown"),
+        ("FFB", 1, "unknown"),
+    ],
+)
+def test_a_schedule_is_recognised_by_the_order_of_passes(order: str, ahead: int, schedule: str) -> None:
+    assert pipelines._of_order(order, ahead) == schedule
+
+
+class Routed:
+    """A job of all-to-alls: rank 0 sends 6 and 2 rows, rank 1 sends 6 and 2; then they come back."""
+
+    def __init__(self, ranks: tuple[int, ...]) -> None:
+        self.ranks = ranks
+
+    def arrow(self, _: str, columns: tuple[str, ...]) -> pa.Table:
+        splits = {0: ("[6, 2]", "[6, 6]"), 1: ("[6, 2]", "[2, 2]")}
+        rows = [
+            {
+                "rank": rank,
+                "iteration": 0,
+                "group_ranks": "[0, 1]",
+                "match": number,
+                "bytes": 120,
+                "in_splits": one,
+                "out_splits": other,
+            }
+            for rank in self.ranks
+            for number, (one, other) in enumerate((splits[rank], splits[rank][::-1]))
+        ]
+        return pa.Table.from_pandas(pd.DataFrame(rows)[list(columns)])
+
+
+def test_rows_of_experts_are_those_that_ranks_send_and_the_hot_rank_is_named() -> None:
+    found = experts.experts_of(Routed((0, 1)))  # type: ignore[arg-type]
+    assert found is not None
+    assert found.rows.tolist() == [[6, 2], [6, 2]]
+    assert (found.hot, found.times_share, found.part, found.row_bytes, found.same) == (0, 1.5, 0.75, 10, True)
+
+
+def test_one_rank_has_its_row_and_its_column_and_the_rest_is_missing() -> None:
+    found = experts.experts_of(Routed((0,)))  # type: ignore[arg-type]
+    assert found is not None
+    assert found.missing == (1,)
+    assert found.rows[0].tolist() == [6, 2] and found.rows[1, 0] == 6 and pd.isna(found.rows[1, 1])
+
+
+def test_forecast_lists_the_changes_of_a_job_and_refuses_others(slow: Job) -> None:
+    run = slow._opened
+    options = ["forecast", str(run.info["run_id"]), "--data-dir", str(run.path.parent)]
+    listed = CliRunner().invoke(command(), options)
+    assert listed.exit_code == 0 and "stages-median" in listed.output
+    assert "tensor" not in listed.output
+    refused = CliRunner().invoke(command(), [*options, "--if", "faster"])
+    assert refused.exit_code == 2 and "no change of this job" in refused.output
