@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 import pandas as pd
 
@@ -360,19 +360,24 @@ def _percent(fraction: float) -> str:
     return f"{float(f'{100 * fraction:.2g}'):g} %"
 
 
+#: A tied cell that could not have shown this slowdown, a fraction, is not seen, whatever was asked for.
+BLIND: Final = 0.5
+
+
 def unseen(changes: Iterable[Change], detect: float | None) -> tuple[Change, ...]:
     """The cells that a gate cannot see: those without a verdict, and those in which a slowdown by `detect` would have been tied.
 
     Cells of equal code do not count, since no gate fails on them.
 
     Args:
-        detect: a fraction; None where no sensitivity is asked for.
+        detect: a fraction; None where no sensitivity is asked for, so that `BLIND` counts for cells that are tied.
     """
-    return tuple(
-        each
-        for each in changes
-        if not each.equal_code and (each.verdict == "unknown" or (detect is not None and not each.least_effect <= detect))
-    )
+
+    def is_unseen(change: Change) -> bool:
+        blind = not change.least_effect <= (BLIND if detect is None else detect)
+        return change.verdict == "unknown" or (blind and (detect is not None or change.verdict == "tied"))
+
+    return tuple(each for each in changes if not each.equal_code and is_unseen(each))
 
 
 def durations(data: RunData, change: Change, cell: tuple[str, str]) -> "pd.Series[float]":

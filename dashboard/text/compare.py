@@ -9,7 +9,7 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.changes import Change, Comparison, LostCell, loss_lines, sentence, unseen
+from warpladder.dashboard.core.changes import BLIND, Change, Comparison, LostCell, loss_lines, sentence, unseen
 from warpladder.dashboard.core.differences import Fact
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
@@ -72,7 +72,8 @@ class Gate:
         names = [f"{each.workload} {each.case} {each.name}" for each in cells]
         more = f" and {len(cells) - _MOST_NAMED} more" if len(cells) > _MOST_NAMED else ""
         if cells:
-            what = "have no verdict" if self.detect is None else f"could not have shown {100 * self.detect:g} %"
+            blind = f"could not have shown {100 * (BLIND if self.detect is None else self.detect):g} %"
+            what = "have no verdict" if all(each.verdict == "unknown" for each in cells) and self.detect is None else blind
             lines.append(
                 f"NOT SEEN: {len(cells)} of {len(comparison.changes)} cells {what}: {', '.join(names[:_MOST_NAMED])}{more}; "
                 "record both runs in more --processes and for more --seconds, with some variants that do not change"

@@ -78,6 +78,16 @@ def test_a_gate_that_could_not_have_shown_what_was_asked_for_has_a_code_of_its_o
     assert compared(sides[0], "--detect", "50%")[0] == 0
 
 
+def test_a_tie_in_which_half_as_much_more_would_be_tied_too_is_no_pass(sides: tuple[Path, Path]) -> None:
+    def scattered(rows: pd.DataFrame) -> pd.DataFrame:
+        is_long = rows["variant"].eq(MINE) & (rows["round"] % 2 == 1)
+        return rows.assign(duration_ns=rows["duration_ns"].where(~is_long, 3 * rows["duration_ns"]))
+
+    changed(sides[1], "samples", scattered)
+    code, text = compared(sides[0])
+    assert code == 3 and "could not have shown 50 %" in text
+
+
 @pytest.mark.parametrize(
     ("table", "column", "value", "asked", "line"),
     [

@@ -30,7 +30,7 @@ def source_of(function: Callable[..., object]) -> str:
     It holds the statement that defines the function, with its decorators, and every statement of its file that it reaches through
     names: functions, classes, imports, and what is assigned at the top level. Files below the folder of its file count too if they
     are the user's own. They follow the function's file, each after a comment with its name. Statements stand in the order of their
-    file, each once. Comments tell what the statements do not: the values that a closure holds, the arguments of a
+    file, each once. Comments tell what the statements do not: the values that a closure or an object holds, the arguments of a
     `functools.partial`, and the SHA-256 of compiled libraries.
 
     The text changes when something of this changes, and not with the run: it holds no address and no folder. A function without
@@ -192,10 +192,18 @@ class Reach:
                 self._value(value)
         else:
             self._class(type(layer))
+            self._attributes(layer)
         if (code := wrapped.cuda_code(layer)) is not None:
             self._texts[name or str(wrapped.attribute(layer, "name") or "code")] = code
         if (library := wrapped.library_of(layer)) and (not self._pieces or locate.is_own(str(library))):
             self._libraries[wrapped.comment_of(layer) if callable(layer) else f"# {wrapped.digest_of(library)}"] = None
+
+    def _attributes(self, thing: object) -> None:
+        """Tell the plain values that an object of a user's class holds, which no statement may tell: `Kernel(tile=8)` in a loop."""
+        if (file := _file_of_class(type(thing))) and self._is_near(file) and not _is_ours(thing):
+            for name, value in sorted(getattr(thing, "__dict__", {}).items()):
+                if (written := wrapped.plain(value)) is not None:
+                    self._libraries[f"# {name} = {written}, of a {type(thing).__name__}"] = None
 
     def _by_name(self, thing: object, inner: object) -> bool:
         """Take the statements that bind a name to the object; False if there are none."""

@@ -305,6 +305,22 @@ def test_methods_and_callable_objects_bring_their_classes(tmp_path: Path) -> Non
     assert text_of(bench.uses)[-2:] == ["soft = Soft()", "def uses(x):\n    return soft(x)"]
 
 
+def test_what_an_object_holds_is_told(tmp_path: Path) -> None:
+    text = """
+        class Kernel:
+            def __init__(self, times):
+                self.times, self.kept = times, object()
+
+            def __call__(self, x):
+                return x * self.times
+
+        ALL = {times: Kernel(times) for times in (2, 3)}
+    """
+    bench = loaded(tmp_path, text)
+    first, second = (source_of(bench.ALL[times]) for times in (2, 3))
+    assert "# times = 2, of a Kernel" in first and "# times = 3, of a Kernel" in second and "# kept" not in first
+
+
 def test_of_two_definitions_the_one_that_runs_is_taken_and_settings_of_a_name_with_it(tmp_path: Path) -> None:
     text = """
         FAST = False
