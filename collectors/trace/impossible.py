@@ -1,7 +1,7 @@
 """Finds device work whose times cannot be true, so that no figure counts them.
 
-A kernel lasts over whole later kernels of its stream, because the profiler lost the record of its end: it is cut to the start of the next
-one. A record has time 0 and duration 0, because its times were not taken, or it is far from all others, as with the time of another clock:
+A kernel, copy or set lasts over whole later ones of its stream, because the profiler lost the record of its end: it is cut to the start of
+the next one. A record has time 0 and duration 0, because its times were not taken, or it is far from all others, as with the time of another clock:
 it is left out.
 
 A stream runs its kernels one after the other, and yet two of them may overlap. With programmatic dependent launch, a kernel starts some
@@ -28,7 +28,9 @@ _RANGES: Final = "NVTX_EVENTS"
 #: Tables of device work and of the host.
 _WORK: Final = (KERNEL, GRAPH, COPY, SET)
 _HOST: Final = (API, _RANGES)
-#: A kernel that lasts this much longer than a later one of its stream did not end when its record says.
+#: Tables of work that a stream does one after the other.
+_ON_STREAMS: Final[tuple[str, ...]] = (KERNEL, COPY, SET)
+#: Work that lasts this much longer than later work of its stream did not end when its record says.
 _OVERRUN_NS: Final = 100_000
 #: Device work so far from all calls and ranges of the host is of another clock, and where there are none, so far from other work.
 _APART_NS: Final = 60 * 10**9
@@ -55,6 +57,9 @@ class _Records(NamedTuple):
         return cls(start, end, (end >= start) & (start > -FAR) & (end < FAR))
 
 
+_NONE: Final = _Records(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool))
+
+
 def correct(report: Report, strings: Strings, notes: Notes) -> None:
     """Find impossible times, and let the report give its rows without them from now on. Warns about each kind."""
     records = {table: _Records.of(report, table) for table in (*_WORK, *_HOST) if report.has_rows(table)}
@@ -68,12 +73,14 @@ def correct(report: Report, strings: Strings, notes: Notes) -> None:
                 "another clock, and are left out", _count(far))  # fmt: skip
     left_out = {table: rows | far.get(table, np.False_) for table, rows in left_out.items()}
     found = {table: Correction(np.flatnonzero(rows)) for table, rows in left_out.items() if rows.any()}
-    if KERNEL in work:
-        kernels = work[KERNEL]
-        cut, ends = _overruns(report, kernels._replace(timed=kernels.timed & ~left_out[KERNEL]))
-        if len(cut):
-            notes.add("warning", Source.TIMES, _told(_names(report, strings, cut), kernels, cut, ends))
-            found[KERNEL] = Correction(np.flatnonzero(left_out[KERNEL]), cut, ends)
+    shown = {table: work[table]._replace(timed=work[table].timed & ~left_out[table]) for table in _ON_STREAMS if table in work}
+    overruns: list[tuple[str, int, int]] = []
+    for table, (cut, ends) in _overruns(report, shown).items():
+        found[table] = Correction(np.flatnonzero(left_out[table]), cut, ends)
+        lasts, stays = work[table].end[cut] - work[table].start[cut], ends - work[table].start[cut]
+        overruns += zip(_names(report, strings, table, cut), lasts.tolist(), stays.tolist(), strict=True)
+    if overruns:
+        notes.add("warning", Source.TIMES, _told(overruns))
     report.corrections = found
 
 
@@ -109,32 +116,38 @@ def _far(records: dict[str, _Records]) -> dict[str, Bools]:
     return found
 
 
-def _overruns(report: Report, kernels: _Records) -> tuple[Int64s, Int64s]:
-    """The rows of kernels that last over whole later kernels of their stream, and the start of the next one of each."""
-    names = ("globalPid", "deviceId", "contextId", "streamId", "graphId")
+def _overruns(report: Report, work: dict[str, _Records]) -> dict[str, tuple[Int64s, Int64s]]:
+    """By table, the rows of work that lasts over whole later work of its stream, and the start of the next one of each."""
+    names = ("globalPid", "deviceId", "contextId", "streamId", "graphId", "graphNodeId")
     parts = [[np.empty(0, np.int64)] * 2]
     stream_of: dict[tuple[int, ...], int] = {}
-    for batch in report.batches(KERNEL, names):
-        columns = [_numbers(batch, name, -1) for name in names]
-        distinct, place = np.unique(np.stack(columns[:4]), axis=1, return_inverse=True)
-        codes = [stream_of.setdefault(tuple(each), len(stream_of)) for each in distinct.T.tolist()]
-        parts.append([np.array(codes, np.int64)[place.reshape(-1)], columns[4]])
+    for table in work:
+        for batch in report.batches(table, names):
+            columns = [_numbers(batch, name, -1) for name in names]
+            distinct, place = np.unique(np.stack(columns[:4]), axis=1, return_inverse=True)
+            codes = [stream_of.setdefault(tuple(each), len(stream_of)) for each in distinct.T.tolist()]
+            parts.append([np.array(codes, np.int64)[place.reshape(-1)], np.maximum(columns[4], columns[5])])
     stream, graph = map(np.concatenate, zip(*parts, strict=True))
-    alone = kernels.timed & (graph <= 0)
-    cut, ends = _covering(kernels, stream, np.flatnonzero(alone))
+    every = _Records(*(np.concatenate(column) for column in zip(*work.values(), strict=True))) if work else _NONE
+    alone = every.timed & (graph <= 0)
+    cut, ends = _covering(every, stream, np.flatnonzero(alone))
     if len(cut):  # nodes of graphs are known by their common launch, too
-        cut, ends = _covering(kernels, stream, np.flatnonzero(alone & ~_launched_together(report)))
+        cut, ends = _covering(every, stream, np.flatnonzero(alone & ~_launched_together(report, tuple(work))))
     order = np.argsort(cut)
-    return cut[order], ends[order]
+    cut, ends = cut[order], ends[order]
+    firsts = np.cumsum([0, *(len(each.start) for each in work.values())])
+    bounds = np.searchsorted(cut, firsts)
+    of_tables = zip(work, firsts.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=False)
+    return {table: (cut[low:high] - first, ends[low:high]) for table, first, low, high in of_tables if high > low}
 
 
-def _covering(kernels: _Records, stream: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
+def _covering(work: _Records, stream: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
     """The rows among some that last over whole later ones of their stream, and the start of the next one of each."""
-    rows = rows[np.lexsort((kernels.start[rows], stream[rows]))]
+    rows = rows[np.lexsort((work.start[rows], stream[rows]))]
     cut, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for own in np.split(rows, np.flatnonzero(np.diff(stream[rows])) + 1):
-        start, end = kernels.start[own], kernels.end[own]
-        # A kernel without a duration shows nothing.
+        start, end = work.start[own], work.end[own]
+        # Work without a duration shows nothing.
         shown = np.where(end > start, end, FAR)
         first_end = np.append(np.minimum.accumulate(shown[::-1])[::-1][1:], FAR)[: len(own)]
         found = np.flatnonzero(end - first_end > _OVERRUN_NS)
@@ -143,9 +156,9 @@ def _covering(kernels: _Records, stream: Int64s, rows: Int64s) -> tuple[Int64s, 
     return np.concatenate(cut), np.concatenate(ends)
 
 
-def _launched_together(report: Report) -> Bools:
-    """Mark kernels that share their launch with others of their process."""
-    batches = list(report.batches(KERNEL, ("globalPid", "correlationId")))
+def _launched_together(report: Report, tables: tuple[str, ...]) -> Bools:
+    """Mark work that shares its launch with other work of its process."""
+    batches = [batch for table in tables for batch in report.batches(table, ("globalPid", "correlationId"))]
     process, correlation = (
         np.concatenate([_numbers(batch, name, -1) for batch in batches]) for name in ("globalPid", "correlationId")
     )
@@ -156,8 +169,10 @@ def _launched_together(report: Report) -> Bools:
     return together
 
 
-def _names(report: Report, strings: Strings, rows: Int64s) -> list[str]:
-    """The names of some kernels, given by their rows."""
+def _names(report: Report, strings: Strings, table: str, rows: Int64s) -> list[str]:
+    """The names of some kernels, given by their rows; of copies and sets, what they are."""
+    if table != KERNEL:
+        return ["a copy" if table == COPY else "a set"] * len(rows)
     name = "shortName" if report.has(KERNEL, "shortName") else "demangledName"
     first, found = 0, []
     for batch in report.batches(KERNEL, (name,)):
@@ -167,13 +182,13 @@ def _names(report: Report, strings: Strings, rows: Int64s) -> list[str]:
     return found
 
 
-def _told(names: list[str], kernels: _Records, cut: Int64s, ends: Int64s) -> str:
-    lasts, stays = (times.tolist() for times in (kernels.end[cut] - kernels.start[cut], ends - kernels.start[cut]))
-    order = sorted(range(len(cut)), key=lambda row: -lasts[row])[:_NAMED]
-    listed = ", ".join(f"{names[row]} ({_time(lasts[row])}, cut to {_time(stays[row])})" for row in order)
-    more = f" and {len(cut) - _NAMED:,} more" if len(cut) > _NAMED else ""
-    lasts_over = "last over later kernels of their streams" if len(cut) > 1 else "lasts over later kernels of its stream"
-    return f"{listed}{more} {lasts_over}, which cannot be: the profiler lost records. Cut to the start of the next kernel"
+def _told(overruns: list[tuple[str, int, int]]) -> str:
+    """The warning about work with these names, how long it lasts, and how long it lasts after it is cut."""
+    first = sorted(overruns, key=lambda each: -each[1])[:_NAMED]
+    listed = ", ".join(f"{name} ({_time(lasts)}, cut to {_time(stays)})" for name, lasts, stays in first)
+    more = f" and {len(overruns) - _NAMED:,} more" if len(overruns) > _NAMED else ""
+    last_over = "last over later work of their streams" if len(overruns) > 1 else "lasts over later work of its stream"
+    return f"{listed}{more} {last_over}, which cannot be: the profiler lost records. Cut to the start of what follows"
 
 
 def _time(ns: Any) -> str:

@@ -56,9 +56,21 @@ def test_a_kernel_that_lasts_over_later_ones_of_its_stream_is_cut_to_the_start_o
     rows, told = imported(tmp_path, *events)
     assert rows == [(50 + 100 * n, 100 if n == 1 else 80) for n in range(6)]
     assert told == [
-        "elementwise_add (3.4 s, cut to 100 us) lasts over later kernels of its stream, which cannot be: the profiler lost records. "
-        "Cut to the start of the next kernel"
+        "elementwise_add (3.4 s, cut to 100 us) lasts over later work of its stream, which cannot be: the profiler lost records. "
+        "Cut to the start of what follows"
     ]
+
+
+def test_a_copy_that_lasts_over_later_work_of_its_stream_is_cut_too(tmp_path: Path) -> None:
+    events = chain(6)
+    events[3] |= {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "dur": 3_400_000}
+    events[3]["args"] |= {"bytes": 4_000}
+    rows, told = imported(tmp_path, *events)
+    assert rows == [(50 + 100 * n, 80) for n in range(6) if n != 1]
+    (run,) = (store.open_run(path.parent) for path in tmp_path.glob("*/run.parquet"))
+    copies = run.table("memory_ops", ["start_ns", "end_ns"])
+    assert (copies["end_ns"] - copies["start_ns"]).tolist() == [100_000]
+    assert [text.split(" lasts")[0] for text in told] == ["a copy (3.4 s, cut to 100 us)"]
 
 
 def test_several_are_named_the_longest_first(tmp_path: Path) -> None:
@@ -148,6 +160,8 @@ def test_without_the_host_only_an_hour_is_far(tmp_path: Path) -> None:
 
 def test_a_report_of_nsight_systems_is_corrected_too(tmp_path: Path) -> None:
     made = reports.small()
+    for table in ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"):  # which share a launch with a kernel
+        made.pop(table, None)
     made["CUPTI_ACTIVITY_KIND_KERNEL"] = [
         reports.kernel(n, 1_000_000 * n, 1_000_000 * n + (3_000_000_000 if n == 2 else 900_000)) for n in range(1, 6)
     ]
