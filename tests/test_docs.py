@@ -20,6 +20,7 @@ from warpladder.__main__ import command as command_line
 from warpladder.commands.common import REPLACED, Commands
 from warpladder.dashboard.ui import template
 from warpladder.data import schema, store
+from warpladder.pytest_plugin import Judge
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CudaVariant
 from warpladder.workloads.launches import AllReduce, RowsOf
@@ -33,6 +34,7 @@ OTHER_OPTIONS: Final = {"--host", "--no-dashboard", "--nthreads", "--nworkers", 
     "--import-source",
     "--cuda-graph-trace",
     *("--bind-to", "--include-blobs", "--output"),
+    *("--warpladder-baseline", "--warpladder-runs"),
 }
 #: What CONTRIBUTING adds: a rung's entry, a query, a chart.
 EXAMPLES: Final = [block.text for block in BLOCKS if block.language == "python" and block.page.name == "CONTRIBUTING.md"]
@@ -91,6 +93,7 @@ DEFINED: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
     "table": _calls,
     "run": _run,
     "result": _compared,
+    "test_the_sums_are_equal": lambda names: names["test_the_sums_are_equal"](Judge("sums", Path("runs"), None)),
 }
 
 

@@ -100,7 +100,7 @@ def check_packages(words: Sequence[str]) -> None:
 
 
 def check_tests(words: Sequence[str]) -> None:
-    """Options and places of a pytest command, and what it selects: variants, workloads and tools of compute-sanitizer."""
+    """Options, those of our plugin too, and places of a pytest command, and what it selects: variants, workloads and tools of compute-sanitizer."""
     words = list(words)
     while words:
         word = words.pop(0)
@@ -109,6 +109,9 @@ def check_tests(words: Sequence[str]) -> None:
         elif word == "-k":
             every = {name for workload in registry.load_all([], []) for name in (workload.name, *_variants(workload.name))}
             assert set(words.pop(0).split()) <= {*every, NEW_RUNG, "and", "racecheck"}
+        elif word.startswith("--"):
+            assert f'"{word}"' in (ROOT / "warpladder" / "pytest_plugin.py").read_text()
+            words.pop(0)
         else:
             file, _, name = word.partition("::")
             assert (ROOT / file).exists()

@@ -1,0 +1,56 @@
+"""The plugin of pytest, in a project of its own."""
+
+import re
+from typing import Final
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+#: A project whose function takes so many steps of about 0.1 ms.
+PROJECT: Final = """
+import time
+
+import numpy as np
+
+
+def reference(x):
+    time.sleep(0.002)
+    return 2 * x
+
+
+def mine(x):
+    time.sleep(STEPS / 10_000)
+    return 2 * x if STEPS > 1 else 3 * x
+
+
+def test_mine_is_right_and_no_slower(warpladder):
+    run = warpladder.compare_functions(reference, mine, args=(np.ones(1000),), seconds=0.5)
+    assert run.table()["status"].tolist() == ["ok", "ok"]
+"""
+
+
+def _ran(pytester: pytest.Pytester, steps: int, *options: str) -> pytest.RunResult:
+    pytester.makepyfile(test_mine=PROJECT.replace("STEPS", str(steps)))
+    return pytester.runpytest_subprocess("-p", "warpladder.pytest_plugin", "-p", "no:cacheprovider", *options)
+
+
+def test_a_right_function_passes_and_a_wrong_one_fails_with_its_cell(pytester: pytest.Pytester) -> None:
+    _ran(pytester, 10).assert_outcomes(passed=1)
+    wrong = _ran(pytester, 1)
+    wrong.assert_outcomes(failed=1)
+    assert re.search(r"not right: 1 of 2 cells .*mine.*wrong_result", wrong.stdout.str())
+
+
+@pytest.mark.thorough
+def test_a_function_that_became_slower_fails_against_the_baseline_with_its_ratio(pytester: pytest.Pytester) -> None:
+    _ran(pytester, 10, "--warpladder-runs", "before").assert_outcomes(passed=1)
+    _ran(pytester, 10, "--warpladder-baseline", "before").assert_outcomes(passed=1)
+    slower = _ran(pytester, 40, "--warpladder-baseline", "before")
+    slower.assert_outcomes(failed=1)
+    assert re.search(r"slower\s.*mine", slower.stdout.str())
+    missing = _ran(pytester, 10, "--warpladder-baseline", "elsewhere")
+    missing.assert_outcomes(failed=1)
+    missing.stdout.fnmatch_lines(
+        ["*has no run of test_mine.py test_mine_is_right_and_no_slower; record one with --warpladder-runs*"]
+    )
