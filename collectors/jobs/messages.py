@@ -9,7 +9,7 @@ what it takes longer than the shortest call of its direction and size is waiting
 
 **Clocks.** A message ends on the receiver after it began on the sender. So each message bounds how far the receiver's clock is behind, and
 messages in both directions bound it from both sides. The middle of the bounds is taken, and a half of their distance is the uncertainty. Ranks
-of one host have one clock if the bounds permit it.
+of one host have one clock if the bounds permit it, and where no message tells.
 """
 
 from collections.abc import Mapping
@@ -179,6 +179,9 @@ def _edges(
             edges.append((0.0, one, other, 0.0))
         elif np.isfinite(low):
             edges.append(((high - low) / 2, one, other, (high + low) / 2))
+    for host in np.unique(hosts).tolist():
+        first, *others = np.unique(component[hosts == host]).tolist()
+        edges += [(_SAME_CLOCK_NS, first, each, 0.0) for each in others if {(first, each), (each, first)}.isdisjoint(least)]
     return edges
 
 

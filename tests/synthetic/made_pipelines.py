@@ -44,6 +44,11 @@ class Pipelines:
                 now[rank] += later
             for replica in range(self.replicas):
                 self._step(events, now, replica)
+            for first in range(self.ranks if self.replicas > 1 else 0):
+                place, stage = first % self.tensor, first // (self.tensor * self.replicas)
+                if first // self.tensor % self.replicas == 0:
+                    ranks = [(stage * self.replicas + replica) * self.tensor + place for replica in range(self.replicas)]
+                    self._sum(events, now, ranks, "data_parallel")
             for rank in range(self.ranks):
                 events[rank].append(
                     _event("user_annotation", f"ProfilerStep#{step}", begun[rank] + 0.1, now[rank] - begun[rank] - 0.2, {}, 1)
@@ -91,10 +96,7 @@ class Pipelines:
                         events[rank] += _launched(rank, 7, _GEMM, now[rank], lasts, {})
                         now[rank] += lasts
                     if self.tensor > 1:
-                        end = max(now[rank] for rank in ranks) + self.transfer_us
-                        for rank in ranks:
-                            self._sum(events[rank], rank, now[rank], end, ranks)
-                            now[rank] = end
+                        self._sum(events, now, ranks, "tensor_parallel")
                     for rank in ranks if place + 1 < len(order) else ():
                         sent[rank, micro] = now[rank]
                         now[rank] += self.transfer_us
@@ -105,13 +107,17 @@ class Pipelines:
         more = {"Collective name": kind, "Dst Rank" if kind == "send" else "Src Rank": other, "Process Group Name": "pp"}
         events += _launched(rank, 19, _MESSAGE, begin, end - begin, self._arguments(list(range(self.ranks))) | more)
 
-    def _sum(self, events: list[dict[str, Any]], rank: int, begin: float, end: float, ranks: list[int]) -> None:
-        more = {
-            "Collective name": "allreduce",
-            "Process Group Name": f"tp{ranks[0]}",
-            "Process Group Description": "tensor_parallel",
-        }
-        events += _launched(rank, 20, _SUM, begin, end - begin, self._arguments(ranks) | more)
+    def _sum(self, events: list[list[dict[str, Any]]], now: list[float], ranks: list[int], title: str) -> None:
+        """An all-reduce, which ends on all ranks together."""
+        end = max(now[rank] for rank in ranks) + self.transfer_us
+        for rank in ranks:
+            more = {
+                "Collective name": "allreduce",
+                "Process Group Name": f"{title} {ranks[0]}",
+                "Process Group Description": title,
+            }
+            events[rank] += _launched(rank, 20, _SUM, now[rank], end - now[rank], self._arguments(ranks) | more)
+            now[rank] = end
 
     @staticmethod
     def _arguments(ranks: list[int]) -> dict[str, Any]:

@@ -37,6 +37,8 @@ BY_NODE: Final = "--cuda-graph-trace node"
 _NORMAL: Final = 1.4826
 #: A spread counts as at least this share of the median span, so that ranks that agree closely make no outliers.
 LEAST_SPREAD: Final = 1e-3
+#: A rank differs from the median from this many spreads on.
+_DIFFERS: Final = 3.0
 #: Fewer ranks have no spread.
 _FEWEST: Final = 3
 _MEASURED: Final = (
@@ -163,7 +165,7 @@ def breakdown(data: RunData) -> pd.DataFrame:
     absolute deviation over the ranks, or `LEAST_SPREAD` of the median span where that is larger.
 
     Returns:
-        One row for each rank with a profile, the farthest first: `rank`, `host`, `distance`, `differs_in` (words of the part), `span_ns`,
+        One row for each rank with a profile, the farthest first: `rank`, `host`, `distance`, `differs_in` (words of the part; empty below three spreads), `span_ns`,
         the columns `PARTS`, `communication_ns`, `wait_ns`, `last`, `late`, `cause`. The distance of fewer than three ranks is NaN, and so
         are times that are not known.
     """
@@ -180,7 +182,8 @@ def breakdown(data: RunData) -> pd.DataFrame:
         distances = apart / np.maximum(_NORMAL * np.median(np.abs(apart), axis=0), max(least, 1.0))
         farthest = np.abs(distances).argmax(axis=1)
         ranks["distance"] = np.take_along_axis(distances, farthest[:, None], axis=1)[:, 0]
-        ranks["differs_in"] = np.array(list(PARTS.values()), dtype=object)[farthest]
+        words = np.array(list(PARTS.values()), dtype=object)[farthest]
+        ranks["differs_in"] = np.where(ranks["distance"].abs() >= _DIFFERS, words, "")
     ranks = ranks.sort_values("distance", key=np.abs, ascending=False, kind="stable", ignore_index=True)
     columns = [
         "rank",

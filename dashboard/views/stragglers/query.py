@@ -14,7 +14,7 @@ CAUSES: Final = {
     "host": "the host launches work later",
     "copies": "copies take longer",
     "clock": "nearly all kernels are slower by about the same factor, as at a lower clock",
-    "": "not known",
+    "": "not known, since none of its times is longer than the others' by a quarter of their wait",
 }
 #: Figure of a rank in an iteration -> its words.
 HISTORY: Final = {"wait": "wait", "last": "times last"}

@@ -69,6 +69,14 @@ def test_messages_in_one_direction_relate_no_clocks_of_different_hosts():
     assert "ranks 1 (1 of 2)" in " ".join(text for _, text in placed.notes)
 
 
+def test_pipelines_of_one_host_that_nothing_connects_have_one_clock():
+    """Ranks 0 and 1 exchange messages, and so do ranks 2 and 3."""
+    table = calls((0, 10, 14, "1", None), (1, 9, 15, None, "0"), (2, 10, 14, "3", None), (3, 9, 15, None, "2"))
+    placed = place(table, host_of=dict.fromkeys(range(4), 0))
+    assert placed.clocks.component.tolist() == [0, 0, 0, 0] and placed.clocks.offset_ns.tolist() == [0, 0, 0, 0]
+    assert placed.notes == []
+
+
 def test_a_batch_is_an_exchange_of_two_ranks():
     """Ranks 0 and 1 send to each other in one call each. Rank 0 begins at 0, rank 1 at 30,000; both end at 40,000."""
     placed = place(calls((0, 0, 40_000, "1", "1"), (1, 30_000, 40_000, "0", "0")), host_of=HOST)
