@@ -155,7 +155,7 @@ def version() -> str:
 def _run(program: str, *arguments: str, cwd: str | None = None) -> str:
     path = _path(program)
     if path is None:
-        raise DisassemblyError(f"there is no {program}; install nvidia-cuda-{program}: {how_to_install('gpu')}")
+        raise DisassemblyError(f"there is no {program}; pip install nvidia-cuda-{program}")
     try:
         completed = subprocess.run(
             [path, *arguments], capture_output=True, text=True, errors="replace", timeout=_SECONDS, cwd=cwd

@@ -6,6 +6,7 @@ the runs of a folder to list, is imported where a frame is made.
 """
 
 from warpladder.data.files import LOCAL, RECORDED
+from warpladder.data.store.changing import delete, rename
 from warpladder.data.store.errors import RunExists, StoreError
 from warpladder.data.store.listing import find_run, folder, foreign_columns, import_of, list_runs, open_run, scan_foreign
 from warpladder.data.store.ranks import Clock, RanksOfJob, any_rank_has, clock_of, open_rank, ranks_of
@@ -27,6 +28,7 @@ __all__ = [
     "any_rank_has",
     "clock_of",
     "conform",
+    "delete",
     "find_run",
     "folder",
     "foreign_columns",
@@ -36,6 +38,7 @@ __all__ = [
     "open_rank",
     "open_run",
     "ranks_of",
+    "rename",
     "scan_foreign",
     "to_json",
 ]

@@ -50,7 +50,10 @@ class Commands(click.Group):
     """A group that prints a user's mistake as one line on stderr."""
 
     def __init__(self, commands: Sequence[click.Command], *, help: str) -> None:
-        settings: dict[str, Any] = {"no_args_is_help": True, "context_settings": {"show_default": True}}
+        settings: dict[str, Any] = {
+            "no_args_is_help": True,
+            "context_settings": {"show_default": True, "help_option_names": ["-h", "--help"]},
+        }
         super().__init__("warpladder", {command.name or "": command for command in commands}, help=help, **settings)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

@@ -1,5 +1,6 @@
 """`warpladder list`, `runs` and `summary`: what can be recorded, what has been recorded, and what a run says."""
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,18 +41,69 @@ def list_command(workloads: Sequence[str]) -> None:
             print(one_line(f"  case    {case.name:28} {','.join(case.sets)}"))
 
 
-@click.command("runs")
+@click.group("runs", invoke_without_command=True)
+@format_option("list", ("table", "json"))
 @data_dir_option
-def runs_command(data_dir: Path) -> None:
-    """List the runs that ship with the project and the runs in the data folder."""
+@click.pass_context
+def runs_command(context: click.Context, form: Form, data_dir: Path) -> None:
+    """List the runs that ship with the project and the runs in the data folder, delete one, or give it another label."""
     from warpladder.data import store
 
+    if context.invoked_subcommand:
+        context.obj = data_dir
+        return
     take_up(data_dir)
     good, bad = store.list_runs([store.RECORDED, data_dir])
-    for run in good:
-        print(one_line(f"{run.run_id}  {run.title}"))
+    if form == "json":
+        names = ("run_id", "label", "kind", "device_name", "cpu_name", "warpladder_version")
+        rows = [
+            {
+                **{name: run.info.get(name) for name in names},
+                "started_at": run.info["started_at"].isoformat(),
+                "path": str(run.path),
+            }
+            for run in good
+        ]
+        print(json.dumps(rows, indent=1))
+    else:
+        for run in good:
+            print(one_line(f"{run.run_id}  {run.title}"))
     for broken in bad:
         print(one_line(f"{broken.name}  cannot be opened: {broken.reason}"), file=sys.stderr)
+
+
+@runs_command.command("delete")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.pass_obj
+def delete_command(data_dir: Path, runs: Sequence[str]) -> None:
+    """Delete runs of the data folder, for good.
+
+    RUN: its id, label or folder.
+    """
+    from warpladder.data import store
+
+    found = {run.path: run for run in (store.find_run(name, [data_dir]) for name in runs)}  # all, before one is deleted
+    for run in found.values():
+        store.delete(run)
+        print(one_line(f"deleted {run.run_id}"))
+
+
+@runs_command.command("rename")
+@click.argument("run", metavar="RUN")
+@click.argument("label", metavar="LABEL")
+@click.pass_obj
+def rename_command(data_dir: Path, run: str, label: str) -> None:
+    """Give a run of the data folder another label.
+
+    RUN: its id, label or folder. LABEL: the new one.
+    """
+    from warpladder.collectors.core import journal
+    from warpladder.data import store
+
+    journal.check_label(label)
+    found = store.find_run(run, [data_dir])
+    store.rename(found, label)
+    print(one_line(f"{found.run_id}  {label}"))
 
 
 @click.command("summary")
