@@ -50,19 +50,22 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = LINES
         }
         return json.dumps(content, indent=1) + "\n"
     sentences, hint = _sentences(data, executed), f"next: {hint}"
-    sentences += [steps.sentence] if steps else []
+    of_steps = [steps.sentence] if steps else []
     if form == "markdown":
         times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
         of_ranks = [_row(each, times) for each in rows.to_dict("records")]
         headings = ("rank", "host", *times.values(), "differs in", "late")
         return plain_lines(
-            [*(f"- {markdown_text(each)}" for each in (*sentences, hint)), "", *markdown_table(headings, of_ranks)]
+            [*(f"- {markdown_text(each)}" for each in (*sentences, *of_steps, hint)), "", *markdown_table(headings, of_ranks)]
         )
     if every:
-        above = [*wrapped(sentences), *_of_all_ranks(parts, executed, len(rows)), *wrapped([hint])]
+        above = [*wrapped([*sentences, *of_steps]), *_of_all_ranks(parts, executed, len(rows)), *wrapped([hint])]
         return plain_lines([*above, *_ranks(rows, len(rows))])
-    for most in range(_MOST_KERNELS, -1, -1):
-        above = [*brief(sentences), *_of_all_ranks(parts, executed, len(rows), most), *wrapped([hint])]
+    shown = len(sentences)
+    for left_out in range(_MOST_KERNELS + shown):  # kernels first, then the last sentences
+        most, shown = max(_MOST_KERNELS - left_out, 0), min(len(sentences), len(sentences) + _MOST_KERNELS - left_out)
+        told = brief([*sentences[:shown], *of_steps])
+        above = [*told, *_of_all_ranks(parts, executed, len(rows), most), *wrapped([hint])]
         if len(above) + min(_FEWEST_ROWS, len(rows)) + 2 <= lines:
             break
     return plain_lines([*above, *_ranks(rows, min(_MOST_ROWS, lines - len(above) - 2))])
@@ -118,9 +121,9 @@ def _sentences(data: RunData, executed: pd.DataFrame) -> list[str]:
         lines = [whole + more.pipeline]
     else:
         lines = [answer.sentence, f"cause: {cause}" if cause else ""]
-    lines += [*more.further, kernels.title_of(executed) if len(executed) else "", answer.outside]
+    lines += [*more.further, kernels.title_of(executed) if len(executed) else ""]
     reasons = () if more.pipeline else answer.reasons
-    return [line for line in (*lines, *(f"{answer.lateness}: {reason}" for reason in reasons)) if line]
+    return [line for line in (*lines, *(f"{answer.lateness}: {reason}" for reason in reasons), answer.outside) if line]
 
 
 def _next(data: RunData, parts: Parts) -> str:

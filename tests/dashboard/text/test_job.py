@@ -56,6 +56,14 @@ def test_the_parts_of_a_job_add_up_to_its_spans(made: Callable[..., RunData]) ->
     assert content["steps"]["count"] == 4 and content["steps"]["median_ns"] == made_jobs.EVERY_NS
 
 
+def test_where_lines_are_few_kernels_are_left_out_first_and_then_the_last_sentences(made: Callable[..., RunData]) -> None:
+    data = made("few")
+    whole = job.render(data, "table", lines=22)
+    for lines in range(16, 23):
+        text = job.render(data, "table", lines=lines)
+        assert len(text.splitlines()) <= lines and text.splitlines()[:2] == whole.splitlines()[:2]
+
+
 def test_why_no_late_rank_can_be_told_is_a_line(made: Callable[..., RunData]) -> None:
     lines = _joined(job.render(made("refused", told=False), "table"))
     assert any(line.startswith("no late rank can be told: ") and "spread by 32.5 ms" in line for line in lines)
