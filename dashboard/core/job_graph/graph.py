@@ -25,12 +25,15 @@ _COLUMNS: Final = (
     "sends_to", "receives_from", "in_splits", "out_splits", "bytes", "start_ns", "end_ns",
     "next_ns", "next_compute_ns", "next_host_ns", "next_other_ns", "next_after_ns",
 )  # fmt: skip
+#: Of jobs with more pieces, the last iterations are read, at least so many.
+_MOST_PIECES: Final = 20_000
+_FEWEST: Final = 3
 _TIMES: Final = ("compute_ns", "host_ns", "other_ns")
 
 
 @dataclass(frozen=True)
 class JobGraph:
-    """The pieces of the iterations that all ranks have. Times are on the job's clock, since the first collective.
+    """The pieces of the iterations that all ranks have; of a long profile, those of the last ones. Times are on the job's clock, since the first collective.
 
     Attributes:
         ranks: that take part, ascending.
@@ -89,6 +92,8 @@ def job_graph(job: Job) -> JobGraph | None:
     rows = rows[rows["iteration"].isin(common) & rows["next_ns"].notna()]
     if not common or rows.empty:
         return None
+    common = common[-max(_FEWEST, _MOST_PIECES * len(common) // len(rows)) :]
+    rows = rows[rows["iteration"].isin(common)]
     iterations = iterations[iterations["iteration"].isin(common)].sort_values(["rank", "iteration"], ignore_index=True)
     for name in ("device_start_ns", "device_end_ns"):
         aligned = [

@@ -93,17 +93,20 @@ def _events(
     rows = []
     rank, iteration = pieces["rank"].tolist(), pieces["iteration"].tolist()
     begin, finish = pieces["begin_ns"].astype(float).tolist(), pieces["finish_ns"].astype(float).tolist()
+    compute, duration = pieces["compute_ns"].tolist(), pieces["duration_ns"].tolist()
     for order, place in enumerate(talks):
         own = stage[rank[place]]
-        follows = order + 1 < len(talks) and rank[talks[order + 1]] == rank[place]
-        behind = begin[talks[order + 1]] if follows else finish[place]
+        follows = order + 1 < len(talks) and (rank[talks[order + 1]], iteration[talks[order + 1]]) == (
+            rank[place],
+            iteration[place],
+        )
+        behind = begin[talks[order + 1]] if follows else begin[place] + duration[place]
         for other in sends[place]:
             if (own == 0 and stage[other] > own) or (own == last and stage[other] < own):
-                previous = finish[talks[order - 1]] if order and rank[talks[order - 1]] == rank[place] else begin[place]
-                if own == 0:
-                    rows.append((rank[place], iteration[place], own, "F", previous, begin[place]))
-                else:
-                    rows.append((rank[place], iteration[place], own, "B", begin[place], begin[place]))
+                before = talks[order - 1] if order else place
+                follows = before != place and (rank[before], iteration[before]) == (rank[place], iteration[place])
+                previous = finish[before] if follows else begin[place] - compute[place - 1]
+                rows.append((rank[place], iteration[place], own, "F" if own == 0 else "B", previous, begin[place]))
         for other in receives[place]:
             is_forward = stage[other] < own
             rows.append((rank[place], iteration[place], own, "F" if is_forward else "B", finish[place], behind))

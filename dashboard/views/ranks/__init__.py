@@ -13,13 +13,17 @@ if TYPE_CHECKING:
 
 
 def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
-    """Exposed communication over ranks and iterations, or the first figure that is known, and the breakdown of the ranks' time."""
+    """Exposed communication over ranks and iterations, or the first figure that is known, the breakdown of the ranks' time, the pipeline and the experts."""
     from warpladder.dashboard.views.ranks import chart
 
     if data.job:
         cells = query.by_iteration(data)
         yield chart.over_iterations(cells, query.known_figures(cells)[0], query.answer(data).sentence, look, share=True)
         yield chart.breakdown(query.breakdown(data), look)
+        if len(passes := query.passes(data)):
+            yield chart.gantt(passes, look)
+        if len(rows := query.routed(data)):
+            yield chart.routes(rows, look)
 
 
 VIEW = View(

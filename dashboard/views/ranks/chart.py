@@ -13,6 +13,7 @@ from warpladder.dashboard.views.ranks.query import FIGURES, LEAST_SPREAD, PARTS,
 MOST_BARS: Final = 64
 _OUTLIERS: Final = 16
 _ROW_PX: Final = 14
+_LANE_PX: Final = 30
 _MEANING: Final = {
     "exposed": "communication while no compute runs",
     "communication": "any communication kernel runs",
@@ -43,6 +44,61 @@ def over_iterations(cells: pd.DataFrame, figure: str, title: str, look: Look, *,
     rows = cells[["rank", "iteration", "span_ns", f"{figure}_ns"]]
     rows = rows.assign(percent_of_span=100 * rows[f"{figure}_ns"].astype(float) / rows["span_ns"].where(rows["span_ns"] > 0))
     return Chart("ranks-over-iterations", title, drawing, rows, note)
+
+
+def gantt(rows: pd.DataFrame, look: Look) -> Chart:
+    """The micro-batches of a pipeline as bars over the time of an iteration.
+
+    Args:
+        rows: see `query.passes`; not empty.
+    """
+    lanes = list(dict.fromkeys(zip(rows["stage"], rows["rank"], strict=True)))[:MOST_BARS]
+    place = {rank: number for number, (_, rank) in enumerate(lanes)}
+    figure = blank(look.theme, _LANE_PX * max(len(lanes), 3) + 100)
+    for kind, words, color in (("F", "forward", palette(look.theme)[0]), ("B", "backward", palette(look.theme)[1])):
+        own = rows[(rows["pass"] == kind) & rows["rank"].isin(place)]
+        figure.add_bar(
+            x=(own["end_ns"] - own["start_ns"]).tolist(),
+            base=own["start_ns"].tolist(),
+            y=[place[rank] for rank in own["rank"]],
+            orientation="h",
+            width=0.8,
+            name=words,
+            text=[f"{kind}{number}" for number in own["number"]],
+            textposition="inside",
+            hoverinfo="text",
+            hovertext=[
+                f"rank {rank}, {words} {number}: {format_duration(end - start)}"
+                for rank, number, start, end in zip(own["rank"], own["number"], own["start_ns"], own["end_ns"], strict=True)
+            ],
+            marker={"color": color},
+        )
+    name_rows(
+        figure, [f"stage {stage}, rank {rank}" for stage, rank in lanes], look, range=[len(lanes) - 0.4, -0.6], title_text=""
+    )
+    last = float(rows["end_ns"].max())
+    span = {"range": [0, last], "title_text": "time in the last iteration"}
+    figure.update_xaxes(**span, **ticks(0, last, format_duration, logarithmic=False))
+    figure.update_layout(barmode="overlay", legend=ABOVE)
+    note = look.note(
+        "bars begin and end with messages; gaps are waiting and transfer. On the last stage, a third of a micro-batch is drawn as forward."
+    )
+    return Chart("ranks-pipeline", "Micro-batches of the pipeline", figure, rows, note)
+
+
+def routes(rows: pd.DataFrame, look: Look) -> Chart:
+    """Rows from rank to rank as a heatmap.
+
+    Args:
+        rows: see `query.routed`; not empty.
+    """
+    total = rows.sum()
+    share = format_percent(100 * float(total.max()) / float(total.sum()))
+    drawing = rank_map(rows, look, palette(look.theme)[1], lambda value: f"{value:,.0f}", "rows")
+    drawing.update_xaxes(title_text="to the experts of rank")
+    note = look.note("colour: rows that a rank (down) sends to the experts of a rank (across), over all dispatches.")
+    long = rows.rename_axis("from").reset_index().melt("from", var_name="to", value_name="rows")
+    return Chart("ranks-experts", f"The experts of rank {total.idxmax()} get {share} of all rows", drawing, long, note)
 
 
 def breakdown(ranks: pd.DataFrame, look: Look) -> Chart:

@@ -37,6 +37,10 @@ def page() -> None:
     _without_profile(run)
     ranks = runs.ask(run, queries.breakdown)
     widgets.show_chart(charts.breakdown(ranks, look))
+    if len(passes := runs.ask(run, queries.passes)):
+        widgets.show_chart(charts.gantt(passes, look))
+    if len(rows := runs.ask(run, queries.routed)):
+        widgets.show_chart(charts.routes(rows, look))
     st.markdown("## Ranks, outliers first")
     hidden = queries.PARTS.keys() - queries.parts(ranks).keys()
     widgets.table_of_times(ranks, {name: column for name, column in _COLUMNS.items() if name not in hidden})

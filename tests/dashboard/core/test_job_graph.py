@@ -5,6 +5,7 @@ The steps of changed jobs are those of traces that are generated with the change
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pyarrow as pa
@@ -20,6 +21,7 @@ from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.job_graph import answer, experts, forecast, pipelines
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.job_graph.host_gap import host_gap
+from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.data import store
 
 #: Stage 2 takes half longer than the others.
@@ -165,6 +167,15 @@ def test_one_rank_has_its_row_and_its_column_and_the_rest_is_missing() -> None:
     assert found is not None
     assert found.missing == (1,)
     assert found.rows[0].tolist() == [6, 2] and found.rows[1, 0] == 6 and pd.isna(found.rows[1, 1])
+
+
+def test_the_micro_batches_of_the_last_iteration_are_drawn_as_they_ran(slow: Job) -> None:
+    """Stage 0 begins its four forward passes every 110 us; stage 2 takes 150 us for each, and twice as long backward."""
+    rows = ranks.passes(SimpleNamespace(job=slow))  # type: ignore[arg-type]
+    first = rows[(rows["stage"] == 0) & (rows["pass"] == "F")]
+    assert first["start_ns"].diff().dropna().round(-3).tolist() == [110_000] * 3
+    own = rows[rows["stage"] == 2].assign(lasts=rows["end_ns"] - rows["start_ns"])
+    assert own.groupby("pass")["lasts"].median().round(-3).to_dict() == {"B": 300_000, "F": 150_000}
 
 
 def test_forecast_lists_the_changes_of_a_job_and_refuses_others(slow: Job) -> None:
