@@ -1,10 +1,11 @@
 """`warpladder doctor`: checks this machine for everything that recording and the dashboard can use, and says how to get what is missing."""
 
+import json
 import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 import click
@@ -15,6 +16,7 @@ from warpladder.collectors.cuda import disassembly
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program
+from warpladder.commands.common import format_option
 from warpladder.installation import how_to_install
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -32,6 +34,14 @@ _ROUTES: Final = {
     "ninja": ("ninja", "builds the extension of PyTorch"),
     "pycuda": ("pycuda", "its own route; pip builds it by nvcc and g++"),
 }
+#: Module -> the extra that brings it, and what it is for.
+_EXTRAS: Final = {
+    "streamlit": ("dashboard", "the pages of warpladder app"),
+    "plotly": ("dashboard", "charts as files"),
+    "numba": ("host", "the project's variants for a processor"),
+    "distributed": ("jobs", "import --job --scheduler"),
+    "mcp": ("mcp", "warpladder mcp"),
+}
 _PEERS_CURE: Final = f"optional: {how_to_install('peers')}"
 
 
@@ -45,8 +55,18 @@ class Finding:
 
 
 @click.command("doctor")
-def command() -> None:
+@format_option("findings", ("table", "json"))
+def command(form: str) -> None:
     """Show which requirements this machine meets, which are missing and how to get them, and which commands work here."""
+    if form == "json":
+        findings = [asdict(each) for each in examine()]
+        print(
+            json.dumps(
+                {"findings": findings, "possible": [dict(zip(("command", "does"), each, strict=True)) for each in possible()]},
+                indent=1,
+            )
+        )
+        return
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -91,6 +111,8 @@ def examine() -> Iterator[Finding]:
     yield Finding(LAUNCHERS["local"], program is not None, program or "starts processes on several GPUs; comes with mpi4py")
     yield _package("nvidia.nccl", "nvidia-nccl-cu13", "optional, for training on several GPUs: pip install nvidia-nccl-cu13")
     yield _package("ncu_report", "ncu-report", f"reads reports of Nsight Compute; optional: {how_to_install('ncu')}")
+    for module, (extra, use) in _EXTRAS.items():
+        yield _package(module, module, f"{use}; optional: {how_to_install(extra)}")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     yield Finding("Chromium", browser is not None, browser or "needed for PNG, SVG and PDF charts: apt-get install chromium")
 
