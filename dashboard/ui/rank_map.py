@@ -20,14 +20,15 @@ def rank_map(table: pd.DataFrame, look: Look, color: str, write: Callable[[float
 
     Args:
         table: a row for each rank and a column for each iteration, by their numbers; one column named `profile` where the profiles have no
-            iterations. Cells may be NaN, but not all.
+            iterations. Cells may be NaN.
         color: `#rrggbb` of the largest value.
         write: writes a value.
         unit: of a value that `write` has not written, since there are too many cells.
     """
     values = table.to_numpy(dtype=float)
     names, columns = [str(name) for name in table.index], [str(name) for name in table.columns]
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     low = low if low < high else min(low, 0.0)
     high = high if low < high else low + 1.0
     written = values.size <= _MOST_WRITTEN

@@ -12,6 +12,8 @@ from warpladder.collectors.trace.notes import Notes
 from warpladder.dashboard.core import critical_path as paths
 from warpladder.dashboard.core.critical_path.spans import Ranks
 from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.views.ranks import VIEW
 from warpladder.dashboard.views.timeline import collectives
 from warpladder.data import store
 
@@ -114,6 +116,11 @@ def test_streams_stand_for_groups_gpu_by_gpu_where_arguments_are_missing(tmp_pat
     rows = job(tmp_path, events).job.frame("collectives", "group", "number").sort_values(["group", "number"])
     assert rows["group"].tolist() == 3 * ["stream 7 of GPU 0"] + 3 * ["stream 7 of GPU 1"]
     assert rows["number"].tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_ranks_without_device_work_have_charts_without_values(tmp_path: Path) -> None:
+    data = job(tmp_path, [step("step 0", 0, 90), step("step 1", 100, 90), host("aten::mm", 10, 50)])
+    assert [chart.figure for chart in VIEW.charts[0].draw(data, Look("light", {}, "", on_gpu=True))]
 
 
 def test_step_numbers_that_start_again_are_told(tmp_path: Path) -> None:
