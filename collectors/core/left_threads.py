@@ -1,67 +1,64 @@
-"""Threads of Python that a variant leaves at work while others are timed."""
+"""Threads of Python that a variant leaves at work when its execution has ended."""
 
 import threading
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from time import perf_counter_ns, thread_time_ns
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Final
 
 from warpladder.collectors.core.cells import Cell
 
-#: A thread disturbs others if it takes this part of the processor time that the thread which measures takes for their samples: on a busy
-#: machine both get little. That time counts as at least a part of the whole, for samples that wait.
-_SHARE: Final = 0.2
-_WAITS: Final = 0.1
-#: It rests while a variant is timed if it then takes less than this part of what it takes of the others.
-_RESTS: Final = 0.25
-#: Such time of other cells that tells, in ns.
-_LEAST_NS: Final = 1_000_000
-_TASKS: Final = Path("/proc/self/task")
+#: Pauses after samples of each cell, and the length of each in seconds. Nothing is to be done meanwhile: threads of a pool rest.
+_PAUSES: Final = 12
+_PAUSE_S: Final = 0.001
+#: A thread is at work if it takes this part of the pauses.
+_SHARE: Final = 0.15
+#: It rests after the samples of a cell if it takes less than this part.
+_RESTS: Final = 0.03
+#: The low bits of the number that Linux gives the clock of a thread's processor time (clock_getcpuclockid(3), include/linux/posix-timers.h).
+_OF_THREAD: Final = 6
 
 
 class LeftThreads:
-    """The processor time of every thread of Python but the one that measures, during the samples of each cell."""
+    """The processor time of every thread of Python but the one that measures, in pauses after samples."""
 
     def __init__(self) -> None:
         self._owners: dict[int, Cell | None] = dict.fromkeys(_others(), None)
-        self._used: dict[int, dict[Cell, int]] = defaultdict(lambda: defaultdict(int))
-        self._timed: dict[Cell, int] = defaultdict(int)
+        self._used: dict[int, Counter[Cell]] = defaultdict(Counter)
+        self._paused: Counter[Cell] = Counter()
+        self._pauses: Counter[Cell] = Counter()
 
     def note(self, cell: Cell) -> None:
         """Note that a cell has run: threads that are new are its own."""
         for thread in _others():
             self._owners.setdefault(thread, cell)
 
-    @contextmanager
-    def watched(self, cell: Cell) -> Iterator[None]:
-        """Watch an execution of a cell."""
-        before = {thread: _processor_ns(thread) for thread in _others()}
-        started, own = perf_counter_ns(), thread_time_ns()
-        yield
-        self._timed[cell] += max(thread_time_ns() - own, round(_WAITS * (perf_counter_ns() - started)))
+    def pause(self, cell: Cell) -> None:
+        """Wait after some samples of a cell, where there are threads, and see which of them work."""
+        if self._pauses[cell] >= _PAUSES or not (threads := _others()):
+            return
+        self._pauses[cell] += 1
+        started, before = time.perf_counter_ns(), {thread: _processor_ns(thread) for thread in threads}
+        time.sleep(_PAUSE_S)
         for thread, earlier in before.items():
             self._used[thread][cell] += max(_processor_ns(thread) - earlier, 0)
+        self._paused[cell] += time.perf_counter_ns() - started
 
-    def disturbing(self) -> Mapping[Cell, float]:
-        """Cells whose threads work while others are timed, with the part of that time that these take.
+    def at_work(self) -> Mapping[Cell, float]:
+        """Cells that left threads at work, with the part of the pauses that these took.
 
-        A thread of the file itself is the cell's while which it rests, if there is one.
+        A thread is its cell's, whichever cell's samples it goes on after. One of the file is of those cells after whose samples it works, if it
+        rests after those of others.
         """
         found: dict[Cell, float] = {}
-        timed = {cell: ns for cell, ns in self._timed.items() if ns}
-        for thread, owner in self._owners.items():
-            used = self._used[thread]
-            least = min(timed, key=lambda cell: used[cell] / timed[cell], default=None)
-            cell = owner or least
-            others_ns = sum(ns for each, ns in timed.items() if each != cell)
-            if cell is None or others_ns < _LEAST_NS:
-                continue
-            share = sum(ns for each, ns in used.items() if each != cell) / others_ns
-            rests = used[cell] < _RESTS * share * timed.get(cell, 0)
-            if share >= _SHARE and (owner or rests):
-                found[cell] = max(share, found.get(cell, 0.0))
+        for thread, used in self._used.items():
+            shares = {cell: used[cell] / paused for cell, paused in self._paused.items() if paused}
+            working = {cell: share for cell, share in shares.items() if share >= _SHARE}
+            owner = self._owners.get(thread)
+            if owner and working:
+                found[owner] = max(*working.values(), found.get(owner, 0.0))
+            elif not owner and any(share < _RESTS for share in shares.values()):
+                found |= {cell: max(share, found.get(cell, 0.0)) for cell, share in working.items()}
         return found
 
 
@@ -74,8 +71,8 @@ def _others() -> list[int]:
 
 
 def _processor_ns(thread: int) -> int:
-    """Processor time of a thread; 0 where the system does not tell, or it has ended."""
+    """Processor time of a thread, up to now; 0 where the system does not tell, or it has ended."""
     try:
-        return int((_TASKS / str(thread) / "schedstat").read_text().split()[0])
-    except (OSError, ValueError, IndexError):
+        return time.clock_gettime_ns((~thread << 3) | _OF_THREAD)
+    except OSError:
         return 0

@@ -170,8 +170,10 @@ class _BenchRun:
                 rows["energy"] += sampled.energy
                 failed |= lost
         remaining = [timed for cell, timed in verified.items() if cell not in failed]
-        for cell, share in self._threads.disturbing().items():
-            text = f"a thread of it works while others are timed: {share:.0%} of their processor time; end it, or let it rest"
+        for cell, share in self._threads.at_work().items():
+            text = (
+                f"a thread of it works on when no variant runs: {share:.0%} of pauses between samples; end it, or let it rest"
+            )
             diagnose(self._report, "warning", Source.PROCESS_STATE, text, cell)
         failed |= self._time_altered(remaining)
         failed |= self._time_new_inputs([timed for timed in remaining if timed.cell not in failed])
@@ -415,8 +417,10 @@ class _BenchRun:
         self._bench.draw(timed.operation, seed)
         is_altered = self._bench.alter(timed.operation, part_of(Random(seed), is_altered)) and is_altered
         try:
-            with nvtx_range(sample, number), self._threads.watched(timed.cell):
-                return self._bench.sample(timed.operation, how, seed), is_altered
+            with nvtx_range(sample, number):
+                reading = self._bench.sample(timed.operation, how, seed)
+            self._threads.pause(timed.cell)
+            return reading, is_altered
         except Exception:
             if not is_altered:
                 raise

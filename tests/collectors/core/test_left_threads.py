@@ -1,7 +1,10 @@
-"""Threads that a variant leaves at work are named where they disturb others, and threads that rest are not."""
+"""Threads that a variant leaves at work are named, and threads that rest when no variant runs are not."""
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,10 +18,25 @@ CELL, OTHER = (Cell("w", name, "", "n=1") for name in ("first", "second"))
 SOME = Limits(seconds=0.2, min_rounds=6, max_rounds=12)
 
 
-def spin(seconds: float) -> None:
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        np.sqrt(np.ones(1000))
+@contextmanager
+def worker(works: Callable[[], bool]) -> Iterator[Callable[[], None]]:
+    """Starts a thread that works as long as it is told, and else rests."""
+    end = threading.Event()
+
+    def work() -> None:
+        while not end.is_set():
+            if works():
+                np.sqrt(np.ones(10_000))
+            else:
+                end.wait(0.02)
+
+    thread = threading.Thread(target=work, daemon=True)
+    try:
+        yield thread.start
+    finally:
+        end.set()
+        if thread.is_alive():
+            thread.join()
 
 
 def warnings(variants: dict[str, Any]) -> list[tuple[str, str]]:
@@ -28,80 +46,59 @@ def warnings(variants: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_a_thread_that_works_while_the_others_are_timed_is_named() -> None:
-    rest, end = threading.Event(), threading.Event()
+    rests, started = threading.Event(), []
+    with worker(lambda: not rests.is_set()) as start:
 
-    def work() -> None:
-        while not end.is_set():
-            if rest.is_set():
-                time.sleep(0.0002)
-            else:
-                np.sqrt(np.ones(100_000))
+        def villain(x: Any) -> Any:
+            rests.set()
+            if not started:
+                started.append(start())
+            y = np.sqrt(x)
+            rests.clear()
+            return y
 
-    threads: list[threading.Thread] = []
+        ((variant, text),) = warnings({"honest": np.sqrt, "villain": villain})
+    assert variant == "villain" and text.startswith("a thread of it works on when no variant runs: ")
 
-    def villain(x: Any) -> Any:
-        rest.set()
-        if not threads:
-            threads.append(threading.Thread(target=work, daemon=True))
-            threads[0].start()
-        y = np.sqrt(x)
-        rest.clear()
-        return y
 
-    def honest(x: Any) -> Any:
-        time.sleep(0.001)
-        return np.sqrt(x)
+def test_a_pool_that_two_variants_share_is_held_against_none() -> None:
+    pools: list[ThreadPoolExecutor] = []
+
+    def pooled(x: Any) -> Any:
+        if not pools:
+            pools.append(ThreadPoolExecutor(2))
+        return np.concatenate(list(pools[0].map(np.sqrt, np.split(x, 2))))
 
     try:
-        ((variant, text),) = warnings({"honest": honest, "villain": villain})
+        assert warnings({"honest": np.sqrt, "pooled": pooled, "pooled too": lambda x: pooled(x)}) == []
     finally:
-        end.set()
-    assert variant == "villain" and text.startswith("a thread of it works while others are timed: ")
+        pools[0].shutdown()
 
 
-def test_a_pool_that_rests_between_its_calls_disturbs_nobody() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    def honest(x: Any) -> Any:
-        time.sleep(0.001)
-        return np.sqrt(x)
-
-    with ThreadPoolExecutor(2) as pool:
-
-        def pooled(x: Any) -> Any:
-            return np.concatenate(list(pool.map(np.sqrt, np.split(x, 2))))
-
-        assert warnings({"honest": honest, "pooled": pooled}) == []
-
-
-def test_a_thread_of_the_file_is_of_the_cell_while_which_it_rests() -> None:
-    end, rest = threading.Event(), threading.Event()
-    thread = threading.Thread(
-        target=lambda: [spin(0.001) if not rest.is_set() else end.wait(0.004) for _ in iter(end.is_set, True)]
-    )
-    thread.start()
-    try:
+def test_a_thread_of_the_file_is_of_the_cell_after_whose_samples_it_works() -> None:
+    busy = threading.Event()
+    with worker(busy.is_set) as start:
+        start()
         threads = LeftThreads()
-        for cell in (CELL, OTHER) * 2:
-            (rest.set if cell == OTHER else rest.clear)()
-            time.sleep(0.003)
-            with threads.watched(cell):
-                time.sleep(0.01)
-    finally:
-        end.set()
-        thread.join()
-    assert list(threads.disturbing()) == [OTHER]
+        for cell in (CELL, OTHER) * 6:
+            (busy.set if cell == OTHER else busy.clear)()
+            time.sleep(0.022)
+            threads.pause(cell)
+        assert list(threads.at_work()) == [OTHER]
 
 
-def test_a_cell_that_left_a_thread_and_was_not_timed_is_no_reason_to_stop() -> None:
-    end = threading.Event()
+def test_a_thread_of_the_file_that_always_works_is_nobody_s() -> None:
+    with worker(lambda: True) as start:
+        start()
+        threads = LeftThreads()
+        for cell in (CELL, OTHER) * 12:
+            threads.pause(cell)
+        assert threads.at_work() == {}
+
+
+def test_without_other_threads_nothing_waits(monkeypatch: Any) -> None:
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr(time, "sleep", lambda seconds: 1 / 0)
     threads = LeftThreads()
-    for _ in range(2):
-        threading.Thread(target=end.wait).start()
-    threads.note(CELL)
-    try:
-        with threads.watched(OTHER):
-            spin(0.003)
-        assert threads.disturbing() == {}
-    finally:
-        end.set()
+    threads.pause(CELL)
+    assert threads.at_work() == {}
