@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -43,7 +44,8 @@ OWN_TESTS: Final = ("CONTRIBUTING.md", "README.md", "jobs.md", "own-kernel.md")
 
 
 def test_every_block_has_a_language_that_is_checked() -> None:
-    assert {block.language for block in BLOCKS} <= {"sh", "python", "cpp", "text"}
+    assert {block.language for block in BLOCKS} <= {"sh", "python", "cpp", "json", "text"}
+    assert all(json.loads(block.text) for block in BLOCKS if block.language == "json")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
