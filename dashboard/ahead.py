@@ -34,6 +34,8 @@ def _job(job: runs.NamedRun) -> None:
         ranks.by_iteration,
         ranks.answer,
         ranks.breakdown,
+        ranks.passes,
+        ranks.routed,
         lateness.lateness,
         stragglers.ranking,
         ranks.gpus,

@@ -57,9 +57,6 @@ class _Records(NamedTuple):
         return cls(start, end, (end >= start) & (start > -FAR) & (end < FAR))
 
 
-_NONE: Final = _Records(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool))
-
-
 def correct(report: Report, strings: Strings, notes: Notes) -> None:
     """Find impossible times, and let the report give its rows without them from now on. Warns about each kind."""
     records = {table: _Records.of(report, table) for table in (*_WORK, *_HOST) if report.has_rows(table)}
@@ -117,22 +114,32 @@ def _far(records: dict[str, _Records]) -> dict[str, Bools]:
 
 
 def _overruns(report: Report, work: dict[str, _Records]) -> dict[str, tuple[Int64s, Int64s]]:
-    """By table, the rows of work that lasts over whole later work of its stream, and the start of the next one of each."""
+    """By table, the rows of work that lasts over whole later work of its stream, and the start of the next one of each.
+
+    A table that a reader gave up before its end is left out.
+    """
     names = ("globalPid", "deviceId", "contextId", "streamId", "graphId", "graphNodeId")
-    parts = [[np.empty(0, np.int64)] * 2]
+    parts: dict[str, tuple[Int64s, Int64s]] = {}
     stream_of: dict[tuple[int, ...], int] = {}
     for table in work:
+        own = [(np.empty(0, np.int64),) * 2]
         for batch in report.batches(table, names):
             columns = [_numbers(batch, name, -1) for name in names]
             distinct, place = np.unique(np.stack(columns[:4]), axis=1, return_inverse=True)
             codes = [stream_of.setdefault(tuple(each), len(stream_of)) for each in distinct.T.tolist()]
-            parts.append([np.array(codes, np.int64)[place.reshape(-1)], np.maximum(columns[4], columns[5])])
-    stream, graph = map(np.concatenate, zip(*parts, strict=True))
-    every = _Records(*(np.concatenate(column) for column in zip(*work.values(), strict=True))) if work else _NONE
+            own.append((np.array(codes, np.int64)[place.reshape(-1)], np.maximum(columns[4], columns[5])))
+        streams, graphs = map(np.concatenate, zip(*own, strict=True))
+        if len(streams) == len(work[table].start):
+            parts[table] = streams, graphs
+    if not parts:
+        return {}
+    work = {table: work[table] for table in parts}
+    stream, graph = map(np.concatenate, zip(*parts.values(), strict=True))
+    every = _Records(*(np.concatenate(column) for column in zip(*work.values(), strict=True)))
     alone = every.timed & (graph <= 0)
     cut, ends = _covering(every, stream, np.flatnonzero(alone))
     if len(cut):  # nodes of graphs are known by their common launch, too
-        cut, ends = _covering(every, stream, np.flatnonzero(alone & ~_launched_together(report, tuple(work))))
+        cut, ends = _covering(every, stream, np.flatnonzero(alone & ~_launched_together(report, tuple(work), len(stream))))
     order = np.argsort(cut)
     cut, ends = cut[order], ends[order]
     firsts = np.cumsum([0, *(len(each.start) for each in work.values())])
@@ -156,12 +163,14 @@ def _covering(work: _Records, stream: Int64s, rows: Int64s) -> tuple[Int64s, Int
     return np.concatenate(cut), np.concatenate(ends)
 
 
-def _launched_together(report: Report, tables: tuple[str, ...]) -> Bools:
-    """Mark work that shares its launch with other work of its process."""
+def _launched_together(report: Report, tables: tuple[str, ...], rows: int) -> Bools:
+    """Mark work that shares its launch with other work of its process; all of it where a reader gives up before its end."""
     batches = [batch for table in tables for batch in report.batches(table, ("globalPid", "correlationId"))]
     process, correlation = (
         np.concatenate([_numbers(batch, name, -1) for batch in batches]) for name in ("globalPid", "correlationId")
     )
+    if len(process) != rows:
+        return np.ones(rows, bool)
     order = np.lexsort((correlation, process))
     same = (np.diff(process[order]) == 0) & (np.diff(correlation[order]) == 0) & (correlation[order][1:] > 0)
     together = np.zeros(len(order), bool)

@@ -47,8 +47,10 @@ def _distances(run: Shipped, rank: int) -> "pd.Series[float]":
 
 
 def _farthest(run: Shipped, row: Row, shown: Shown) -> set[str]:
-    """The parts in which a rank is farthest; compute and communication may be equally far."""
+    """The parts in which a rank is farthest, of at least three spreads; compute and communication may be equally far."""
     distances = _distances(run, row["rank"]).abs()
+    if distances.max() < 3:
+        return {""}
     return set(distances[distances >= distances.max() * (1 - 1e-9)].index)
 
 
@@ -63,7 +65,7 @@ CELLS: Final[Rules] = {
 }
 RANKS: Final[Rules] = {
     "rank": None,
-    "distance": lambda run, row, shown: _distances(run, row["rank"])[row["differs_in"]],
+    "distance": lambda run, row, shown: max(_distances(run, row["rank"]), key=abs),
     "differs_in": _farthest,
     **{name: _of_rank(name) for name in ("host", "span_ns", *_PARTS, "communication_ns", "wait_ns", "last", "late", "cause")},
 }

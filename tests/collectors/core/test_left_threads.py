@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.collectors.core.judged import measured
+from warpladder.collectors.core import left_threads
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.left_threads import LeftThreads
 from warpladder.collectors.core.rounds import Limits
@@ -75,25 +77,30 @@ def test_a_pool_that_two_variants_share_is_held_against_none() -> None:
         pools[0].shutdown()
 
 
-def test_a_thread_of_the_file_is_of_the_cell_after_whose_samples_it_works() -> None:
-    busy = threading.Event()
-    with worker(busy.is_set) as start:
-        start()
-        threads = LeftThreads()
-        for cell in (CELL, OTHER) * 6:
-            (busy.set if cell == OTHER else busy.clear)()
-            time.sleep(0.022)
-            threads.pause(cell)
-        assert list(threads.at_work()) == [OTHER]
+def at_work(monkeypatch: pytest.MonkeyPatch, works: Callable[[Cell], bool]) -> list[Cell]:
+    """The cells that a thread of the file is held against, which works after the samples of some cells, on a clock of the test."""
+    now, used, cells = [0], [0], (CELL, OTHER) * 12
+    monkeypatch.setattr(left_threads, "_others", lambda: [7])
+    monkeypatch.setattr(left_threads, "_processor_ns", lambda thread: used[0])
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: now[0])
+    threads = LeftThreads()
+    for cell in cells:
+
+        def sleep(seconds: float, cell: Cell = cell) -> None:
+            now[0] += int(seconds * 1e9)
+            used[0] += int(seconds * 1e9) * works(cell)
+
+        monkeypatch.setattr(time, "sleep", sleep)
+        threads.pause(cell)
+    return list(threads.at_work())
 
 
-def test_a_thread_of_the_file_that_always_works_is_nobody_s() -> None:
-    with worker(lambda: True) as start:
-        start()
-        threads = LeftThreads()
-        for cell in (CELL, OTHER) * 12:
-            threads.pause(cell)
-        assert threads.at_work() == {}
+def test_a_thread_of_the_file_is_of_the_cell_after_whose_samples_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert at_work(monkeypatch, lambda cell: cell == OTHER) == [OTHER]
+
+
+def test_a_thread_of_the_file_that_always_works_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert at_work(monkeypatch, lambda cell: True) == []
 
 
 def test_without_other_threads_nothing_waits(monkeypatch: Any) -> None:
