@@ -17,9 +17,9 @@ from warpladder.dashboard.core.job_graph.replay import Change, replay
 _CLOSE: Final = 0.02
 #: A rank, a stage or an expert is no outlier below this many times the others.
 UNEVEN: Final = 1.03
-#: Smaller gains than this part of the step are not listed first to be worked on; they are listed as no gain.
+#: Halvings of the interval in which the part of the waits for hosts is sought.
 _TRIES: Final = 30
-#: How much longer the kernels of halved micro-batches may take in sum, as a part of the slowest stage's compute; measured on an H100.
+#: How much longer the kernels of halved micro-batches may take in sum, as a part of the slowest stage's compute; measured on two H200.
 _LESS_EFFICIENT: Final = 0.12
 _NAMED: Final = {
     "tensor": r"\b(tp|tensor|mp|model)",
