@@ -85,14 +85,20 @@ def _of_all_ranks(parts: Parts, executed: pd.DataFrame, count: int, most: int = 
         for each in executed.head(most).to_dict("records")
     ]
     return [
-        *table((f"all {format_duration(parts.span_ns)} of {count} ranks", "time", "share"), parts.rows()),
+        *table((f"all {format_duration(parts.span_ns)} of {_counted(count)}", "time", "share"), parts.rows()),
         *table(("kernels, copies and sets of all ranks", "time", "share", "runs"), longest),
     ]
 
 
+def _counted(count: int) -> str:
+    return "1 rank" if count == 1 else f"{count} ranks"
+
+
 def _ranks(rows: pd.DataFrame, most: int) -> list[str]:
-    """The first ranks as a narrow table, and how many are left out."""
-    shown = rows.head(max(most, _FEWEST_ROWS)).assign(idle_ns=_idle)
+    """The late ranks and then the first ones as a narrow table, and how many are left out. That line is as long as one rank."""
+    most = max(most, _FEWEST_ROWS)
+    late_first = rows.assign(idle_ns=_idle).sort_values("late", ascending=False, kind="stable")
+    shown = late_first.head(most + (len(rows) == most + 1))
     known = "exposed_ns" if rows["exposed_ns"].notna().any() else "graph_ns"
     words = {(known if name == "exposed_ns" else name): words for name, words in _SHORT.items()}
     words |= {} if known in _SHORT else {known: ranks.PARTS[known]}
@@ -138,7 +144,7 @@ def _next(data: RunData, parts: Parts) -> str:
         return "warpladder app, page Collectives: which ones take the time, and how fast they are"
     if parts.share("host_wait_ns") >= MUCH:
         return "warpladder app, page Timeline: where the devices wait for the host"
-    return "warpladder app, page Critical path: which kernel makes a step shorter"
+    return "warpladder app, page Critical path: which kernel, if it were faster, would make a step shorter"
 
 
 def _row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:
