@@ -1,6 +1,7 @@
-"""What the graph of a job says in sentences: which stage, expert or host it waits for, and what a step takes without that."""
+"""The graph of a job in sentences: which stage, expert or host it waits for, and what a step takes without that."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import pandas as pd
 
@@ -11,6 +12,9 @@ from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.job_graph.host_gap import host_gap
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+
+#: Ranks that a sentence names.
+_NAMED: Final = 8
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class GraphAnswer:
 
 
 def answer(job: Job) -> GraphAnswer:
-    """What the graph of a job says."""
+    """The sentences about a job, from its graph."""
     ranks = job.frame("ranks", "rank", "late", "cause")
     late = ranks[ranks["late"].astype(bool)]
     graph = job_graph(job)
@@ -53,7 +57,11 @@ def answer(job: Job) -> GraphAnswer:
 
 
 def _ranks(ranks: tuple[int, ...]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks[:8]))}{', …' if len(ranks) > 8 else ''}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {_numbers(ranks)}"
+
+
+def _numbers(ranks: tuple[int, ...]) -> str:
+    return f"{', '.join(map(str, ranks[:_NAMED]))}{', …' if len(ranks) > _NAMED else ''}"
 
 
 def _takes(found: JobForecast | None, name: str, condition: str) -> str:
@@ -102,11 +110,7 @@ def _of_experts(routed: experts.Experts | None, found: JobForecast | None) -> st
         return ""
     part = format_percent(100 * routed.part)
     when = "in each step" if routed.same else "in sum; in other steps it is another rank"
-    lacks = (
-        f"; the rows between ranks without a profile ({_ranks(routed.missing)[5:].strip()}) are not known"
-        if routed.missing
-        else ""
-    )
+    lacks = f"; the rows between ranks without a profile ({_numbers(routed.missing)}) are not known" if routed.missing else ""
     share = f"the experts of rank {routed.hot} get {part} of all rows, {routed.times_share:.2g} times their share, {when}"
     return f"{share}{_takes(found, 'experts', 'with equal shares')}{lacks}"
 

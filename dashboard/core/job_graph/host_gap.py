@@ -40,7 +40,7 @@ class HostGap:
 
 def host_gap(run: store.Run) -> HostGap | None:
     """The longest wait; None where the profile has no launches."""
-    kernels = run.arrow("kernels", ["start_ns", "end_ns", "launch_start_ns", "correlation"]).to_pandas()
+    kernels = run.arrow("kernels", ["start_ns", "end_ns", "launch_start_ns", "process", "correlation"]).to_pandas()
     kernels = kernels.dropna(subset="launch_start_ns").sort_values("start_ns", ignore_index=True)
     if len(kernels) < 2:
         return None
@@ -50,9 +50,7 @@ def host_gap(run: store.Run) -> HostGap | None:
     if waits[place] <= 0:
         return None
     begin, end = int(opens[place]), int(kernels["launch_start_ns"][place])
-    calls = run.arrow("api_calls", ["correlation", "thread", "start_ns"]).to_pandas()
-    thread = calls.loc[calls["start_ns"] == end, "thread"]
-    operators = _operators(run, int(thread.iloc[0]) if len(thread) else -1)
+    operators = _operators(run, int(kernels["process"][place]), int(kernels["correlation"][place]))
     text = _range(run, begin, end)
     if operators.empty:
         return HostGap(begin, end - begin, "", text, "", "")
@@ -83,12 +81,14 @@ def host_gap(run: store.Run) -> HostGap | None:
     )
 
 
-def _operators(run: store.Run, thread: int) -> pd.DataFrame:
-    """The outermost operators of a thread by start."""
+def _operators(run: store.Run, process: int, correlation: int) -> pd.DataFrame:
+    """The outermost operators, by start, of the thread with a call of a process; none where the call is not known."""
     if "operations" not in run.tables:
         return pd.DataFrame(columns=["start_ns", "end_ns", "name"])
-    rows = run.arrow("operations", ["thread", "start_ns", "end_ns", "name", "parent_id"]).to_pandas()
-    rows = rows[(rows["thread"] == thread) & rows["parent_id"].isna()]
+    calls = run.arrow("api_calls", ["process", "thread", "correlation"]).to_pandas()
+    of_call = calls[(calls["process"] == process) & (calls["correlation"] == correlation)]
+    rows = run.arrow("operations", ["process", "thread", "start_ns", "end_ns", "name", "parent_id"]).to_pandas()
+    rows = rows[(rows["process"] == process) & rows["thread"].isin(of_call["thread"]) & rows["parent_id"].isna()]
     found: pd.DataFrame = rows.sort_values("start_ns", ignore_index=True)
     return found
 

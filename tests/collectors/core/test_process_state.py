@@ -75,7 +75,7 @@ def test_a_priority_that_no_user_may_raise_again_is_named_all_the_same(monkeypat
         assert state.restore() == ()
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors: on one, every thread is bound to it")
 def test_other_threads_that_were_bound_to_a_processor_run_everywhere_again() -> None:
     end = threading.Event()
     thread = threading.Thread(target=end.wait)
