@@ -237,21 +237,25 @@ _MOST_CLOSE: Final = 5
 _MOST_NAMES: Final = 12
 
 
-def select(data: RunData, workloads: Sequence[str] = (), variants: Sequence[str] = ()) -> RunData:
-    """The run with some workloads and variants alone; all of them where none is named.
+def select(data: RunData, workloads: Sequence[str] = (), variants: Sequence[str] = (), cases: Sequence[str] = ()) -> RunData:
+    """The run with some workloads, variants and cases alone; all of them where none is named.
 
     Speedups stay those over the run's baseline, also where the baseline is left out. The tables of the trace stay whole.
 
     Args:
         workloads: names or globs such as `mlp_*`.
         variants: names or globs such as `v0*`; each finds a variant of the chosen workloads.
+        cases: names or globs such as `n=512,*`; each finds a case of the chosen workloads. A workload without one is left out.
 
     Raises:
         Error: a name or a pattern finds nothing.
     """
-    if not workloads and not variants:
+    if not workloads and not variants and not cases:
         return data
     selected = _matching(workloads, data.workloads, "--workload", "workload") or set(data.workloads)
+    of_workloads = data.cases[data.cases["workload"].isin(selected)]
+    shown_cases = _matching(cases, list(of_workloads["case"].unique()), "--case", "case") or set(of_workloads["case"])
+    selected &= set(of_workloads.loc[of_workloads["case"].isin(shown_cases), "workload"])
     of_selected = data.variants[data.variants["workload"].isin(selected)]
     shown = _matching(variants, list(of_selected["variant"].unique()), "--variants", "variant") or set(of_selected["variant"])
     is_shown = of_selected["variant"].isin(shown)
@@ -262,15 +266,18 @@ def select(data: RunData, workloads: Sequence[str] = (), variants: Sequence[str]
     )
 
     def chosen(frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of the chosen variants, and those about no variant."""
-        workload, variant = (frame[name].astype(object) for name in ("workload", "variant"))
-        mask = (workload.isin(shown_workloads) | _is_nothing(workload)) & (variant.isin(shown) | _is_nothing(variant))
-        return frame[mask].reset_index(drop=True)
+        """The rows of the chosen variants and cases, and those about no variant or no case."""
+        chosen_names = {"workload": shown_workloads, "variant": shown, "case": shown_cases}
+        every = (frame[name].astype(object) for name in chosen_names)
+        masks = [each.isin(names) | _is_nothing(each) for each, names in zip(every, chosen_names.values(), strict=True)]
+        return frame[np.logical_and.reduce(masks)].reset_index(drop=True)
 
     return replace(
         data,
         variants=data.variants[data.variants["workload"].isin(shown_workloads)].reset_index(drop=True),
-        cases=data.cases[data.cases["workload"].isin(shown_workloads)].reset_index(drop=True),
+        cases=data.cases[data.cases["workload"].isin(shown_workloads) & data.cases["case"].isin(shown_cases)].reset_index(
+            drop=True
+        ),
         results=chosen(data.results),
         diagnostics=chosen(data.diagnostics),
         counters=chosen(data.counters),

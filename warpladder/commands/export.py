@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from warpladder.commands.common import ExitCode, data_dirs_option, load, replaced, run_argument, split, take_up
+from warpladder.commands.common import ExitCode, cases_of, data_dirs_option, load, replaced, run_argument, split, take_up
 from warpladder.dashboard.text import formats
 from warpladder.errors import Error
 
@@ -40,6 +40,9 @@ from warpladder.errors import Error
 @click.option(
     "--variants", multiple=True, metavar="NAMES", help="Variants to chart, by names or globs such as v0*. Default: all."
 )
+@click.option(
+    "--case", "cases", multiple=True, metavar="CASES", help="Cases to chart, by names or globs such as n=512,*. Default: all."
+)
 @click.option("--width", metavar="LENGTH", help="Width of the images in mm, cm, in, pt or px, such as 84mm. Default: 1000px.")
 @click.option("--font-size", metavar="POINTS", help="Size of the images' texts. Default: 8 with --width, else that of screens.")
 @click.option("--no-title", is_flag=True, help="Leave out title and note of the images, as for a figure with a caption.")
@@ -58,6 +61,7 @@ def command(
     topics: Sequence[str],
     workloads: Sequence[str],
     variants: Sequence[str],
+    cases: Sequence[str],
     width: str | None,
     font_size: str | None,
     no_title: bool,
@@ -82,7 +86,7 @@ def command(
     data = load(run, data_dirs)
     if variant_from:
         data = pick(data, Naming.parse(variant_from))
-    data = select(data, split(workloads), split(variants))
+    data = select(data, split(workloads), split(variants), cases_of(cases))
     problem = export.write(data, out, formats_to_write, lambda line: print(line, file=sys.stderr), about, size)
     if problem:
         print(f"No images: {problem}", file=sys.stderr)

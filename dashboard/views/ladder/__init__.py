@@ -12,7 +12,7 @@ from warpladder.dashboard.views.ladder import chart, errors, query
 
 
 def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterator[Chart]:
-    """The ladders at the largest size.
+    """The ladders at the largest size, or at each of the cases that were selected.
 
     The first timing has the ladder of every series, with the chart of its errors. Other timings have the ladder of the last
     series.
@@ -21,7 +21,9 @@ def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterato
     first = timing == axes.timings(data, workload)[0]
     best = best_of_charted(data, workload, timing)
     largest = best.loc[best["role"].isin(["rung", "peer", "host"]), ["case", "size_rank"]].drop_duplicates()
-    cases = set(largest.loc[largest["size_rank"] == largest["size_rank"].max(), "case"])
+    if len(axes.charted_cases(data, workload)) == len(axes.charted_cases(data.selected_from or data, workload)):
+        largest = largest[largest["size_rank"] == largest["size_rank"].max()]
+    cases = set(largest["case"])
     ordered = [case for case in axes.charted_cases(data, workload)["case"] if case in cases]
     for case in ordered if first else ordered[-1:]:
         yield chart.ladder(query.ladder(data, workload, case, timing), look)

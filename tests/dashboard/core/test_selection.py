@@ -32,6 +32,22 @@ def test_a_glob_finds_variants_and_the_speedup_stays_that_over_the_hidden_baseli
     assert found["speedup"].tolist() == kept["speedup"].tolist()
 
 
+def test_the_ladder_of_each_chosen_case_is_drawn(data: RunData) -> None:
+    workload = data.workloads[0]
+    names = list(axes.charted_cases(data, workload)["case"])[:2]
+    chosen = select(data, [workload], ["numba_p*"], names)
+    assert list(chosen.cases["case"]) == names and set(chosen.results["case"]) == set(names)
+    assert set(cells(chosen)["case"]) == set(names)
+    drawn = [chart for chart in charts_of(chosen, topics=("comparisons",)) if chart.name.startswith("ladder")]
+    assert {case for chart in drawn for case in chart.data["case"]} == set(names)
+
+
+def test_a_workload_without_a_chosen_case_is_left_out(data: RunData) -> None:
+    first = data.cases.iloc[0]
+    others = set(data.cases.loc[data.cases["case"] == first["case"], "workload"])
+    assert set(select(data, cases=[first["case"]]).workloads) == others
+
+
 def test_nothing_chosen_is_the_whole_run(data: RunData) -> None:
     assert select(data) is data
 
@@ -45,17 +61,18 @@ def test_every_single_variant_can_be_charted(data: RunData) -> None:
 
 
 @pytest.mark.parametrize(
-    ("workloads", "variants", "said"),
+    ("workloads", "variants", "cases", "said"),
     [
-        (["conv2"], [], "--workload conv2: no workload of this run; did you mean conv2d"),
-        ([], ["numba_paralel"], "--variants numba_paralel: no variant of this run; did you mean numba_parallel"),
-        ([], ["qq*"], "--variants qq*: no variant of this run; it has "),
-        ([], [""], "--variants : no variant of this run; it has "),
+        (["conv2"], [], [], "--workload conv2: no workload of this run; did you mean conv2d"),
+        ([], ["numba_paralel"], [], "--variants numba_paralel: no variant of this run; did you mean numba_parallel"),
+        ([], ["qq*"], [], "--variants qq*: no variant of this run; it has "),
+        ([], [], ["n=7"], "--case n=7: no case of this run; "),
+        ([], [""], [], "--variants : no variant of this run; it has "),
     ],
 )
 def test_a_name_that_finds_nothing_is_one_line_with_the_close_ones(
-    data: RunData, workloads: list[str], variants: list[str], said: str
+    data: RunData, workloads: list[str], variants: list[str], cases: list[str], said: str
 ) -> None:
     with pytest.raises(Error) as caught:
-        select(data, workloads, variants)
+        select(data, workloads, variants, cases)
     assert str(caught.value).startswith(said) and "\n" not in str(caught.value)
