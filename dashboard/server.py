@@ -6,12 +6,14 @@ Both take their options from `.streamlit/config.toml` beside `app.py`.
 
 import contextlib
 import logging
+import os
 import re
 import signal
 import socket
 import sys
 import threading
 import time
+import webbrowser
 from collections.abc import Collection, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -36,6 +38,8 @@ APP: Final = Path(__file__).resolve().parent / "app.py"
 #: The default address to listen on.
 HERE: Final = "127.0.0.1"
 PORT: Final = 8501
+#: Ports from 8501 on that are tried.
+_PORTS: Final = 100
 #: The names of this machine in a URL. A request with another name comes from a page of another site.
 NAMES: Final = frozenset({"localhost", HERE, "[::1]"})
 #: Modules that the first page imports, and which take seconds to load. Plotly is read when the first chart is drawn.
@@ -186,13 +190,17 @@ def _load() -> None:
         ahead.compute()
 
 
-def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = None) -> None:
+def serve(
+    data_dirs: Sequence[Path], address: str = HERE, port: int | None = None, *, run: str = "", browser: bool = False
+) -> None:
     """Start the dashboard and return when it is stopped.
 
     Args:
         data_dirs: folders of runs, before this machine's and those that ship.
         address: the address to listen on. The host in a URL must be this address or a name of this machine.
         port: None for 8501, or the next one that is free.
+        run: the id of a run whose address is printed; empty for none.
+        browser: whether a browser is opened there.
 
     Raises:
         Error: the address is not this machine's, or the port is taken.
@@ -200,6 +208,12 @@ def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = Non
     _check_free(address, port)
     name = f"[{address}]" if ":" in address else address
     shown = "localhost" if address == HERE else name
+    if run:
+        port = port or _next_free(address)
+        page = f"http://{shown}:{port}/?run={quote(run)}"
+        print(f"{run}: {page}", flush=True)
+        if browser and _has_screen():
+            threading.Thread(target=_open, args=(address, port, page), daemon=True).start()
     options: dict[str, Any] = {"server.address": address, "browser.serverAddress": shown, "browser.gatherUsageStats": False}
     if port is not None:
         options["server.port"] = port
@@ -212,12 +226,45 @@ def serve(data_dirs: Sequence[Path], address: str = HERE, port: int | None = Non
         st.App(APP, middleware=middleware(name), routes=ROUTES).run(config=options)
 
 
+def _has_screen() -> bool:
+    """Whether a browser would be seen. In a terminal of another machine, a browser of text would open in its place."""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def _open(address: str, port: int, page: str) -> None:
+    """Open a browser at a page as soon as the server answers."""
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1):
+            webbrowser.open(page)
+            return
+        time.sleep(_STEP_S)
+
+
+def _next_free(address: str) -> int:
+    """The first port from 8501 on that can be listened on, as Streamlit finds it."""
+    for port in range(PORT, PORT + _PORTS):
+        with contextlib.suppress(OSError), _listening(address, port):
+            return port
+    return PORT
+
+
+def _listening(address: str, port: int) -> socket.socket:
+    """A socket that has an address and a port. Raises OSError."""
+    attempt = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        attempt.bind((address, port))
+    except OSError:
+        attempt.close()
+        raise
+    return attempt
+
+
 def _check_free(address: str, port: int | None) -> None:
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as attempt:
-        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            attempt.bind((address, port or 0))
-        except OSError as error:
-            raise Error(
-                f"{address}:{port or PORT}: cannot be listened on ({error.strerror}); choose another --port or --address"
-            ) from error
+    try:
+        _listening(address, port or 0).close()
+    except OSError as error:
+        raise Error(
+            f"{address}:{port or PORT}: cannot be listened on ({error.strerror}); choose another --port or --address"
+        ) from error

@@ -25,7 +25,7 @@ from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.kineto.owners import rank_in
 from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes
-from warpladder.data import schema, store
+from warpladder.data import files, schema, store
 from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 from warpladder.data.store.ranks import FOLDER, folder_of, joined, written
@@ -430,6 +430,7 @@ def _tell_differing_steps(iterations: Sequence[dict[str, Any]], notes: Notes) ->
 def _run_row(run_id: str, request: Request, runs: dict[int, store.Run], started: datetime) -> dict[str, Any]:
     infos = [run.info for run in runs.values()]
     first = infos[0]
+    single = request.paths[0] if len(request.paths) == 1 else None
     of_gpu = ("device_name", "compute_capability", "sm_count", "l2_bytes", "memory_bytes", "driver_version", "cuda_version")
     return {
         "run_id": run_id,
@@ -444,6 +445,6 @@ def _run_row(run_id: str, request: Request, runs: dict[int, store.Run], started:
         "started_at": started,
         "collector": first["collector"],
         "collector_version": first["collector_version"],
-        "source": request.paths[0].resolve().parent.name,
-        "source_sha256": None,
+        "source": single.name if single else request.paths[0].resolve().parent.name,
+        "source_sha256": files.sha256(single) if single else None,
     }

@@ -1,13 +1,16 @@
-"""`warpladder runs`: the list, also as JSON; runs that are deleted, and labels that are changed."""
+"""`warpladder runs`: the list, also as JSON; runs that are deleted, and labels that are changed. `warpladder app` at a run."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.collectors.kineto.made_events import document, kernel
 from tests.commands.test_forecast import recording
 from warpladder.__main__ import command
+from warpladder.dashboard import server
 from warpladder.data import store
 
 
@@ -49,6 +52,31 @@ def test_the_list_as_json_has_each_run(tmp_path: Path) -> None:
     listed = [line.split()[0] for line in _runs(tmp_path).stdout.splitlines()]
     assert [row["run_id"] for row in rows] == listed
     assert {row["kind"] for row in rows} <= {"recording", "import", "job"} and all(row["started_at"] for row in rows)
+
+
+def test_app_opens_a_run_and_a_trace_that_it_imports_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[tuple[list[Path], str]] = []
+    monkeypatch.setattr(server, "serve", lambda folders, *_, run, **__: served.append((folders, run)))
+    trace = tmp_path / "step.json"
+    trace.write_text(json.dumps(document([kernel(0, 10, 1)])))
+    folder = tmp_path / "runs"
+    for said in ("pages: warpladder app", "step.json: was imported before, as"):
+        done = CliRunner().invoke(command(), ["app", str(trace), "--data-dir", str(folder)])
+        assert done.exit_code == 0 and said in done.output
+    (run,) = store.list_runs([folder])[0]
+    assert CliRunner().invoke(command(), ["app", str(run.path)]).exit_code == 0
+    assert served == [([folder, folder], run.run_id)] * 2 + [([folder], run.run_id)]
+    done = CliRunner().invoke(command(), ["app", "nowhere"])
+    assert done.exit_code == 2 and done.stderr.startswith("nowhere: no such run")
+
+
+def test_app_names_the_address_of_a_run_at_the_port_that_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind((server.HERE, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(server, "PORT", port)
+        assert server._next_free(server.HERE) > port
 
 
 def test_every_command_has_the_short_option_for_help(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,16 +95,38 @@ def command(
 
 
 @click.command("app")
+@click.argument("run", default="", metavar="[RUN]")
 @data_dirs_option
 @click.option("--port", type=click.IntRange(1, 65535), help="Default: 8501, or the next one that is free.")
 @click.option(
     "--address", default="127.0.0.1", help="Address to listen on. Anyone who reaches another address can read every run."
 )
-def app_command(data_dirs: Sequence[str], port: int | None, address: str) -> None:
-    """Serve the pages to browsers of this machine, until Ctrl-C."""
+@click.option("--no-browser", is_flag=True, help="Open no browser at RUN.")
+def app_command(run: str, data_dirs: Sequence[str], port: int | None, address: str, no_browser: bool) -> None:
+    """Serve the pages to browsers of this machine, until Ctrl-C.
+
+    RUN: a run to open a browser at: its id, label or folder, or a report or trace of a profiler, which is imported unless it was before.
+    """
     from warpladder.dashboard import server
     from warpladder.data import store
 
     own = [store.folder(text) for text in data_dirs]
     take_up(*own, store.LOCAL)
-    server.serve(own, address, port)
+    if not run:
+        server.serve(own, address, port)
+        return
+    path = _run_to_open(run, own)
+    # Its folder comes first, so that its id in an address stands for no other run.
+    server.serve([path.parent, *own], address, port, run=store.open_run(path).run_id, browser=not no_browser)
+
+
+def _run_to_open(run: str, own: Sequence[Path]) -> Path:
+    """The folder of a run, which becomes one where it is a report or trace. Raises Error."""
+    from warpladder.commands import imports
+    from warpladder.data import store
+
+    path = Path(run)
+    is_run = (path / "run.parquet").exists()
+    if path.is_file() or (path.is_dir() and not is_run):
+        return imports.run_of(path, own[0] if own else store.LOCAL)
+    return store.find_run(run, [*own, store.LOCAL, store.RECORDED]).path.absolute()

@@ -288,7 +288,7 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
             )
         if rank is not None:
             raise Error("--rank names a rank of an imported job; leave it out with a file")
-        if known := store.import_of(path, data_dir):
+        if (known := store.import_of(path, data_dir)) and known.info["kind"] != "job":
             return store.open_run(known.path)
         run_id = read(path, data_dir, "", None, [])
         print(one_line(f"imported as {run_id}"))
