@@ -1,7 +1,7 @@
 """The iterations of a training or inference loop in a trace: ranges that are numbered or that repeat."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -14,8 +14,10 @@ from warpladder.data.texts import coded
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-#: `ProfilerStep#12` of PyTorch's profiler, and ranges of a user's own, such as `step 12` or `iteration_12`.
-_NUMBERED: Final = re.compile(r"(?i)\W*(profilerstep|step|iteration|iter)\s*[#_:=\s]?\s*(\d{1,12})\W*\Z")
+#: `ProfilerStep#12` of PyTorch's profiler, and ranges of a user's own, such as `step 12`, `iteration_12` or `step 12/100`.
+_NUMBERED: Final = re.compile(
+    r"(?i)\W*(profilerstep|step|iteration|iter)\s*[#_:=\s]?\s*(\d{1,12})(?:\s*(?:/|of)\s*\d{1,12})?\W*\Z"
+)
 _PROFILER: Final = "profilerstep"
 _FEWEST: Final = 2
 
@@ -29,6 +31,8 @@ class Steps:
         start, end: of its range on the host, ns. An iteration ends no later than the next one begins.
         place: of its range among those that were given to `find_steps`.
         restarts: how often the numbers in the trace start again. Such numbers are counted on from the number before.
+        example: the text of the first range; empty without any.
+        others: of each other kind of numbered ranges that are not inside of the iterations, the text of the first.
     """
 
     number: Int64s
@@ -36,6 +40,8 @@ class Steps:
     end: Int64s
     place: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
     restarts: int = 0
+    example: str = ""
+    others: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.number)
@@ -128,7 +134,9 @@ def find_steps(texts: list[str], text: Int64s, process: Int64s, thread: Int64s, 
     for _ in usable:
         outer = (each for each in usable if usable[chosen].inside(usable[each]) and not usable[each].inside(usable[chosen]))
         chosen = next(outer, chosen)
-    return _counted(usable[chosen])
+    examples = {each: texts[text[ranges.place[0]]] for each, ranges in usable.items()}
+    others = (each for each, ranges in usable.items() if each != chosen and not ranges.inside(usable[chosen]))
+    return replace(_counted(usable[chosen]), example=examples[chosen], others=tuple(examples[each] for each in others))
 
 
 def _counted(ranges: _Ranges) -> Steps:

@@ -19,6 +19,7 @@ from warpladder.collectors.trace.report import BATCH_ROWS, Report
 from warpladder.collectors.trace.samples import retimed, traced_samples
 from warpladder.collectors.trace.strings import Strings
 from warpladder.data.advice import advice_of
+from warpladder.data.files import one_line
 from warpladder.data.iterations import find_steps
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.naming import ENDED_EARLY, RANGES_AS_SAMPLES, Naming
@@ -102,7 +103,13 @@ def _steps(ranges: Ranges, notes: Notes) -> Int64s:
         places.append(np.sort(rows[found.place]))
         if found.restarts:
             times = f"{found.restarts} times" if found.restarts > 1 else "once"
-            text = f"step numbers start again {times}, as in a further epoch: the steps from there on are counted on from the last number"
+            text = (
+                f"the numbers of the steps start again {times}, as in a new epoch; each step counts, and they are numbered on"
+            )
+            notes.add("warning", Source.NVTX, text)
+        if found.others:
+            listed = " and ".join(f"`{one_line(other)}`" for other in found.others)
+            text = f"ranges such as `{one_line(found.example)}` count as the steps; those such as {listed} do not, and lie beside them"
             notes.add("warning", Source.NVTX, text)
     return np.concatenate(places)
 

@@ -26,7 +26,10 @@ def row(word: str, numbers: range, begin: int, every: int, lasts: int, thread: i
     ]
 
 
-@pytest.mark.parametrize("text", ["ProfilerStep#{}", "step {}", "step_{}", "## Iteration: {} ##", "iter={}", "Step{}"])
+@pytest.mark.parametrize(
+    "text",
+    ["ProfilerStep#{}", "step {}", "step_{}", "## Iteration: {} ##", "iter={}", "Step{}", "step {}/100", "[iter {} of 9]"],
+)
 def test_numbered_ranges_are_iterations(text: str) -> None:
     assert rows(steps((text.format(3), 0, 10, 1), ("other", 2, 4, 1), (text.format(4), 10, 20, 1))) == [(3, 0, 10), (4, 10, 20)]
 
@@ -82,6 +85,13 @@ def test_the_profilers_steps_come_before_a_users_own() -> None:
 def test_the_profilers_steps_of_micro_batches_are_inside_of_the_users_iteration() -> None:
     micro = row("ProfilerStep#", range(12), 15, 25, 25)
     assert steps(*micro, *row("iteration ", range(3), 0, 100, 98)).number.tolist() == [0, 1, 2]
+
+
+def test_of_two_kinds_beside_each_other_the_one_that_does_not_count_is_named() -> None:
+    beside = steps(*row("step_", range(4), 0, 10, 5), *row("iteration_", range(3), 6, 10, 3))
+    assert (len(beside), beside.example, beside.others) == (4, "step_0", ("iteration_0",))
+    inside = steps(*row("step_", range(4), 1, 10, 5), *row("iteration_", range(4), 0, 10, 8))
+    assert (inside.example, inside.others) == ("iteration_0", ())
 
 
 def test_a_thread_that_runs_beside_has_no_iterations_and_threads_that_take_turns_have() -> None:

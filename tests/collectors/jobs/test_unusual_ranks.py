@@ -134,5 +134,5 @@ def test_step_numbers_that_start_again_are_told(tmp_path: Path) -> None:
         ]
     data = job(tmp_path, events, events, notes=notes)
     told = [row["text"] for row in notes.rows if row["severity"] == "warning" and "start again" in row["text"]]
-    assert [text.split(",")[0] for text in told] == ["step numbers start again 2 times"]
+    assert [text.split(",")[0] for text in told] == ["the numbers of the steps start again 2 times"]
     assert data.job.frame("iterations", "iteration")["iteration"].nunique() == 5
