@@ -137,8 +137,8 @@ def fit(
     if spread > _MOST_OF_STARTS * spread_of_starts and spread > _MOST_OF_DURATION * duration:
         refused = _refuse(
             ranks,
-            f"clocks cannot be aligned: ends of matched collectives spread by {time_text(spread)} between ranks after the fit, their starts by "
-            f"{time_text(spread_of_starts)}; so the matched kernels are not the same collectives, or do not end together",
+            f"clocks cannot be aligned: ends of matched collectives spread by {time_text(spread)} between ranks, as much as their starts "
+            f"({time_text(spread_of_starts)}); the profiles do not show the same collectives, or ranks leave them at different times",
         )
         return replace(refused, contradicted=True)
     uncertainty = _deviation_by_rank(ends, events) * correction
@@ -438,7 +438,7 @@ def _deviation_by_rank(residuals: Floats, events: _Events) -> Floats:
 
 def time_text(ns: float) -> str:
     """Write a time with three digits and its unit."""
-    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if ns >= size:
             return f"{ns / size:.3g} {unit}"
     return f"{ns:.3g} ns"

@@ -17,7 +17,7 @@ def tell(of_ranks: Mapping[int, Iterable[Mapping[Any, Any]]], notes: Notes) -> N
     """Add the warnings and errors of the ranks to those of their job.
 
     Texts that differ by their numbers are one: with the sum, where they begin with a count and differ by nothing else, else with the numbers
-    of the first rank.
+    of the first rank that has them.
 
     Args:
         of_ranks: rows of `diagnostics` by rank.
@@ -31,8 +31,11 @@ def tell(of_ranks: Mapping[int, Iterable[Mapping[Any, Any]]], notes: Notes) -> N
                 key = row["severity"], row["source"], _NUMBER.sub("#", row["text"])
                 found.setdefault(key, {}).setdefault(rank, []).append(row["text"])
     for (severity, source, _), texts in found.items():
-        of = "" if len(of_ranks) == 1 else f" ({_named(list(texts), len(of_ranks))})"
-        notes.add(severity, source, _joined([text for each in texts.values() for text in each]) + of)
+        text = _joined([text for each in texts.values() for text in each])
+        same = [rank for rank, own in texts.items() if text in own] or list(texts)
+        others = [rank for rank in texts if rank not in same]
+        of = _named(same, len(of_ranks)) + (f"; with other numbers on {_named(others, len(of_ranks))}" if others else "")
+        notes.add(severity, source, text if len(of_ranks) == 1 else f"{text} ({of})")
 
 
 def _joined(texts: Sequence[str]) -> str:
@@ -43,7 +46,7 @@ def _joined(texts: Sequence[str]) -> str:
     rests = {text[count.end() :] for text, count in zip(texts, counts, strict=True) if count}
     if len(rests) == 1 and all(counts):
         return f"{sum(int(count[1].replace(',', '')) for count in counts if count):,} {rests.pop()}"
-    return texts[0] if len(set(texts)) == 1 else f"{texts[0]}; and {len(texts) - 1} more with other numbers"
+    return texts[0]
 
 
 def _named(ranks: Sequence[int], of: int) -> str:

@@ -323,9 +323,10 @@ def _aligned(
 ) -> pa.Table:
     """The collectives with their matches and waits. Completes the rows of ranks and iterations."""
     table = tables["collectives"]
-    if not table.num_rows:
+    if not table.num_rows or len(ranks) == 1:
         text = "no rank has communication kernels, so that no rank can be late and no clock is aligned"
-        notes.add("info", Source.COLLECTIVES, text)
+        alone = "a single rank has a profile; with those of all ranks, the import tells which one is late"
+        notes.add("info", Source.COLLECTIVES, alone if table.num_rows else text)
         return table
     placed = placing.place(table, clock_of, host_of)
     for severity, text in placed.notes:
@@ -338,7 +339,9 @@ def _aligned(
     iteration = table.column("iteration").fill_null(-1).to_numpy()
     _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
     _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
-    totals = {row["rank"]: stragglers.Totals(row["exposed_ns"], row["copy_calls_ns"], row["host_wait_ns"]) for row in ranks}
+    totals = {
+        row["rank"]: stragglers.Totals(row["exposed_ns"], row["copy_calls_ns"], row["host_wait_ns"], row["span_ns"]) for row in ranks
+    }
     together = table.filter(pa.array(~is_message(table)))
     found = stragglers.find(together, fitted, tables["iterations"], tables["rank_kernels"], totals)
     if found.reason:
@@ -403,7 +406,7 @@ def _without_profile(done: Sequence[Done], numbers: Sequence[int], notes: Notes)
         notes.add(
             "warning",
             Source.RANKS,
-            f"{len(absent)} of {expected} ranks have no usable profile: {listed}; the figures are those of the others",
+            f"{len(absent)} of {expected} ranks have no usable profile: {listed}; all figures are of the other{'s' if len(numbers) > 1 else ''}",
         )
 
 

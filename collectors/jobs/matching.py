@@ -252,7 +252,8 @@ def _complete(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, contrad
     alone, partial = kept & (ranks < 2), kept & (ranks > 1) & (here < ranks)
     if alone.any():
         count = len(np.unique(rows.group[alone]))
-        notes.append(("info", f"{count} process groups have a single rank here; their collectives were not matched."))
+        of = "a process group" if count == 1 else f"{count} process groups"
+        notes.append(("info", f"Collectives of {of} were not matched: the profiles are of a single rank of the group."))
     if partial.any():
         notes.append(
             (

@@ -1,7 +1,7 @@
 """Finds the ranks for which the others wait, and why they are late.
 
-A **straggler** is a rank that comes later than the others to the collectives that it shares with them, as `lateness` finds it. Time by
-itself names nobody, since collectives make all ranks equally slow.
+A **straggler** is a rank that comes later than the others to the collectives that it shares with them, as `lateness` finds it, by at least
+1 % of the mean span of a rank. Time by itself names nobody, since collectives make all ranks equally slow.
 
 **Cause.** A late rank is compared with its peers, which are the ranks that share collectives with it and are not late. For each figure, the
 excess is its own less the median of the peers', over the iterations that all ranks have. The largest excess names the cause:
@@ -45,6 +45,8 @@ _LEAST_SHARE: Final = 0.25
 _LEAST_FACTOR: Final = 1.03
 _LIKE_FACTOR: Final = (0.5, 1.5)
 _NEARLY_ALL_TIME, _NEARLY_ALL_KERNELS, _FEWEST_KERNELS = 0.9, 0.8, 3
+#: A rank is late from this part of the mean span of a rank on.
+_LEAST_LATE: Final = 0.01
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,12 @@ class Stragglers:
 
 
 class Totals(NamedTuple):
-    """Sums of a rank over its whole profile: exposed communication, waits for the host, and time of its host in calls that copy."""
+    """Sums of a rank over its whole profile: exposed communication, time of its host in calls that copy, waits for the host, and span."""
 
     exposed_ns: int
     copy_calls_ns: int
     host_wait_ns: int = 0
+    span_ns: int = 0
 
 
 _NOTHING: Final = Totals(0, 0)
@@ -122,7 +125,7 @@ def find(
     total = np.zeros(len(ranks), np.int64)
     np.add.at(total, at, _integers(matched, "wait_ns"))
     of_ranks = [totals.get(number, _NOTHING) for number in ranks.tolist()]
-    late, reason = _late(compared, clocks)
+    late, reason = _late(compared, clocks, float(np.mean([each.span_ns for each in of_ranks])) if of_ranks else 0.0)
     cause = [""] * len(ranks)
     if len(late):
         profiles = _profiles(clocks, matched, iterations, kernels, of_ranks)
@@ -169,25 +172,29 @@ def _integers(table: pa.Table, name: str) -> Int64s:
     return values
 
 
-def _late(compared: Comparison, clocks: Clocks) -> tuple[Int64s, str]:
-    """Return the indices of late ranks, or the reason why no rank stands out."""
+def _late(compared: Comparison, clocks: Clocks, span_ns: float) -> tuple[Int64s, str]:
+    """Return the indices of late ranks, or the reason why no rank stands out. `span_ns` is that of a rank, 0 where it is not known."""
     nobody = np.empty(0, np.int64)
     if clocks.refused:
         return nobody, clocks.refused
     if not compared.shared.any():
         return nobody, "no two ranks share more than one matched collective"
-    late = compared.late
-    if len(late):
-        return late, ""
     later, limits = (_median_of_peers(compared, values) for values in (compared.longer_ns, compared.limit_ns))
-    first = int(np.argmax(np.where(np.isfinite(limits), later, -np.inf)))
+    late = compared.late
+    if len(late) and later[late].max() >= _LEAST_LATE * span_ns:
+        return late[later[late] >= _LEAST_LATE * span_ns], ""
     if not compared.longer_ns.any():
         return nobody, "the ranks of each group wait equally long"
-    longer = f"in sum, the median rank waits {time_text(later[first])} longer than rank {clocks.ranks[first]}"
+    first = int(late[0]) if len(late) else int(np.argmax(np.where(np.isfinite(limits), later, -np.inf)))
+    others = int(compared.shared[first].sum())
+    who = "the other rank waits" if others == 1 else "half of the other ranks wait at least"
+    longer = f"{who} {time_text(later[first])} longer than rank {clocks.ranks[first]}"
+    if len(late):
+        return nobody, f"{longer}, {100 * later[first] / span_ns:.2g} % of its time; a rank is late from {100 * _LEAST_LATE:g} % on"
     if later[first] <= limits[first]:
-        return nobody, f"{longer}; up to {time_text(limits[first])} may be chance, or the clocks"
-    beyond, others = (int(each[first].sum()) for each in (compared.longer_ns > compared.limit_ns, compared.shared))
-    return nobody, f"{longer}; that is more than chance and the clocks against {beyond} of {others} ranks only"
+        return nobody, f"{longer}, and up to {time_text(limits[first])} may be chance or the error of the clocks"
+    beyond = int((compared.longer_ns > compared.limit_ns)[first].sum())
+    return nobody, f"{longer}, but only for {beyond} of the {others} is that more than chance and the error of the clocks"
 
 
 def _profiles(

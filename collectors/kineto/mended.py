@@ -34,8 +34,9 @@ _NO_NUMBER: Final = re.compile(
 _LOOSE_NUMBER: Final = re.compile(rb"([+-]?)0*([0-9]*)\.?([0-9]*)((?:[eE][+-]?[0-9]+)?)")
 _LOGICAL: Final = {b"True": b"true", b"False": b"false"}
 
-NUMBERS: Final = "`inf`, `NaN`, `N/A` or the like, read as missing"
-BACKSLASHES: Final = "lone backslashes"
+NUMBERS: Final = "`inf`, `NaN` or `N/A` in place of a number, which counts as missing"
+LOOSE: Final = "numbers in a notation that JSON lacks"
+BACKSLASHES: Final = "backslashes that escape nothing"
 CONTROLS: Final = "control characters in texts"
 COMMAS: Final = "commas and colons before nothing"
 BYTES: Final = "texts with bytes that are no UTF-8"
@@ -116,7 +117,7 @@ def _number(text: bytes, place: int, changed: Counter[str]) -> tuple[bytes, int]
         return _LOGICAL[word], end
     loose = _LOOSE_NUMBER.fullmatch(word)
     if loose and (loose[2] or loose[3]):
-        changed[NUMBERS] += 1
+        changed[LOOSE] += 1
         sign = b"-" if loose[1] == b"-" else b""
         return sign + (loose[2] or b"0") + (b"." + loose[3] if loose[3] else b"") + loose[4], end
     if word and not word.strip(bytes(range(33))):

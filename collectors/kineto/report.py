@@ -173,8 +173,9 @@ class KinetoReport(Report):
     def _tell_damage(self) -> None:
         """Note what was mended in the file."""
         if self.trace.mended:
-            listed = ", ".join(f"{what} ({count:,})" for what, count in self.trace.mended.most_common())
-            self._notes.add("warning", Source.REPORT, f"the file is not JSON everywhere, and is mended: {listed}")
+            places = ((what, f"{count:,} place{'s' if count > 1 else ''}") for what, count in self.trace.mended.most_common())
+            listed = ", ".join(f"{what} ({count})" for what, count in places)
+            self._notes.add("warning", Source.REPORT, f"the file is not valid JSON, and is read all the same. It has {listed}")
         if self.trace.lacks_end:
             self._notes.add(
                 "warning",

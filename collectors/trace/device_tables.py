@@ -199,9 +199,8 @@ class DeviceWork:
         integers = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId")
         for batch in self._report.batches(GRAPH, integers):
             batch = _with_times(batch, "graph launches", self._notes)
-            self._notes.count("warning", Source.GRAPHS, "{} CUDA graph launches were traced as a whole: each is one row "
-                              f"`{schema.CUDA_GRAPH}` from its first to its last node, and its kernels are not known; profile with --cuda-graph-trace node",
-                              len(batch))  # fmt: skip
+            self._notes.count("warning", Source.GRAPHS, "{} CUDA graph launches were traced as a whole, so that the kernels in "
+                              "them are not known; profile with --cuda-graph-trace=node", len(batch))  # fmt: skip
             name = pa.repeat(schema.CUDA_GRAPH, len(batch)).cast(pa.string())
             unknown = (*(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"), "registers")
             yield pa.table(

@@ -194,14 +194,14 @@ def _names(report: Report, strings: Strings, table: str, rows: Int64s) -> list[s
 def _told(overruns: list[tuple[str, int, int]]) -> str:
     """The warning about work with these names, how long it lasts, and how long it lasts after it is cut."""
     first = sorted(overruns, key=lambda each: -each[1])[:_NAMED]
-    listed = ", ".join(f"{name} ({_time(lasts)}, cut to {_time(stays)})" for name, lasts, stays in first)
+    listed = ", ".join(f"{name} ({_time(lasts)}, counted as {_time(stays)})" for name, lasts, stays in first)
     more = f" and {len(overruns) - _NAMED:,} more" if len(overruns) > _NAMED else ""
-    last_over = "last over later work of their streams" if len(overruns) > 1 else "lasts over later work of its stream"
-    return f"{listed}{more} {last_over}, which cannot be: the profiler lost records. Cut to the start of what follows"
+    of_its = "of their streams" if len(overruns) > 1 else "of its stream"
+    return f"{listed}{more}: too long to be true, as later work {of_its} ran meanwhile; counted up to the start of that work"
 
 
 def _time(ns: Any) -> str:
-    return f"{ns / 1e9:.3g} s" if ns >= 1e9 else f"{ns / 1e6:.3g} ms" if ns >= 1e6 else f"{ns / 1e3:.3g} us"
+    return f"{ns / 1e9:.3g} s" if ns >= 1e9 else f"{ns / 1e6:.3g} ms" if ns >= 1e6 else f"{ns / 1e3:.3g} µs"
 
 
 def _numbers(batch: pa.RecordBatch, name: str, otherwise: int = FAR) -> Int64s:

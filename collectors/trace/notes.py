@@ -40,6 +40,6 @@ def date_of_file(path: Path, notes: Notes) -> datetime:
     notes.add(
         "warning",
         Source.DATE,
-        "the report does not say when it was captured, so the date of its file is used; a copy or a download may have changed it",
+        "the profile does not say when it was made; the run has the date of the file, which a copy may have changed",
     )
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)

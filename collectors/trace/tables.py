@@ -1,6 +1,6 @@
 """Writes the trace tables of a run from a report or from in-process captures."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -168,10 +168,9 @@ def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:
 def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes) -> None:
     if not work.devices:
         notes.add("warning", Source.CUDA, f"the report has no kernels, copies or sets; {advice_of(report.collector).device}")
-    if not report.has_rows(device.API):
-        notes.add(
-            "warning", Source.CUDA, "the report has no CUDA API calls, so no launch time and no range of a kernel is known"
-        )
+    if work.devices and not report.has_rows(device.API):
+        text = "the profile has no launches (CUDA API calls), so that it does not tell why the device is idle, nor the range of a kernel"
+        notes.add("warning", Source.CUDA, text)
     lost = {what: rows - with_call for what, (rows, with_call) in work.launches_of.items()}
     for table, columns in {
         device.API: ("globalTid", "nameId", *(["correlationId"] if any(lost.values()) else [])),
@@ -184,8 +183,7 @@ def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes)
                 "warning", Source.COLUMNS, f"table {table} lacks {', '.join(missing)}; columns that depend on it are empty"
             )
     if report.has_rows(device.API):
-        for what, number in lost.items():
-            _tell_lost_launches(what, number, work.launches_of[what][0], notes)
+        _tell_lost_launches({what: (number, work.launches_of[what][0]) for what, number in lost.items() if number}, notes)
 
 
 def _names_needed(report: Report) -> tuple[str, ...]:
@@ -193,13 +191,15 @@ def _names_needed(report: Report) -> tuple[str, ...]:
     return () if report.has(device.KERNEL, "demangledName") else ("shortName",)
 
 
-def _tell_lost_launches(what: str, lost: int, rows: int, notes: Notes) -> None:
-    """Note how much device work has no launch in the report; a warning above `_FEW`."""
-    if lost:
-        severity = "warning" if lost > _FEW * rows else "info"
-        notes.add(
-            severity,
-            Source.LAUNCHES,
-            f"{lost:,} of {rows:,} {what} have no launch in the report, so that their launch time and NVTX range are not known; "
-            "capture from before the program's first launch to its end",
-        )
+def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], notes: Notes) -> None:
+    """Note how many of how many kernels, copies and sets have no launch in the report; a warning above `_FEW`."""
+    for severity in ("warning", "info"):
+        parts = [
+            f"{number:,} of {rows:,} {what}"
+            for what, (number, rows) in lost.items()
+            if (number > _FEW * rows) == (severity == "warning")
+        ]
+        if parts:
+            listed = " and ".join((", ".join(parts[:-1]), parts[-1])).removeprefix(" and ")
+            text = f"{listed} have no launch in the report, so that their range, and whether the host was late, is not known"
+            notes.add(severity, Source.LAUNCHES, f"{text}; profile from before the first launch")

@@ -93,7 +93,7 @@ def test_the_warnings_of_the_ranks_are_those_of_the_job(tmp_path: Path) -> None:
     imported(tmp_path, notes)
     texts = [row["text"] for row in notes.rows if row["severity"] == "warning" and "traced as a whole" in row["text"]]
     assert len(texts) == 1 and texts[0].startswith(f"{2 * _STEPS} CUDA graph launches were traced as a whole")
-    assert texts[0].endswith("profile with --cuda-graph-trace node (all 2 ranks)")
+    assert texts[0].endswith("profile with --cuda-graph-trace=node (all 2 ranks)")
 
 
 def warned(*texts: str, severity: str = "warning") -> list[dict[str, str]]:
@@ -111,7 +111,7 @@ def warned(*texts: str, severity: str = "warning") -> list[dict[str, str]]:
         ({0: [], 3: warned("gemm lasts 3.4 s over 289 others")}, ["gemm lasts 3.4 s over 289 others (rank 3)"]),
         (
             {0: warned("gemm lasts 3.4 s"), 1: warned("gemm lasts 2 s")},
-            ["gemm lasts 3.4 s; and 1 more with other numbers (all 2 ranks)"],
+            ["gemm lasts 3.4 s (rank 0; with other numbers on rank 1)"],
         ),
         ({0: warned("of the job", "b"), 1: []}, ["b (rank 0)"]),
         ({0: warned("a", severity="info"), 1: []}, []),

@@ -216,7 +216,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "other": ([x(1, 2, "f", 0, 1) | {"cat": "my tool"}], "`my tool`"),
     "plain": ([x(1, 2, "f", 0, 1)], "without a category"),
     "empty": ([], "has no events"),
-    "begin and end": ([host("aten::mm", 0, 1) | {"ph": phase} for phase in "BE"], "begin and end"),
+    "begin and end": ([host("aten::mm", 0, 1) | {"ph": phase} for phase in "BE"], "begins and ends"),
     "metadata": (lane(1, "python", {2: "thread"}), "no trace of a profiler"),
 }
 

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 CAPTURE: Final = FIXTURES / "nsight-systems-2025.3" / "graph_traced_by_node"
 API: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
-NO_CALLS: Final = "the report has no CUDA API calls"
+NO_CALLS: Final = "the profile has no launches"
 NO_RANGES: Final = "the report has no NVTX ranges"
 #: Bytes of the H200's memory as the capture has them, in whole MB of 2^20.
 MEMORY_MB: Final = 150_109_880_320 >> 20
