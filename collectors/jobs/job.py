@@ -340,7 +340,8 @@ def _aligned(
     _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
     _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
     totals = {
-        row["rank"]: stragglers.Totals(row["exposed_ns"], row["copy_calls_ns"], row["host_wait_ns"], row["span_ns"]) for row in ranks
+        row["rank"]: stragglers.Totals(row["exposed_ns"], row["copy_calls_ns"], row["host_wait_ns"], row["span_ns"])
+        for row in ranks
     }
     together = table.filter(pa.array(~is_message(table)))
     found = stragglers.find(together, fitted, tables["iterations"], tables["rank_kernels"], totals)

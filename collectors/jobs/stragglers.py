@@ -190,7 +190,10 @@ def _late(compared: Comparison, clocks: Clocks, span_ns: float) -> tuple[Int64s,
     who = "the other rank waits" if others == 1 else "half of the other ranks wait at least"
     longer = f"{who} {time_text(later[first])} longer than rank {clocks.ranks[first]}"
     if len(late):
-        return nobody, f"{longer}, {100 * later[first] / span_ns:.2g} % of its time; a rank is late from {100 * _LEAST_LATE:g} % on"
+        return (
+            nobody,
+            f"{longer}, {100 * later[first] / span_ns:.2g} % of its time; a rank is late from {100 * _LEAST_LATE:g} % on",
+        )
     if later[first] <= limits[first]:
         return nobody, f"{longer}, and up to {time_text(limits[first])} may be chance or the error of the clocks"
     beyond = int((compared.longer_ns > compared.limit_ns)[first].sum())

@@ -170,7 +170,11 @@ def open_report(path: Path, name: str = "") -> Iterator[Report]:
         raise ReportError(f"{path.name}: empty; {_CURE}")
     else:
         packed = next((name for magic, name in _PACKED.items() if head.startswith(magic)), "")
-        why = f"compressed with {packed}, which is read only of a trace as JSON; unpack it, and import what is inside" if packed else ""
+        why = (
+            f"compressed with {packed}, which is read only of a trace as JSON; unpack it, and import what is inside"
+            if packed
+            else ""
+        )
         raise ReportError(f"{path.name}: {why or f'not a report of Nsight Systems; {_CURE}'}")
 
 
@@ -203,7 +207,9 @@ def _of_nsys(name: str, columns: Columns) -> Columns:
     if "StringIds" in columns and columns.keys() & _MARKS:
         return columns
     if "StringTable" in columns and any(table.startswith("CUPTI_ACTIVITY") for table in columns):
-        raise ReportError(f"{name}: a database of nvprof, whatever its name ends in, and not of Nsight Systems; profile again with nsys")
+        raise ReportError(
+            f"{name}: a database of nvprof, whatever its name ends in, and not of Nsight Systems; profile again with nsys"
+        )
     raise ReportError(f"{name}: not an export of Nsight Systems (no table StringIds among its tables); {_CURE}")
 
 

@@ -64,7 +64,9 @@ def test_a_rank_alone_in_its_group_is_not_matched():
     lists, ranks = job.collectives["group_ranks"].to_pylist(), job.collectives["rank"].to_numpy()
     assert set(ranks[found.match < 0]) == {1, 2}
     assert {text for text, number in zip(lists, found.match, strict=True) if number < 0} == {"[1, 3]", "[2, 3]"}
-    assert found.notes == [("info", "Collectives of 2 process groups were not matched: the profiles are of a single rank of the group.")]
+    assert found.notes == [
+        ("info", "Collectives of 2 process groups were not matched: the profiles are of a single rank of the group.")
+    ]
 
 
 def begun_early(*unknown: str):

@@ -79,7 +79,9 @@ def test_several_are_named_the_longest_first(tmp_path: Path) -> None:
         events[1 + 4 * n] = kernel(1 + 2 * n, 50 + 200 * n, lasts, f"k{n}")
     rows, (told,) = imported(tmp_path, *events)
     assert [lasts for _, lasts in rows] == [100, 80] * 4 + [80] * 4
-    assert told.startswith("k1 (7 ms, counted as 100 µs), k2 (6 ms, counted as 100 µs), k0 (5 ms, counted as 100 µs) and 1 more: ")
+    assert told.startswith(
+        "k1 (7 ms, counted as 100 µs), k2 (6 ms, counted as 100 µs), k0 (5 ms, counted as 100 µs) and 1 more: "
+    )
 
 
 @pytest.mark.parametrize(
