@@ -3,14 +3,15 @@
 A label is the user's own, or it is made from what was measured, when and where.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from functools import wraps
+from functools import lru_cache, wraps
 from types import MappingProxyType
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -160,21 +161,45 @@ def device_of(run: store.Run) -> str:
 
 
 def facts_of(run: store.Run) -> Facts:
-    """Read what a run has.
+    """What a run has. It is read once, and noted for the index of the run's folder.
 
     Raises:
         StoreError: table `cases` or `results` is damaged, or its columns do not match the schema.
     """
     info = run.info
+    found = _noted(store.noted(run))
+    if found is None:
+        of_ranks = _of_ranks(run) if info["kind"] == "job" else ()
+        found = _Contents(MappingProxyType(_workloads(run)), of_ranks)
+        counts = {name: [has.cases, has.cells] for name, has in found.workloads.items()}
+        store.note(run, json.dumps([counts, of_ranks]))
     return Facts(
         device=device_of(run),
         started_at=info["started_at"],
         collector=str(info["collector"]),
         imported=info["kind"] in ("import", "job"),
         gpus=int(info["device_count"]) if info["kind"] == "recording" and info["device_count"] else 1,
-        tables=frozenset((*run.tables, *(_of_ranks(run) if info["kind"] == "job" else ()))),
-        workloads=MappingProxyType(_workloads(run)),
+        tables=frozenset((*run.tables, *found.of_ranks)),
+        workloads=found.workloads,
     )
+
+
+class _Contents(NamedTuple):
+    """The coverage of each workload of a run, and the tables that its ranks have."""
+
+    workloads: Mapping[str, Coverage]
+    of_ranks: tuple[str, ...]
+
+
+@lru_cache
+def _noted(text: str) -> _Contents | None:
+    """The contents in a note; None where it is none. Thousands of runs have a few different notes."""
+    try:
+        counts, of_ranks = json.loads(text)
+        workloads = {str(name): Coverage(int(cases), int(cells)) for name, (cases, cells) in counts.items()}
+        return _Contents(MappingProxyType(workloads), tuple(map(str, of_ranks)))
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def _of_ranks(run: store.Run) -> tuple[str, ...]:
@@ -389,7 +414,9 @@ def _fits(every: Runs, each: ListedRun, need: Need) -> bool:
     return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))
 
 
+@_once
 def lacks(every: Iterable[ListedRun], device: str, need: Need) -> bool:
     """Whether no run of the device has what a page needs. A page that compares two runs can compare two variants of one."""
     need = Need.TIMES if need is Need.PAIR else need
-    return all(each.facts.device != device for each in having(every, need, device))
+    every = every if isinstance(every, Runs) else Runs(every)
+    return not any(each.facts.device == device and each.facts.has(need) and _fits(every, each, need) for each in every)

@@ -106,6 +106,8 @@ def _look(folders: tuple[Path, ...]) -> Listing:
     of_folders = [store.list_runs([folder]) for folder in folders]
     every = [run for good, bad in of_folders for run in (*good, *(each.run for each in bad if each.run))]
     facts = {id(run): _facts(run) for run in every}
+    for folder in folders:
+        store.keep_index(folder)
     before = _listed.get(folders)
     if before is None or _ids(before.of_folders, before.facts) != _ids(of_folders, facts):
         before = _listed[folders] = _Look(of_folders, facts, _listing(folders, of_folders, facts))

@@ -8,7 +8,17 @@ the runs of a folder to list, is imported where a frame is made.
 from warpladder.data.files import LOCAL, RECORDED
 from warpladder.data.store.changing import delete, rename
 from warpladder.data.store.errors import RunExists, StoreError
-from warpladder.data.store.listing import find_run, folder, foreign_columns, import_of, list_runs, open_run, scan_foreign
+from warpladder.data.store.index import note, noted
+from warpladder.data.store.listing import (
+    find_run,
+    folder,
+    foreign_columns,
+    import_of,
+    keep_index,
+    list_runs,
+    open_run,
+    scan_foreign,
+)
 from warpladder.data.store.ranks import Clock, RanksOfJob, any_rank_has, clock_of, open_rank, ranks_of
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import Rows, conform, frame, to_json
@@ -34,7 +44,10 @@ __all__ = [
     "foreign_columns",
     "frame",
     "import_of",
+    "keep_index",
     "list_runs",
+    "note",
+    "noted",
     "open_rank",
     "open_run",
     "ranks_of",

@@ -16,12 +16,14 @@ import pyarrow.parquet as pq
 from warpladder.data import checks, files, schema
 from warpladder.data.columns import Table
 from warpladder.data.files import kind_problem, one_line, state_of
+from warpladder.data.store import index
 from warpladder.data.store.errors import NoSuchRun, StoreError, TooLarge, cure, first_line, unreadable
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import LONG_TABLES, SUFFIX, check_columns, opened, with_later
 
 _AT_ONCE: Final = 4  # runs that are listed side by side
 _MOST_NAMES: Final = 20  # of runs in a message
+_LEAST_INDEXED: Final = 100  # runs of a folder; fewer are read faster than they are waited for
 
 
 def folder(text: str | Path) -> Path:
@@ -55,12 +57,14 @@ class _CachedRun(NamedTuple):
 _cached_runs: Final[dict[Path, _CachedRun]] = {}
 _opened_before: Final[dict[Path, tuple[Hashable, Run | BadRun]]] = {}
 _listed: Final[dict[Path, dict[str, Path]]] = {}
+#: Folders whose index is read, with the number of runs that it lacks.
+_indexed: Final[dict[Path, int]] = {}
 
 
 def open_run(path: Path) -> Run:
     """Open one run and check all of it: columns, values, keys, and the checksums of pages.
 
-    The check is remembered until a file of the run changes. A table that is larger than may be read is left out of the run, if
+    The check is remembered until a file of the run changes. What an index has of a run is compared with its table `run`. A table that is larger than may be read is left out of the run, if
     the rest can be shown without it.
 
     Raises:
@@ -76,6 +80,7 @@ def open_run(path: Path) -> Run:
     earlier = _opened_before.get(path)
     if earlier is None or earlier[0] != now:
         try:
+            run = _as_written(run)
             earlier = (now, _checked(run))
         except StoreError as error:
             earlier = (now, BadRun(path, str(error), run))
@@ -90,9 +95,9 @@ def open_run(path: Path) -> Run:
 def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
     """Every run below the folders, newest first, and every folder that should be one and cannot be opened.
 
-    Only table `run` is read, and only once; of other tables the file's ends are checked. So a run may turn out to be bad when
-    `open_run` checks it, and counts as bad from then on. A folder that does not exist holds no run. Staging folders of
-    unfinished runs start with a dot and are passed over.
+    Only table `run` is read, and only once, also by another process where the folder has an `index`; of other tables the file's ends
+    are checked. So a run may turn out to be bad when `open_run` checks it, and counts as bad from then on. A folder that does not exist
+    holds no run. Staging folders of unfinished runs start with a dot and are passed over.
     """
     listed: list[Run | BadRun] = []
     for folder in folders:
@@ -101,15 +106,48 @@ def list_runs(folders: Iterable[Path]) -> tuple[list[Run], list[BadRun]]:
         except OSError as error:
             listed.append(BadRun(folder, one_line(f"{folder}: cannot be read ({error.strerror}); choose another --data-dir")))
             continue
+        _take_from_index(folder, len(paths))
         with ThreadPoolExecutor(_AT_ONCE) as pool:  # which starts no thread for what is known
             new = [path for path in paths if path not in _cached_runs]
             list(pool.map(glance, new))
         listed += [_as_opened(glance(path)) for path in paths]
+        keep_index(folder)
     good = [each for each in listed if isinstance(each, Run)]
     bad = [each for each in listed if isinstance(each, BadRun)]
     good.sort(key=lambda run: run.info["started_at"], reverse=True)
     bad.sort(key=lambda run: run.path)
     return good, bad
+
+
+def _take_from_index(folder: Path, runs: int) -> None:
+    """Take what the index of a folder has, once."""
+    if folder in _indexed:
+        return
+    _indexed[folder] = 0
+    if runs < _LEAST_INDEXED:
+        return
+    for entry in index.read(folder, _listed[folder]):
+        if entry.run.path not in _cached_runs:
+            _cached_runs[entry.run.path] = _CachedRun(entry.state, entry.run)
+
+
+def keep_index(folder: Path) -> None:
+    """Write the index of a folder that was listed, where the folder has many runs, and the index lacks many runs or notes."""
+    paths = _listed.get(folder, {}).values()
+    if len(paths) >= _LEAST_INDEXED and _indexed.get(folder, 0) + index.lacks(folder) >= index.LEAST_NEW:
+        found = [_cached_runs[path] for path in paths if path in _cached_runs]
+        index.write(folder, [(cached.now, cached.run) for cached in found if isinstance(cached.run, Run)])
+        _indexed[folder] = 0
+
+
+def _as_written(run: Run) -> Run:
+    """The run as its files are, which is the run itself unless an index was wrong about it. Raises StoreError."""
+    now = _now(run.path)
+    written = _read_run(run.path)
+    if written == run:
+        return run
+    _cached_runs[run.path] = _CachedRun(now, written)
+    return written
 
 
 def import_of(file: Path, folder: Path) -> Run | None:
@@ -164,6 +202,7 @@ def _run_folders(folder: Path) -> list[Path]:
         names = {entry.name for entry in entries if not entry.name.startswith((".", "_")) and _may_be_run(entry)}
     known_folders = _listed.get(folder, {})
     for removed in known_folders.keys() - names:
+        index.forget(known_folders[removed])
         _cached_runs.pop(known_folders[removed], None)
         _opened_before.pop(known_folders[removed], None)
     # The same paths as before: with thousands of runs, to make them takes longer than to look at the folders.
@@ -200,6 +239,8 @@ def glance(path: Path) -> Run | BadRun:
         if files.is_passing(error.__cause__ or error):
             return cached.run
     _cached_runs[path] = cached
+    if path.parent in _indexed:
+        _indexed[path.parent] += isinstance(cached.run, Run)
     return cached.run
 
 
@@ -335,8 +376,8 @@ def scan_foreign(
 
 def _refuse_text_bombs(metadata: pq.FileMetaData, texts: set[str], file: Path) -> None:
     for group in range(metadata.num_row_groups):
-        for index in range(metadata.num_columns):
-            column = metadata.row_group(group).column(index)
+        for place in range(metadata.num_columns):
+            column = metadata.row_group(group).column(place)
             if column.path_in_schema in texts and column.total_uncompressed_size > _TEXT_BYTES_A_GROUP:
                 raise StoreError(f"{file.name}: column {column.path_in_schema} unpacks to over 1 GB; export the report again")
 
