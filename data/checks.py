@@ -11,18 +11,14 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.data import schema
+from warpladder.data.arrays import Int64s, Places, coded, integers, numbered
 from warpladder.data.columns import Column, Table
 
-Int64s = npt.NDArray[np.int64]
-
 _MOST_CHARACTERS: Final = 40  # of a value that a message quotes
-_MOST_CODES: Final = 1 << 62
-_MOST_SPARE: Final = 4  # entries of a look-up table for each number in it
 
 
 class Problem(NamedTuple):
@@ -47,7 +43,7 @@ class Checker:
         self._rows = 0
         self._pieces: list[pa.Table] = []
         self._tables: dict[str, pa.Table] = {}
-        self._ranges: _Numbers | None = None
+        self._ranges: Places | None = None
 
     def piece(self, table: Table, rows: pa.Table) -> Problem | None:
         """The first problem of some rows of a table. The rows have all its columns; texts may be dictionaries."""
@@ -68,7 +64,7 @@ class Checker:
             return None
         self._tables[table.name] = rows
         if table is schema.RANGES:
-            self._ranges = _Numbers(_int64s(rows["range_id"]))
+            self._ranges = Places(integers(rows["range_id"]))
         if problem := _duplicate(table, rows):
             return problem
         if table is schema.RANGES:
@@ -82,8 +78,8 @@ class Checker:
             return None
         for column in ("range_id", "time_range_id"):
             if column in rows.column_names:
-                ids = _int64s(rows[column], null=self._ranges.first)
-                unknown = np.flatnonzero(self._ranges.places(ids) < 0)
+                ids = integers(rows[column], self._ranges.least)
+                unknown = np.flatnonzero(self._ranges.of(ids) < 0)
                 if len(unknown):
                     return Problem(column, int(unknown[0]), f"is {ids[unknown[0]]}, and no range has that id")
         return None
@@ -208,90 +204,37 @@ def _needed(table: Table) -> frozenset[str]:
 def _duplicate(table: Table, rows: pa.Table) -> Problem | None:
     if not table.key:
         return None
-    codes = _codes(rows, table.key)
-    ordered = np.sort(codes)
-    if not (ordered[1:] == ordered[:-1]).any():
+    number, first_of = _numbered(rows, table.key)
+    if len(first_of) == len(rows):
         return None
-    order = np.argsort(codes, kind="stable")
-    again = order[1:][codes[order[1:]] == codes[order[:-1]]]
-    row = int(again.min())
-    first = int(np.flatnonzero(codes == codes[row])[0])
+    again = np.ones(len(rows), bool)
+    again[first_of] = False
+    row = int(again.argmax())
+    first = int(first_of[number[row]])
     key = ", ".join(f"{name}={_quoted(str(rows[name][row]))}" for name in table.key)
     return Problem(" + ".join(table.key), row, f"is the key of a row, and row {first + 1:,} has the same: {key}")
 
 
-def _codes(rows: pa.Table, names: Sequence[str]) -> Int64s:
-    """A number for each row. Rows with equal values in these columns have the same number."""
-    code, size = np.zeros(len(rows), dtype=np.int64), 1
-    for name in names:
-        numbers, count = _numbered(rows[name])
-        if size * count > _MOST_CODES:
-            distinct, code = np.unique(code, return_inverse=True)
-            size = len(distinct)
-        if size * count > _MOST_CODES:
-            distinct, numbers = np.unique(numbers, return_inverse=True)
-            count = len(distinct)
-        code, size = code * count + numbers, size * count
-    return code
-
-
-def _numbered(values: pa.ChunkedArray) -> tuple[Int64s, int]:
-    """A number from 0 for each distinct value, and an upper limit of these numbers."""
-    if pa.types.is_integer(values.type):
-        numbers = _int64s(values)
-        low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
-        if high - low < _MOST_CODES:
-            return numbers - low, high - low + 1
-        distinct, numbers = np.unique(numbers, return_inverse=True)
-        return numbers, len(distinct)
-    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    encoded = encoded.unify_dictionaries()
-    if not encoded.num_chunks:
-        return np.empty(0, dtype=np.int64), 1
-    words = len(encoded.chunk(0).dictionary)
-    codes = [chunk.indices.fill_null(words).to_numpy().astype(np.int64, copy=False) for chunk in encoded.chunks]
-    return np.concatenate(codes), words + 1
+def _numbered(rows: pa.Table, names: Sequence[str]) -> tuple[Int64s, Int64s]:
+    """A number for each row, the same for rows that are equal in these columns, and the first place of each number."""
+    columns = (rows[name] for name in names)
+    return numbered(*(integers(each) if pa.types.is_integer(each.type) else coded(each)[0] for each in columns))
 
 
 def _distinct(rows: pa.Table, names: Sequence[str]) -> dict[tuple[Any, ...], int]:
     """The distinct rows of some columns, each with the place of its first occurrence."""
-    _, first = np.unique(_codes(rows, names), return_index=True)
+    _, first = _numbered(rows, names)
     distinct_rows = rows.select(list(names)).take(pa.array(first))
     values = zip(*(distinct_rows[name].to_pylist() for name in names), strict=True)
     return dict(zip(values, first.tolist(), strict=True))
 
 
-class _Numbers:
-    """Finds the places of numbers in `ids`: by a table if they are dense, else by bisection. Duplicate ids are refused
-    elsewhere."""
-
-    def __init__(self, ids: Int64s) -> None:
-        self._ids = ids
-        self.first, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
-        span = high - self.first + 1
-        self._dense = span <= _MOST_SPARE * len(ids) + 1024
-        if self._dense:
-            self._table = np.full(span, -1, dtype=np.int64)
-            self._table[ids - self.first] = np.arange(len(ids))
-        else:
-            self._table = np.argsort(ids, kind="stable")
-
-    def places(self, numbers: Int64s) -> Int64s:
-        """Place of each wanted number; -1 where it is not there."""
-        if self._dense:
-            # Bounds are compared before they are subtracted, which may overflow.
-            inside = (numbers >= self.first) & (numbers < self.first + len(self._table))
-            return np.where(inside, self._table[np.where(inside, numbers - self.first, 0)], -1)
-        at = np.minimum(np.searchsorted(self._ids, numbers, sorter=self._table), len(self._ids) - 1)
-        return np.where(self._ids[self._table[at]] == numbers, self._table[at], -1)
-
-
-def _bad_parent(rows: pa.Table, ranges: _Numbers) -> Problem | None:
+def _bad_parent(rows: pa.Table, ranges: Places) -> Problem | None:
     """A parent that is missing, or not one level above. If every parent is one level above, parents cannot form a circle."""
-    parents, depth, ids = rows["parent_id"], _int64s(rows["depth"]), _int64s(rows["range_id"])
+    parents, depth, ids = rows["parent_id"], integers(rows["depth"]), integers(rows["range_id"])
     outermost = pc.is_null(parents).to_numpy()
-    above = _int64s(parents, null=ranges.first)
-    place = np.where(outermost, -1, ranges.places(above))
+    above = integers(parents, ranges.least)
+    place = np.where(outermost, -1, ranges.of(above))
     for wrong, text in (
         ((place < 0) & ~outermost, "is {parent}, and no range has that id"),
         (place == np.arange(len(place)), "is {parent}, the range itself"),
@@ -305,10 +248,6 @@ def _bad_parent(rows: pa.Table, ranges: _Numbers) -> Problem | None:
             detail = text.format(parent=above[row], above=depth[place[row]], depth=depth[row])
             return Problem("parent_id", row, f"of range {ids[row]} {detail}")
     return None
-
-
-def _int64s(values: pa.ChunkedArray, null: int = 0) -> Int64s:
-    return np.asarray((values.fill_null(null) if values.null_count else values).to_numpy(), dtype=np.int64)
 
 
 def _first(mask: pa.ChunkedArray) -> int:

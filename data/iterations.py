@@ -8,11 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.data import store
+from warpladder.data.arrays import Bools, Int64s, coded, integers, numbered
 from warpladder.data.columns import FAR
-from warpladder.data.texts import coded
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: `ProfilerStep#12` of PyTorch's profiler, and ranges of a user's own, such as `step 12`, `iteration_12` or `step 12/100`.
 _NUMBERED: Final = re.compile(
@@ -124,7 +121,7 @@ def find_steps(texts: list[str], text: Int64s, process: Int64s, thread: Int64s, 
             kind[place], number[place] = kinds.index(found[1].lower()), int(found[2])
     order = np.flatnonzero(kind[text] >= 0) if len(texts) else np.empty(0, np.int64)
     order = order[np.lexsort((-end[order], start[order]))]
-    own = np.unique(np.stack((process[order], thread[order])), axis=1, return_inverse=True)[1].reshape(-1)
+    own, _ = numbered(process[order], thread[order])
     every = _Ranges(order, number[text[order]], own, start[order], end[order])
     of_kind = {each: every[kind[text[order]] == place].outermost() for place, each in enumerate(kinds) if len(order)}
     usable = {each: ranges for each, ranges in of_kind.items() if each == _PROFILER or len(ranges) >= _FEWEST}
@@ -155,8 +152,7 @@ def steps_of(run: store.Run) -> Steps:
     ranges = run.arrow("ranges", ["text", "process", "thread", "start_ns", "end_ns"])
     ranges = ranges.filter(ranges["end_ns"].is_valid())
     text, texts = coded(ranges["text"])
-    columns = (ranges[name].fill_null(-1).to_numpy() for name in ("process", "thread", "start_ns", "end_ns"))
-    return find_steps(texts, text, *(np.asarray(column, np.int64) for column in columns))
+    return find_steps(texts, text, *(integers(ranges[name], -1) for name in ("process", "thread", "start_ns", "end_ns")))
 
 
 def launch_times(start: Int64s, stream: Int64s, launch: Int64s, launched: Bools) -> Int64s:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from warpladder.data.arrays import Bools
 from warpladder.data.names import Ceiling, found_by_size
 
 if TYPE_CHECKING:
@@ -281,7 +282,6 @@ def _share(read: _Floats, written: _Floats) -> _Floats:
     return np.divide(read, total, out=np.where(np.isnan(total), np.nan, 0.5), where=total > 0)
 
 
-_Bools = npt.NDArray[np.bool_]
 #: (place, cache) -> the memory that was measured.
 Memories = Mapping[tuple[str, str], Memory]
 
@@ -338,7 +338,7 @@ def event_error_ns(ceilings: Mapping[str, float]) -> float:
     return 0.0 if measured is None else max(_NS_PER_US * measured, LEAST_EVENT_ERROR_NS)
 
 
-def beyond(cells: "pd.DataFrame", ceilings: Mapping[str, float], l2_bytes: float) -> dict[str, _Bools]:
+def beyond(cells: "pd.DataFrame", ceilings: Mapping[str, float], l2_bytes: float) -> dict[str, Bools]:
     """The cells whose time is below a floor by more than its margin, by the floor: `memory`, `arithmetic`, `copies`.
 
     A cold device time may be short by the error of its events, which matters below a few microseconds.

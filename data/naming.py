@@ -13,13 +13,11 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warpladder.data.arrays import Int64s
 from warpladder.errors import Error
-
-Int64s = npt.NDArray[np.int64]
 
 #: Scopes of the samples that a range gives, in the order of their numbers in `samples`.
 SCOPES: Final = ("device", "operation")

@@ -4,12 +4,12 @@ Intervals are sorted by thread, then by start, then by descending length (`order
 is open from its start up to, but not including, its end. Intervals of a thread may overlap without nesting.
 """
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
+from warpladder.data.arrays import Int64s
 
 NONE: Final = -1
 

@@ -18,9 +18,9 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
+from warpladder.data.arrays import Bools, Int64s
+
 Floats: TypeAlias = npt.NDArray[np.float64]
-Booleans: TypeAlias = npt.NDArray[np.bool_]
 Notes: TypeAlias = list[tuple[str, str]]
 
 _NS_A_S: Final = 1e9
@@ -100,7 +100,7 @@ class Waits:
     finish_ns: Int64s
     wait_ns: Int64s
     transfer_ns: Int64s
-    is_last: Booleans
+    is_last: Bools
 
 
 def fit(

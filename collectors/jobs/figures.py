@@ -10,20 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.jobs.timeline import (
-    CAUSES,
-    MEMORY,
-    NONE,
-    Bools,
-    DeviceWork,
-    Timeline,
-    by_start,
-    codes_of,
-    gaps,
-)
+from warpladder.collectors.jobs.timeline import CAUSES, MEMORY, NONE, DeviceWork, Timeline, by_start, gaps
 from warpladder.data import job_tables
+from warpladder.data.arrays import Bools, Int64s, ordered
 from warpladder.data.iterations import Steps, launch_times
-from warpladder.data.naming import Int64s
 
 #: A launch whose work starts later than this after the call is delayed.
 _DELAYED_NS: Final = 100_000
@@ -48,7 +38,7 @@ def rank_columns(work: DeviceWork) -> dict[str, int]:
     start, launch_start, launch_end = (column[work.launched] for column in (work.start, work.launch_start, work.launch_end))
     is_kernel = work.kind[work.launched] != MEMORY
     lasts, delay = launch_end - launch_start, np.maximum(start - launch_end, 0)
-    call = codes_of(work.process[work.launched], work.correlation[work.launched])
+    call = ordered(work.process[work.launched], work.correlation[work.launched])
     first = np.unique(call, return_index=True)[1]
     return {
         "launches": len(start),

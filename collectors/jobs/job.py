@@ -23,9 +23,9 @@ from warpladder.collectors.jobs.messages import is_message
 from warpladder.collectors.jobs.rank import OF_JOB, Done, Task, import_rank
 from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.kineto.owners import rank_in
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import files, schema, store
+from warpladder.data.arrays import Int64s, integers, numbered
 from warpladder.data.names import Source
 from warpladder.data.store import RunWriter
 from warpladder.data.store.ranks import FOLDER, folder_of, joined, written
@@ -335,8 +335,8 @@ def _aligned(
     if waits is None:
         return placed.collectives
     table, known = placed.collectives, placed.known
-    rank = table.column("rank").to_numpy().astype(np.int64)
-    iteration = table.column("iteration").fill_null(-1).to_numpy()
+    rank = integers(table["rank"])
+    iteration = integers(table["iteration"], -1)
     _complete(ranks, [rank], known, waits, [(row["rank"],) for row in ranks])
     _complete(iterations, [rank, iteration], known, waits, [(row["rank"], row["iteration"]) for row in iterations])
     totals = {
@@ -379,11 +379,10 @@ def _complete(
     rows: list[dict[str, Any]], keys: Sequence[Int64s], known: Any, waits: clocks.Waits, wanted: Sequence[tuple[int, ...]]
 ) -> None:
     """Add the collectives, the time waited and how often it came last to rows that have the same keys."""
-    distinct, inverse = np.unique(np.stack([key[known] for key in keys], axis=1), axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    waited = np.bincount(inverse, waits.wait_ns[known].astype(float), len(distinct))
-    last, count = np.bincount(inverse, waits.is_last[known], len(distinct)), np.bincount(inverse, minlength=len(distinct))
-    place_of = {tuple(key): place for place, key in enumerate(distinct.tolist())}
+    number, first = numbered(*(key[known] for key in keys))
+    waited = np.bincount(number, waits.wait_ns[known].astype(float), len(first))
+    last, count = np.bincount(number, waits.is_last[known], len(first)), np.bincount(number, minlength=len(first))
+    place_of = {each: place for place, each in enumerate(zip(*(key[known][first].tolist() for key in keys), strict=True))}
     for row, key in zip(rows, wanted, strict=True):
         place = place_of.get(key)
         if place is not None:

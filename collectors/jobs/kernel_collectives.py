@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.jobs.timeline import codes_of
 from warpladder.collectors.nsight_systems.payloads import UNKNOWN, Payloads
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.data import schema, store
+from warpladder.data.arrays import Int64s, coded, integers, numbered, ordered
 from warpladder.data.columns import FAR, MOST_WORK
 from warpladder.data.iterations import Steps, launch_times
-from warpladder.data.texts import coded
 
 _CALL: Final = re.compile(
     r"nccl(AllGather|AllReduce|AlltoAll|AllToAll|Bcast|Broadcast|Gather|GroupStart|GroupEnd|Recv|Reduce|ReduceScatter|Scatter|Send)\Z"
@@ -54,11 +52,11 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
     kernels = kernels.sort_by([(column, "ascending") for column in (*_STREAM, "start_ns")])
     calls = _Calls.of(run, payloads)
     kernels, of_each = _joined(kernels, calls.launcher)
-    stream, start, end = (_integers(kernels[column]) for column in ("stream", "start_ns", "end_ns"))
-    own = codes_of(*(_integers(kernels[column]) for column in _STREAM))
+    stream, start, end = (integers(kernels[column], UNKNOWN) for column in ("stream", "start_ns", "end_ns"))
+    own = ordered(*(integers(kernels[column], UNKNOWN) for column in _STREAM))
     launched = kernels["launch_start_ns"].is_valid().to_numpy()
-    iteration = steps.numbers_at(launch_times(start, own, _integers(kernels["launch_start_ns"]), launched))
-    called = calls.of_kernels(_integers(kernels["range_id"]))
+    iteration = steps.numbers_at(launch_times(start, own, integers(kernels["launch_start_ns"], UNKNOWN), launched))
+    called = calls.of_kernels(integers(kernels["range_id"], UNKNOWN))
     communicators = called.communicator.tolist()
     group = [
         f"communication stream {number}" if communicator == UNKNOWN else f"communicator {communicator & (1 << 64) - 1:016x}"
@@ -79,7 +77,7 @@ def rows(run: store.Run, steps: Steps, rank: int, payloads: Payloads | None) -> 
         "element_type": [""] * len(kernels),
         "bytes": np.clip(called.bytes, 0, MOST_WORK),
         "kernels": of_each.astype(np.int32),
-        "device": _integers(kernels["device"]).astype(np.int32),
+        "device": integers(kernels["device"], UNKNOWN).astype(np.int32),
         "stream": pa.array(stream, mask=stream < 0),
         "start_ns": start,
         "end_ns": end,
@@ -96,14 +94,15 @@ def _joined(kernels: pa.Table, launchers: Int64s) -> tuple[pa.Table, Int64s]:
         launchers: ranges of NCCL that launch kernels.
     """
     places = np.arange(len(kernels))
-    launcher, stream = _integers(kernels["range_id"]), codes_of(*(_integers(kernels[column]) for column in _STREAM))
+    launcher, stream = (
+        integers(kernels["range_id"], UNKNOWN),
+        ordered(*(integers(kernels[column], UNKNOWN) for column in _STREAM)),
+    )
     kind = coded(kernels["collective"])[0]
     alone = np.where(np.isin(launcher, launchers), UNKNOWN, places)
-    parts = np.unique(np.stack((launcher, stream, kind, alone)), axis=1, return_index=True, return_inverse=True)
-    first, part = np.sort(parts[1]), parts[2].reshape(-1)
-    number = np.searchsorted(first, parts[1])[part]
+    number, first = numbered(launcher, stream, kind, alone)
     end = np.full(len(first), -FAR)
-    np.maximum.at(end, number, _integers(kernels["end_ns"]))
+    np.maximum.at(end, number, integers(kernels["end_ns"], UNKNOWN))
     joined = kernels.take(pa.array(first))
     joined = joined.set_column(joined.schema.get_field_index("end_ns"), "end_ns", pa.array(end))
     return joined, np.bincount(number, minlength=len(first))
@@ -137,7 +136,7 @@ class _Calls(NamedTuple):
         has_domain = np.array([each != "" for each in domains], bool)
         at = np.flatnonzero(is_call[text] & has_domain[domain]) if len(text) else np.empty(0, np.int64)
         number, process, thread, start = (
-            _integers(ranges[column])[at] for column in ("range_id", "process", "thread", "start_ns")
+            integers(ranges[column], UNKNOWN)[at] for column in ("range_id", "process", "thread", "start_ns")
         )
         order = np.lexsort((start, thread, process))
         at, number, process, thread, start = (column[order] for column in (at, number, process, thread, start))
@@ -145,7 +144,7 @@ class _Calls(NamedTuple):
         for each, change in ((_OPENS, 1), (_CLOSES, -1)):
             if each in texts:
                 place[texts.index(each)] = change
-        owner = np.unique(np.stack((process, thread)), axis=1, return_inverse=True)[1].reshape(-1)
+        owner, _ = numbered(process, thread)
         launcher = _launchers(owner, place[text[at]])
         communicator, size = _payloads_of(process, thread, start, payloads)
         chosen = launcher != UNKNOWN
@@ -260,7 +259,3 @@ def _counted(group: list[str], start: Int64s) -> Int64s:
     counted = np.empty(len(code), np.int64)
     counted[order] = np.arange(len(code)) - np.searchsorted(code[order], code[order], side="left")
     return counted
-
-
-def _integers(column: pa.ChunkedArray, otherwise: int = -1) -> Int64s:
-    return np.asarray(column.fill_null(otherwise).to_numpy(), np.int64)

@@ -28,10 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.collectors.jobs.clocks import blocks_of
+from warpladder.data.arrays import Bools, Int64s
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
-Booleans: TypeAlias = npt.NDArray[np.bool_]
 
 _DEVIATIONS: Final = 2.0
 #: A normal distribution exceeds so many standard deviations with a probability of 0.001.
@@ -56,9 +55,9 @@ class Comparison:
 
     longer_ns: Floats
     limit_ns: Floats
-    shared: Booleans
+    shared: Bools
     told_ns: Floats
-    leads: Booleans
+    leads: Bools
     won: Int64s
     lost: Int64s
 

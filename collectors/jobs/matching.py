@@ -22,15 +22,11 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from warpladder.collectors.trace.communication import is_one_sided
-from warpladder.data.texts import coded
+from warpladder.data.arrays import Bools, Int64s, coded, integers, occurrence, ordered
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
-Booleans: TypeAlias = npt.NDArray[np.bool_]
 Notes: TypeAlias = list[tuple[str, str]]
 
 UNMATCHED: Final = -1
@@ -66,18 +62,18 @@ class _Rows:
     iteration: Int64s
     sequence: Int64s
     checks: dict[str, Int64s]
-    is_even: Booleans
+    is_even: Bools
 
     @classmethod
     def of(cls, collectives: pa.Table) -> "_Rows":
         group, names = _groups(collectives)
-        rank = _integers(collectives, "rank")
+        rank = integers(collectives["rank"], _NULL)
         kind, kinds = coded(collectives["collective"])
         element_type, types = coded(collectives["element_type"])
-        order = np.lexsort((_integers(collectives, "start_ns"), rank, group))
+        order = np.lexsort((integers(collectives["start_ns"], _NULL), rank, group))
         checks = {
-            "number of input elements": _integers(collectives, "in_elements"),
-            "number of output elements": _integers(collectives, "out_elements"),
+            "number of input elements": integers(collectives["in_elements"], _NULL),
+            "number of output elements": integers(collectives["out_elements"], _NULL),
             "element type": np.where(np.array([text == "" for text in types], bool)[element_type], _NULL, element_type),
         }
         is_even = np.array([not _UNEVEN.search(text) for text in kinds], bool)[kind]
@@ -87,8 +83,8 @@ class _Rows:
             group[order],
             names,
             kind[order],
-            _integers(collectives, "iteration")[order],
-            _integers(collectives, "sequence")[order],
+            integers(collectives["iteration"], _NULL)[order],
+            integers(collectives["sequence"], _NULL)[order],
             {name: values[order] for name, values in checks.items()},
             is_even[order].astype(bool),
         )
@@ -114,62 +110,33 @@ def match(collectives: pa.Table) -> Matching:
     rows = _Rows.of(collectives.take(together))
     has_sequence = _of_each(rows.group, rows.sequence != _NULL, np.logical_and)
     bucket = _counted_within(rows, has_sequence)
-    event = runs(rows.group, bucket, occurrence(rows.group, rows.rank, bucket))
-    scope = np.where(has_sequence, rows.group, runs(rows.group, bucket) + rows.group.max() + 1)
+    event = ordered(rows.group, bucket, occurrence(rows.group, rows.rank, bucket))
+    scope = np.where(has_sequence, rows.group, ordered(rows.group, bucket) + rows.group.max() + 1)
     kept = ~_miscounted(rows, scope, ~has_sequence, notes)
     contradicts = _contradicting(rows, event, scope, kept, notes)
     kept = _complete(rows, event, scope, kept & ~contradicts, contradicts, notes)
     matched[together[rows.order[kept]]] = event[kept]
-    return Matching(_by_time(matched, _integers(collectives, "start_ns")), notes)
-
-
-def _integers(table: pa.Table, name: str) -> Int64s:
-    values: Int64s = pc.fill_null(table[name], _NULL).combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
-    return values
+    return Matching(_by_time(matched, integers(collectives["start_ns"], _NULL)), notes)
 
 
 def _groups(collectives: pa.Table) -> tuple[Int64s, list[str]]:
     """Return a code for each row's group, and the name of each code."""
     (name, names), (ranks, lists) = coded(collectives["group"]), coded(collectives["group_ranks"])
-    size = _integers(collectives, "group_size")
-    code = runs(name, ranks, size)
+    size = integers(collectives["group_size"], _NULL)
+    code = ordered(name, ranks, size)
     first = np.unique(code, return_index=True)[1]
     return code, [f"{names[name[row]]} {lists[ranks[row]]}".strip() for row in first.tolist()]
 
 
-def runs(*keys: Int64s) -> Int64s:
-    """Return a number from 0 for each distinct combination of the keys, in the order of the combinations."""
-    order = np.lexsort(keys[::-1])
-    is_new = np.zeros(len(order), np.int64)
-    for key in keys:
-        is_new[1:] |= key[order[1:]] != key[order[:-1]]
-    code = np.empty(len(order), np.int64)
-    code[order] = np.cumsum(is_new)
-    return code
-
-
-def _of_each(code: Int64s, values: Booleans, combine: np.ufunc) -> Booleans:
+def _of_each(code: Int64s, values: Bools, combine: np.ufunc) -> Bools:
     """Combine the values of the rows with the same code, and return the result for each row."""
     result = np.full(int(code.max()) + 1, combine is np.logical_and)
     combine.at(result, code, values)
-    each: Booleans = result[code]
+    each: Bools = result[code]
     return each
 
 
-def occurrence(*keys: Int64s) -> Int64s:
-    """Return how many rows above each have the same keys."""
-    order = np.lexsort(keys[::-1])
-    is_new = np.zeros(len(order), bool)
-    is_new[0] = True
-    for key in keys:
-        is_new[1:] |= key[order[1:]] != key[order[:-1]]
-    place = np.arange(len(order))
-    count = np.empty(len(order), np.int64)
-    count[order] = place - np.maximum.accumulate(np.where(is_new, place, 0))
-    return count
-
-
-def _counted_within(rows: _Rows, has_sequence: Booleans) -> Int64s:
+def _counted_within(rows: _Rows, has_sequence: Bools) -> Int64s:
     """Return for each row the sequence number or the part of the trace within which the collectives are counted."""
     with_iterations = np.unique(rows.rank[rows.iteration != _NULL])
     if len(with_iterations) < len(np.unique(rows.rank)):
@@ -182,9 +149,9 @@ def _counted_within(rows: _Rows, has_sequence: Booleans) -> Int64s:
     return np.where(has_sequence, rows.sequence, part)
 
 
-def _miscounted(rows: _Rows, scope: Int64s, by_order: Booleans, notes: Notes) -> Booleans:
+def _miscounted(rows: _Rows, scope: Int64s, by_order: Bools, notes: Notes) -> Bools:
     """Find rows that are counted by order where the ranks of the group do not all have the same number of collectives."""
-    own = runs(scope, rows.rank)
+    own = ordered(scope, rows.rank)
     count, is_first = np.bincount(own)[own], _first_of_each(own)
     least, most = np.full((2, int(scope.max()) + 1), [[len(scope)], [0]])
     np.minimum.at(least, scope, count)
@@ -204,10 +171,10 @@ def _miscounted(rows: _Rows, scope: Int64s, by_order: Booleans, notes: Notes) ->
 
 def _members(rows: _Rows) -> Int64s:
     """Return for each row the number of ranks that have collectives of its group."""
-    return np.bincount(rows.group, _first_of_each(runs(rows.group, rows.rank)))[rows.group].astype(np.int64)
+    return np.bincount(rows.group, _first_of_each(ordered(rows.group, rows.rank)))[rows.group].astype(np.int64)
 
 
-def _contradicting(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, notes: Notes) -> Booleans:
+def _contradicting(rows: _Rows, event: Int64s, scope: Int64s, kept: Bools, notes: Notes) -> Bools:
     """Find rows of a rank that, within a scope, contradicts most ranks of the group in any event."""
     contradicts = np.zeros(len(event), bool)
     checked = [("kind", rows.kind, rows.kind != _NULL)]
@@ -223,10 +190,10 @@ def _contradicting(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, no
                 )
             )
         contradicts |= found
-    return _of_each(runs(scope, rows.rank), contradicts, np.logical_or)
+    return _of_each(ordered(scope, rows.rank), contradicts, np.logical_or)
 
 
-def _against_most(event: Int64s, values: Int64s, stands: Booleans) -> Booleans:
+def _against_most(event: Int64s, values: Int64s, stands: Bools) -> Bools:
     """Find rows whose value is not that of more than half of the event's ranks. Only values that stand are compared."""
     at = np.flatnonzero(stands)
     found = np.zeros(len(event), bool)
@@ -239,14 +206,14 @@ def _against_most(event: Int64s, values: Int64s, stands: Booleans) -> Booleans:
     unequal = least[code] < most[code]
     at, code, value = at[unequal], code[unequal], value[unequal]
     if len(at):
-        same, ranks = runs(code, value), np.bincount(code)
+        same, ranks = ordered(code, value), np.bincount(code)
         found[at] = 2 * np.bincount(same)[same] <= ranks[code]
     return found
 
 
-def _complete(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, contradicts: Booleans, notes: Notes) -> Booleans:
+def _complete(rows: _Rows, event: Int64s, scope: Int64s, kept: Bools, contradicts: Bools, notes: Notes) -> Bools:
     """Keep events that all ranks of the group have, but ranks that contradict the others in the scope."""
-    own = _first_of_each(runs(scope, rows.rank))
+    own = _first_of_each(ordered(scope, rows.rank))
     ranks = _members(rows) - np.bincount(scope, own & contradicts).astype(np.int64)[scope]
     here = np.bincount(event, kept, int(event.max()) + 1)[event]
     alone, partial = kept & (ranks < 2), kept & (ranks > 1) & (here < ranks)
@@ -264,7 +231,7 @@ def _complete(rows: _Rows, event: Int64s, scope: Int64s, kept: Booleans, contrad
     return kept & ~alone & ~partial
 
 
-def _first_of_each(code: Int64s) -> Booleans:
+def _first_of_each(code: Int64s) -> Bools:
     is_first = np.zeros(len(code), bool)
     is_first[np.unique(code, return_index=True)[1]] = True
     return is_first
@@ -274,7 +241,7 @@ def _listed(ranks: Int64s) -> str:
     return ", ".join(map(str, ranks[:_RANKS_NAMED])) + (", …" if len(ranks) > _RANKS_NAMED else "")
 
 
-def _named(rows: _Rows, chosen: Booleans) -> str:
+def _named(rows: _Rows, chosen: Bools) -> str:
     """Name the groups of the rows, a few of them if they are many."""
     names = [rows.names[code] for code in np.unique(rows.group[chosen]).tolist()]
     more = f" and {len(names) - _GROUPS_NAMED} more groups" if len(names) > _GROUPS_NAMED else ""

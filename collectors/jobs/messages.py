@@ -19,10 +19,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.jobs.clocks import Booleans, Clocks, Floats, Int64s, Notes
-from warpladder.collectors.jobs.matching import occurrence, runs
+from warpladder.collectors.jobs.clocks import Clocks, Floats, Notes
+from warpladder.data.arrays import Bools, Int64s, coded, integers, occurrence, ordered
 from warpladder.data.job_tables import peers_of
-from warpladder.data.texts import coded
 
 #: Ends and starts of kernels on one clock are this exact.
 _SAME_CLOCK_NS: Final = 2_000.0
@@ -43,9 +42,9 @@ class Messages:
     notes: Notes
 
 
-def is_message(collectives: pa.Table) -> Booleans:
+def is_message(collectives: pa.Table) -> Bools:
     """Which rows send or receive messages whose other rank is known."""
-    known: Booleans = np.logical_or(*(collectives[name].is_valid().to_numpy() for name in ("sends_to", "receives_from")))
+    known: Bools = np.logical_or(*(collectives[name].is_valid().to_numpy() for name in ("sends_to", "receives_from")))
     return known
 
 
@@ -67,9 +66,9 @@ def _parts(collectives: pa.Table, column: str) -> _Parts:
 
 def match(collectives: pa.Table) -> Messages:
     """Match the messages of rows of `job_tables.COLLECTIVES`, in any order."""
-    rank, start = (collectives[name].to_numpy().astype(np.int64) for name in ("rank", "start_ns"))
-    iteration = collectives["iteration"].fill_null(-1).to_numpy().astype(np.int64)
-    group = runs(coded(collectives["group"])[0], coded(collectives["group_ranks"])[0]) if len(rank) else rank
+    rank, start = (integers(collectives[name]) for name in ("rank", "start_ns"))
+    iteration = integers(collectives["iteration"], -1)
+    group = ordered(coded(collectives["group"])[0], coded(collectives["group_ranks"])[0]) if len(rank) else rank
     sides = []
     for column, sends in (("sends_to", True), ("receives_from", False)):
         part = _parts(collectives, column)
@@ -80,7 +79,7 @@ def match(collectives: pa.Table) -> Messages:
     (sent, sent_keys), (received, received_keys) = sides
     if not len(sent) or not len(received):
         return Messages(np.empty(0, np.int64), np.empty(0, np.int64), _unmatched(sent_keys, received_keys))
-    code = runs(*np.concatenate((sent_keys, received_keys), axis=1))
+    code = ordered(*np.concatenate((sent_keys, received_keys), axis=1))
     of_sent, of_received = code[: len(sent)], code[len(sent) :]
     codes = int(code.max()) + 1
     equal = np.bincount(of_sent, minlength=codes) == np.bincount(of_received, minlength=codes)
@@ -116,9 +115,9 @@ def join(clocks: Clocks, collectives: pa.Table, found: Messages, host_of: Mappin
         collectives: rows of all ranks.
         host_of: the host of ranks that are known to share one.
     """
-    every = np.unique(collectives["rank"].to_numpy().astype(np.int64))
+    every = np.unique(integers(collectives["rank"]))
     clocks = _of_all(clocks, every, collectives)
-    rank, start, end = (collectives[name].to_numpy().astype(np.int64) for name in ("rank", "start_ns", "end_ns"))
+    rank, start, end = (integers(collectives[name]) for name in ("rank", "start_ns", "end_ns"))
     begun, ended = (
         clocks.aligned(rank[found.sent], start[found.sent]),
         clocks.aligned(rank[found.received], end[found.received]),
@@ -204,8 +203,8 @@ def _told(clocks: Clocks) -> Clocks:
 def _shortest(collectives: pa.Table, rows: Int64s, duration: Int64s) -> Int64s:
     """The shortest duration of the rows that have the rank, the other ranks and the size of each."""
     texts = [coded(collectives[name].fill_null(""))[0] for name in ("sends_to", "receives_from")]
-    numbers = [collectives[name].fill_null(0).to_numpy().astype(np.int64) for name in ("rank", "bytes")]
-    code = runs(*texts, *numbers)
+    numbers = [integers(collectives[name]) for name in ("rank", "bytes")]
+    code = ordered(*texts, *numbers)
     least = np.full(int(code.max(initial=-1)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(least, code[rows], duration[rows])
     return least[code]
@@ -227,7 +226,7 @@ def times(clocks: Clocks, collectives: pa.Table, found: Messages, first: int) ->
     Args:
         first: the number of the first message; what two rows exchange is one.
     """
-    rank, start, end = (collectives[name].to_numpy().astype(np.int64) for name in ("rank", "start_ns", "end_ns"))
+    rank, start, end = (integers(collectives[name]) for name in ("rank", "start_ns", "end_ns"))
     rows = len(rank)
     ours = np.unique(np.concatenate((found.sent, found.received)))
     arrival, finish = np.zeros(rows, np.int64), np.zeros(rows, np.int64)

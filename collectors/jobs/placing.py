@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from warpladder.collectors.jobs import clocks, matching, messages
-from warpladder.collectors.jobs.clocks import Booleans, Clocks, Int64s, Notes, Waits
+from warpladder.collectors.jobs.clocks import Clocks, Notes, Waits
+from warpladder.data.arrays import Bools, Int64s, integers
 
 _NOBODY: Mapping[int, int] = MappingProxyType({})
 
@@ -27,7 +28,7 @@ class Placed(NamedTuple):
     collectives: pa.Table
     clocks: Clocks
     waits: Waits | None
-    known: Booleans
+    known: Bools
     notes: Notes
 
 
@@ -41,7 +42,7 @@ def place(collectives: pa.Table, clock_of: Mapping[int, int] = _NOBODY, host_of:
         host_of: number of the host of ranks; see `messages.join`.
     """
     talks = messages.is_message(collectives)
-    rank, start, end = (collectives[name].to_numpy().astype(np.int64) for name in ("rank", "start_ns", "end_ns"))
+    rank, start, end = (integers(collectives[name]) for name in ("rank", "start_ns", "end_ns"))
     found = matching.match(collectives.filter(pa.array(~talks)))
     match = np.full(len(rank), matching.UNMATCHED)
     match[~talks] = found.match
@@ -61,7 +62,7 @@ def place(collectives: pa.Table, clock_of: Mapping[int, int] = _NOBODY, host_of:
     if len(sent.sent):
         of_messages = messages.times(fitted, collectives, sent, int(match.max()) + 1)
         waits, known, match = _with_messages(waits, known, match, of_messages, sent)
-    columns: dict[str, tuple[Int64s, Booleans]] = {
+    columns: dict[str, tuple[Int64s, Bools]] = {
         "match": (match, match < 0),
         "arrival_ns": (waits.arrival_ns, ~known),
         "finish_ns": (waits.finish_ns, ~known),
@@ -87,8 +88,8 @@ def _is_one_clock(rank: Int64s, match: Int64s, start: Int64s, end: Int64s, host_
 
 
 def _with_messages(
-    waits: Waits, known: Booleans, match: Int64s, times: messages.Times, sent: messages.Messages
-) -> tuple[Waits, Booleans, Int64s]:
+    waits: Waits, known: Bools, match: Int64s, times: messages.Times, sent: messages.Messages
+) -> tuple[Waits, Bools, Int64s]:
     """The times of collectives and messages. No rank comes last to a message: only one waits for the other."""
     ours = np.zeros(len(match), bool)
     ours[sent.sent] = ours[sent.received] = True

@@ -15,14 +15,13 @@ from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.nsight_systems.parse import import_opened
 from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
 from warpladder.collectors.nsight_systems.source import open_report
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import is_communication
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import Part, PartOfReport
 from warpladder.data import schema, store
+from warpladder.data.arrays import NONE, Int64s, Launches, coded, integers
 from warpladder.data.iterations import Steps, steps_of
 from warpladder.data.store import ranks
-from warpladder.data.texts import coded
 from warpladder.errors import Error
 
 #: Tables of a rank from which those of the job are put together.
@@ -161,7 +160,7 @@ def _with_next(collectives: pa.Table, work: DeviceWork, steps: Steps) -> pa.Tabl
     """The collectives with what the rank does up to the next one."""
     if not len(work) or not len(collectives):
         return collectives
-    iteration, start, end = (_integers(collectives[name], -1) for name in ("iteration", "start_ns", "end_ns"))
+    iteration, start, end = (integers(collectives[name], -1) for name in ("iteration", "start_ns", "end_ns"))
     for name, values in figures.next_columns(work, steps, iteration, start, end).items():
         collectives = collectives.set_column(collectives.schema.get_field_index(name), name, values)
     return collectives
@@ -183,7 +182,7 @@ def _copy_calls_ns(run: store.Run) -> int:
     code, names = coded(calls["name"])
     copies = np.array(["Memcpy" in name for name in names], bool)
     chosen = copies[code] if len(code) else np.empty(0, bool)
-    return int((_integers(calls["end_ns"]) - _integers(calls["start_ns"]))[chosen].sum())
+    return int((integers(calls["end_ns"]) - integers(calls["start_ns"]))[chosen].sum())
 
 
 def device_work(run: store.Run) -> DeviceWork:
@@ -200,7 +199,7 @@ def device_work(run: store.Run) -> DeviceWork:
     of_kernels = np.where(talks, COMMUNICATION, np.where(whole, GRAPH, COMPUTE)).astype(np.int8)
     called, launch_start, launch_end = _launches_of_copies(run, copies)
     start, end, process, device, stream, correlation = (
-        np.concatenate([_integers(table[column], -1) for table in (kernels, copies)]) for column in of_both
+        np.concatenate([integers(table[column], -1) for table in (kernels, copies)]) for column in of_both
     )
     return DeviceWork(
         start=start,
@@ -212,8 +211,8 @@ def device_work(run: store.Run) -> DeviceWork:
         name=np.concatenate((name, kind + len(names))),
         names=[*names, *kinds],
         correlation=correlation,
-        launch_start=np.concatenate((_integers(kernels["launch_start_ns"]), launch_start)),
-        launch_end=np.concatenate((_integers(kernels["launch_end_ns"]), launch_end)),
+        launch_start=np.concatenate((integers(kernels["launch_start_ns"]), launch_start)),
+        launch_end=np.concatenate((integers(kernels["launch_end_ns"]), launch_end)),
         launched=np.concatenate((kernels["launch_start_ns"].is_valid().to_numpy(), called)),
     )
 
@@ -224,19 +223,7 @@ def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[npt.NDArray[n
     none = np.zeros(len(copies), np.int64)
     if not len(calls) or not len(copies):
         return none.astype(bool), none, none
-    process, correlation = _integers(calls["process"]), _integers(calls["correlation"])
-    order = np.lexsort((process, correlation))
-    wanted, of_process = _integers(copies["correlation"]), _integers(copies["process"])
-    # The calls of one correlation are few: one a process.
-    first = np.searchsorted(correlation[order], wanted)
-    found = np.minimum(first, len(order) - 1)
-    for further in range(1, len(np.unique(process))):
-        place = np.minimum(first + further, len(order) - 1)
-        found = np.where((process[order[found]] != of_process) & (correlation[order[place]] == wanted), place, found)
-    call = order[found]
-    known = (correlation[call] == wanted) & (process[call] == of_process) & (wanted > 0)
-    return known, _integers(calls["start_ns"])[call], _integers(calls["end_ns"])[call]
-
-
-def _integers(column: pa.ChunkedArray, otherwise: int = 0) -> Int64s:
-    return np.asarray(column.fill_null(otherwise).to_numpy(), np.int64)
+    call = Launches(integers(calls["process"]), integers(calls["correlation"])).of(
+        integers(copies["process"]), integers(copies["correlation"])
+    )
+    return call != NONE, integers(calls["start_ns"])[call], integers(calls["end_ns"])[call]

@@ -35,9 +35,8 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.jobs.clocks import Clocks, time_text
 from warpladder.collectors.jobs.lateness import Comparison, compare
-from warpladder.data.texts import coded
+from warpladder.data.arrays import Int64s, coded, integers
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _US_NS: Final = 1000
@@ -120,10 +119,10 @@ def find(
     ranks = clocks.ranks
     matched = collectives.filter(pc.is_valid(collectives["wait_ns"]))
     compared = _compared(matched, clocks)
-    at = np.searchsorted(ranks, _integers(matched, "rank"))
+    at = np.searchsorted(ranks, integers(matched["rank"]))
     count = np.bincount(at, minlength=len(ranks))
     total = np.zeros(len(ranks), np.int64)
-    np.add.at(total, at, _integers(matched, "wait_ns"))
+    np.add.at(total, at, integers(matched["wait_ns"]))
     of_ranks = [totals.get(number, _NOTHING) for number in ranks.tolist()]
     late, reason = _late(compared, clocks, float(np.mean([each.span_ns for each in of_ranks])) if of_ranks else 0.0)
     cause = [""] * len(ranks)
@@ -147,14 +146,14 @@ def find(
 
 
 def _compared(matched: pa.Table, clocks: Clocks) -> Comparison:
-    at = np.searchsorted(clocks.ranks, _integers(matched, "rank"))
+    at = np.searchsorted(clocks.ranks, integers(matched["rank"]))
     spread = np.fmax(clocks.uncertainty_ns, _resolutions(matched, at, len(clocks.ranks)) / 2)
-    return compare(at, _integers(matched, "match"), _integers(matched, "wait_ns"), spread)
+    return compare(at, integers(matched["match"]), integers(matched["wait_ns"]), spread)
 
 
 def _resolutions(matched: pa.Table, at: Int64s, ranks: int) -> Floats:
     """The resolution of the times of each rank: 1000 ns where they are whole microseconds from its earliest on, else 1 ns."""
-    start, end = _integers(matched, "start_ns"), _integers(matched, "end_ns")
+    start, end = integers(matched["start_ns"]), integers(matched["end_ns"])
     first = np.full(ranks, np.iinfo(np.int64).max)
     np.minimum.at(first, at, start)
     is_finer = ((start - first[at]) % _US_NS != 0) | ((end - first[at]) % _US_NS != 0)
@@ -165,11 +164,6 @@ def _median_of_peers(compared: Comparison, values: Floats) -> Floats:
     """The median of each row over the ranks with which the rank shares collectives; infinite without any."""
     medians = [np.median(row[peers]) if peers.any() else np.inf for row, peers in zip(values, compared.shared, strict=True)]
     return np.array(medians, np.float64)
-
-
-def _integers(table: pa.Table, name: str) -> Int64s:
-    values: Int64s = table[name].to_numpy().astype(np.int64)
-    return values
 
 
 def _late(compared: Comparison, clocks: Clocks, span_ns: float) -> tuple[Int64s, str]:
@@ -210,7 +204,7 @@ def _profiles(
     ranks = clocks.ranks
     known = pa.array(ranks)
     iterations, kernels = (table.filter(pc.is_in(table["rank"].cast(pa.int64()), known)) for table in (iterations, kernels))
-    numbers, count = np.unique(_integers(iterations, "iteration"), return_counts=True)
+    numbers, count = np.unique(integers(iterations["iteration"]), return_counts=True)
     common = pa.array(numbers[count == len(ranks)])
     if len(common):
         matched, iterations, kernels = (
@@ -221,17 +215,17 @@ def _profiles(
     between = np.array([each.host_wait_ns for each in of_ranks], np.float64) * (len(common) == len(numbers))
 
     def by_rank(table: pa.Table, column: str) -> Floats:
-        at = np.searchsorted(ranks, _integers(table, "rank"))
-        return np.bincount(at, _integers(table, column), len(ranks)).astype(np.float64)
+        at = np.searchsorted(ranks, integers(table["rank"]))
+        return np.bincount(at, integers(table[column]), len(ranks)).astype(np.float64)
 
     kind, kinds = coded(kernels["kind"])
     of_kind = {text: kernels.filter(pa.array(kind == place)) for place, text in enumerate(kinds)}
     compute, memory = (of_kind.get(text, kernels.slice(0, 0)) for text in ("compute", "memory"))
     name, names = coded(compute["name"])
-    cell = name * len(ranks) + np.searchsorted(ranks, _integers(compute, "rank"))
+    cell = name * len(ranks) + np.searchsorted(ranks, integers(compute["rank"]))
 
     def by_kernel(column: str) -> Floats:
-        sums = np.bincount(cell, _integers(compute, column), len(names) * len(ranks)).astype(np.float64)
+        sums = np.bincount(cell, integers(compute[column]), len(names) * len(ranks)).astype(np.float64)
         return sums.reshape(len(names), len(ranks))
 
     return _Profiles(

@@ -13,9 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.data import job_tables
-from warpladder.data.naming import Int64s
-
-Bools = npt.NDArray[np.bool_]
+from warpladder.data.arrays import Bools, Int64s, Intervals, ordered
 
 COMPUTE, COMMUNICATION, MEMORY, GRAPH = (
     job_tables.WORK_KINDS.index(kind) for kind in ("compute", "communication", "memory", "graph")
@@ -66,17 +64,7 @@ class DeviceWork:
     @property
     def stream_code(self) -> Int64s:
         """A number for the stream of each: a stream is one of a process and a device."""
-        return codes_of(self.process, self.device, self.stream)
-
-
-def codes_of(*columns: Int64s) -> Int64s:
-    """A number for each different row of some columns, in their order."""
-    order = np.lexsort(columns[::-1])
-    codes = np.empty(len(order), np.int64)
-    codes[order] = np.cumsum(
-        np.logical_or.reduce([np.diff(column[order], prepend=column[order][:1]) != 0 for column in columns])
-    )
-    return codes
+        return ordered(self.process, self.device, self.stream)
 
 
 #: Causes of gaps, by their numbers in `gaps`.
@@ -109,34 +97,6 @@ def by_start(work: DeviceWork) -> tuple[DeviceWork, Int64s]:
     return work[order], launched[order]
 
 
-class _Intervals:
-    """Intervals that do not overlap, in order."""
-
-    def __init__(self, start: Int64s, end: Int64s) -> None:
-        some = end > start
-        self._start, self._end = start[some], end[some]
-        self._before = np.append(0, np.cumsum(self._end - self._start))
-
-    @classmethod
-    def union(cls, start: Int64s, end: Int64s) -> "_Intervals":
-        """The time in which any of some intervals runs, which are in the order of starts."""
-        reached = np.maximum.accumulate(end)
-        heads = np.flatnonzero(np.append(np.ones(min(len(start), 1), bool), start[1:] > reached[:-1]))
-        return cls(start[heads], reached[np.append(heads[1:], len(start)) - 1] if len(start) else end)
-
-    def within(self, begin: Int64s, end: Int64s) -> Int64s:
-        """Their time between each begin and end."""
-        return self._until(end) - self._until(begin)
-
-    def _until(self, time: Int64s) -> Int64s:
-        place = np.searchsorted(self._start, time, side="right") - 1
-        if not len(self._start):
-            return np.zeros(len(time), np.int64)
-        at = np.maximum(place, 0)
-        inside = np.minimum(time, self._end[at]) - self._start[at]
-        return np.where(place >= 0, self._before[at] + inside, 0)
-
-
 class _Gpu:
     """The classes of the time of one GPU from the start to the end of the rank's profile."""
 
@@ -146,7 +106,7 @@ class _Gpu:
         opens, closes, cause = gaps(begin, work.start, work.end, launched)
         # Behind the last work, the next was not launched.
         opens, closes, cause = np.append(opens, work.end.max()), np.append(closes, end), np.append(cause, _HOST_WAIT)
-        idle = [_Intervals(opens[cause == each], closes[cause == each]) for each in range(len(CAUSES))]
+        idle = [Intervals(opens[cause == each], closes[cause == each]) for each in range(len(CAUSES))]
         self._parts = {
             "busy_ns": self._union(work, np.ones(len(work), bool)),
             "compute_ns": self._union(work, compute),
@@ -158,8 +118,8 @@ class _Gpu:
         }
 
     @staticmethod
-    def _union(work: DeviceWork, chosen: Bools) -> _Intervals:
-        return _Intervals.union(work.start[chosen], work.end[chosen])
+    def _union(work: DeviceWork, chosen: Bools) -> Intervals:
+        return Intervals(work.start[chosen], work.end[chosen])
 
     def breakdown(self, begin: Int64s, end: Int64s) -> dict[str, Int64s]:
         columns = {name: intervals.within(begin, end) for name, intervals in self._parts.items()}
@@ -182,7 +142,7 @@ class Timeline:
 
     def __init__(self, work: DeviceWork) -> None:
         self.begin, self.end = int(work.start.min()), int(work.end.max())
-        gpu = codes_of(work.process, work.device)
+        gpu = ordered(work.process, work.device)
         time = np.bincount(gpu, np.where(work.kind == MEMORY, 0, work.end - work.start))
         own = np.flatnonzero(time >= max(_LEAST_SHARE * time.max(), 1))
         busiest = int(np.argmax(time if len(own) else np.bincount(gpu)))

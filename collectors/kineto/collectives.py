@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.kineto.columns import integers
+from warpladder.collectors.kineto.columns import int_column
 from warpladder.collectors.kineto.events import CollectiveArguments, Event, arguments_of
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import element_bytes
+from warpladder.data.arrays import Int64s, coded, numbered
 from warpladder.data.columns import MOST_WORK
 
 #: The operator that PyTorch records for each call of NCCL.
@@ -111,9 +111,9 @@ class Collectives:
         if not events:
             return
         arguments = arguments_of(events, CollectiveArguments)
-        stream = integers([each.stream for each in arguments])
+        stream = int_column([each.stream for each in arguments])
         types = [_word(each.dtype) for each in arguments]
-        inner, outer = (integers([getattr(each, name) for each in arguments]) for name in ("in_elements", "out_elements"))
+        inner, outer = (int_column([getattr(each, name) for each in arguments]) for name in ("in_elements", "out_elements"))
         most = pc.max_element_wise(inner, outer).fill_null(0).to_numpy(zero_copy_only=False)
         size = np.array([element_bytes(each) for each in types], np.int64)
         groups = [_word(each.group) for each in arguments]
@@ -126,8 +126,8 @@ class Collectives:
                     "kernel": pa.array(names, pa.string()),
                     "group": [group or f"stream {number}" for group, number in zip(groups, stream.to_pylist(), strict=True)],
                     "group_ranks": [_word(each.group_ranks) for each in arguments],
-                    "group_size": integers([each.group_size for each in arguments]).cast(pa.int32(), safe=False),
-                    "sequence": integers([each.number for each in arguments]),
+                    "group_size": int_column([each.group_size for each in arguments]).cast(pa.int32(), safe=False),
+                    "sequence": int_column([each.number for each in arguments]),
                     "in_elements": inner,
                     "out_elements": outer,
                     "element_type": types,
@@ -140,8 +140,8 @@ class Collectives:
                     "stream": stream,
                     "start_ns": start,
                     "end_ns": end,
-                    "device": integers([each.device for each in arguments]),
-                    "call": integers([each.call for each in arguments]),
+                    "device": int_column([each.device for each in arguments]),
+                    "call": int_column([each.call for each in arguments]),
                     "named": [bool(_word(each.collective)) for each in arguments],
                 }
             )
@@ -190,29 +190,20 @@ def _joined(rows: pa.Table) -> pa.Table:
     called = pc.greater(rows["call"], 0).fill_null(False).to_numpy(zero_copy_only=False)
     counted = rows["sequence"].is_valid().to_numpy(zero_copy_only=False)
     named = rows["named"].to_numpy(zero_copy_only=False)
-    call, order = _codes(rows, _OF_CALL), _codes(rows, _OF_ORDER)
+    (call, first_of_call), (order, _) = (numbered(*(coded(rows[name])[0] for name in of)) for of in (_OF_CALL, _OF_ORDER))
     by_group = np.lexsort((kernels, order))
     follows = np.zeros(len(kernels), bool)
     follows[by_group[1:]] = call[by_group[1:]] == call[by_group[:-1]]
     first = np.empty(len(kernels), np.int64)
     first[by_group] = np.maximum.accumulate(np.where(follows[by_group], 0, np.arange(len(kernels))))
     first = by_group[first]
-    of_call = np.unique(call, return_index=True)[1][call]  # rows are in the order of starts
-    head = np.where(named & called, of_call, np.where(named & counted, first, kernels))
+    head = np.where(named & called, first_of_call[call], np.where(named & counted, first, kernels))
     heads, inverse = np.unique(head, return_inverse=True)
     end = np.full(len(heads), np.iinfo(np.int64).min)
     np.maximum.at(end, inverse.reshape(-1), rows["end_ns"].to_numpy())
     joined = rows.take(pa.array(heads)).drop_columns(["call", "named"])
     joined = joined.set_column(joined.schema.get_field_index("end_ns"), "end_ns", pa.array(end))
     return joined.append_column("kernels", pa.array(np.bincount(inverse.reshape(-1)).astype(np.int32)))
-
-
-def _codes(rows: pa.Table, columns: Sequence[str]) -> Int64s:
-    """The same number for rows with equal columns."""
-    codes = [
-        rows[name].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False) for name in columns
-    ]
-    return np.asarray(np.unique(np.stack(codes), axis=1, return_inverse=True)[1].reshape(-1), np.int64)
 
 
 def _texts(arguments: Sequence[CollectiveArguments], name: str) -> pa.Array:

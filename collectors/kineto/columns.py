@@ -9,14 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.trace.attribution import Int64s
+from warpladder.data.arrays import Int64s, integers
 
 Codes: TypeAlias = npt.NDArray[np.int32]
 
 _MOST: Final = 1 << 62
 
 
-def integers(values: Sequence[Any]) -> pa.Array:
+def int_column(values: Sequence[Any]) -> pa.Array:
     """A column of int64; null where a value is no integer."""
     try:
         return pa.array(values, pa.int64())
@@ -34,7 +34,7 @@ def _integer(value: Any) -> int | None:
 
 def numbers(values: Sequence[Any]) -> Int64s:
     """The same as an array, with 0 in place of null."""
-    return np.asarray(integers(values).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    return integers(int_column(values))
 
 
 def narrow(column: pa.Array) -> pa.Array:
@@ -53,7 +53,7 @@ def triples(values: Sequence[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
     except (TypeError, ValueError, OverflowError):
         pass
     whole = [value if isinstance(value, list) and len(value) == 3 else (None,) * 3 for value in values]
-    x, y, z = (integers([each[axis] for each in whole]) for axis in range(3))
+    x, y, z = (int_column([each[axis] for each in whole]) for axis in range(3))
     return x, y, z
 
 

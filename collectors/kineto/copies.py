@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.trace.attribution import Int64s
+from warpladder.data.arrays import NONE, Int64s, Launches, integers
 
 #: Names of a copy, with the letters of its direction: `Memcpy HtoD (Pinned -> Device)`, `MemcpyD2H`, and `Memcpy M2D` of an XPU.
 _LETTERS: Final = re.compile(r"(?<![A-Z])([HDAPMS])(?:to|2)([HDAPMS])(?![A-Za-z])")
@@ -59,7 +59,7 @@ class Sizes:
         if size.null_count == len(size):
             return
         known = size.is_valid().to_numpy(zero_copy_only=False) & correlation.is_valid().to_numpy(zero_copy_only=False)
-        columns = (correlation.fill_null(0).to_numpy(), size.fill_null(0).to_numpy())
+        columns = (integers(correlation), integers(size))
         self._parts.append((process[known], *(np.asarray(column[known], np.int64) for column in columns)))
 
     def filled(self, size: pa.Array, process: Int64s, correlation: pa.Array) -> pa.Array:
@@ -73,17 +73,5 @@ class Sizes:
         if not self._parts or not size.null_count:
             return size
         of_process, wanted, known = map(np.concatenate, zip(*self._parts, strict=True))
-        order = np.lexsort((wanted, of_process))
-        keys = np.stack((of_process, wanted), axis=1)[order]
-        distinct, number = np.unique(
-            np.concatenate((keys, np.stack((process, _numbers(correlation)), axis=1))), axis=0, return_inverse=True
-        )
-        of_key = np.full(len(distinct), -1, np.int64)
-        number = number.reshape(-1)
-        of_key[number[: len(keys)]] = known[order]
-        found = of_key[number[len(keys) :]]
+        found = np.append(known, NONE)[Launches(of_process, wanted).of(process, integers(correlation))]
         return pa.compute.if_else(size.is_null(), pa.array(found, mask=found < 0), size.cast(pa.int64()))
-
-
-def _numbers(column: pa.Array) -> Int64s:
-    return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), np.int64)

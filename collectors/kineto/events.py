@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from warpladder.collectors.kineto.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.kineto.mended import NotMended, mended
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.report import ReportError
+from warpladder.data.arrays import Int64s
 
 #: Bytes of text that are decoded at once, and the most that one event may have.
 PIECE_BYTES: Final = 16 << 20

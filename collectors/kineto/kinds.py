@@ -10,7 +10,7 @@ import numpy as np
 from warpladder.collectors.kineto.columns import Texts
 from warpladder.collectors.kineto.events import Event
 from warpladder.collectors.kineto.xla import Lanes
-from warpladder.collectors.trace.attribution import Int64s
+from warpladder.data.arrays import Int64s
 
 LINKS: Final = "links"
 #: Categories of events, in lower case, and what they are. Older profilers write `Kernel`, `Memcpy` and `Memset`.

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.kineto.columns import Codes, Texts, integers, numbers
+from warpladder.collectors.kineto.columns import Codes, Texts, int_column, numbers
 from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
 from warpladder.collectors.kineto.threads import Threads
-from warpladder.collectors.trace.attribution import ByTime, Int64s
+from warpladder.collectors.trace.attribution import ByTime
 from warpladder.collectors.trace.ranges import process_of
 from warpladder.data import nesting
+from warpladder.data.arrays import Int64s
 from warpladder.data.columns import FAR
 from warpladder.data.nesting import NONE, Innermost
 
@@ -83,7 +84,7 @@ class Operations:
                 texts.codes(_json(values)) if values.count(NO_TEXT) < len(values) else np.zeros(len(values), np.int32)
             )
         for name, parts in self._columns.items():
-            parts.append(integers(list(map(attrgetter(name), arguments))))
+            parts.append(int_column(list(map(attrgetter(name), arguments))))
 
     def add_functions(self, events: Sequence[Event], thread: Int64s, start: Int64s, end: Int64s) -> None:
         """Add functions of Python, from which the stacks of operators are made."""

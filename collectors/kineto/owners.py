@@ -16,13 +16,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from warpladder.collectors.kineto.threads import Key
-from warpladder.collectors.trace.attribution import Int64s
-from warpladder.data.nesting import NONE
-
-Bools = npt.NDArray[np.bool_]
+from warpladder.data import arrays
+from warpladder.data.arrays import NONE, Bools, Int64s
 
 #: The clocks of a device and of its host differ by less.
 _TOLERANCE_NS: Final = 10_000
@@ -141,15 +138,11 @@ class _Found:
         self.hosts = hosts
         #: By process and piece of work: the place of its call among the process's, or `NONE`.
         self.call = np.full((len(hosts), len(work.start)), NONE)
+        calls = arrays.Launches(launches.process, launches.correlation)
         for row, host in enumerate(hosts.tolist()):
-            own = np.flatnonzero((launches.process == host) & (launches.correlation > 0))
-            if not len(own):
-                continue
-            own = own[np.argsort(launches.correlation[own], kind="stable")]
-            place = np.minimum(np.searchsorted(launches.correlation[own], work.correlation), len(own) - 1)
-            call = own[place]
-            same = launches.correlation[call] == work.correlation
-            self.call[row] = np.where(same & (launches.start[call] <= work.start + _TOLERANCE_NS), call, NONE)
+            call = calls.of(np.full(len(work.correlation), host), work.correlation)
+            in_time = launches.start[call] <= work.start + _TOLERANCE_NS
+            self.call[row] = np.where(in_time, call, NONE)
         self.any = (self.call != NONE).any(axis=0)
 
     def in_process(self, owner: Int64s) -> Bools:
@@ -188,11 +181,10 @@ def _by_block(work: Work, hosts: Int64s, places: Places) -> Int64s | None:
 
 def _by_lane(work: Work, found: _Found) -> Int64s:
     """The process that most work of a GPU goes back to. A GPU for which one process alone is possible takes its launches from the others."""
-    lanes, lane = np.unique(np.stack((work.lane, work.device)), axis=1, return_inverse=True)
-    lane = lane.reshape(-1)
+    lane, first = arrays.numbered(work.lane, work.device)
     call = found.call.copy()
     owner = np.full(len(work.start), NONE)
-    open_lanes = set(range(lanes.shape[1]))
+    open_lanes = set(range(len(first)))
     while open_lanes:
         margins = {}
         for each in open_lanes:

@@ -19,12 +19,12 @@ from warpladder.collectors.kineto.events import Head
 from warpladder.collectors.kineto.operations import DeviceWork
 from warpladder.collectors.kineto.report import KinetoReport
 from warpladder.collectors.trace import device_tables as tables
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.parts import PartOfReport
 from warpladder.collectors.trace.report import Report, ReportError
 from warpladder.collectors.trace.tables import write_tables
 from warpladder.data import files, schema
+from warpladder.data.arrays import NONE, Int64s, Places, coded, integers, numbered, occurrence
 from warpladder.data.columns import FAR
 from warpladder.data.iterations import NO_STEPS, Steps, find_steps, launch_times
 from warpladder.data.naming import Naming
@@ -164,7 +164,7 @@ def fill(
     gathered = whole.collectives.gathered()
     if gathered is not None:
         gathered = _with_true_times(gathered, report)
-        launched = launches.start_of(gathered["correlation"].to_numpy(), _BEFORE) - whole.base_ns
+        launched = launches.start_of(integers(gathered["correlation"]), _BEFORE) - whole.base_ns
         gathered = whole.collectives.with_messages(gathered, launched)
         writer.append("collectives", _collectives(gathered, whole.base_ns, launches, _steps(written.ranges), rank))
 
@@ -175,19 +175,15 @@ class _Launches:
     def __init__(self, report: Report) -> None:
         self._report = report
         parts = [
-            (_array(batch, "correlationId"), _array(batch, "globalTid"), _array(batch, "start"))
+            (integers(batch["correlationId"]), integers(batch["globalTid"]), integers(batch["start"]))
             for batch in report.batches(tables.API, ("correlationId", "globalTid", "start"))
         ]
         correlation, thread, start = map(np.concatenate, zip((np.empty(0, np.int64),) * 3, *parts, strict=True))
-        order = np.argsort(correlation, kind="stable")
-        self._correlation, self._thread, self._start = correlation[order], thread[order], start[order]
+        self._thread, self._start, self._places = thread, start, Places(correlation)
 
     def find(self, correlation: Int64s) -> Int64s:
-        """The place of the call of each piece of device work; -1 where the trace lacks it."""
-        if not len(self._correlation):
-            return np.full(len(correlation), -1)
-        place = np.minimum(np.searchsorted(self._correlation, correlation), len(self._correlation) - 1)
-        return np.where((self._correlation[place] == correlation) & (correlation > 0), place, -1)
+        """The place of the call of each piece of device work; `NONE` where the trace lacks it."""
+        return np.where(correlation > 0, self._places.of(correlation), NONE)
 
     def start_of(self, correlation: Int64s, otherwise: int) -> Int64s:
         """When each piece of device work was launched; another time where the trace lacks the call."""
@@ -199,15 +195,11 @@ class _Launches:
         parts = []
         for table in (tables.KERNEL, tables.COPY, tables.SET):
             for batch in self._report.batches(table, ("correlationId", "start", "end")):
-                place = self.find(_array(batch, "correlationId"))
+                place = self.find(integers(batch["correlationId"]))
                 known = place >= 0
-                duration = (_array(batch, "end") - _array(batch, "start"))[known]
+                duration = (integers(batch["end"]) - integers(batch["start"]))[known]
                 parts.append((self._thread[place[known]], self._start[place[known]], duration))
         return DeviceWork(*map(np.concatenate, zip((np.empty(0, np.int64),) * 3, *parts, strict=True)))
-
-
-def _array(batch: pa.RecordBatch, name: str) -> Int64s:
-    return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _with_true_times(gathered: pa.Table, report: Report) -> pa.Table:
@@ -216,7 +208,7 @@ def _with_true_times(gathered: pa.Table, report: Report) -> pa.Table:
         return gathered
     end_of: dict[tuple[int, int], int] = {}
     for batch in report.batches(tables.KERNEL, ("correlationId", "start", "end")):
-        columns = (_array(batch, name).tolist() for name in ("correlationId", "start", "end"))
+        columns = (integers(batch[name]).tolist() for name in ("correlationId", "start", "end"))
         end_of.update(((correlation, start), end) for correlation, start, end in zip(*columns, strict=True))
     base = report.origin_ns
     keys = zip(gathered["correlation"].to_pylist(), gathered["start_ns"].to_pylist(), strict=True)
@@ -229,23 +221,21 @@ def _steps(pieces: list[pa.Table]) -> Steps:
     if not pieces:
         return NO_STEPS
     ranges = pa.concat_tables([piece.select(["process", "thread", "start_ns", "end_ns", "text"]) for piece in pieces])
-    text = ranges.column("text").unify_dictionaries().combine_chunks()
-    text = text.chunk(0) if isinstance(text, pa.ChunkedArray) else text
+    text, texts = coded(ranges["text"])
     return find_steps(
-        text.dictionary.to_pylist(),
-        text.indices.to_numpy(),
-        *(ranges.column(name).to_numpy() for name in ("process", "thread", "start_ns", "end_ns")),
+        texts,
+        text,
+        *(integers(ranges[name]) for name in ("process", "thread", "start_ns", "end_ns")),
     )
 
 
 def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: Steps, rank: int) -> pa.Table:
     """Rows of `collectives`, not matched yet."""
-    start, end = (gathered.column(name).to_numpy() + base_ns for name in ("start_ns", "end_ns"))
-    called = launches.start_of(gathered.column("correlation").to_numpy(), _BEFORE)
-    own = np.stack([gathered.column(name).fill_null(-1).to_numpy() for name in ("device", "stream")])
-    stream = np.unique(own, axis=1, return_inverse=True)[1].reshape(-1)
+    start, end = (integers(gathered[name]) + base_ns for name in ("start_ns", "end_ns"))
+    called = launches.start_of(integers(gathered["correlation"]), _BEFORE)
+    stream, _ = numbered(*(integers(gathered[name], -1) for name in ("device", "stream")))
     iteration = steps.numbers_at(launch_times(start, stream, called, called != _BEFORE))
-    groups = gathered.column("group").combine_chunks().dictionary_encode().indices.to_numpy()
+    groups, _ = coded(gathered["group"])
     rows = gathered.num_rows
     none = {column.name: pa.nulls(rows, column.type) for column in schema.TABLES["collectives"].columns if column.nullable}
     columns = {
@@ -253,21 +243,11 @@ def _collectives(gathered: pa.Table, base_ns: int, launches: _Launches, steps: S
         **{name: gathered.column(name) for name in gathered.column_names if name != "correlation"},
         "rank": np.full(rows, rank, np.int32),
         "iteration": pa.array(iteration, mask=iteration < 0),
-        "number": _numbered(groups).astype(np.int32),
+        "number": occurrence(groups).astype(np.int32),
         "start_ns": start,
         "end_ns": end,
     }
     return pa.table({name: columns[name] for name in schema.TABLES["collectives"].arrow.names})
-
-
-def _numbered(groups: Any) -> Any:
-    """Which occurrence of its group each row is, from 0."""
-    order = np.argsort(groups, kind="stable")
-    ordered = groups[order]
-    first = np.searchsorted(ordered, ordered, side="left")
-    number = np.empty(len(groups), np.int64)
-    number[order] = np.arange(len(groups)) - first
-    return number
 
 
 def rank_of(head: Head, name: str) -> tuple[int | None, int]:
@@ -288,7 +268,7 @@ def rank_in(name: str) -> int | None:
 
 def _started(report: Report, path: Path, notes: Notes) -> datetime:
     """When the trace begins. Times of older traces count from 1970, those of newer ones from a base that they have."""
-    first = min((_array(batch, "start").min() for batch in report.batches(tables.API, ("start",)) if len(batch)), default=0)
+    first = min((integers(batch["start"]).min() for batch in report.batches(tables.API, ("start",)) if len(batch)), default=0)
     return datetime.fromtimestamp(first / 1e9, UTC) if first > _AFTER_2000_NS else date_of_file(path, notes)
 
 
@@ -297,7 +277,7 @@ def _facts(report: Report, head: Head, started: datetime, arguments: Sequence[st
     devices: dict[int, int] = {}
     for table in (tables.KERNEL, tables.COPY):
         for batch in report.batches(table, ("deviceId",)):
-            for number, count in zip(*np.unique(_array(batch, "deviceId"), return_counts=True), strict=True):
+            for number, count in zip(*np.unique(integers(batch["deviceId"]), return_counts=True), strict=True):
                 devices[int(number)] = devices.get(int(number), 0) + int(count)
     busiest = max(devices, key=lambda number: devices[number], default=0)
     listed = head.device_properties if isinstance(head.device_properties, list) else []

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.core.demangle import demangled, short_name
 from warpladder.collectors.kineto.collectives import Collectives
-from warpladder.collectors.kineto.columns import Codes, Texts, integers, narrow, numbers, triples
+from warpladder.collectors.kineto.columns import Codes, Texts, int_column, narrow, numbers, triples
 from warpladder.collectors.kineto.copies import Sizes, codes_of_copy
 from warpladder.collectors.kineto.events import (
     CallArguments,
@@ -30,13 +30,12 @@ from warpladder.collectors.kineto.synchronizations import columns
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace import device_tables as tables
 from warpladder.collectors.trace import synchronizations
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.communication import collective_of, is_communication
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import WORK, Part
-from warpladder.collectors.trace.parts import numbers as numbers_of
 from warpladder.collectors.trace.report import BATCH_ROWS, Report, ReportError
 from warpladder.data.advice import XLA_PROFILER
+from warpladder.data.arrays import Int64s, integers, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.names import PYTORCH, Source
 from warpladder.data.nesting import NONE
@@ -119,7 +118,7 @@ class KinetoReport(Report):
         work = _work([part for _, part in parts])
         calls = self._tables.get(tables.API, [])
         thread, correlation, start = (
-            np.concatenate([np.empty(0, np.int64), *(numbers_of(part, column) for part in calls)]) for column in _OF_CALLS
+            np.concatenate([np.empty(0, np.int64), *(integers(part[column]) for part in calls)]) for column in _OF_CALLS
         )
         places = np.array([(code, *ends) for code, ends in self._places.items()], np.int64).reshape(-1, 3).T
         launches = Launches(thread >> _ID_BITS, correlation, start)
@@ -150,7 +149,7 @@ class KinetoReport(Report):
         devices: dict[int, set[int]] = defaultdict(set)
         for table in set(WORK) & self._owners.keys():
             for part, rows in zip(self._tables[table], self._owners[table], strict=True):
-                for code, device in np.unique(np.stack((rows, numbers_of(part, "deviceId"))), axis=1).T.tolist():
+                for code, device in np.unique(np.stack((rows, integers(part["deviceId"]))), axis=1).T.tolist():
                     devices[code].add(device)
         devices.pop(_NO_PROCESS, None)
         names = self.threads.processes
@@ -167,7 +166,7 @@ class KinetoReport(Report):
         """Leave out the operators and collectives of other processes than those of a part of this report."""
         self.operations.only((part.process, *part.helpers))
         pieces = zip(self._tables.get(tables.KERNEL, ()), self._owners.get(tables.KERNEL, ()), strict=True)
-        places = [numbers_of(piece, "place")[owner == part.process] for piece, owner in pieces]
+        places = [integers(piece["place"])[owner == part.process] for piece, owner in pieces]
         self.collectives.only(np.concatenate([np.empty(0, np.int64), *places]))
 
     def _tell_damage(self) -> None:
@@ -233,10 +232,10 @@ class KinetoReport(Report):
                     for what, three in (("grid", grid), ("block", block))
                     for axis, column in zip("XYZ", three, strict=True)
                 },
-                "registersPerThread": integers([each.registers for each in arguments]),
+                "registersPerThread": int_column([each.registers for each in arguments]),
                 # The profiler does not tell static from dynamic shared memory.
-                "dynamicSharedMemory": integers([each.shared_memory for each in arguments]),
-                "graphId": integers([each.graph for each in arguments]),
+                "dynamicSharedMemory": int_column([each.shared_memory for each in arguments]),
+                "graphId": int_column([each.graph for each in arguments]),
                 "collectiveId": collective,
             },
         )
@@ -250,11 +249,11 @@ class KinetoReport(Report):
 
     def _collectives(self, name: Codes, named: Codes) -> Codes:
         """Codes of the collectives that kernels are part of, by their names or by the trace's names for the collectives; 0 for none."""
-        pairs, inverse = np.unique(np.stack((name, named)), axis=1, return_inverse=True)
+        number, first = numbered(name, named)
         texts = list(self._texts.of)
-        found = [(texts[kernel], texts[collective]) for kernel, collective in pairs.T.tolist()]
+        found = [(texts[kernel], texts[kind]) for kernel, kind in zip(name[first].tolist(), named[first].tolist(), strict=True)]
         kinds = [collective_of(*each) if each[1] or is_communication(each[0]) else "" for each in found]
-        return self._texts.codes(kinds)[inverse.reshape(-1)]
+        return self._texts.codes(kinds)[number]
 
     def _named(self, name: Codes, rename: Callable[[str], str]) -> Codes:
         """Codes of other names of kernels, such as the short ones."""
@@ -271,7 +270,7 @@ class KinetoReport(Report):
             tables.COPY,
             {
                 **self._of_device(events, arguments, start, end, place),
-                "bytes": integers([each.bytes for each in arguments]),
+                "bytes": int_column([each.bytes for each in arguments]),
                 "copyKind": pa.array(kind, pa.int64()),
                 "srcKind": pa.array(source, pa.int64()),
                 "dstKind": pa.array(target, pa.int64()),
@@ -285,7 +284,7 @@ class KinetoReport(Report):
             tables.SET,
             {
                 **self._of_device(events, arguments, start, end, place),
-                "bytes": integers([each.bytes for each in arguments]),
+                "bytes": int_column([each.bytes for each in arguments]),
                 "memKind": device,
             },
         )
@@ -297,10 +296,10 @@ class KinetoReport(Report):
         return {
             "start": start,
             "end": end,
-            "deviceId": integers([each.device for each in arguments]),
-            "contextId": integers([each.context for each in arguments]),
-            "streamId": integers([each.stream for each in arguments]),
-            "correlationId": integers([each.correlation for each in arguments]),
+            "deviceId": int_column([each.device for each in arguments]),
+            "contextId": int_column([each.context for each in arguments]),
+            "streamId": int_column([each.stream for each in arguments]),
+            "correlationId": int_column([each.correlation for each in arguments]),
             "globalPid": np.zeros(len(start), np.int64),
             "lane": self.threads.process_codes(events),
             "place": place,
@@ -320,10 +319,10 @@ class KinetoReport(Report):
         thread = self._host(events, place)
         self._processes.update(Counter((thread >> _ID_BITS).tolist()))
         arguments = self._arguments(events, CallArguments)
-        correlation = integers([each.correlation for each in arguments])
+        correlation = int_column([each.correlation for each in arguments])
         name = self._texts.codes([event.name for event in events])
         self._add(tables.API, {"start": start, "end": end, "globalTid": thread, "correlationId": correlation, "nameId": name})
-        self.sizes.gather(thread >> _ID_BITS, correlation, integers([each.size for each in arguments]))
+        self.sizes.gather(thread >> _ID_BITS, correlation, int_column([each.size for each in arguments]))
 
     def _add_ranges(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         self.collectives.add_ranges(events, start)
@@ -394,4 +393,4 @@ class KinetoReport(Report):
 
 
 def _work(parts: Sequence[pa.RecordBatch]) -> Work:
-    return Work(*(np.concatenate([numbers_of(part, column) for part in parts]) for column in _OF_WORK))
+    return Work(*(np.concatenate([integers(part[column]) for part in parts]) for column in _OF_WORK))

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
-from warpladder.collectors.kineto.columns import integers
+from warpladder.collectors.kineto.columns import int_column
 from warpladder.collectors.kineto.events import DeviceArguments, Event, arguments_of
 from warpladder.collectors.trace import synchronizations
-from warpladder.collectors.trace.attribution import Int64s
+from warpladder.data.arrays import Int64s
 
 #: How the name of an event begins, in lower case. Profilers write `Stream Sync` or `Stream Synchronize`.
 _NAMES: Final = {
@@ -39,15 +39,15 @@ def columns(events: Sequence[Event], start: Int64s, end: Int64s) -> dict[str, An
         "end": end,
         "globalPid": start * 0,
         # The device stands in place of the process, too.
-        "deviceId": integers(
+        "deviceId": int_column(
             [event.pid if each.device is None else each.device for event, each in zip(events, arguments, strict=True)]
         ),
-        "streamId": integers([each.stream for each in arguments]),
-        "correlationId": integers([each.correlation for each in arguments]),
-        "syncType": integers([_type(event.name) for event in events]),
-        "eventId": integers([each.event for each in arguments]),
-        synchronizations.EVENT_STREAM: integers([each.event_stream for each in arguments]),
-        synchronizations.EVENT_CORRELATION: integers([each.event_correlation for each in arguments]),
+        "streamId": int_column([each.stream for each in arguments]),
+        "correlationId": int_column([each.correlation for each in arguments]),
+        "syncType": int_column([_type(event.name) for event in events]),
+        "eventId": int_column([each.event for each in arguments]),
+        synchronizations.EVENT_STREAM: int_column([each.event_stream for each in arguments]),
+        synchronizations.EVENT_CORRELATION: int_column([each.event_correlation for each in arguments]),
     }
 
 

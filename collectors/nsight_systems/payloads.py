@@ -25,9 +25,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import Report
+from warpladder.data.arrays import Int64s
 from warpladder.data.names import Source
 
 UNKNOWN: Final = -1

@@ -20,8 +20,8 @@ from warpladder.collectors.trace.ranges import process_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Strings
 from warpladder.data import naming
+from warpladder.data.arrays import Int64s, integers
 from warpladder.data.names import Phase
-from warpladder.data.naming import Int64s
 
 #: Domain of the ranges that the runner opens around executions; they are not taken over.
 DOMAIN: Final = "warpladder programs"
@@ -80,7 +80,7 @@ class ProgramsReport(Report):
         rows: dict[tuple[int, int], int] = {}
         for table in (KERNEL, COPY, SET):
             for batch in self._inner.batches(table, ["globalPid", "deviceId"]):
-                process, device = (batch.column(name).fill_null(0).to_numpy() for name in ("globalPid", "deviceId"))
+                process, device = (integers(batch[name]) for name in ("globalPid", "deviceId"))
                 pairs, counts = np.unique(np.stack((process_of(process), device)), axis=1, return_counts=True)
                 for (owner, ordinal), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
                     rows[owner, ordinal] = rows.get((owner, ordinal), 0) + count
@@ -110,7 +110,7 @@ class ProgramsReport(Report):
             )
 
     def _without_runner(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        process = process_of(batch.column("globalTid").fill_null(0).to_numpy())
+        process = process_of(integers(batch["globalTid"]))
         return batch.filter(pa.array(~np.isin(process, list(self._runners))))
 
     def _ranges(self) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ class ProgramsReport(Report):
             for batch in self._inner.batches(table, ["start", "globalTid"]):
                 batch = batch.filter(batch.column("globalTid").is_valid())
                 thread = batch.column("globalTid").to_numpy()
-                execution = self.executions_at(batch.column("start").fill_null(-1).to_numpy())
+                execution = self.executions_at(integers(batch["start"], -1))
                 used = (execution >= 0) & ~np.isin(process_of(thread), list(self._runners))
                 pairs = np.unique(np.stack((execution[used], thread[used])), axis=1)
                 threads |= set(map(tuple, pairs.T.tolist()))
@@ -178,7 +178,7 @@ def _spans(report: ProgramsReport, table: str) -> tuple[Int64s, Int64s, Int64s]:
     for batch in report.batches(table, ["start", "end", "copyKind"]):
         timed = pc.and_(batch.column("start").is_valid(), batch.column("end").is_valid())
         batch = batch.filter(timed)
-        parts.append(tuple(batch.column(name).fill_null(0).to_numpy() for name in ("start", "end", "copyKind")))
+        parts.append(tuple(integers(batch[name]) for name in ("start", "end", "copyKind")))
     start, end, kind = (np.concatenate(column) for column in zip(*parts, strict=True))
     return start, end, kind
 

@@ -4,15 +4,15 @@ Ranges are in the order of `nesting`. An index into them identifies a range. Ran
 overlap without nesting.
 """
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from warpladder.collectors.trace import coverage
+from warpladder.data.arrays import Int64s, Intervals
 from warpladder.data.nesting import NONE, Innermost
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
 #: Instead of the index of a range: more than one range is possible.
 SEVERAL: Final = -2
 _THREAD_BITS: Final = 24
@@ -73,8 +73,8 @@ class _OpenThreads:
         parts = [(np.empty(0, np.int64),) * 3]
         for number, thread_id in enumerate(self._threads.tolist()):
             own_ranges = slice(np.searchsorted(thread, thread_id), np.searchsorted(thread, thread_id, side="right"))
-            opened, closed = _joined(start[own_ranges], end[own_ranges])
-            parts.append((opened, closed, np.full(len(opened), number)))
+            open_in = Intervals(start[own_ranges], end[own_ranges])
+            parts.append((open_in.start, open_in.end, np.full(len(open_in.start), number)))
         opened, closed, owner = (np.concatenate(column) for column in zip(*parts, strict=True))
         time, owner = np.concatenate((opened, closed)), np.concatenate((owner, owner))
         change = np.repeat(np.array([1, -1]), len(opened))
@@ -96,13 +96,6 @@ class _OpenThreads:
             owners[rows[self._count[place] > 1]] = SEVERAL
             owners[rows[alone]] = self._innermost.at(self._threads[self._number[place[alone]]], time[rows[alone]])
         return owners
-
-
-def _joined(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the intervals in which any range of a thread is open. The ranges are sorted by start."""
-    reached = np.maximum.accumulate(end)
-    heads = np.flatnonzero(np.concatenate((np.ones(1, bool), start[1:] > reached[:-1])))
-    return start[heads], reached[np.append(heads[1:], len(start)) - 1]
 
 
 class LaunchedWork(NamedTuple):

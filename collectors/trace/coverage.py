@@ -2,12 +2,11 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Int64s: TypeAlias = npt.NDArray[np.int64]
+from warpladder.data.arrays import Int64s
 
 _NONE: Final = -1
 _FAR: Final = 1 << 61

@@ -8,13 +8,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.trace.attribution import SEVERAL, ByTime, Int64s, LaunchedWork
+from warpladder.collectors.trace.attribution import SEVERAL, ByTime, LaunchedWork
 from warpladder.collectors.trace.communication import communication_of
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.ranges import process_of
 from warpladder.collectors.trace.report import Report
-from warpladder.collectors.trace.strings import Codes, Strings, or_else
+from warpladder.collectors.trace.strings import Strings, or_else
 from warpladder.data import schema
+from warpladder.data.arrays import Int64s, Launches, integers
 from warpladder.data.columns import FAR, MOST_WORK
 from warpladder.data.names import Source
 from warpladder.data.nesting import NONE, Innermost
@@ -38,7 +39,6 @@ _BACKTRACE: Final = 67
 #: Limits of counts of bytes, of times and of correlation ids. Times and ids may also be negative, down to the same limit.
 _MOST_BYTES: Final = MOST_WORK
 _FAR: Final = FAR
-_CORRELATION_BITS: Final = 38
 
 #: CUpti_ActivityMemcpyKind -> our kinds, but of those that are not known. CUDA arrays count as device memory; 13 is a migration between devices.
 _COPY_KINDS: Final = dict(
@@ -54,57 +54,39 @@ _MEMORY_KINDS: Final = dict(enumerate(("pageable", "pinned", "device", "array", 
 
 
 class Calls:
-    """API calls by process and correlation id, to find the launch of device work."""
+    """API calls, to find the launch of device work."""
 
     def __init__(self) -> None:
-        self._processes = Codes()
         self._parts: list[tuple[npt.NDArray[Any], ...]] = []
-        self._key = self.start = self.end = self.thread = np.empty(0, np.int64)
+        self.start = self.end = self.thread = np.empty(0, np.int64)
         self.range = np.empty(0, np.int32)
+        self._launches = Launches(self.thread, self.thread)
 
     def add(self, thread: Int64s, correlation: Int64s, start: Int64s, end: Int64s, range_id: npt.NDArray[np.int32]) -> None:
-        self._parts.append((self._keys(thread >> 24, correlation), thread, start, end, range_id))
+        self._parts.append((correlation, thread, start, end, range_id))
 
     def close(self) -> None:
-        """Sort by key; of two calls with the same key, the earlier first."""
         if not self._parts:
             return
-        columns = [list(column) for column in zip(*self._parts, strict=True)]
+        correlation, self.thread, self.start, self.end, self.range = map(np.concatenate, zip(*self._parts, strict=True))
         self._parts.clear()
-        joined = []
-        while columns:
-            joined.append(np.concatenate(columns.pop(0)))
-        key = joined[0]
-        if not np.all(key[1:] >= key[:-1]):
-            sorting = np.argsort(key, kind="stable")
-            for index, column in enumerate(joined):
-                joined[index] = column[sorting]
-        self._key, self.thread, self.start, self.end, self.range = joined
+        self._launches = Launches(self.thread >> 24, correlation)
 
     def find(self, process: Int64s, correlation: Int64s) -> Int64s:
         """Return the index of the call that launched each piece of device work; `NONE` if the report has none."""
-        key = self._keys(process, correlation, known_only=True)
-        if not len(self._key):
-            return np.full(len(key), NONE)
-        place = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
-        return np.where((self._key[place] == key) & (key > 0), place, NONE)
-
-    def _keys(self, process: Int64s, correlation: Int64s, *, known_only: bool = False) -> Int64s:
-        code = self._processes.of(process, known_only=known_only)
-        usable = (correlation > 0) & (correlation < 1 << _CORRELATION_BITS) & (code >= 0)
-        return np.where(usable, (code << _CORRELATION_BITS) | correlation, 0)
+        return self._launches.of(process, correlation)
 
 
 def api_rows(report: Report, strings: Strings, innermost: Innermost, calls: Calls, notes: Notes) -> Iterator[pa.Table]:
     """Yield rows of `api_calls`. Also adds each call to `calls`, and closes it at the end."""
-    integers = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
-    for batch in report.batches(API, integers):
+    names = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
+    for batch in report.batches(API, names):
         once = pc.not_equal(batch.column("eventClass").fill_null(0), _BACKTRACE)
         batch = _with_times(batch.filter(once), "API calls", notes)
-        thread, start = _numbers(batch, "globalTid"), _numbers(batch, "start")
+        thread, start = integers(batch["globalTid"]), integers(batch["start"])
         correlation = _correlations(batch)
         inside = innermost.at(thread, start).astype(np.int32)
-        calls.add(thread, correlation, start, _numbers(batch, "end"), inside)
+        calls.add(thread, correlation, start, integers(batch["end"]), inside)
         yield pa.table(
             {
                 "correlation": correlation,
@@ -157,12 +139,12 @@ class DeviceWork:
         return Attributed(*map(_joined, self._launched_work))
 
     def kernels(self) -> Iterator[pa.Table]:
-        integers = (
+        names = (
             *("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "demangledName", "shortName"),
             *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory"),
             *("dynamicSharedMemory", "graphId", "collectiveId"),
         )
-        for batch in self._report.batches(KERNEL, integers):
+        for batch in self._report.batches(KERNEL, names):
             batch = _with_times(batch, "kernels", self._notes)
             short, full = (self._strings.of(batch.column(name)) for name in ("shortName", "demangledName"))
             unnamed = pa.repeat("[unnamed]", len(batch)).cast(pa.string())
@@ -196,8 +178,8 @@ class DeviceWork:
 
     def graph_launches(self) -> Iterator[pa.Table]:
         """Yield one row of `kernels`, named `schema.CUDA_GRAPH`, for each graph launch that was traced as a whole."""
-        integers = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId")
-        for batch in self._report.batches(GRAPH, integers):
+        names = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId")
+        for batch in self._report.batches(GRAPH, names):
             batch = _with_times(batch, "graph launches", self._notes)
             self._notes.count("warning", Source.GRAPHS, "{} CUDA graph launches were traced as a whole, so that the kernels in "
                               "them are not known; profile with --cuda-graph-trace=node", len(batch))  # fmt: skip
@@ -218,7 +200,7 @@ class DeviceWork:
             )
 
     def copies(self) -> Iterator[pa.Table]:
-        integers = (
+        names = (
             "start",
             "end",
             "deviceId",
@@ -230,13 +212,13 @@ class DeviceWork:
             "srcKind",
             "dstKind",
         )
-        for batch in self._report.batches(COPY, integers):
+        for batch in self._report.batches(COPY, names):
             batch = _with_times(batch, "copies", self._notes)
-            is_known = np.isin(_numbers(batch, "copyKind"), list(_COPY_KINDS))
+            is_known = np.isin(integers(batch["copyKind"]), list(_COPY_KINDS))
             self._notes.count("warning", Source.COPIES, "{} copies are of an unknown direction", int((~is_known).sum()))
             yield pa.table(
                 {
-                    **self._common(batch, "copies", ~np.isin(_numbers(batch, "copyKind"), _MIGRATIONS)),
+                    **self._common(batch, "copies", ~np.isin(integers(batch["copyKind"]), _MIGRATIONS)),
                     "kind": _as_names(batch, "copyKind", _COPY_KINDS).fill_null("unknown"),
                     "bytes": self._bytes(batch, "copies"),
                     "src_memory": _as_names(batch, "srcKind", _MEMORY_KINDS),
@@ -245,8 +227,8 @@ class DeviceWork:
             )
 
     def sets(self) -> Iterator[pa.Table]:
-        integers = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "memKind")
-        for batch in self._report.batches(SET, integers):
+        names = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "memKind")
+        for batch in self._report.batches(SET, names):
             batch = _with_times(batch, "memory sets", self._notes)
             yield pa.table(
                 {
@@ -265,8 +247,8 @@ class DeviceWork:
             what: the kind of row, for notes.
             launched: mask of the rows that a call launches; None for all.
         """
-        process, correlation = _numbers(batch, "globalPid"), _correlations(batch)
-        device = np.clip(_numbers(batch, "deviceId"), -(1 << 31), (1 << 31) - 1)
+        process, correlation = integers(batch["globalPid"]), _correlations(batch)
+        device = np.clip(integers(batch["deviceId"]), -(1 << 31), (1 << 31) - 1)
         launch = self._launch = self._calls.find(process >> 24, correlation)
         has_call = launch >= 0
         inside = np.full(len(batch), NONE, np.int32)
@@ -306,7 +288,7 @@ class DeviceWork:
 
     def _keep(self, parts: list[LaunchedWork], batch: pa.RecordBatch, thread: Int64s, launch: Int64s, places: Int64s) -> None:
         if len(launch):
-            start, end = _numbers(batch, "start")[places], _numbers(batch, "end")[places]
+            start, end = integers(batch["start"])[places], integers(batch["end"])[places]
             parts.append(LaunchedWork(thread, self._calls.start[launch], start, end))
 
     def _launch_times(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
@@ -335,12 +317,8 @@ def _with_times(batch: pa.RecordBatch, what: str, notes: Notes) -> pa.RecordBatc
     return batch.filter(timed)
 
 
-def _numbers(batch: pa.RecordBatch, name: str) -> Int64s:
-    return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
 def _correlations(batch: pa.RecordBatch) -> Int64s:
-    return np.clip(_numbers(batch, "correlationId"), -_FAR, _FAR)
+    return np.clip(integers(batch["correlationId"]), -_FAR, _FAR)
 
 
 def _int32(batch: pa.RecordBatch, name: str) -> pa.Array:

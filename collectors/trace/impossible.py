@@ -11,18 +11,15 @@ microseconds before the end of the one before it. The nodes of a graph run side 
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.device_tables import API, COPY, GRAPH, KERNEL, SET
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.report import Correction, Report
 from warpladder.collectors.trace.strings import Strings
+from warpladder.data.arrays import Bools, Int64s, integers, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.names import Source
-
-Bools = npt.NDArray[np.bool_]
 
 _RANGES: Final = "NVTX_EVENTS"
 #: Tables of device work and of the host.
@@ -50,7 +47,9 @@ class _Records(NamedTuple):
     @classmethod
     def of(cls, report: Report, table: str) -> "_Records":
         parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        parts += [(_numbers(batch, "start"), _numbers(batch, "end")) for batch in report.batches(table, ("start", "end"))]
+        parts += [
+            (integers(batch["start"], FAR), integers(batch["end"], FAR)) for batch in report.batches(table, ("start", "end"))
+        ]
         start, end = map(np.concatenate, zip(*parts, strict=True))
         if table == _RANGES:  # a range that is open at the end of the trace has no end
             end = np.where(end == FAR, start, end)
@@ -124,10 +123,11 @@ def _overruns(report: Report, work: dict[str, _Records]) -> dict[str, tuple[Int6
     for table in work:
         own = [(np.empty(0, np.int64),) * 2]
         for batch in report.batches(table, names):
-            columns = [_numbers(batch, name, -1) for name in names]
-            distinct, place = np.unique(np.stack(columns[:4]), axis=1, return_inverse=True)
-            codes = [stream_of.setdefault(tuple(each), len(stream_of)) for each in distinct.T.tolist()]
-            own.append((np.array(codes, np.int64)[place.reshape(-1)], np.maximum(columns[4], columns[5])))
+            columns = [integers(batch[name], -1) for name in names]
+            number, first = numbered(*columns[:4])
+            distinct = zip(*(column[first].tolist() for column in columns[:4]), strict=True)
+            codes = [stream_of.setdefault(each, len(stream_of)) for each in distinct]
+            own.append((np.array(codes, np.int64)[number], np.maximum(columns[4], columns[5])))
         streams, graphs = map(np.concatenate, zip(*own, strict=True))
         if len(streams) == len(work[table].start):
             parts[table] = streams, graphs
@@ -167,7 +167,7 @@ def _launched_together(report: Report, tables: tuple[str, ...], rows: int) -> Bo
     """Mark work that shares its launch with other work of its process; all of it where a reader gives up before its end."""
     batches = [batch for table in tables for batch in report.batches(table, ("globalPid", "correlationId"))]
     process, correlation = (
-        np.concatenate([_numbers(batch, name, -1) for batch in batches]) for name in ("globalPid", "correlationId")
+        np.concatenate([integers(batch[name], -1) for batch in batches]) for name in ("globalPid", "correlationId")
     )
     if len(process) != rows:
         return np.ones(rows, bool)
@@ -202,7 +202,3 @@ def _told(overruns: list[tuple[str, int, int]]) -> str:
 
 def _time(ns: Any) -> str:
     return f"{ns / 1e9:.3g} s" if ns >= 1e9 else f"{ns / 1e6:.3g} ms" if ns >= 1e6 else f"{ns / 1e3:.3g} µs"
-
-
-def _numbers(batch: pa.RecordBatch, name: str, otherwise: int = FAR) -> Int64s:
-    return np.asarray(batch.column(name).fill_null(otherwise).to_numpy(zero_copy_only=False), np.int64)

@@ -7,13 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace import attribution
-from warpladder.collectors.trace.attribution import Int64s, LaunchedWork
+from warpladder.collectors.trace.attribution import LaunchedWork
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.ranges import Ranges, process_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Strings, as_dictionary, or_else
 from warpladder.data import nesting, schema
 from warpladder.data.advice import advice_of
+from warpladder.data.arrays import Int64s, integers, numbered
 from warpladder.data.names import Source
 
 #: NvtxEventType of ranges -> our styles.
@@ -32,14 +33,14 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
     texts: dict[str, int] = {}
     domains: dict[tuple[int, int], str] = {}
     for batch in report.batches("NVTX_EVENTS", _INTEGERS, ["text"]):
-        kind = batch.column("eventType").fill_null(-1).to_numpy()
+        kind = integers(batch["eventType"], -1)
         message = or_else(batch.column("text"), strings.of(batch.column("textId")))
         for index in np.flatnonzero(kind == _DOMAIN_CREATED).tolist():
             process = int(process_of(np.array(batch.column("globalTid")[index].as_py() or 0)))
             domains[process, batch.column("domainId")[index].as_py() or 0] = message[index].as_py()
         is_range = np.isin(kind, list(_STYLES))
         usable = is_range & batch.column("start").is_valid().to_numpy(zero_copy_only=False)
-        start, end = (batch.column(name).fill_null(0).to_numpy() for name in ("start", "end"))
+        start, end = (integers(batch[name]) for name in ("start", "end"))
         ended = batch.column("end").is_valid().to_numpy(zero_copy_only=False)
         backwards = usable & ended & (end < start)
         usable &= ~backwards
@@ -68,11 +69,9 @@ def read_ranges(report: Report, strings: Strings, notes: Notes) -> Ranges:
 
 def _domains(process: Int64s, domain: Int64s, names: dict[tuple[int, int], str]) -> tuple[Int64s, list[str]]:
     """Return the number of each range's domain, and the names by number. Domain 0 is the default one, without a name."""
-    pairs, inverse = np.unique(np.stack((process, domain)), axis=1, return_inverse=True)
-    texts = [
-        names.get((owner, number), "" if number == 0 else f"domain {number}") for owner, number in pairs.T.tolist()
-    ]  # fmt: skip
-    return inverse.reshape(-1), texts
+    code, first = numbered(process, domain)
+    pairs = zip(process[first].tolist(), domain[first].tolist(), strict=True)
+    return code, [names.get((owner, number), "" if number == 0 else f"domain {number}") for owner, number in pairs]
 
 
 def _tell(report: Report, notes: Notes, ranges: int, unclosed: int) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.device_tables import API, COPY, GRAPH, KERNEL, SET
 from warpladder.collectors.trace.ranges import process_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.synchronizations import EVENT, SYNCHRONIZATION
+from warpladder.data.arrays import Int64s, integers
 
 _NVTX: Final = "NVTX_EVENTS"
 WORK: Final = (KERNEL, GRAPH, COPY, SET)
@@ -62,11 +62,11 @@ class PartOfReport(Report):
         chosen = np.ones(len(batch), bool)
         needed = self._needed(table)
         if _OWNER.get(table) in needed:
-            chosen = np.isin(process_of(numbers(batch, _OWNER[table])), (self._part.process, *self._part.helpers))
+            chosen = np.isin(process_of(integers(batch[_OWNER[table]])), (self._part.process, *self._part.helpers))
         if "deviceId" in needed:
-            chosen &= np.isin(numbers(batch, "deviceId"), self._part.devices)
+            chosen &= np.isin(integers(batch["deviceId"]), self._part.devices)
         if "correlationId" in needed:
-            chosen &= ~np.isin(numbers(batch, "correlationId"), self._elsewhere())
+            chosen &= ~np.isin(integers(batch["correlationId"]), self._elsewhere())
         return chosen
 
     def _elsewhere(self) -> Int64s:
@@ -81,7 +81,7 @@ class PartOfReport(Report):
         for table in WORK:
             for batch in self._whole.batches(table, ["globalPid", "deviceId", "correlationId"]):
                 process, device = pairs(batch)
-                found.append(numbers(batch, "correlationId")[(process == self._part.process) & np.isin(device, list(devices))])
+                found.append(integers(batch["correlationId"])[(process == self._part.process) & np.isin(device, list(devices))])
         return np.unique(np.concatenate(found))
 
     @property
@@ -111,9 +111,4 @@ class PartOfReport(Report):
 
 def pairs(batch: pa.RecordBatch) -> Int64s:
     """Process and CUDA ordinal of each row."""
-    return np.stack((process_of(numbers(batch, "globalPid")), numbers(batch, "deviceId")))
-
-
-def numbers(batch: pa.RecordBatch, name: str) -> Int64s:
-    """A column of integers, 0 for null."""
-    return np.asarray(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    return np.stack((process_of(integers(batch["globalPid"])), integers(batch["deviceId"])))

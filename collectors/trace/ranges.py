@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpladder.data.naming import Int64s
+from warpladder.data.arrays import Int64s
 
 
 @dataclass(frozen=True)

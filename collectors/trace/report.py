@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.trace.ranges import process_of, thread_of
 from warpladder.data.advice import NSIGHT_SYSTEMS
-from warpladder.data.naming import Int64s
+from warpladder.data.arrays import Int64s
 from warpladder.errors import Error
 
 BATCH_ROWS: Final = 250_000

@@ -4,11 +4,11 @@ import re
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace.report import Report
+from warpladder.data.arrays import integers
 
 #: `_v` and four characters, as in `nsys stats`, so that names are equal there and here. `cudaGraphLaunch_v10000` (five
 #: characters), `cudaLaunchKernel_ptsz` and `cuMemAlloc_v2` (a different function than `cuMemAlloc`) keep their suffix.
@@ -24,8 +24,8 @@ class Strings:
         count = 1
         for batch in report.batches("StringIds", ["id"], ["value"]):
             texts = as_dictionary(batch.column("value"))
-            ids.append(batch.column("id").fill_null(-1).to_numpy())
-            places.append(count + texts.indices.to_numpy().astype(np.int64))
+            ids.append(integers(batch["id"], -1))
+            places.append(count + integers(texts.indices))
             values.append(texts.dictionary)
             count += len(texts.dictionary)
         self._ids, first = np.unique(np.concatenate(ids), return_index=True)
@@ -53,23 +53,6 @@ class Strings:
         if calls:
             texts = pa.array([_VERSION_SUFFIX.sub("", name) for name in texts.to_pylist()], pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(number[encoded.indices.to_numpy()].astype(np.int32)), texts)
-
-
-class Codes:
-    """Numbers values 0, 1, 2… in the order of their first appearance."""
-
-    def __init__(self) -> None:
-        self._codes: dict[int, int] = {}
-
-    def of(self, values: npt.NDArray[np.int64], *, known_only: bool = False) -> npt.NDArray[np.int64]:
-        """Return the code of each value. A new value gets the next code, or -1 with `known_only`."""
-        encoded = pa.array(values).dictionary_encode()
-        codes = [
-            self._codes.get(value, -1) if known_only else self._codes.setdefault(value, len(self._codes))
-            for value in encoded.dictionary.to_pylist()
-        ]
-        numbered: npt.NDArray[np.int64] = np.array(codes, dtype=np.int64)[encoded.indices.to_numpy()]
-        return numbered
 
 
 def as_dictionary(texts: pa.Array) -> pa.DictionaryArray:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.collectors.trace.attribution import Int64s
 from warpladder.collectors.trace.report import Report
+from warpladder.data.arrays import Int64s, integers
 from warpladder.data.columns import FAR
 
 SYNCHRONIZATION: Final = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
@@ -36,20 +36,20 @@ def rows(report: Report) -> Iterator[pa.Table]:
     """Yield rows of `synchronizations`. Records of an unknown kind, or without times, are left out."""
     records = _Records(report)
     for batch in report.batches(SYNCHRONIZATION, _COLUMNS):
-        known = np.isin(_numbers(batch, "syncType"), list(KINDS)) & _timed(batch)
+        known = np.isin(integers(batch["syncType"], _NOTHING), list(KINDS)) & _timed(batch)
         batch = batch.filter(pa.array(known))
-        own_stream, own_correlation = (_numbers(batch, name) for name in (EVENT_STREAM, EVENT_CORRELATION))
+        own_stream, own_correlation = (integers(batch[name], _NOTHING) for name in (EVENT_STREAM, EVENT_CORRELATION))
         stream, correlation = records.before(batch)
         kind = pc.index_in(batch.column("syncType"), pa.array(list(KINDS), pa.int64()))
         yield pa.table(
             {
-                "correlation": np.clip(_numbers(batch, "correlationId", 0), -FAR, FAR),
-                "process": report.process_numbers(_numbers(batch, "globalPid", 0)),
+                "correlation": np.clip(integers(batch["correlationId"]), -FAR, FAR),
+                "process": report.process_numbers(integers(batch["globalPid"])),
                 "start_ns": batch.column("start"),
                 "end_ns": batch.column("end"),
                 "kind": pa.array(list(KINDS.values()), pa.string()).take(kind),
-                "device": np.clip(_numbers(batch, "deviceId", 0), 0, (1 << 31) - 1).astype(np.int32),
-                "stream": _or_null(_numbers(batch, "streamId")),
+                "device": np.clip(integers(batch["deviceId"]), 0, (1 << 31) - 1).astype(np.int32),
+                "stream": _or_null(integers(batch["streamId"], _NOTHING)),
                 "event_stream": _or_null(np.where(_is_nothing(own_stream), stream, own_stream)),
                 "event_correlation": _or_null(np.where(_is_nothing(own_correlation), correlation, own_correlation)),
             }
@@ -61,7 +61,7 @@ class _Records:
 
     def __init__(self, report: Report) -> None:
         columns = ("globalPid", "contextId", "eventId", "eventSyncId", "correlationId", "streamId")
-        parts = [[_numbers(batch, name) for name in columns] for batch in report.batches(EVENT, columns)]
+        parts = [[integers(batch[name], _NOTHING) for name in columns] for batch in report.batches(EVENT, columns)]
         process, context, event, number, correlation, stream = map(
             np.concatenate, zip([np.empty(0, np.int64)] * 6, *parts, strict=True)
         )
@@ -84,7 +84,7 @@ class _Records:
         if not len(self._key) or not len(batch):
             return none, none
         process, context, event, number, correlation = (
-            _numbers(batch, name) for name in ("globalPid", "contextId", "eventId", "eventSyncId", "correlationId")
+            integers(batch[name], _NOTHING) for name in ("globalPid", "contextId", "eventId", "eventSyncId", "correlationId")
         )
         code = self._coded(process, context, event)
         place = np.maximum(np.searchsorted(self._key, code << _CORRELATION_BITS | correlation) - 1, 0)
@@ -96,12 +96,8 @@ class _Records:
 
 
 def _timed(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    start, end = (_numbers(batch, name, FAR + 1) for name in ("start", "end"))
+    start, end = (integers(batch[name], FAR + 1) for name in ("start", "end"))
     return np.asarray((start >= -FAR) & (start <= end) & (end <= FAR))
-
-
-def _numbers(batch: pa.RecordBatch, name: str, otherwise: int = _NOTHING) -> Int64s:
-    return np.asarray(batch.column(name).fill_null(otherwise).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _is_nothing(numbers: Int64s) -> npt.NDArray[np.bool_]:

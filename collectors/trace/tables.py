@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.trace import device_tables as device
 from warpladder.collectors.trace import impossible, synchronizations
-from warpladder.collectors.trace.attribution import ByTime, Int64s, distinct
+from warpladder.collectors.trace.attribution import ByTime, distinct
 from warpladder.collectors.trace.cells import Cells
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.nvtx_table import range_rows, read_ranges
@@ -19,6 +19,7 @@ from warpladder.collectors.trace.report import BATCH_ROWS, Report
 from warpladder.collectors.trace.samples import retimed, traced_samples
 from warpladder.collectors.trace.strings import Strings
 from warpladder.data.advice import advice_of
+from warpladder.data.arrays import Int64s
 from warpladder.data.files import one_line
 from warpladder.data.iterations import find_steps
 from warpladder.data.names import Source, diagnostic_row

@@ -20,6 +20,7 @@ from warpladder.dashboard.core.compare import Noise, noise_of
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, Entry, RunData
 from warpladder.data import store
+from warpladder.data.arrays import coded
 from warpladder.data.names import NOT_DONE
 
 Floats = npt.NDArray[np.float64]
@@ -285,16 +286,16 @@ def _medians(
     alone = twin == 0
     if (rank > 0).any():
         alone &= gpus <= 1
-    coded = [_codes(samples.column(name)) for name in _KEY]
+    keys = [coded(samples.column(name)) for name in _KEY]
     number = np.zeros(int(alone.sum()), dtype=np.int64)
     for codes, texts in (
-        *((codes[alone], texts) for codes, texts in coded),
+        *((codes[alone], texts) for codes, texts in keys),
         (gpus[alone], range(int(gpus.max(initial=0)) + 1)),
     ):
         number = number * len(texts) + codes
     _, first, place, n = np.unique(number, return_index=True, return_inverse=True, return_counts=True)
     rows = np.flatnonzero(alone)[first]
-    parts = [[texts[code] for code in codes[rows]] for codes, texts in coded]
+    parts = [[texts[code] for code in codes[rows]] for codes, texts in keys]
     cells = list(map(TimedCell._make, zip(*parts, gpus[rows].tolist(), strict=True)))
     order = np.argsort(place, kind="stable")
     durations = samples.column("duration_ns").to_numpy()[alone].astype(float)[order]
@@ -313,14 +314,6 @@ def _levels(
     groups = [timing_group(cell) for cell in cells]
     cases = [(cell.case, group) for cell, group in zip(cells, groups, strict=True)]
     return levels(durations, n, processes, rounds, cases, groups)
-
-
-def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """A text column as places in a list of its texts."""
-    if not pa.types.is_dictionary(column.type):  # of a table without rows
-        column = column.dictionary_encode()
-    joined = column.unify_dictionaries().combine_chunks()
-    return joined.indices.to_numpy().astype(np.int64), joined.dictionary.to_pylist()
 
 
 @dataclass(frozen=True)

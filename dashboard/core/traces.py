@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from warpladder.data import schema, store
+from warpladder.data.arrays import Launches, integers
 from warpladder.data.names import PYTORCH
 
 Int64s = npt.NDArray[np.int64]
@@ -63,7 +64,9 @@ class Traces:
             arrow = self._read(table, missing)
             for name in missing:
                 column = arrow.column(name)
-                self._columns[table, name] = _numbers(column) if pa.types.is_integer(column.type) else _categorical(column)
+                self._columns[table, name] = (
+                    integers(column, NONE) if pa.types.is_integer(column.type) else _categorical(column)
+                )
 
     def numbers(self, table: str, column: str) -> Int64s:
         """An integer column; `NONE` where it is null."""
@@ -152,7 +155,7 @@ class Traces:
             yield [self.numbers(table, name) for name in columns]
             return
         for batch in self._run.scan(table, columns):
-            yield [_numbers(column) for column in batch.columns]
+            yield [integers(column, NONE) for column in batch.columns]
 
     def _read(self, table: str, columns: list[str]) -> pa.Table:
         if self._run is None:
@@ -163,11 +166,6 @@ class Traces:
 NO_TRACES: Final = Traces(None)
 
 
-def _numbers(column: pa.ChunkedArray | pa.Array) -> Int64s:
-    # `fill_null` copies even where there is nothing to fill.
-    return np.asarray((column.fill_null(NONE) if column.null_count else column).to_numpy(), dtype=np.int64)
-
-
 def _categorical(column: pa.ChunkedArray) -> "pd.Categorical[Any]":
     """A text column as a categorical. `store.Run.arrow` gives all chunks one dictionary."""
     if not column.num_chunks or column.null_count == len(column):  # a run may lack a column that came later
@@ -176,69 +174,6 @@ def _categorical(column: pa.ChunkedArray) -> "pd.Categorical[Any]":
     codes = [(chunk.indices.fill_null(NONE) if chunk.null_count else chunk.indices).to_numpy() for chunk in column.chunks]
     words = pd.Index(column.chunk(0).dictionary.to_pylist(), dtype="str")
     return pd.Categorical.from_codes(np.concatenate(codes), categories=words, validate=False)
-
-
-def codes_of(*columns: Int64s) -> tuple[Int64s, list[Int64s]]:
-    """Numbers each distinct row of some columns.
-
-    Returns:
-        The number of each row, and the columns of the distinct rows, in the order of their numbers.
-    """
-    number, distinct = _factorize(columns[0])
-    tuples = [distinct]
-    for column in columns[1:]:
-        code, distinct = _factorize(column)
-        width = max(len(distinct), 1)
-        number, pairs = _factorize(number * width + code) if width > 1 else (number, np.arange(len(tuples[0])))
-        before, last = np.divmod(pairs, width)
-        tuples = [*(values[before] for values in tuples), distinct[last]]
-    return number, tuples
-
-
-def _factorize(values: Int64s) -> tuple[Int64s, Int64s]:
-    # Most traces have one process and a thread or two.
-    if len(values) and (values == values[0]).all():
-        return np.zeros(len(values), dtype=np.int64), np.array(values[:1], dtype=np.int64)
-    code, distinct = pd.factorize(values)
-    return code.astype(np.int64, copy=False), np.asarray(distinct, dtype=np.int64)
-
-
-def lookup(ids: Int64s, numbers: Int64s) -> Int64s:
-    """The first place of each wanted number in `ids`; `NONE` where it is not in them."""
-    return IdIndex(ids).of(numbers)
-
-
-class IdIndex:
-    """Finds the places of numbers in `ids`.
-
-    Consecutive ids need no search. Dense ids are looked up in a table, and others are found by bisection.
-    """
-
-    def __init__(self, ids: Int64s) -> None:
-        self._low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
-        self._span = high - self._low + 1
-        self._table: Int64s | None = None
-        self._order: Int64s | None = None
-        self._ids = ids
-        if self._span == len(ids) and (ids == np.arange(self._low, high + 1)).all():
-            return
-        if self._span <= 4 * len(ids) + 1024:
-            self._table = np.full(self._span, NONE, dtype=np.int64)
-            # Written backwards, so that the first of equal ids stays.
-            self._table[ids[::-1] - self._low] = np.arange(len(ids) - 1, -1, -1)
-        else:
-            self._order = np.argsort(ids, kind="stable")
-
-    def of(self, numbers: Int64s) -> Int64s:
-        """The first place of each wanted number; `NONE` where it is not among the ids."""
-        place = numbers - self._low
-        inside = (place >= 0) & (place < self._span)
-        if self._order is not None:
-            rows = self._order[np.minimum(np.searchsorted(self._ids, numbers, sorter=self._order), len(self._ids) - 1)]
-            return np.where(self._ids[rows] == numbers, rows, NONE)
-        if self._table is not None:
-            place = self._table[np.where(inside, place, 0)]
-        return np.where(inside, place, NONE)
 
 
 def within(lane: Int64s, start: Int64s, end: Int64s, lanes: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
@@ -274,13 +209,9 @@ def of_calls(traces: Traces, process: Int64s, correlation: Int64s, *columns: str
     if "api_calls" not in traces.tables or not len(process):
         return arrays
     place_of, ids, processes, *values = traces.find("api_calls", "correlation", correlation, "process", *columns)
-    # Correlations are unique within a process only. There are few processes.
-    for each in np.unique(process):
-        calls, rows = np.flatnonzero(processes == each), np.flatnonzero(process == each)
-        place = lookup(ids[calls], correlation[rows])
-        rows, place = rows[place >= 0], place[place >= 0]
-        for array, value in zip(arrays, (place_of, *values), strict=True):
-            array[rows] = value[calls[place]]
+    call = Launches(processes, ids).of(process, correlation)
+    for array, value in zip(arrays, (place_of, *values), strict=True):
+        array[call >= 0] = value[call[call >= 0]]
     return arrays
 
 

@@ -11,11 +11,11 @@ from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.compare import verdict
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.trace.ranges import nearest, parents
-from warpladder.dashboard.trace.samples import overlap_ns
 from warpladder.data import figures
+from warpladder.data.arrays import Intervals, lookup
 from warpladder.data.names import Phase
 
 WORKLOAD: Final = "gan_tconv"
@@ -246,8 +246,8 @@ def executions(data: RunData, case: str) -> pd.DataFrame:
     frame["hidden_ns"] = np.nan
     for _, rows in frame.groupby("place"):
         kernels, copies = rows[rows["bytes"].isna()], rows[rows["bytes"].notna()]
-        busy = (kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy())
-        frame.loc[copies.index, "hidden_ns"] = overlap_ns(busy, copies["start_ns"].to_numpy(), copies["end_ns"].to_numpy())
+        busy = Intervals(kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy())
+        frame.loc[copies.index, "hidden_ns"] = busy.within(copies["start_ns"].to_numpy(), copies["end_ns"].to_numpy())
     for column in ("start_ns", "end_ns"):
         frame[column] -= frame["begin_ns"]
     return frame.sort_values(["order", "start_ns", "end_ns"], kind="stable", ignore_index=True)[_EXECUTION_COLUMNS]

@@ -9,11 +9,12 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import Int64s, Traces, lookup
+from warpladder.dashboard.core.traces import Int64s, Traces
 from warpladder.dashboard.reports.detail import Detail, Names
 from warpladder.dashboard.trace.ranges import nearest, parents, range_ns
 from warpladder.dashboard.ui.template import Chart, Look, blank, hatch, samples, slug, stack_shares, text
 from warpladder.dashboard.ui.view import OfWorkload
+from warpladder.data.arrays import lookup
 
 #: The command that records a run with phases.
 RECORD: Final = "warpladder record mlp_training --collector nsight_systems"

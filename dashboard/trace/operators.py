@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, codes_of, lookup
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of
+from warpladder.data.arrays import lookup, numbered
 from warpladder.data.nesting import Innermost
 
 Bools = npt.NDArray[np.bool_]
@@ -52,7 +53,7 @@ class Operators:
         Args:
             group: shape (n,), number of the group of each operator.
         """
-        number, _ = codes_of(group, self.thread)
+        number, _ = numbered(group, self.thread)
         order = np.argsort(number, kind="stable")
         inside = np.empty(len(order), dtype=bool)
         inside[order] = self.start[order] < _ends_before(number[order], self.end[order])
@@ -88,7 +89,7 @@ def read(traces: Traces) -> Operators:
         parts = list(traces.scan("api_calls", *names))
         calls = [np.concatenate(column) for column in zip(*parts, strict=True)]
     process, thread, start, end = (np.concatenate(pair) for pair in zip(columns, calls, strict=True))
-    number, _ = codes_of(process, thread)
+    number, _ = numbered(process, thread)
     of_call = Innermost(number[:count], start[:count], end[:count]).at(number[count:], start[count:])
     alone = _alone(number[count:], start[count:], end[count:])
     calls_ns, has = np.zeros(count, dtype=np.int64), of_call >= 0

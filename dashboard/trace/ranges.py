@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, IdIndex, Int64s, Traces, codes_of, lookup, of_calls
+from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, Int64s, Traces, of_calls
 from warpladder.dashboard.trace.describe import describe, rounded, times
+from warpladder.data.arrays import Places, lookup, numbered
 
 
 class Windows(NamedTuple):
@@ -159,7 +160,7 @@ def places(traces: Traces) -> RangeSpans:
     """Thread, start and end of the ranges."""
     traces.read("ranges", "process", "thread", "start_ns", "end_ns")
     start, end = traces.numbers("ranges", "start_ns"), traces.numbers("ranges", "end_ns")
-    thread, _ = codes_of(traces.numbers("ranges", "process"), traces.numbers("ranges", "thread"))
+    thread, _ = numbered(traces.numbers("ranges", "process"), traces.numbers("ranges", "thread"))
     return RangeSpans(thread, start, closed_ends(start, end))
 
 
@@ -369,8 +370,8 @@ def nvtx_gpu_proj_sum(data: RunData) -> pd.DataFrame:
 def labels(traces: Traces) -> "pd.Categorical[Any]":
     """`domain:text` of each range; the text alone in the default domain and in an unnamed one; empty without a text."""
     domains, texts = traces.texts("ranges", "domain"), traces.texts("ranges", "text")
-    pair, (domain, text) = codes_of(domains.codes.astype(np.int64), texts.codes.astype(np.int64))
-    words = zip(np.asarray(domains.categories)[domain], np.asarray(texts.categories)[text], strict=True)
+    pair, first = numbered(domains.codes, texts.codes)
+    words = zip(*(np.asarray(each.categories)[each.codes[first]] for each in (domains, texts)), strict=True)
     joined = [f"{d}:{t}" if t and d and not _UNNAMED.fullmatch(d) else str(t) for d, t in words]
     code, unique = pd.factorize(np.array(joined, dtype=object))
     return pd.Categorical.from_codes(code[pair], categories=pd.Index(unique))
@@ -380,7 +381,8 @@ def range_names(traces: Traces) -> RangeNames:
     """The ranges by label and style."""
     traces.read("ranges", "domain", "text", "style")
     label, style = labels(traces), traces.texts("ranges", "style")
-    code, (names, styles) = codes_of(label.codes.astype(np.int64), style.codes.astype(np.int64))
+    code, first = numbered(label.codes, style.codes)
+    names, styles = label.codes[first], style.codes[first]
     words = np.asarray(label.categories, dtype=object)
     ways = np.array([STYLES[each] for each in style.categories], dtype=object)
     # The words stay objects, because an array of fixed width would take the longest word's size for each.
@@ -489,7 +491,7 @@ def columns_of_ranges(traces: Traces) -> tuple[str, ...]:
 
 def _launches(traces: Traces, size: int, column: str) -> Int64s:
     """The number of launches whose innermost range is each range. The work of a graph has several rows for one launch."""
-    places = IdIndex(traces.numbers("ranges", "range_id"))
+    places = Places(traces.numbers("ranges", "range_id"))
     holders, launches = list[npt.NDArray[np.int32]](), list[Int64s]()
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
         if column != "range_id":
@@ -513,7 +515,7 @@ def _by_times(traces: Traces) -> _ProjectedRanges:
     """The projection of ranges that overlap without nesting, from the launches within each range."""
     ranges = places(traces)
     parts, columns = list[LaunchCalls](), list[list[Int64s]]()
-    ids = IdIndex(traces.numbers("ranges", "range_id"))
+    ids = Places(traces.numbers("ranges", "range_id"))
     for table in (name for name in ("kernels", "memory_ops") if name in traces.tables):
         for column in columns_of_ranges(traces):
             rows = without_graphs(traces, table)
@@ -528,7 +530,7 @@ def _by_times(traces: Traces) -> _ProjectedRanges:
     if parts:
         joined = LaunchCalls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         start, end, process, correlation = (np.concatenate(column) for column in zip(*columns, strict=True))
-        call, _ = codes_of(process, correlation)
+        call, _ = numbered(process, correlation)
         nested = held(ranges, joined, call)
         some = np.flatnonzero(nested.first < nested.last)
         windows = nested.first[some], nested.last[some]

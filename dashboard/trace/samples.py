@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import IdIndex, Int64s, Traces
+from warpladder.dashboard.core.traces import Int64s, Traces
 from warpladder.dashboard.trace.ranges import nearest, parents
+from warpladder.data.arrays import Places
 
 #: The variants' samples, or all that was traced.
 Extent = Literal["samples", "all"]
@@ -65,7 +66,7 @@ def _around(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_
 
 def rows(traces: Traces, table: str) -> Int64s:
     """Places of the rows of `kernels`, `memory_ops` or `api_calls` that are a variant's own work in a sample."""
-    mask, places = sampled(traces), IdIndex(traces.numbers("ranges", "range_id"))
+    mask, places = sampled(traces), Places(traces.numbers("ranges", "range_id"))
     parts, first = [np.empty(0, dtype=np.int64)], 0
     pieces = traces.scan(table, "range_id") if table == "api_calls" else [[traces.ranges_of_work(table)]]
     for (range_id,) in pieces:
@@ -90,35 +91,3 @@ def _kind(text: str) -> int:
     if match["mark"] == "warm_up":
         return _DEVICE_WARM_UP if on_device else _WARM_UP
     return _DEVICE if on_device else _HOST
-
-
-def union_ns(start: Int64s, end: Int64s) -> int:
-    """Nanoseconds in which at least one of the intervals runs."""
-    edges = _union(start, end)
-    return int((edges[1] - edges[0]).sum())
-
-
-def _union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
-    """The union of the intervals as intervals that do not touch, in order."""
-    order = np.argsort(start, kind="stable")
-    start, last = start[order], np.maximum.accumulate(end[order])
-    new = np.ones(len(start), dtype=bool)
-    new[1:] = start[1:] > last[:-1]
-    first = np.flatnonzero(new)
-    return start[first], last[np.append(first[1:], len(start))[: len(first)] - 1]
-
-
-def overlap_ns(busy: tuple[Int64s, Int64s], start: Int64s, end: Int64s) -> Int64s:
-    """Nanoseconds of each interval in which one of the busy intervals ran. There may be no busy intervals."""
-    if not len(busy[0]):
-        return np.zeros(len(start), dtype=np.int64)
-    joined = _union(*busy)
-    return _busy_until(joined, end) - _busy_until(joined, start)
-
-
-def _busy_until(busy: tuple[Int64s, Int64s], time: Int64s) -> Int64s:
-    start, end = busy
-    before = np.concatenate([[0], np.cumsum(end - start)])
-    place = np.searchsorted(start, time, side="right")
-    within = np.where(place > 0, end[place - 1] - np.minimum(time, end[place - 1]), 0)
-    return np.asarray(before[place] - within, dtype=np.int64)

@@ -12,8 +12,9 @@ import pandas as pd
 from warpladder.dashboard.core.critical_path.named import UNNAMED, Named, named_waits
 from warpladder.dashboard.core.critical_path.waits import Waits, waits_of
 from warpladder.dashboard.core.critical_path.work import COMMUNICATION, COMPUTE, GRAPH, LONG_AGO, MEMORY, Bools, Work
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, codes_of, of_calls, within
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of, of_calls, within
 from warpladder.data import schema, store
+from warpladder.data.arrays import numbered
 
 #: A thread without a call for longer may have waited for another thread.
 _QUIET_NS: Final = 50_000
@@ -133,7 +134,8 @@ class RankActivities:
             thread[called] = self._threads["api_calls"][calls]
             launched[called] = np.minimum(self._traces.numbers("api_calls", "end_ns")[calls], launched[called])
         order = np.lexsort((flat["end"], flat["start"]))
-        stream, (process, device, number) = codes_of(flat["process"], flat["device"], flat["stream"])
+        stream, first = numbered(flat["process"], flat["device"], flat["stream"])
+        process, device, number = (flat[name][first] for name in ("process", "device", "stream"))
         return Work(
             self.aligned(flat["start"])[order],
             self.aligned(flat["end"])[order],
@@ -165,7 +167,7 @@ class RankActivities:
         for name in tables:
             self._traces.read(name, "process", "thread")
         own = [[self._traces.numbers(table, name) for table in tables] for name in ("process", "thread")]
-        code, _ = codes_of(*(np.concatenate(each or [np.empty(0, np.int64)]) for each in own))
+        code, _ = numbered(*(np.concatenate(each or [np.empty(0, np.int64)]) for each in own))
         return dict(zip(tables, np.split(code, np.cumsum([self._traces.length(name) for name in tables])[:-1]), strict=True))
 
     @cached_property
@@ -324,7 +326,7 @@ def _matches(work: Mapping[str, Int64s], collectives: Collectives) -> Int64s:
     """
     count, known = len(work["start"]), bool((collectives.device != NONE).all())
     device = np.append(work["device"], collectives.device) * known
-    stream, _ = codes_of(device, np.append(work["stream"], collectives.stream))
+    stream, _ = numbered(device, np.append(work["stream"], collectives.stream))
     place = within(stream[:count], work["start"], work["end"], stream[count:], collectives.start, collectives.end)
     is_first = (place != NONE) & (np.append(collectives.start, NONE)[place] == work["start"])
     talks = work["kind"] == COMMUNICATION

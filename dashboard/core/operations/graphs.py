@@ -20,7 +20,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork, Int64s, combined
+from warpladder.dashboard.core.operations.operator_calls import Calls, DeviceWork, Int64s
+from warpladder.data.arrays import numbered
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 
@@ -103,7 +104,7 @@ class Graphs:
         rows = np.flatnonzero(work.in_graph & (self._step_of >= 0) & ~work.is_whole_graph)
         if not len(rows):
             return calls
-        launch = combined([work.process[rows], work.correlation[rows]])[0]
+        launch = numbered(work.process[rows], work.correlation[rows])[0]
         order = np.lexsort((work.start[rows], work.stream[rows], launch))
         rows, launch = rows[order], launch[order]
         eager = _Eager(run, work, rows)
@@ -172,7 +173,7 @@ class _Eager:
         steps = steps_of(run)
         self.step_of = self.work.steps(steps.start, steps.end)
         own = np.flatnonzero((self.step_of >= 0) & ~self.work.in_graph)
-        group = combined([self.step_of[own], self.work.stream[own]])[0]
+        group = numbered(self.step_of[own], self.work.stream[own])[0]
         order = np.lexsort((self.work.start[own], group))
         own, group = own[order], group[order]
         self.codes_of_graphs, codes = _codes((graphs, rows), (self.work, own))
@@ -184,7 +185,7 @@ class _Eager:
         self._call = np.where(owner >= 0, owner, call)
         form = np.append(self.calls.form, -1)
         begins = [np.diff(each, prepend=-1) != 0 for each in (owner, call)]
-        self._pattern = combined([form[owner] + 1, form[call] + 1, *(each.astype(np.int64) for each in begins)])[0]
+        self._pattern = numbered(form[owner] + 1, form[call] + 1, *(each.astype(np.int64) for each in begins))[0]
 
     def work_of(self, chains: _Chains, graphs: DeviceWork) -> Int64s:
         """The work that chains are proven to be, as an array of their shape. Raises _Unproven."""
@@ -268,7 +269,7 @@ def _codes(*parts: tuple[DeviceWork, Int64s]) -> list[Int64s]:
         name, kind = (np.array([texts.setdefault(each, len(texts)) for each in of], np.int64) for of in names)
         named = np.concatenate((name[work.full], kind[work.kind]))
         columns.append([each[rows] for each in (named, *work.sizes)])
-    codes, _ = combined([np.concatenate(column) for column in zip(*columns, strict=True)])
+    codes, _ = numbered(*(np.concatenate(column) for column in zip(*columns, strict=True)))
     return np.split(codes, np.cumsum([len(rows) for _, rows in parts])[:-1])
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.aten import Tensor, Work
 from warpladder.dashboard.core.operations.graphs import Graphs
-from warpladder.dashboard.core.operations.operator_calls import Bools, Calls, DeviceWork, Int64s, Kernel, combined
+from warpladder.dashboard.core.operations.operator_calls import Bools, Calls, DeviceWork, Int64s, Kernel
+from warpladder.data.arrays import numbered
 from warpladder.data.limits import COMPUTE, arithmetic_of_call_ns, device_memory, empty_kernel_ns
 from warpladder.data.names import found_by_size
 from warpladder.data.schema import CUDA_GRAPH
@@ -287,7 +288,7 @@ def _operations(
     form, described = calls.form, [_described(calls, number) for number in range(len(calls.arguments))]
     if choice.together or choice.chains:
         owners, first = np.unique(owner[wanted], return_index=True)
-        where = combined([step_of[wanted][first], work.stream[wanted][first]])[0] if work.kernels else step_of[wanted][first]
+        where = numbered(step_of[wanted][first], work.stream[wanted][first])[0] if work.kernels else step_of[wanted][first]
         head, of_chain, chains = _chains(calls, owners, where, choice.within)
         form = np.where(head == np.arange(len(calls)), len(described) + of_chain, form)
         described += chains
@@ -461,7 +462,7 @@ def _without_operator(calls: Calls, work: DeviceWork, graphs: Graphs, owner: Int
     name = np.where(called >= 0, np.append(calls.name, 0)[called], len(calls.names))
     is_kernel = np.arange(len(talks)) < work.kernels
     marks = (talks, work.in_graph, work.is_whole_graph, work.between_host, work.has_launch, is_kernel, graphs.reason_of + 1)
-    kind, first = combined([name, *(mark[rows].astype(np.int64) for mark in marks)])
+    kind, first = numbered(name, *(mark[rows].astype(np.int64) for mark in marks))
     times: dict[tuple[str, str], list[Int64s]] = {}
     for number, row in enumerate(rows[first].tolist()):
         times.setdefault(_launched(calls, work, graphs, talks, row), []).append(work.duration[rows[kind == number]])

@@ -16,12 +16,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
 from warpladder.dashboard.core.operations import aten, recorded_calls
 from warpladder.dashboard.core.operations.recorded_calls import NotRebuilt, Recorded
-from warpladder.dashboard.core.traces import lookup
+from warpladder.data.arrays import NONE, Launches, coded, integers, lookup, numbered
 from warpladder.data.nesting import Innermost, depths
 from warpladder.data.schema import CUDA_GRAPH
 from warpladder.data.store import Run
@@ -35,7 +34,6 @@ _OPERATORS: Final = pa.schema([(name, _TEXT if name in (*_TEXTS, "name") else pa
 #: In the names of calls that launch a CUDA graph.
 _NCCL: Final = re.compile(r"^nccl|(?:nccl|rccl)(?:Dev)?Kernel")
 _LAUNCHES_GRAPH: Final = "GraphLaunch"
-_MOST_CODES: Final = 1 << 62
 #: The node of autograd that adds a gradient to a parameter's own.
 _ADDS_GRADIENT: Final = "torch::autograd::AccumulateGrad"
 _BETWEEN_HOST: Final = ("h2d", "d2h", "h2h", "unified_h2d", "unified_d2h")
@@ -47,22 +45,6 @@ class Kernel(NamedTuple):
     name: str
     full_name: str
     grid: tuple[int, ...]
-
-
-def integers(table: pa.Table, name: str, otherwise: int = 0) -> Int64s:
-    """A column of integers, with a number in place of nulls."""
-    column = table.column(name)
-    return np.asarray((column.fill_null(otherwise) if column.null_count else column).to_numpy(), np.int64)
-
-
-def coded(table: pa.Table, name: str) -> tuple[Int64s, list[str]]:
-    """Codes of a text column, and its texts."""
-    column = table.column(name).combine_chunks()
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) and column.num_chunks else column
-    if isinstance(column, pa.ChunkedArray):
-        return np.empty(0, np.int64), []
-    column = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
-    return np.asarray(column.indices.fill_null(0), np.int64), [each or "" for each in column.dictionary.to_pylist()]
 
 
 #: The range that `torch.autograd.profiler.emit_nvtx` opens around an operator.
@@ -79,7 +61,7 @@ def has_operators(run: Run) -> bool:
 def has_graphs(run: Run) -> bool:
     """Whether a run has launches of CUDA graphs."""
     calls = run.arrow("api_calls", ["name"])["name"].unique().to_pylist()
-    in_graph = integers(run.arrow("kernels", ["graph_id"]), "graph_id") > 0
+    in_graph = integers(run.arrow("kernels", ["graph_id"])["graph_id"]) > 0
     return any(_LAUNCHES_GRAPH in name for name in calls) or bool(in_graph.any())
 
 
@@ -87,7 +69,7 @@ def _from_ranges(run: Run) -> pa.Table:
     """Operators in the form of the table `operations`, from ranges such as `aten::mm, seq = 5, sizes = [[64, 1000], [1000, 512]]`."""
     ranges = run.arrow("ranges", ["range_id", "parent_id", "process", "thread", "start_ns", "end_ns", "text"])
     ranges = ranges.filter(ranges["end_ns"].is_valid())
-    codes, texts = coded(ranges, "text")
+    codes, texts = coded(ranges["text"])
     matches = [_OF_OPERATOR.fullmatch(each) if each.startswith("aten::") else None for each in texts]
     chosen = np.array([match is not None for match in matches] or [False])[codes] if len(codes) else np.empty(0, bool)
     names, sizes = ([(match and match[group]) or "" for match in matches] for group in ("name", "sizes"))
@@ -106,15 +88,15 @@ class Calls:
     def __init__(self, table: pa.Table, runs: Sequence[Run], of_run: Int64s) -> None:
         """Take a table of operators, and the runs that they are of, with the number of the run of each call."""
         self._table, self._runs, self._of_run = table, tuple(runs), of_run
-        self.start, self.end, self.range = (integers(table, each, -1) for each in ("start_ns", "end_ns", "range_id"))
-        self._process, self._thread = integers(table, "process"), integers(table, "thread")
-        self.parent = lookup(integers(table, "operation_id"), integers(table, "parent_id", -1))
-        self.name, self.names = coded(table, "name")
-        texts = {text: coded(table, text) for text in _TEXTS}
+        self.start, self.end, self.range = (integers(table[each], -1) for each in ("start_ns", "end_ns", "range_id"))
+        self._process, self._thread = integers(table["process"]), integers(table["thread"])
+        self.parent = lookup(integers(table["operation_id"]), integers(table["parent_id"], -1))
+        self.name, self.names = coded(table["name"])
+        texts = {text: coded(table[text]) for text in _TEXTS}
         self._types, types = texts["input_types"]
         self._masks = np.array([_real_types(text) for text in types] or [0], np.int64)
         #: Equal numbers are calls of one form.
-        self.form, first = combined([self.name, *(codes for codes, _ in texts.values())])
+        self.form, first = numbered(self.name, *(codes for codes, _ in texts.values()))
         self._first = first
         self._texts = texts
         self.depth = depths(self.parent)
@@ -135,7 +117,7 @@ class Calls:
         """
         number = np.arange(len(rows))
         own, taken = (table.cast(_OPERATORS) for table in (self._table, other._table.take(pa.array(rows))))
-        processes, ids = (int(integers(own, name).max(initial=-1)) + 1 for name in ("process", "operation_id"))
+        processes, ids = (int(integers(own[name]).max(initial=-1)) + 1 for name in ("process", "operation_id"))
         key = copy * (len(other) + 1)
         parent = lookup(key + rows, np.where(other.parent[rows] >= 0, key + other.parent[rows], -1))
         columns = {
@@ -206,7 +188,7 @@ class Calls:
 
     def innermost(self, process: Int64s, thread: Int64s, time: Int64s) -> Int64s:
         """The call that is open on each thread at each time, the innermost; -1 for none."""
-        number, _ = combined([np.append(self._process, process), np.append(self._thread, thread)])
+        number, _ = numbered(np.append(self._process, process), np.append(self._thread, thread))
         return Innermost(number[: len(self)], self.start, self.end).at(number[len(self) :], time)
 
     def owners(self, work: "DeviceWork", operator: str, within: str) -> Int64s:
@@ -281,34 +263,16 @@ def _around(run: Run, innermost: Int64s, text: str) -> Int64s:
         innermost: ids of ranges; -1 for none.
     """
     ranges = run.arrow("ranges", ["range_id", "parent_id", "text"])
-    codes, texts = coded(ranges, "text")
+    codes, texts = coded(ranges["text"])
     named = np.append(np.array([text in each for each in texts] or [False])[codes] if len(codes) else np.empty(0, bool), False)
-    ids = integers(ranges, "range_id")
-    parent = np.append(lookup(ids, integers(ranges, "parent_id", -1)), -1)
+    ids = integers(ranges["range_id"])
+    parent = np.append(lookup(ids, integers(ranges["parent_id"], -1)), -1)
     at = lookup(ids, innermost)
     found = np.full(len(at), -1)
     while (at >= 0).any():
         found = np.where(named[at], at, found)
         at = parent[at]
     return found
-
-
-def combined(codes: Sequence[Int64s]) -> tuple[Int64s, Int64s]:
-    """One number for each combination of codes, and the first place of each number. Numbers are in the order of first places.
-
-    Codes are not negative.
-    """
-    joined, many = codes[0], int(codes[0].max(initial=0)) + 1
-    for further in codes[1:]:
-        if many * (int(further.max(initial=0)) + 1) > _MOST_CODES:
-            joined, further = (np.asarray(pd.factorize(each)[0], np.int64) for each in (joined, further))
-            many = int(joined.max(initial=0)) + 1
-        width = int(further.max(initial=0)) + 1
-        joined, many = joined * width + further, many * width
-    number = np.asarray(pd.factorize(joined)[0], np.int64)
-    first = np.empty(int(number.max(initial=-1)) + 1, np.int64)
-    first[number[::-1]] = np.arange(len(number))[::-1]
-    return number, first
 
 
 def _real_types(text: str) -> int:
@@ -348,28 +312,26 @@ class DeviceWork:
         self.kernels = len(kernels)
         self._run, self._kernels = run, kernels
         self.start, end, self.process, self.correlation = (
-            np.concatenate((integers(kernels, name), integers(copies, name)))
+            np.concatenate((integers(kernels[name]), integers(copies[name])))
             for name in ("start_ns", "end_ns", "process", "correlation")
         )
         self.duration = end - self.start
-        self.full, self.full_names = coded(kernels, "full_name")
-        self.short, self.short_names = coded(kernels, "name")
-        self.kind, self.kinds = coded(copies, "kind")
-        self.in_graph = np.append(integers(kernels, "graph_id") > 0, np.zeros(len(copies), bool))
+        self.full, self.full_names = coded(kernels["full_name"])
+        self.short, self.short_names = coded(kernels["name"])
+        self.kind, self.kinds = coded(copies["kind"])
+        self.in_graph = np.append(integers(kernels["graph_id"]) > 0, np.zeros(len(copies), bool))
         self.called, self.call, self.has_launch = self.start, np.full(len(self.start), -1), np.zeros(len(self.start), bool)
 
     def launched_by(self, calls: Calls, run: Run) -> None:
         """Find the launches."""
         api = run.arrow("api_calls", ["process", "correlation", "thread", "start_ns", "name"])
-        own = {"process": self.process, "correlation": self.correlation}
-        key, _ = combined([np.append(integers(api, name), each).clip(0) for name, each in own.items()])
-        at = lookup(key[: len(api)], key[len(api) :])
-        known = np.flatnonzero((at >= 0) & (self.correlation > 0))
-        thread, start, process = (integers(api, name)[at[known]] for name in ("thread", "start_ns", "process"))
-        code, names = coded(api, "name")
+        at = Launches(integers(api["process"]), integers(api["correlation"])).of(self.process, self.correlation)
+        known = np.flatnonzero(at != NONE)
+        thread, start, process = (integers(api[name])[at[known]] for name in ("thread", "start_ns", "process"))
+        code, names = coded(api["name"])
         self.in_graph[known] |= np.array([_LAUNCHES_GRAPH in name for name in names] or [False])[code[at[known]]]
         if self.in_graph.any():  # a report has no graph for copies and sets
-            of_launch = key[len(api) :]
+            of_launch, _ = numbered(self.process, self.correlation)
             self.in_graph |= np.isin(of_launch, of_launch[self.in_graph & (self.correlation > 0)])
         self.called, self.has_launch = self.start.copy(), np.zeros(len(at), bool)
         self.called[known], self.has_launch[known] = start, True
@@ -394,10 +356,10 @@ class DeviceWork:
         copies = self._run.arrow("memory_ops", ["bytes"])
         none = np.zeros(len(copies), np.int64)
         sizes = [
-            integers(table, f"{what}_{axis}") for table, what in ((self._kernels, "grid"), (blocks, "block")) for axis in "xyz"
+            integers(table[f"{what}_{axis}"]) for table, what in ((self._kernels, "grid"), (blocks, "block")) for axis in "xyz"
         ]
         return *(np.append(each, none) for each in sizes), np.append(
-            np.zeros(self.kernels, np.int64), integers(copies, "bytes")
+            np.zeros(self.kernels, np.int64), integers(copies["bytes"])
         )
 
     @cached_property
@@ -405,7 +367,7 @@ class DeviceWork:
         """A number for the stream of each."""
         names = ("process", "device", "stream")
         tables = [self._run.arrow(name, names) for name in ("kernels", "memory_ops")]
-        return combined([np.concatenate([integers(table, name, -1) + 1 for table in tables]) for name in names])[0]
+        return numbered(*(np.concatenate([integers(table[name], -1) + 1 for table in tables]) for name in names))[0]
 
     def take_host_time(self, calls: Calls) -> None:
         """Take the own time of each call on the host in place of device work, for a trace without any."""

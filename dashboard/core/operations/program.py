@@ -12,7 +12,7 @@ import pandas as pd
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.operations.device_timeline import DeviceTimeline, Host, Int64s
 from warpladder.dashboard.core.operations.hot_operations import Choice, HotOperations, hot_operations
-from warpladder.dashboard.core.operations.operator_calls import integers
+from warpladder.data.arrays import integers
 from warpladder.data.iterations import steps_of
 from warpladder.data.store import Run
 
@@ -148,7 +148,7 @@ class Program:
 def _calls(trace: Run) -> Int64s:
     """Starts of the operators and calls of a profile, in their order."""
     return np.sort(
-        np.concatenate([integers(trace.arrow(name, ["start_ns"]), "start_ns") for name in ("operations", "api_calls")])
+        np.concatenate([integers(trace.arrow(name, ["start_ns"])["start_ns"]) for name in ("operations", "api_calls")])
     )
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, IdIndex, Int64s, Traces, codes_of, of_calls
+from warpladder.dashboard.core.traces import GRAPH, MOST_MARKS, NONE, Int64s, Traces, of_calls
 from warpladder.dashboard.trace import ranges as trace_nesting
 from warpladder.dashboard.trace import ranges as trace_windows
 from warpladder.dashboard.trace import samples as trace_samples
@@ -23,6 +23,7 @@ from warpladder.dashboard.trace.ranges import (
     without_graphs,
 )
 from warpladder.dashboard.trace.samples import Extent
+from warpladder.data.arrays import Places, numbered
 
 #: Below this number of groups a table of counters is faster than sorting or hashing.
 _MOST_COUNTERS: Final = 1 << 22
@@ -86,9 +87,9 @@ def nvtx_kern_sum(data: RunData) -> pd.DataFrame:
     labelled, names = range_names(traces), traces.texts("kernels", "full_name")
     traces.read("ranges", "process", "thread", "range_id")
     process, thread = traces.numbers("ranges", "process"), traces.numbers("ranges", "thread")
-    number, (label, *where) = codes_of(labelled.code, process, thread)
-    owners = _Owners(number, label, *where)
-    ranges = IdIndex(traces.numbers("ranges", "range_id"))
+    number, heads = numbered(labelled.code, process, thread)
+    owners = _Owners(number, labelled.code[heads], process[heads], thread[heads])
+    ranges = Places(traces.numbers("ranges", "range_id"))
     holder, first = np.empty(traces.length("kernels"), dtype=np.int32), 0
     for (held,) in traces.scan("kernels", "range_id"):
         holder[first : first + len(held)] = ranges.of(held)
@@ -223,7 +224,8 @@ def _of_pairs(kernels: _Kernels, held: trace_nesting.HeldLaunches, owners: _Owne
     holder, kernel = held.pairs()
     owner = owners.of_range[holder]
     group = owner * width + kernels.name[kernel]
-    number, (groups,) = codes_of(group)
+    number, first = numbered(group)
+    groups = group[first]
     order = np.argsort(groups)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -267,8 +269,9 @@ def _threads(traces: Traces, kernels: _Kernels, owners: _Owners) -> tuple[Int64s
     place, thread = of_calls(traces, process, correlation, "thread")
     # Calls are looked up by process and correlation. Where the call was not traced, process and thread are both `NONE`.
     process = np.where(place >= 0, process, NONE)
-    number, (processes, threads) = codes_of(process, thread)
-    joined = [np.concatenate(pair) for pair in zip(owners[1:], (np.full(len(threads), NONE), processes, threads), strict=True)]
+    number, first = numbered(process, thread)
+    added = np.full(len(first), NONE), process[first], thread[first]
+    joined = [np.concatenate(pair) for pair in zip(owners[1:], added, strict=True)]
     return len(owners.style) + number, _Owners(owners.of_range, *joined)
 
 

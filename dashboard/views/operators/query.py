@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import Int64s, Traces, codes_of, lookup
+from warpladder.dashboard.core.traces import Int64s, Traces
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.operators import Bools, Operators, read, roots
+from warpladder.data.arrays import lookup, numbered
 
 #: What makes operators one row: their name, alone or with the shapes of their inputs, the modules or the range around them, or their stack.
 By = Literal["name", "shape", "module", "range", "stack"]
@@ -161,7 +162,9 @@ def launched(data: RunData, by: By, number: int) -> pd.DataFrame:
         owner = every.launched(traces, table)
         rows = np.flatnonzero((owner >= 0) & inside[owner])
         texts = traces.texts(table, column)
-        pair, (name, operator) = codes_of(texts.codes[rows].astype(np.int64), names.codes[owner[rows]].astype(np.int64))
+        keys = texts.codes[rows], names.codes[owner[rows]]
+        pair, first = numbered(*keys)
+        name, operator = (key[first] for key in keys)
         total = np.zeros(len(name), dtype=np.int64)
         np.add.at(total, pair, traces.durations(table)[rows])
         called = np.asarray(texts.categories, dtype=object)[name]
@@ -219,17 +222,17 @@ def _groups(traces: Traces, every: Operators, by: By, root: Int64s) -> tuple[Int
             code = np.where(text[code] == "", by_time, code)
         columns.append(code)
         words.append(text)
-    number, distinct = codes_of(*(column.astype(np.int64) for column in columns))
-    texts = {name: text[codes] for name, text, codes in zip(("operator", *DETAILS[by]), words, distinct, strict=True)}
+    number, first = numbered(*columns)
+    texts = {name: text[codes[first]] for name, text, codes in zip(("operator", *DETAILS[by]), words, columns, strict=True)}
     return number[root], texts
 
 
 def _strides(dims: "pd.Categorical[Any]", strides: "pd.Categorical[Any]") -> tuple[Int64s, npt.NDArray[Any]]:
     """A code for each operator and the texts by code: its strides, or nothing where all of its inputs are contiguous."""
-    pair, (shape, stride) = codes_of(dims.codes.astype(np.int64), strides.codes.astype(np.int64))
+    pair, first = numbered(dims.codes, strides.codes)
     texts = [
         "" if _contiguous(dims.categories[each], strides.categories[which]) else strides.categories[which]
-        for each, which in zip(shape.tolist(), stride.tolist(), strict=True)
+        for each, which in zip(dims.codes[first].tolist(), strides.codes[first].tolist(), strict=True)
     ]
     code, words = pd.factorize(np.array(texts, dtype=object))
     return code[pair].astype(np.int64), np.asarray(words, dtype=object)

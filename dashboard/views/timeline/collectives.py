@@ -5,7 +5,8 @@ import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, codes_of, within
+from warpladder.dashboard.core.traces import NONE, Int64s, within
+from warpladder.data.arrays import numbered
 
 _COLUMNS = ("rank", "device", "stream", "match", "arrival_ns", "finish_ns")
 
@@ -30,7 +31,7 @@ def matches(data: RunData) -> Int64s:
     own = [traces.numbers("kernels", name) for name in ("process", "device", "stream")]
     rank, start, end = own[0], *(traces.numbers("kernels", name) for name in ("start_ns", "end_ns"))
     own[1] = np.where((known["device"] == NONE).any(), NONE, own[1])  # a run that is older than the column
-    lane, _ = codes_of(*(np.append(each, known[name]) for each, name in zip(own, ("rank", "device", "stream"), strict=True)))
+    lane, _ = numbered(*(np.append(each, known[name]) for each, name in zip(own, ("rank", "device", "stream"), strict=True)))
     spans = lane[len(rank) :], *(known[name].to_numpy() for name in ("arrival_ns", "finish_ns"))
     place = within(lane[: len(rank)], start, end, *spans)
     return np.append(known["match"].to_numpy(), NONE)[place]

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.trace.lanes import BLOCK, Int32s, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.dashboard.trace.samples import is_of_measurement, of_the_measurement
+from warpladder.data.arrays import lookup
 
 #: Approximate limit of rectangles and bars in a window, over all lanes.
 MOST_DRAWN: Final = 12_000

@@ -10,10 +10,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, lookup
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces
 from warpladder.dashboard.trace.lanes import Int32s, Kind, Lane, Lanes
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Bools, Highlight, ranges_of, text_of
+from warpladder.data.arrays import Intervals, lookup, union_lengths
 from warpladder.errors import Error
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
@@ -175,7 +176,7 @@ def work(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
         )
         grouped.insert(0, "what", _WHAT[table])
         grouped.insert(1, "name", [str(names.categories[each]) for each in grouped.index])
-        grouped.insert(4, "busy_ns", union_ns(code, start, end, len(names.categories))[grouped.index])
+        grouped.insert(4, "busy_ns", union_lengths(code, start, end, len(names.categories))[grouped.index])
         parts.append(grouped)
     columns = ["what", "name", "count", "total_ns", "busy_ns", "bytes", "first_ns", "last_ns"]
     joined = pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
@@ -191,7 +192,7 @@ def busy_ns(traces: Traces, chosen: ChosenEvent) -> int:
         return 0
     pairs = [_times(traces, table, np.flatnonzero(_held(traces, table, inside))) for table in tables]
     start, end = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    return int(union_ns(np.zeros(len(start), dtype=np.int64), start, end, 1)[0])
+    return Intervals(start, end).length
 
 
 def work_and_busy_ns(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> tuple[pd.DataFrame, int]:
@@ -242,25 +243,6 @@ def span(traces: Traces, chosen: ChosenEvent, end_ns: int) -> tuple[int, int]:
     """Start and end of the chosen event; the end is `end_ns` for a range that was never closed."""
     start, end = (int(traces.numbers(chosen.table, column)[chosen.row]) for column in ("start_ns", "end_ns"))
     return start, end_ns if end == NONE else end
-
-
-def union_ns(code: Int64s, start: Int64s, end: Int64s, count: int) -> Int64s:
-    """The nanoseconds in which at least one event of each code ran.
-
-    Args:
-        code: shape (n,), from 0 to `count` - 1.
-        start: shape (n,), nanoseconds.
-        end: shape (n,), nanoseconds.
-        count: number of codes.
-    """
-    order = np.lexsort((start, code))
-    code, start, end = code[order], start[order], np.maximum(end, start)[order]
-    frame = pd.Series(end)
-    before = frame.groupby(code).cummax().groupby(code).shift(fill_value=NONE).to_numpy()
-    alone = np.maximum(end - np.maximum(start, before), 0)
-    total = np.zeros(count, dtype=np.int64)
-    np.add.at(total, code, alone)
-    return total
 
 
 def _length(traces: Traces, table: str) -> int:

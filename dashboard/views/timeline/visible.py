@@ -10,7 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.traces import Int64s, Traces
 from warpladder.dashboard.trace.lanes import Int32s, Lane, Lanes
-from warpladder.dashboard.trace.samples import union_ns
+from warpladder.data.arrays import Intervals
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ def visible(traces: Traces, lanes: Lanes, begin_ns: int, end_ns: int, devices: i
             count += np.bincount(code, minlength=size)
             # Exact: a float64 holds the nanoseconds of a hundred days.
             total += np.bincount(code, weights=(end - start)[kernel], minlength=size)
-        of_kernels, of_copies = (_busy_ns(start[mask], end[mask]) for mask in (kernel, ~kernel))
-        both = _busy_ns(start, end) if of_kernels and of_copies else of_kernels + of_copies
+        of_kernels, of_copies = (Intervals(start[mask], end[mask]).length for mask in (kernel, ~kernel))
+        both = Intervals(start, end).length if of_kernels and of_copies else of_kernels + of_copies
         life = [lives[process] for process in {lane.owner[0] for lane in of_gpu}]
         alive = any(first < end_ns and last > begin_ns for first, last in life)
         gpus.append(GpuTime(gpu, both, of_kernels, of_copies, alive))
@@ -186,10 +186,6 @@ def _lives(lanes: Lanes) -> dict[int, tuple[int, int]]:
             first, last = lives.get(lane.owner[0], (begin, end))
             lives[lane.owner[0]] = min(first, begin), max(last, end)
     return lives
-
-
-def _busy_ns(start: Int64s, end: Int64s) -> int:
-    return union_ns(start, end) if len(start) else 0
 
 
 def _cut(lane: Lane, begin_ns: int, end_ns: int) -> _Part:

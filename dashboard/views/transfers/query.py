@@ -10,10 +10,10 @@ import pandas as pd
 from warpladder.dashboard.core.cell import ASIDE
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, codes_of, lookup
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.trace.ranges import labels, nearest, parents, range_ns
-from warpladder.dashboard.trace.samples import overlap_ns, union_ns
+from warpladder.data.arrays import Intervals, lookup, numbered
 
 _COPIES: Final = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown")
 _OF_OURS: Final = ("workload", "variant", "config", "case")
@@ -68,7 +68,7 @@ def transfers(data: RunData) -> pd.DataFrame:
     keys = ["kind", "host_memory"]
     number = rows.groupby(keys, sort=False).ngroup().to_numpy()
     sums = rows.groupby(keys, sort=False).sum().reset_index()
-    busy = [union_ns(start[number == group], end[number == group]) for group in range(len(sums))]
+    busy = [Intervals(start[number == group], end[number == group]).length for group in range(len(sums))]
     sums = sums.assign(
         bytes=sums["bytes"].astype("Int64").where(sums["unknown"] < sums["n"]),
         gb_per_s=sums["bytes"] / sums["known_ns"].where(sums["known_ns"] > 0),
@@ -142,13 +142,13 @@ def _overlap(traces: Traces, start: Int64s, end: Int64s) -> Int64s:
     process, device = (
         np.concatenate([traces.numbers(table, name) for table in ("memory_ops", "kernels")]) for name in ("process", "device")
     )
-    number, (_, devices) = codes_of(process, device)
+    number, first = numbered(process, device)
     of_copies, of_kernels = number[: len(start)], number[len(start) :]
-    for each in range(len(devices)):
+    for each in range(len(first)):
         kernels, rows = of_kernels == each, of_copies == each
         if kernels.any():
-            busy = (traces.numbers("kernels", "start_ns")[kernels], traces.numbers("kernels", "end_ns")[kernels])
-            overlap[rows] = overlap_ns(busy, start[rows], end[rows])
+            busy = Intervals(traces.numbers("kernels", "start_ns")[kernels], traces.numbers("kernels", "end_ns")[kernels])
+            overlap[rows] = busy.within(start[rows], end[rows])
     return overlap
 
 

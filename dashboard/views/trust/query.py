@@ -11,9 +11,10 @@ import pandas as pd
 from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, lookup
+from warpladder.dashboard.core.traces import NONE, Int64s
 from warpladder.dashboard.trace.ranges import nearest
 from warpladder.data import metrics
+from warpladder.data.arrays import lookup
 from warpladder.data.names import Source
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import GEMM, HOSTILE
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.core.traces import GRAPH, NONE, Traces, lookup
-from warpladder.dashboard.trace import samples
+from warpladder.dashboard.core.traces import GRAPH, NONE, Traces
 from warpladder.dashboard.trace.describe import describe, rounded
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.calls import chart as call_charts
@@ -272,11 +271,6 @@ def test_a_number_is_rounded_as_it_is_written_however_great(values: list[int], b
     assert rounded(pd.Series(quotients)).tolist() == written
 
 
-def test_overlapping_intervals_count_once() -> None:
-    start, end = np.array([10, 0, 5, 30, 12]), np.array([20, 8, 9, 40, 15])
-    assert samples.union_ns(start, end) == 9 + 10 + 10
-
-
 def test_a_speedup_shrinks_by_launch_and_copies_and_a_copy_pays_after_some_reuses(tmp_path: Path) -> None:
     found = transfers.stages(load(store.open_run(made_traces.write_variants(tmp_path))))
     assert rows(found[["variant", *transfers.STAGES, "copies_ns", "n", "reuses_to_halve", "reuses_to_pay"]]) == [
@@ -363,13 +357,6 @@ def test_so_many_groups_that_none_is_counted_in_a_table_are_told_apart() -> None
 
 def test_a_tie_is_rounded_away_from_zero_as_sqlite_does() -> None:
     assert rounded(pd.Series([0.25, 1234.15, 5881830.05, 7.0])).tolist() == [0.3, 1234.2, 5881830.1, 7.0]
-
-
-def test_ids_are_found_whether_dense_or_far_apart() -> None:
-    dense, sparse = np.array([3, 1, 2, 1]), np.array([10**15, 5, 7 * 10**14])
-    assert lookup(dense, np.array([1, 2, 9, -1])).tolist() == [1, 2, -1, -1]
-    assert lookup(sparse, np.array([5, 10**15, 6, -1])).tolist() == [1, 0, -1, -1]
-    assert lookup(np.array([], dtype=np.int64), np.array([1])).tolist() == [-1]
 
 
 def test_a_note_starts_with_the_device_and_without_one_with_a_capital_letter(trace: RunData) -> None:
