@@ -16,6 +16,7 @@ IS_CHECKOUT: Final = ROOT != _HERE
 _EXTRAS: Final = {
     **dict.fromkeys(("choreographer", "plotly", "streamlit"), "dashboard"),
     **dict.fromkeys(("dask", "distributed"), "jobs"),
+    "duckdb": "sql",
     "mcp": "mcp",
 }
 

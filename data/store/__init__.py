@@ -19,7 +19,16 @@ from warpladder.data.store.listing import (
     open_run,
     scan_foreign,
 )
-from warpladder.data.store.ranks import Clock, RanksOfJob, any_rank_has, clock_of, open_rank, ranks_of
+from warpladder.data.store.ranks import (
+    TABLES_OF_RANKS,
+    Clock,
+    RanksOfJob,
+    any_rank_has,
+    clock_of,
+    open_rank,
+    profiled_ranks,
+    ranks_of,
+)
 from warpladder.data.store.run import BadRun, Run
 from warpladder.data.store.tables import Rows, conform, frame, to_json
 from warpladder.data.store.writer import RunWriter
@@ -27,6 +36,7 @@ from warpladder.data.store.writer import RunWriter
 __all__ = [
     "LOCAL",
     "RECORDED",
+    "TABLES_OF_RANKS",
     "BadRun",
     "Clock",
     "RanksOfJob",
@@ -50,6 +60,7 @@ __all__ = [
     "noted",
     "open_rank",
     "open_run",
+    "profiled_ranks",
     "ranks_of",
     "rename",
     "scan_foreign",

@@ -20,6 +20,7 @@ from warpladder.data.store.tables import SUFFIX, Rows, conform
 #: Folder of the runs of the ranks in the folder of their job.
 FOLDER: Final = "ranks"
 _TRACE: Final = ("ranges", "kernels", "memory_ops", "api_calls", "operations")
+TABLES_OF_RANKS: Final = frozenset(_TRACE)
 #: Columns with ids that are unique within a rank.
 _IDS: Final = {
     "ranges": ("range_id", "parent_id"),
@@ -47,6 +48,11 @@ def add_tables(run: Path, tables: Mapping[str, Rows]) -> None:
 def any_rank_has(job: Run, name: str) -> bool:
     """Whether the run of some rank of a job has a table."""
     return next((job.path / FOLDER).glob(f"*/{name}{SUFFIX}"), None) is not None
+
+
+def profiled_ranks(job: Run) -> list[int]:
+    """The ranks of a job that have a profile."""
+    return sorted(int(path.name) for path in (job.path / FOLDER).glob("[0-9]*") if path.is_dir())
 
 
 def joined(job: Path, ranks: Sequence[int], name: str) -> pa.Table:
