@@ -6,7 +6,7 @@ from warpladder.collectors.core.environment import CollectorError, has_module
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.installation import how_to_install
-from warpladder.workloads.driver import has_nvidia_driver
+from warpladder.workloads.declare.driver import has_nvidia_driver
 
 #: The collector that reads hardware counters.
 COUNTER: Final = "nsight_compute"

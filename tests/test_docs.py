@@ -24,7 +24,7 @@ from warpladder.data import schema, store
 from warpladder.pytest_plugin import Judge
 from warpladder.workloads import registry
 from warpladder.workloads.api import Case, CudaVariant
-from warpladder.workloads.launches import AllReduce, RowsOf
+from warpladder.workloads.declare.launches import AllReduce, RowsOf
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ OTHER_OPTIONS: Final = {"--host", "--no-dashboard", "--nthreads", "--nworkers", 
 }
 #: What CONTRIBUTING adds: a rung's entry, a query, a chart.
 EXAMPLES: Final = [block.text for block in BLOCKS if block.language == "python" and block.page.name == "CONTRIBUTING.md"]
-#: Pages whose Python has tests of its own: this file, tests/workloads/functions/test_examples.py, tests/test_docs_jobs.py and tests/test_docs_own_kernel.py.
+#: Pages whose Python has tests of its own: this file, tests/workloads/declare/functions/test_examples.py, tests/test_docs_jobs.py and tests/test_docs_own_kernel.py.
 OWN_TESTS: Final = ("CONTRIBUTING.md", "README.md", "jobs.md", "own-kernel.md")
 
 

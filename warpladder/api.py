@@ -84,7 +84,7 @@ def record(
         Error: a mistake, with the message that `warpladder record` prints.
         KeyboardInterrupt: Ctrl-C in a script. The run is kept.
     """
-    from warpladder.workloads.neighbours import end_if_loading
+    from warpladder.workloads.declare.neighbours import end_if_loading
 
     end_if_loading()  # before anything else is imported
     from warpladder.dashboard.run.run import Run

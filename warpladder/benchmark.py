@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpladder.workloads.functions import benchmark
+from warpladder.workloads.declare.functions import benchmark
 
 if TYPE_CHECKING:
     from warpladder.dashboard.run.run import Run

@@ -19,15 +19,15 @@ from warpladder.collectors.core import agreement
 from warpladder.dashboard.run.run import Run
 from warpladder.dashboard.run.table import html_table
 from warpladder.data import store
-from warpladder.workloads import neighbours
 from warpladder.workloads.api import WorkloadError, WrongOutput
-from warpladder.workloads.cases import widened
-from warpladder.workloads.functions import arrays
-from warpladder.workloads.functions.arguments import called_with_axes, precision_of, tolerances
-from warpladder.workloads.functions.arrays import Form
-from warpladder.workloads.functions.benchmark import Benchmark
-from warpladder.workloads.functions.calls import OUT, STREAM, place_of, raised_by
-from warpladder.workloads.functions.problem import NUMBERS, outputs_by_name
+from warpladder.workloads.declare import neighbours
+from warpladder.workloads.declare.cases import widened
+from warpladder.workloads.declare.functions import arrays
+from warpladder.workloads.declare.functions.arguments import called_with_axes, precision_of, tolerances
+from warpladder.workloads.declare.functions.arrays import Form
+from warpladder.workloads.declare.functions.benchmark import Benchmark
+from warpladder.workloads.declare.functions.calls import OUT, STREAM, place_of, raised_by
+from warpladder.workloads.declare.functions.problem import NUMBERS, outputs_by_name
 
 #: The axis of the one case; its value has the types and shapes of the arguments.
 _AXIS: Final = "arguments"

@@ -23,8 +23,8 @@ from warpladder.dashboard.text import summary
 from warpladder.data import store
 from warpladder.workloads import registry
 from warpladder.workloads.api import Variant, Workload, WorkloadError
-from warpladder.workloads.functions import wrapped
-from warpladder.workloads.functions.benchmark import Benchmark
+from warpladder.workloads.declare.functions import wrapped
+from warpladder.workloads.declare.functions.benchmark import Benchmark
 
 _MOST_PRINTED, _MOST_SHOWN = 2000, 300
 

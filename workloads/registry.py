@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from warpladder.workloads import locate, neighbours
 from warpladder.workloads.api import Workload, WorkloadError
-from warpladder.workloads.functions.benchmark import Benchmark
+from warpladder.workloads.declare import locate, neighbours
+from warpladder.workloads.declare.functions.benchmark import Benchmark
 
 _HERE = Path(__file__).resolve().parent
 
@@ -99,9 +99,6 @@ def _what_failed(error: BaseException) -> str:
 
 def _workloads_of(module: ModuleType, where: str) -> tuple[Workload, ...]:
     workload = getattr(module, "WORKLOAD", None)
-    if type(workload).__name__ == Workload.__name__ and not isinstance(workload, Workload):
-        module_name = type(workload).__module__
-        raise WorkloadError(f"{where}: imports {module_name}; import {Workload.__module__} in its place")
     declared = [workload] if isinstance(workload, Workload) else []
     benchmarks = dict.fromkeys(value for value in vars(module).values() if isinstance(value, Benchmark))
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpladder.workloads.launches import ceil_div
+from warpladder.workloads.declare.launches import ceil_div
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any, Final
 
 from warpladder.workloads.api import Array
-from warpladder.workloads.launches import Communicator
+from warpladder.workloads.declare.launches import Communicator
 
 #: Modules that `compile_for_graph` takes, as a variant's `requires` names them.
 COMPILER: Final = ("torch._inductor.compile_fx", "triton")

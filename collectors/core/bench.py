@@ -13,9 +13,9 @@ from warpladder.collectors.core.alterations import multiply
 from warpladder.collectors.core.cells import Cell
 from warpladder.data.names import Phase
 from warpladder.workloads.api import Array, Buffer, Buffers, Case, Params, Variant, Workload, WorkloadError, WrongOutput
-from warpladder.workloads.functions.extensions import CallFailed
-from warpladder.workloads.launches import Alone, Communicator
-from warpladder.workloads.locate import text_of, where
+from warpladder.workloads.declare.functions.extensions import CallFailed
+from warpladder.workloads.declare.launches import Alone, Communicator
+from warpladder.workloads.declare.locate import text_of, where
 
 #: Bytes compared at once; they fit a processor's cache.
 _CHUNK_BYTES: Final = 1 << 18
@@ -25,7 +25,7 @@ _CHUNK_BYTES: Final = 1 << 18
 NO_GPU_STATE: Final[Mapping[str, Any]] = dict.fromkeys(("sm_clock_mhz", "temperature_c", "power_w", "throttle_reasons"))
 
 
-#: Part of a function's call, by the name that `warpladder.workloads.functions` gives it -> its scope.
+#: Part of a function's call, by the name that `warpladder.workloads.declare.functions` gives it -> its scope.
 PARTS: Final[Mapping[str, str]] = {"forward": Phase.FORWARD, "backward": Phase.BACKWARD}
 
 

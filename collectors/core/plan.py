@@ -28,8 +28,8 @@ from warpladder.workloads.api import (
     WorkloadError,
     format_params,
 )
-from warpladder.workloads.cases import AxisError, sweep
-from warpladder.workloads.functions.sources import source_of
+from warpladder.workloads.declare.cases import AxisError, sweep
+from warpladder.workloads.declare.functions.sources import source_of
 
 # -- jobs ----------------------------------------------------------------------------------------------------------------------
 

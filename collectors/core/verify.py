@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.workloads.api import Array, Buffer, Buffers, WorkloadError
-from warpladder.workloads.cases import STORAGE, widened
+from warpladder.workloads.declare.cases import STORAGE, widened
 
 #: Elements compared at once: few enough for the processor's caches.
 _CHUNK: Final = 1 << 16

@@ -16,7 +16,7 @@ from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, joined, rows
 from warpladder.collectors.cuda.streams import Stream
 from warpladder.data.names import nccl_allreduce
 from warpladder.workloads.api import Array, Buffers, Step, WorkloadError, ceil_div
-from warpladder.workloads.launches import AllReduce, RowsOf
+from warpladder.workloads.declare.launches import AllReduce, RowsOf
 
 _AVERAGE: Final = 4  # ncclAvg; CuPy has no constant for it
 #: Highest priority: the all-reduce's few blocks start before the waiting blocks of a concurrent kernel.

@@ -5,7 +5,7 @@ import math
 from warpladder.collectors.core.plan import Plan
 from warpladder.collectors.cuda.steps import rows_taken
 from warpladder.workloads.api import Buffer, Case, CudaVariant, Params, Workload
-from warpladder.workloads.launches import AllReduce
+from warpladder.workloads.declare.launches import AllReduce
 
 
 def averaged_bytes(workload: Workload, case: Case, variant: CudaVariant, config: Params) -> int:

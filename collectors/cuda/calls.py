@@ -17,9 +17,9 @@ from warpladder.collectors.cuda.timed_stream import CURE, CURE_FUNCTION, CURE_TO
 from warpladder.data import hand_over
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, LibraryVariant, NotInstalled, Params, Repacked
-from warpladder.workloads.functions.variants import FunctionVariant
-from warpladder.workloads.launches import Communicator
-from warpladder.workloads.stepwise import Stepwise
+from warpladder.workloads.declare.functions.variants import FunctionVariant
+from warpladder.workloads.declare.launches import Communicator
+from warpladder.workloads.declare.stepwise import Stepwise
 
 _REPACKED: Final = "an input is copied into the layout of the library whenever it changes, outside of the device time"
 _OWN_STREAM: Final = "its library has streams of its own, so that it has no device time by CUDA events"

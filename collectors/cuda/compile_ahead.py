@@ -36,7 +36,7 @@ from warpladder.collectors.cuda.transfers import kernel_names, plan_parts
 from warpladder.installation import IMPORT_ROOT
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Variant, Workload, format_params
-from warpladder.workloads.stepwise import Stepwise
+from warpladder.workloads.declare.stepwise import Stepwise
 
 #: Compiling ahead is given up after this many seconds without a finished job.
 _PATIENCE_S: Final = 120.0

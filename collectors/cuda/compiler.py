@@ -12,7 +12,7 @@ from warpladder.collectors.core.kernel_cache import key_of, read, write
 from warpladder.collectors.cuda import headers
 from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
 from warpladder.workloads.api import CudaVariant
-from warpladder.workloads.sources import with_full_paths
+from warpladder.workloads.declare.sources import with_full_paths
 
 #: Version of the cache's entries; raised when they hold something else.
 _FORMAT: Final = "2"

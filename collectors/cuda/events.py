@@ -57,7 +57,7 @@ from warpladder.workloads.api import (
     WrongOutput,
     kernels_of,
 )
-from warpladder.workloads.functions.variants import FunctionVariant
+from warpladder.workloads.declare.functions.variants import FunctionVariant
 
 
 class CudaBench:

@@ -1,7 +1,7 @@
 """Times the steps of a variant's first use, each in a fresh process: what is imported, compiled, loaded and handed over.
 
 `python -m warpladder.collectors.cuda.first_use WORKLOAD VARIANT CASE` is such a process. Python, NumPy and the workload are there before
-its clock starts. Then come the CUDA context, and the steps of the variant's `warpladder.workloads.stepwise.Stepwise`.
+its clock starts. Then come the CUDA context, and the steps of the variant's `warpladder.workloads.declare.stepwise.Stepwise`.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from warpladder.collectors.core.bench import FirstUse
 from warpladder.data.names import Phase
 from warpladder.installation import IMPORT_ROOT
 from warpladder.workloads import registry
-from warpladder.workloads.stepwise import Stepwise
+from warpladder.workloads.declare.stepwise import Stepwise
 
 #: Fresh processes with empty caches, and as many with the caches that they left; fewer once they took so many seconds.
 MOST_PROCESSES: Final = 3

@@ -14,7 +14,7 @@ from warpladder.collectors.cuda.compiled import CompiledModule
 from warpladder.collectors.cuda.tensor_maps import encode
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffer, Buffers, Launch, TensorMap
-from warpladder.workloads.launches import RowsOf
+from warpladder.workloads.declare.launches import RowsOf
 
 _STATIC_SHARED: Final = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 _MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

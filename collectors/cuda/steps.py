@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from warpladder.collectors.cuda.streams import Event, Stream
 from warpladder.workloads.api import Step, TensorMap
-from warpladder.workloads.launches import AllReduce, RowsOf
+from warpladder.workloads.declare.launches import AllReduce, RowsOf
 
 _EVERY_ROW: Final = 1 << 62
 

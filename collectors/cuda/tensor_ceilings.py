@@ -19,7 +19,7 @@ from warpladder.collectors.cuda.launch import bind, load
 from warpladder.collectors.cuda.operands import Bytes, random_operands
 from warpladder.data.names import Ceiling
 from warpladder.workloads.api import Constants, CudaVariant, Launch
-from warpladder.workloads.launches import ALIGNMENT_BYTES, WARPGROUP_THREADS
+from warpladder.workloads.declare.launches import ALIGNMENT_BYTES, WARPGROUP_THREADS
 
 _KERNELS: Final = Path(__file__).parent / "kernels"
 _OF_MMA: Final = Constants(_KERNELS / "mma_ceilings.cu")

@@ -18,7 +18,7 @@ from warpladder.workloads.api import (
     Workload,
     WorkloadError,
 )
-from warpladder.workloads.launches import AllReduce, RowsOf
+from warpladder.workloads.declare.launches import AllReduce, RowsOf
 
 _ALIGNMENT_BYTES: Final = 256  # of an array that CUDA allocates
 

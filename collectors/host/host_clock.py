@@ -32,9 +32,9 @@ from warpladder.collectors.core.verify import overwrite, poison, poison_free_mem
 from warpladder.data.names import Phase
 from warpladder.workloads import torch_bridge
 from warpladder.workloads.api import Array, Buffers, Case, HostVariant, NotInstalled, Params, Variant, Workload, WrongOutput
-from warpladder.workloads.functions.arrays import copied, is_finished
-from warpladder.workloads.functions.variants import FunctionVariant
-from warpladder.workloads.launches import Communicator
+from warpladder.workloads.declare.functions.arrays import copied, is_finished
+from warpladder.workloads.declare.functions.variants import FunctionVariant
+from warpladder.workloads.declare.launches import Communicator
 
 NAME: Final = "host_clock"
 #: In messages of NumPy and Numba, without hyphens, when code writes to a read-only array.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from warpladder.data import source_text
 from warpladder.workloads.api import CudaVariant, Workload
-from warpladder.workloads.functions.parsed import parsed
-from warpladder.workloads.sources import include_folders
+from warpladder.workloads.declare.functions.parsed import parsed
+from warpladder.workloads.declare.sources import include_folders
 
 
 def python_files(files: Sequence[Path]) -> set[Path]:

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from warpladder.collectors.watch.files import kernel_files, python_files
 from warpladder.collectors.watch.normal_form import digest, of_cpp, of_file, of_python
-from warpladder.workloads import neighbours
 from warpladder.workloads.api import CudaVariant, Variant, Workload
-from warpladder.workloads.functions.parsed import ParsedFile, parsed
-from warpladder.workloads.functions.sources import Reach
+from warpladder.workloads.declare import neighbours
+from warpladder.workloads.declare.functions.parsed import ParsedFile, parsed
+from warpladder.workloads.declare.functions.sources import Reach
 
 #: Attributes of variants that change nothing that is measured, or that `_declared` and `_reach` tell in another way.
 _NOT_MEASURED: Final = ("name", "title", "place", "source", "declared_at")

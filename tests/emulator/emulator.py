@@ -33,7 +33,7 @@ import pytest
 from tests.emulator.tensor_maps import argument_of_tensor_map
 from tests.emulator.translation import INCLUDES, EmulationError, translation_unit
 from warpladder.workloads.api import CudaVariant, Launch, TensorMap
-from warpladder.workloads.launches import RowsOf
+from warpladder.workloads.declare.launches import RowsOf
 
 Order = Literal["forward", "backward"]
 

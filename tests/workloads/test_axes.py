@@ -6,7 +6,7 @@ from tests.workloads.declared import WORKLOADS, name_of
 from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.workloads import registry
 from warpladder.workloads.api import WorkloadError
-from warpladder.workloads.cases import Axis, AxisError, parse_params, sweep
+from warpladder.workloads.declare.cases import Axis, AxisError, parse_params, sweep
 
 AXES = (
     Axis("n", 1, 100),

@@ -19,7 +19,7 @@ from warpladder.workloads.call_routes.routes.pybind_extension import PybindExten
 from warpladder.workloads.call_routes.routes.route import Route, kernel_text
 from warpladder.workloads.call_routes.rungs import KERNEL, block, grid_of
 from warpladder.workloads.call_routes.workload import ROUTES, WORKLOAD
-from warpladder.workloads.stepwise import HandOver, Stepwise
+from warpladder.workloads.declare.stepwise import HandOver, Stepwise
 
 
 def of(shape: str, calls: str = "1"):

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from warpladder.workloads import registry, sources
+from warpladder.workloads import registry
 from warpladder.workloads.api import Case, Constants, CudaVariant, Params, WorkloadError
 from warpladder.workloads.cnn_conv.problem import SIZE as CNN_SIZE
 from warpladder.workloads.conv2d.host import SIZE as CONV2D_SIZE
+from warpladder.workloads.declare import sources
 from warpladder.workloads.gan_tconv.problem import COLOURS, KERNEL_SIZE, LATENT
 from warpladder.workloads.mlp_training.digits import CLASSES
 from warpladder.workloads.tensor_transpose.bank_conflicts import TILE
 
 pytestmark = pytest.mark.slow
 
-WORKLOADS = Path(sources.__file__).resolve().parent
+WORKLOADS = Path(registry.__file__).resolve().parent
 SOURCE = """\
 #include "shared.cuh"
 constexpr int kRows = 64, kColumns = 2 * kRows;  // constexpr int kNotMeant = 1;

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warpladder.workloads import locate, registry
+from warpladder.workloads import registry
 from warpladder.workloads.api import Workload, WorkloadError
-from warpladder.workloads.locate import is_own, where
+from warpladder.workloads.declare import locate
+from warpladder.workloads.declare.locate import is_own, where
 
 
 def raised_by(text: str, file: Path, name: str = "") -> BaseException:
@@ -66,7 +67,7 @@ def test_an_exception_without_any_line_of_the_user_has_no_place() -> None:
         [
             sys.executable,
             "-c",
-            "import json\nfrom warpladder.workloads.locate import where\ntry: json.loads('{')\nexcept Exception as e: print([where(e), where(ValueError())])",
+            "import json\nfrom warpladder.workloads.declare.locate import where\ntry: json.loads('{')\nexcept Exception as e: print([where(e), where(ValueError())])",
         ],
         capture_output=True,
         text=True,

@@ -5,8 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, CaseSet, Params
-from warpladder.workloads.cases import Axis
+from warpladder.workloads.api import Axis, Buffer, Case, CaseSet, Params
 
 Pair = tuple[int, int]
 

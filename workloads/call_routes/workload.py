@@ -11,7 +11,7 @@ from warpladder.workloads.call_routes.routes.pycuda_module import PycudaModule
 from warpladder.workloads.call_routes.routes.torch_extension import TorchExtension
 from warpladder.workloads.call_routes.routes.triton_jit import TritonJit
 from warpladder.workloads.call_routes.rungs import CUDA_VARIANTS
-from warpladder.workloads.stepwise import Stepwise
+from warpladder.workloads.declare.stepwise import Stepwise
 
 
 def _route(name: str, title: str, requires: tuple[str, ...], prepare: type[Stepwise]) -> LibraryVariant:

@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, CaseSet, Params
-from warpladder.workloads.cases import Axis, AxisError
+from warpladder.workloads.api import Axis, AxisError, Buffer, Case, CaseSet, Params
 
 SIZE: Final = 7  # of the filters, along both sides
 ODD_SHAPE: Final = "3x37x41"  # batch, height and width: no multiple of any tile

@@ -7,9 +7,20 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Case, Constants, CudaVariant, Launch, Params, Precision, TensorMap, ceil_div
+from warpladder.workloads.api import (
+    ALIGNMENT_BYTES,
+    MULTIPROCESSORS,
+    WARPGROUP_THREADS,
+    Case,
+    Constants,
+    CudaVariant,
+    Launch,
+    Params,
+    Precision,
+    TensorMap,
+    ceil_div,
+)
 from warpladder.workloads.cnn_conv.problem import SIZE, Shape, shape_of
-from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
-from warpladder.workloads.cases import up_to
+from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.cnn_conv import host, peers, problem
 from warpladder.workloads.cnn_conv.rungs import CUDA_VARIANTS
 

@@ -5,8 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, CaseSet, Params
-from warpladder.workloads.cases import Axis
+from warpladder.workloads.api import Axis, Buffer, Case, CaseSet, Params
 from warpladder.workloads.conv2d.host import SIZE
 
 AXES: Final = (Axis("n", 1, 32768), Axis("shape", 1, 32768, extents=2, instead_of="n"))

@@ -3,8 +3,7 @@
 import math
 from typing import Final
 
-from warpladder.workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
-from warpladder.workloads.cases import up_to
+from warpladder.workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.conv2d import host, peers, problem
 from warpladder.workloads.conv2d.rungs import CUDA_VARIANTS
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
+from warpladder.workloads.api import MULTIPROCESSORS, Buffer, Case, Constants, Launch, Params, ceil_div
 from warpladder.workloads.gan_tconv import phases
 from warpladder.workloads.gan_tconv.problem import (
     COLOURS,
@@ -19,7 +19,6 @@ from warpladder.workloads.gan_tconv.problem import (
     layers,
     side_of,
 )
-from warpladder.workloads.launches import MULTIPROCESSORS
 
 _OF: Final = Constants(Path(__file__).parent / "kernels" / "few_images.cuh")
 _TAPS: Final = KERNEL_SIZE**2

@@ -19,8 +19,8 @@ from warpladder.workloads.api import (
     Pinned,
     Precision,
     ceil_div,
+    up_to,
 )
-from warpladder.workloads.cases import up_to
 from warpladder.workloads.gan_tconv import few, phases, wgmma
 from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, Layer, channels_of, images_of, layers, make_case, side_of
 

@@ -7,10 +7,19 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ceil_div
+from warpladder.workloads.api import (
+    ALIGNMENT_BYTES,
+    MULTIPROCESSORS,
+    Buffer,
+    Case,
+    Constants,
+    Launch,
+    Params,
+    TensorMap,
+    ceil_div,
+)
 from warpladder.workloads.gan_tconv import phases
 from warpladder.workloads.gan_tconv.problem import KERNEL_SIZE, LATENT, Layer, channels_of, images_of, layers, side_of
-from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS
 
 _OF: Final = Constants(Path(__file__).parent / "kernels" / "last_layer_wgmma.cuh")  # and of warpgroups.cuh, which it includes
 _FEW_TILES: Final = 2  # of images: no more are few

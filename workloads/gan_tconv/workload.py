@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from warpladder.workloads.api import TOLERANCE, Case, HostVariant, LibraryVariant, Workload
-from warpladder.workloads.cases import Axis, up_to
+from warpladder.workloads.api import TOLERANCE, Axis, Case, HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.gan_tconv import host, peers, problem
 from warpladder.workloads.gan_tconv.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILER

@@ -1,7 +1,6 @@
 """The step on the host: BLAS on each rank, MPI between them."""
 
-from warpladder.workloads.api import Buffers, Case
-from warpladder.workloads.launches import ALONE, Communicator
+from warpladder.workloads.api import ALONE, Buffers, Case, Communicator
 from warpladder.workloads.mlp_training import host
 from warpladder.workloads.mlp_training.problem import OUTPUTS
 

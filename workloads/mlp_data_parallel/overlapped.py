@@ -5,8 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Launch, Params, Step, ceil_div, split_evenly
-from warpladder.workloads.launches import AllReduce, RowsOf
+from warpladder.workloads.api import AllReduce, Buffer, Case, Launch, Params, RowsOf, Step, ceil_div, split_evenly
 from warpladder.workloads.mlp_training import fused
 from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 

@@ -5,8 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffers, Case
-from warpladder.workloads.launches import Communicator
+from warpladder.workloads.api import Buffers, Case, Communicator
 from warpladder.workloads.mlp_training.problem import INPUTS, OUTPUTS, REGULARIZATION, rate_of
 
 #: Steps before the first that is measured: DistributedDataParallel arranges its buckets after the first, and takes times of ten.

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Step
-from warpladder.workloads.launches import AllReduce
+from warpladder.workloads.api import AllReduce, Case, CudaVariant, Launch, Params, Step
 from warpladder.workloads.mlp_data_parallel import overlapped
 from warpladder.workloads.mlp_training import fused, wgmma
 from warpladder.workloads.mlp_training.problem import OUTPUTS

@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import TOLERANCE, Buffer, Case, CaseSet, Params
-from warpladder.workloads.cases import Axis
+from warpladder.workloads.api import TOLERANCE, Axis, Buffer, Case, CaseSet, Params
 
 #: Operation -> arithmetic operations of an element by its definition. An exponential counts as one, and so does a division.
 #: softmax: comparison with the largest, subtraction, exponential, addition, division.

@@ -8,9 +8,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Constants, CudaVariant, Launch, Params, Precision, ceil_div
-from warpladder.workloads.cases import up_to
-from warpladder.workloads.launches import MULTIPROCESSORS
+from warpladder.workloads.api import (
+    MULTIPROCESSORS,
+    Buffer,
+    Case,
+    Constants,
+    CudaVariant,
+    Launch,
+    Params,
+    Precision,
+    ceil_div,
+    up_to,
+)
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, size_of
 
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"

@@ -7,8 +7,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Constants, CudaVariant, Launch, Params, TensorMap, ceil_div
-from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS, WARPGROUP_THREADS
+from warpladder.workloads.api import (
+    ALIGNMENT_BYTES,
+    MULTIPROCESSORS,
+    WARPGROUP_THREADS,
+    Buffer,
+    Case,
+    Constants,
+    CudaVariant,
+    Launch,
+    Params,
+    TensorMap,
+    ceil_div,
+)
 from warpladder.workloads.mlp_gemm.problem import ALPHA, BETA, Size, buffers, size_of
 from warpladder.workloads.mlp_gemm.rungs import KERNELS, BlockTile, cluster_sums
 from warpladder.workloads.shares import Line, parts_of_tiles, shortest_shares

@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, ceil_div
-from warpladder.workloads.launches import MULTIPROCESSORS
+from warpladder.workloads.api import MULTIPROCESSORS, Buffer, Case, Constants, Launch, Params, ceil_div
 from warpladder.workloads.mlp_training import shares
 from warpladder.workloads.mlp_training.problem import Size, size_of
 from warpladder.workloads.shares import Line, even_shares, parts_of_tiles

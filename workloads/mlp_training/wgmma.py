@@ -6,8 +6,17 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ceil_div
-from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS
+from warpladder.workloads.api import (
+    ALIGNMENT_BYTES,
+    MULTIPROCESSORS,
+    Buffer,
+    Case,
+    Constants,
+    Launch,
+    Params,
+    TensorMap,
+    ceil_div,
+)
 from warpladder.workloads.mlp_training.problem import REGULARIZATION, Size, rate_of, size_of
 
 #: Blocks of the backward launch that are not of the product. They update all weights but w1.

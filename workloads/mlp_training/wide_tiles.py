@@ -6,8 +6,17 @@ from typing import Final
 
 import numpy as np
 
-from warpladder.workloads.api import Buffer, Case, Constants, Launch, Params, TensorMap, ceil_div
-from warpladder.workloads.launches import ALIGNMENT_BYTES, MULTIPROCESSORS
+from warpladder.workloads.api import (
+    ALIGNMENT_BYTES,
+    MULTIPROCESSORS,
+    Buffer,
+    Case,
+    Constants,
+    Launch,
+    Params,
+    TensorMap,
+    ceil_div,
+)
 from warpladder.workloads.mlp_training import shares
 from warpladder.workloads.mlp_training.problem import Size, size_of
 from warpladder.workloads.mlp_training.wgmma import SPARE_BLOCKS, pitch_of

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
-from warpladder.workloads.cases import Axis, up_to
+from warpladder.workloads.api import Axis, Case, HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.mlp_training import host, peers, problem, programs
 from warpladder.workloads.mlp_training.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILE_MODES, COMPILER

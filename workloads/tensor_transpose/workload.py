@@ -3,8 +3,7 @@
 import math
 from typing import Final
 
-from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload
-from warpladder.workloads.cases import up_to
+from warpladder.workloads.api import Case, HostVariant, LibraryVariant, Workload, up_to
 from warpladder.workloads.tensor_transpose import host, peers, problem
 from warpladder.workloads.tensor_transpose.rungs import CUDA_VARIANTS
 from warpladder.workloads.torch_bridge import COMPILER

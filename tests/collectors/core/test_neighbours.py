@@ -175,13 +175,3 @@ def test_what_was_not_reached_is_told_without_folders(two: list[Path], tmp_path:
     texts = "\n".join(store.open_run(tmp_path / "runs" / run_id).table("diagnostics")["text"])
     assert f"; to measure all: warpladder record {two[0].name} --set quick --no-limit" in texts
     assert str(tmp_path) not in texts
-
-
-def test_a_file_that_takes_the_words_of_a_checkout_s_folder_is_told_the_package(tmp_path: Path) -> None:
-    bench = BENCH.replace("from warpladder.workloads.api import", "from workloads.api import")
-    file = write(tmp_path, "mine", 2.0, bench)
-    (tmp_path / "workloads.py").unlink()
-    command = [sys.executable, "-m", "warpladder", "list", str(file)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    said = f"{file}: imports workloads.api; import warpladder.workloads.api in its place\n"
-    assert (done.returncode, done.stderr) == (2, said)

@@ -14,7 +14,7 @@ from tests.collectors.core.judged import FEW, judged, measured
 from warpladder.collectors.core import agreement
 from warpladder.collectors.core.rounds import Limits
 from warpladder.collectors.core.verify import snapshot
-from warpladder.workloads.functions.arrays import is_finished
+from warpladder.workloads.declare.functions.arrays import is_finished
 
 S = np.float32
 N = 100_000

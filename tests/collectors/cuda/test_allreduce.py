@@ -20,7 +20,7 @@ from warpladder.data import store
 from warpladder.data.names import Phase
 from warpladder.workloads import registry
 from warpladder.workloads.api import Launch, TensorMap, kernels_of
-from warpladder.workloads.launches import AllReduce, RowsOf
+from warpladder.workloads.declare.launches import AllReduce, RowsOf
 
 pytestmark = pytest.mark.slow
 

@@ -27,9 +27,9 @@ from warpladder.workloads.api import (
     Workload,
     WorkloadError,
 )
+from warpladder.workloads.declare.launches import TensorMap
 from warpladder.workloads.gan_tconv.problem import make_case
 from warpladder.workloads.gan_tconv.rungs import parts_of
-from warpladder.workloads.launches import TensorMap
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from warpladder.collectors.core.record import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.workloads import registry
-from warpladder.workloads.functions.variants import FunctionVariant
+from warpladder.workloads.declare.functions.variants import FunctionVariant
 
 pytestmark = pytest.mark.gpu
 EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"

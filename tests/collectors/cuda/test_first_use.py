@@ -14,7 +14,7 @@ from warpladder.collectors.cuda import first_use
 from warpladder.collectors.cuda.first_use import FirstUseError, first_uses, time_steps
 from warpladder.data.names import Phase
 from warpladder.workloads.api import Buffer, Case
-from warpladder.workloads.stepwise import Stepwise
+from warpladder.workloads.declare.stepwise import Stepwise
 
 CASE = Case({"n": 3}, 0, 24, ("full",))
 ALL = [Phase.CONTEXT, Phase.IMPORT, Phase.COMPILE, Phase.LOAD, Phase.FIRST_CALL, Phase.HAND_OVER]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warpladder.workloads.functions.extensions import CallFailed, CFunction, c_function
+from warpladder.workloads.declare.functions.extensions import CallFailed, CFunction, c_function
 
 CODE = """
 __global__ void twice(const float* x, float* out, int n) {

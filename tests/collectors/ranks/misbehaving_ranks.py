@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warpladder.workloads.api import Buffer, Case, HostVariant, Part, Workload, split_evenly
-from warpladder.workloads.launches import ALONE
+from warpladder.workloads.declare.launches import ALONE
 
 
 def world() -> Any:

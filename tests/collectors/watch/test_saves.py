@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpladder.collectors.watch.saves import Saves
-from warpladder.workloads import neighbours
+from warpladder.workloads.declare import neighbours
 
 
 def never() -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from warpladder.workloads import neighbours
-from warpladder.workloads.functions.sources import source_of
+from warpladder.workloads.declare import neighbours
+from warpladder.workloads.declare.functions.sources import source_of
 
 
 def loaded(folder: Path, text: str, **beside: str) -> ModuleType:

@@ -125,7 +125,7 @@ def test_a_function_that_launches_a_kernel_of_triton_needs_a_gpu_unless_triton_i
     monkeypatch: pytest.MonkeyPatch, interpreted: str, kind: str
 ) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", interpreted)
-    monkeypatch.setattr("warpladder.workloads.functions.variants.has_nvidia_driver", lambda: False)
+    monkeypatch.setattr("warpladder.workloads.declare.functions.variants.has_nvidia_driver", lambda: False)
     bench = Benchmark("triton", n=[2], arrays="torch")
     bench.inputs(lambda n: np.ones(n))
     bench.reference(lambda x: x)

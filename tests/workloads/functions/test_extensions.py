@@ -12,8 +12,8 @@ from tests.workloads.functions.loading import build_extension
 from tests.workloads.functions.recording import record
 from warpladder.collectors.core.bench import classify, is_sticky
 from warpladder.workloads.api import WorkloadError
-from warpladder.workloads.functions.extensions import CallFailed, CFunction, c_function
-from warpladder.workloads.functions.sources import line_of, source_file_of, source_of
+from warpladder.workloads.declare.functions.extensions import CallFailed, CFunction, c_function
+from warpladder.workloads.declare.functions.sources import line_of, source_file_of, source_of
 
 CODE = """
 #include <stdint.h>
@@ -231,7 +231,7 @@ def test_its_text_names_the_call_and_the_library_with_its_digest_and_shows_the_s
 BENCH = """
 import numpy as np
 import warpladder
-from warpladder.workloads.functions.extensions import c_function
+from warpladder.workloads.declare.functions.extensions import c_function
 import fast
 
 bench = warpladder.Benchmark("scaling", n=[1000])

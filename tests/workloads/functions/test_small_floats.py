@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from warpladder.workloads.api import Buffer
-from warpladder.workloads.cases import STORAGE, widened
+from warpladder.workloads.declare.cases import STORAGE, widened
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.workloads.functions.loading import loaded, text_of
-from warpladder.workloads.functions.sources import line_of, source_file_of, source_of
+from warpladder.workloads.declare.functions.sources import line_of, source_file_of, source_of
 
 BENCH = """
     import functools
@@ -116,8 +116,8 @@ def test_local_names_bring_nothing_and_recursion_ends(tmp_path: Path) -> None:
 def test_the_text_is_the_same_in_every_process_and_names_no_folder(tmp_path: Path) -> None:
     loaded(tmp_path, BENCH, helpers=HELPERS)
     code = (
-        "import sys; from pathlib import Path; from warpladder.workloads import neighbours;"
-        "from warpladder.workloads.functions.sources import source_of;"
+        "import sys; from pathlib import Path; from warpladder.workloads.declare import neighbours;"
+        "from warpladder.workloads.declare.functions.sources import source_of;"
         f"print(source_of(neighbours.load(Path({str(tmp_path / 'bench.py')!r})).plain), end='')"
     )
     texts = {

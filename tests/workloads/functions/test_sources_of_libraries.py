@@ -10,7 +10,7 @@ import numba
 import pytest
 
 from tests.workloads.functions.loading import loaded, text_of
-from warpladder.workloads.functions.sources import line_of, source_file_of, source_of
+from warpladder.workloads.declare.functions.sources import line_of, source_file_of, source_of
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.workloads.functions.loading import build_extension, loaded, text_of
-from warpladder.workloads.functions.sources import line_of, source_file_of, source_of
+from warpladder.workloads.declare.functions.sources import line_of, source_file_of, source_of
 
 pytestmark = pytest.mark.slow
 
@@ -145,7 +145,7 @@ def test_a_circle_of_wrapped_functions_ends(tmp_path: Path) -> None:
 
 def test_no_library_is_imported() -> None:
     code = (
-        "import sys; from warpladder.workloads.functions import sources; sources.source_of(sources.source_of);"
+        "import sys; from warpladder.workloads.declare.functions import sources; sources.source_of(sources.source_of);"
         "print([m for m in ('cupy', 'torch', 'numba', 'triton', 'jax') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

@@ -4,11 +4,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from warpladder.workloads.api import Case, read_source
+from warpladder.workloads.api import Array, Buffers, Case, read_source
 from warpladder.workloads.call_routes.problem import calls_of, shape_of
 from warpladder.workloads.call_routes.rungs import KERNEL, block, grid_of
-from warpladder.workloads.cases import Array, Buffers
-from warpladder.workloads.stepwise import Stepwise
+from warpladder.workloads.declare.stepwise import Stepwise
 
 
 class Route(Stepwise):

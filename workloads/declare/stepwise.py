@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from warpladder.workloads.cases import Array, Buffers, Case
+from warpladder.workloads.declare.cases import Array, Buffers, Case
 
 
 @dataclass(frozen=True)

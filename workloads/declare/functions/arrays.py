@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Array, NotInstalled, WrongOutput
-from warpladder.workloads.cases import STORAGE, widened
+from warpladder.workloads.declare.cases import STORAGE, widened
+from warpladder.workloads.declare.workloads import Array, NotInstalled, WrongOutput
 
 #: Integers of PyTorch and NumPy alike that have the bits of a type that NumPy lacks.
 _SIGNED: Final = {"uint8": "int8", "uint16": "int16"}

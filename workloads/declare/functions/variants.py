@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads.api import Array, Case, CudaVariant, Launch, Params, Precision, Role, Variant, WorkloadError
-from warpladder.workloads.driver import has_nvidia_driver
-from warpladder.workloads.functions import sources
-from warpladder.workloads.functions.arguments import (
+from warpladder.workloads.declare.driver import has_nvidia_driver
+from warpladder.workloads.declare.functions import sources
+from warpladder.workloads.declare.functions.arguments import (
     Axes,
     called_with_axes,
     is_of_types,
@@ -19,11 +18,22 @@ from warpladder.workloads.functions.arguments import (
     precision_of,
     skip_reason,
 )
-from warpladder.workloads.functions.arrays import Form
-from warpladder.workloads.functions.calls import Call, call_of
-from warpladder.workloads.functions.problem import Problem
-from warpladder.workloads.locate import is_file
-from warpladder.workloads.sources import parse_header
+from warpladder.workloads.declare.functions.arrays import Form
+from warpladder.workloads.declare.functions.calls import Call, call_of
+from warpladder.workloads.declare.functions.problem import Problem
+from warpladder.workloads.declare.locate import is_file
+from warpladder.workloads.declare.sources import parse_header
+from warpladder.workloads.declare.workloads import (
+    Array,
+    Case,
+    CudaVariant,
+    Launch,
+    Params,
+    Precision,
+    Role,
+    Variant,
+    WorkloadError,
+)
 
 # -- functions -------------------------------------------------------------------------------------------------------------------
 

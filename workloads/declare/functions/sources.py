@@ -15,10 +15,10 @@ from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from warpladder.workloads import locate, neighbours
-from warpladder.workloads.functions import wrapped
-from warpladder.workloads.functions.extensions import CFunction
-from warpladder.workloads.functions.parsed import Imported, ParsedFile, Pieces, imports_in, names_read, parsed
+from warpladder.workloads.declare import locate, neighbours
+from warpladder.workloads.declare.functions import wrapped
+from warpladder.workloads.declare.functions.extensions import CFunction
+from warpladder.workloads.declare.functions.parsed import Imported, ParsedFile, Pieces, imports_in, names_read, parsed
 
 _OURS: Final = "warpladder"
 _MISSING: Final = object()

@@ -16,10 +16,19 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
-from warpladder.workloads.api import PRECISION_OF_TYPE, TOLERANCE, Case, Params, Precision, Role, WorkloadError, format_params
-from warpladder.workloads.cases import Axis, CaseSet
-from warpladder.workloads.functions.arrays import Form, is_measurable
-from warpladder.workloads.functions.calls import OUT, STREAM, parameters_of, place_of, raised_by
+from warpladder.workloads.declare.cases import Axis, CaseSet
+from warpladder.workloads.declare.functions.arrays import Form, is_measurable
+from warpladder.workloads.declare.functions.calls import OUT, STREAM, parameters_of, place_of, raised_by
+from warpladder.workloads.declare.workloads import (
+    PRECISION_OF_TYPE,
+    TOLERANCE,
+    Case,
+    Params,
+    Precision,
+    Role,
+    WorkloadError,
+    format_params,
+)
 
 # -- axes ------------------------------------------------------------------------------------------------------------------------
 

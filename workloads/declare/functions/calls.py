@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from importlib import import_module as _imported
 from typing import Any, Final
 
-from warpladder.workloads import locate, torch_bridge
-from warpladder.workloads.api import Array, Buffers, WorkloadError, WrongOutput
-from warpladder.workloads.functions import arrays
-from warpladder.workloads.functions.arrays import Form
-from warpladder.workloads.functions.extensions import CFunction
+from warpladder.workloads import torch_bridge
+from warpladder.workloads.declare import locate
+from warpladder.workloads.declare.functions import arrays
+from warpladder.workloads.declare.functions.arrays import Form
+from warpladder.workloads.declare.functions.extensions import CFunction
+from warpladder.workloads.declare.workloads import Array, Buffers, WorkloadError, WrongOutput
 
 # -- parameters ------------------------------------------------------------------------------------------------------------------
 

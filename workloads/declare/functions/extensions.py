@@ -15,9 +15,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from warpladder.workloads import locate
-from warpladder.workloads.api import WorkloadError
-from warpladder.workloads.functions.wrapped import digest_of
+from warpladder.workloads.declare import locate
+from warpladder.workloads.declare.functions.wrapped import digest_of
+from warpladder.workloads.declare.workloads import WorkloadError
 
 #: Names of arguments that are given the outputs, one or several, and the stream that is timed.
 _OUT: Final = "out"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias
 
-from warpladder.workloads.cases import Case, Params, Part
+from warpladder.workloads.declare.cases import Case, Params, Part
 
 # -- averages over ranks ---------------------------------------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from warpladder.workloads.api import WorkloadError
-from warpladder.workloads.functions.arguments import called_with_axes
-from warpladder.workloads.functions.calls import place_of, raised_by
+from warpladder.workloads.declare.functions.arguments import called_with_axes
+from warpladder.workloads.declare.functions.calls import place_of, raised_by
+from warpladder.workloads.declare.workloads import WorkloadError
 
 #: A fault, which is empty where outputs agree; or an output and its reference, to be compared within the tolerance.
 Verdict = str | tuple[np.ndarray, np.ndarray]

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from warpladder.workloads import neighbours
+from warpladder.workloads.declare import neighbours
 
 #: Attributes that hold the function that an object was made of: PyTorch's compiled functions and modules, Numba's dispatchers, Triton's
 #: JITFunction, Autotuner and Heuristics, CuPy's fused functions and kernels written in Python, numpy.vectorize, and functools.wraps.

@@ -14,14 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.workloads import locate
-from warpladder.workloads.api import PRECISION_OF_TYPE, Buffer, Case, Compared, WorkloadError
-from warpladder.workloads.cases import widened
-from warpladder.workloads.functions import arrays, calls
-from warpladder.workloads.functions.arguments import called_with_axes, checked_outputs
-from warpladder.workloads.functions.arrays import Form
-from warpladder.workloads.functions.calls import OUT, STREAM, Arguments, check_takes, place_of, raised_by
-from warpladder.workloads.functions.comparisons import Comparison, Verdict
+from warpladder.workloads.declare import locate
+from warpladder.workloads.declare.cases import widened
+from warpladder.workloads.declare.functions import arrays, calls
+from warpladder.workloads.declare.functions.arguments import called_with_axes, checked_outputs
+from warpladder.workloads.declare.functions.arrays import Form
+from warpladder.workloads.declare.functions.calls import OUT, STREAM, Arguments, check_takes, place_of, raised_by
+from warpladder.workloads.declare.functions.comparisons import Comparison, Verdict
+from warpladder.workloads.declare.workloads import PRECISION_OF_TYPE, Buffer, Case, Compared, WorkloadError
 
 NUMBERS: Final = (bool, int, float, complex, str, type(None))
 _REAL_PART: Final = {"complex64": "float32", "complex128": "float64"}

@@ -10,16 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Never, TypedDict, TypeVar, Unpack, overload
 
-from warpladder.workloads.api import (
-    TOLERANCE,
-    Params,
-    Precision,
-    Role,
-    Variant,
-    Workload,
-    WorkloadError,
-)
-from warpladder.workloads.functions.arguments import (
+from warpladder.workloads.declare.functions.arguments import (
     LIBRARIES,
     Axes,
     caller,
@@ -37,11 +28,20 @@ from warpladder.workloads.functions.arguments import (
     refuse_axes,
     tolerances,
 )
-from warpladder.workloads.functions.calls import STREAM, place_of
-from warpladder.workloads.functions.comparisons import Comparison, comparisons
-from warpladder.workloads.functions.extensions import c_function
-from warpladder.workloads.functions.problem import Outputs, Problem
-from warpladder.workloads.functions.variants import Extent, Kernel, Maker, source_of_kernel
+from warpladder.workloads.declare.functions.calls import STREAM, place_of
+from warpladder.workloads.declare.functions.comparisons import Comparison, comparisons
+from warpladder.workloads.declare.functions.extensions import c_function
+from warpladder.workloads.declare.functions.problem import Outputs, Problem
+from warpladder.workloads.declare.functions.variants import Extent, Kernel, Maker, source_of_kernel
+from warpladder.workloads.declare.workloads import (
+    TOLERANCE,
+    Params,
+    Precision,
+    Role,
+    Variant,
+    Workload,
+    WorkloadError,
+)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 #: How outputs are compared: all of them, or each by name.
@@ -80,7 +80,7 @@ class Benchmark:
         quick: a function of axes that tells whether a case is in the set `quick`, which `record` takes by default. The sets `report` and
             `full` have all cases. By default `quick` has too.
         tolerance: largest relative L2 error that passes: one for all, or by precision. The default is `TOLERANCE` of
-            `warpladder.workloads.api`. Outputs of whole numbers must be equal.
+            `warpladder.workloads.declare.workloads`. Outputs of whole numbers must be equal.
         gradients: whether the gradients with respect to the inputs of real numbers are outputs too, or the names of such inputs. The
             functions compute the forward pass on PyTorch's tensors; `forward` and `backward` are timed as phases.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from warpladder.data import source_text
-from warpladder.workloads.cases import WorkloadError
+from warpladder.workloads.declare.cases import WorkloadError
 
 _HEADER_FIELDS: Final = ("Idea", "Bottleneck", "Next", "Source")
 _COMMENT: Final = re.compile(r"//[^\n]*")
