@@ -1,6 +1,7 @@
 """The operators of PyTorch in a trace: how they nest, which one was the innermost when a call began, and their own time on the host."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,9 @@ from warpladder.data.arrays import lookup, numbered
 from warpladder.data.nesting import Innermost
 
 Bools = npt.NDArray[np.bool_]
+#: The beginning of a frame of a stack that is a module of PyTorch, and those of frames outside of the user's program.
+MODULE: Final = "nn.Module: "
+INTERNAL: Final = ("<", "torch/", "contextlib.py")
 #: Steps that double are enough for a chain of any length.
 _MOST_STEPS = 64
 

@@ -6,9 +6,10 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.trace.operators import INTERNAL, MODULE
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, slug, text, ticks
 from warpladder.dashboard.ui.text import cut
-from warpladder.dashboard.views.operators.query import DETAILS, MODULE, By, Totals, keys
+from warpladder.dashboard.views.operators.query import DETAILS, By, Totals, keys
 
 _BAR_PX: Final = 26
 _MOST_BARS: Final = 15
@@ -27,7 +28,6 @@ BY: Final[Mapping[By, str]] = {
     "stack": "name and stack",
 }
 #: Beginnings of the frames of PyTorch and Python themselves.
-_INTERNAL: Final = ("<", "torch/", "contextlib.py")
 _CALL_COLOR: Final = "#56B4E9"
 
 
@@ -101,7 +101,7 @@ def _detail(row: dict[Any, Any], by: By) -> str:
 def place_of(stack: str) -> str:
     """The innermost frame of a stack outside of built-in functions and of PyTorch, or else the innermost frame."""
     frames = stack.split("\n")
-    return next((frame for frame in frames if not frame.startswith(_INTERNAL)), frames[0]).removeprefix(MODULE)
+    return next((frame for frame in frames if not frame.startswith(INTERNAL)), frames[0]).removeprefix(MODULE)
 
 
 def _calls(count: int) -> str:

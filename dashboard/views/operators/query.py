@@ -14,7 +14,7 @@ import pandas as pd
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import Int64s, Traces
 from warpladder.dashboard.trace.describe import short_names
-from warpladder.dashboard.trace.operators import Bools, Operators, read, roots
+from warpladder.dashboard.trace.operators import MODULE, Bools, Operators, read, roots
 from warpladder.data.arrays import lookup, numbered
 
 #: What makes operators one row: their name, alone or with the shapes of their inputs, the modules or the range around them, or their stack.
@@ -33,7 +33,6 @@ _WORK: Final = {"kernels": "full_name", "memory_ops": "kind"}
 #: Steps of the profiler are one range.
 _STEP: Final = re.compile(r"ProfilerStep#\d+")
 #: The beginning of the frame of a module.
-MODULE: Final = "nn.Module: "
 #: Objects of one type are alike in a stack.
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 

@@ -311,6 +311,7 @@ def contents(
     """
     texts: dict[str, int] = {}
     drawn = []
+    places = {id(lane): place for place, lane in enumerate(lanes.lanes)}
     for shown in scene:
         lane, part = shown.lane, shown.detail
         called, notes = words(traces, lanes, shown)
@@ -319,6 +320,7 @@ def contents(
                 "group": lane.group,
                 "label": lane.label,
                 "kind": lane.kind,
+                "place": places[id(lane)],
                 "start": (lane.start[part.alone] - lanes.begin_ns).tolist(),
                 "end": (lane.end(part.alone) - lanes.begin_ns).tolist(),
                 "color": shown.alone_color.tolist(),

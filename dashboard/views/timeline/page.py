@@ -154,7 +154,11 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     match = int(matches[chosen.row]) if chosen and chosen.table == "kernels" and len(matches) else NONE
     linked = tuple(np.flatnonzero(matches == match).tolist()) if match != NONE else ()
     lit = runs.share(run, timeline_selection.belongs, chosen, linked) if chosen else None
-    shown = timeline_selection.with_chosen(traces, lanes, shown, chosen, linked)
+    of_collective = [ChosenEvent("kernels", row) for row in linked]
+    launched = timeline_selection.launch_of(traces, chosen) if chosen else []
+    pinned = _pinned(run, lanes)
+    shown = timeline_selection.with_chosen(traces, lanes, shown, chosen, [*of_collective, *launched])
+    shown = [lane for place, lane in enumerate(lanes.lanes) if place in pinned or lane in shown]
     window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))
     scene = queries.scene(traces, lanes, shown, window, coloring, lit)
     search = _search(run, shown)
@@ -166,10 +170,10 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
             _step(run, lanes, Search(*what.search, search.kinds), chosen, what)
 
     data = chart.contents(scene, window, traces, lanes, coloring, look, matches)
-    span = timeline_selection.span_of(traces, lanes, shown, chosen, linked)
+    span = timeline_selection.span_of(traces, lanes, shown, chosen, of_collective, launched)
     measure = None if measured is None else (measured[0] - lanes.begin_ns, measured[1] - lanes.begin_ns)
     number = st.session_state.get(_NUMBER, 0)
-    timeline("timeline", payload(**data, number=number, chosen=span, search=hits, measure=measure), act)
+    timeline("timeline", payload(**data, number=number, chosen=span, search=hits, measure=measure, pinned=pinned), act)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("The height of a bar is the busy share of its time.")
         widgets.downloads(
@@ -245,6 +249,13 @@ def _measured(run: store.Run, lanes: Lanes) -> tuple[int, int] | None:
     return span
 
 
+def _pinned(run: store.Run, lanes: Lanes) -> list[int]:
+    """The places in `lanes` of the lanes that the URL pins."""
+    address = state.text_of("pinned", run.run_id)
+    places = [int(place) for place in address.split("-") if place.isdecimal() and len(place) < 10]
+    return sorted({place for place in places if place < len(lanes.lanes)})
+
+
 def _parse_span(lanes: Lanes, span: str) -> tuple[int, int] | None:
     """`120-340`, from the start of the trace, as a span on its clock; None where the trace has no such span."""
     begin, _, end = span.partition("-")
@@ -266,6 +277,8 @@ def _follow(run: store.Run, lanes: Lanes, act: Act) -> None:
     if act.measure is not None:
         first, last = max(act.measure[0], 0), min(act.measure[1], length)
         state.set_text("measure", run.run_id, f"{first}-{last}" if first < last else "")
+    if act.pinned is not None:
+        state.set_text("pinned", run.run_id, "-".join(map(str, act.pinned)))
     if act.search is not None:
         state.set_text("search", run.run_id, act.search[0])
         state.set_text("regex", run.run_id, _ON if act.search[1] else "")
@@ -314,7 +327,11 @@ def _panel(run: store.Run, traces: Traces, lanes: Lanes, chosen: ChosenEvent) ->
         )
     else:
         frame = timeline_selection.around(traces, chosen, lanes.begin_ns)
-        line = "Below: the call that launched it, other work of that call, and the ranges around it."
+        operators = timeline_selection.operators_of(traces, chosen)
+        source = timeline_selection.source_of(traces, operators)
+        of = f"Launched by {queries.text_of(traces, 'operations', 'name', operators[:1])[0]}. " if len(operators) else ""
+        at = f"Called at {source}. " if source else ""
+        line = f"{of}{at}Below: the call that launched it, other work of that call, and the operators and ranges around it."
     st.caption(plain(f"Lasts {format_duration(end - begin)}. {line}"))
     if len(frame):
         widgets.table(frame, column_config=_COLUMNS, height="content" if len(frame) < 8 else 300)

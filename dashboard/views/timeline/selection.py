@@ -12,14 +12,23 @@ import pyarrow.compute as pc
 
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces
 from warpladder.dashboard.trace.lanes import Int32s, Kind, Lane, Lanes
+from warpladder.dashboard.trace.operators import INTERNAL, MODULE
 from warpladder.dashboard.trace.ranges import nearest, parents
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Bools, Highlight, ranges_of, text_of
 from warpladder.data.arrays import Intervals, lookup, union_lengths
 from warpladder.errors import Error
 
 Table = Literal["ranges", "kernels", "memory_ops", "api_calls"]
-_WHAT: Final = {"ranges": "range", "kernels": "kernel", "memory_ops": "memory operation", "api_calls": "API call"}
-_NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", "api_calls": "name"}
+_WHAT: Final = {
+    "ranges": "range",
+    "kernels": "kernel",
+    "memory_ops": "memory operation",
+    "api_calls": "API call",
+    "operations": "operator",
+}
+_NAME: Final = {"ranges": "text", "kernels": "full_name", "memory_ops": "kind", "api_calls": "name", "operations": "name"}
+#: A launch of a CUDA graph may have thousands of kernels.
+_MOST_ARROWS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -41,9 +50,15 @@ class Placed(TypedDict):
 
 
 class ChosenSpan(Placed):
-    """The chosen event, and the parts of its collective, itself among them, that are shown; without any where it is none."""
+    """The chosen event, and what is drawn with it.
+
+    Attributes:
+        links: the parts of its collective, itself among them, that are shown; without any where it is none.
+        arrows: the call of a launch, and each piece of its device work, where both are shown.
+    """
 
     links: list[Placed]
+    arrows: list[tuple[Placed, Placed]]
 
 
 def parse(text: str, traces: Traces) -> ChosenEvent | None:
@@ -88,14 +103,10 @@ def lane_of(traces: Traces, lanes: Lanes, chosen: ChosenEvent) -> Lane | None:
 
 
 def with_chosen(
-    traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None, linked: Sequence[int] = ()
+    traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None, related: Sequence[ChosenEvent] = ()
 ) -> Sequence[Lane]:
-    """The lanes to show, and those of the chosen event, which a search may find where no lane is shown, and of its collective.
-
-    Args:
-        linked: rows of `kernels` of the collective that it is a part of.
-    """
-    events = [*([chosen] if chosen else []), *(ChosenEvent("kernels", row) for row in linked)]
+    """The lanes to show, and those of the chosen event, which a search may find where no lane is shown, and of what is drawn with it."""
+    events = [*([chosen] if chosen else []), *related]
     found = [lane_of(traces, lanes, each) for each in events]
     kinds = {each.kind for each in shown}
     more = {id(lane) for lane in found if lane and lane not in shown and lane.kind in kinds}
@@ -103,17 +114,66 @@ def with_chosen(
 
 
 def span_of(
-    traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent | None, linked: Sequence[int] = ()
+    traces: Traces,
+    lanes: Lanes,
+    shown: Sequence[Lane],
+    chosen: ChosenEvent | None,
+    linked: Sequence[ChosenEvent] = (),
+    launched: Sequence[ChosenEvent] = (),
 ) -> ChosenSpan | None:
     """The chosen event for the canvas.
 
     Args:
-        linked: rows of `kernels` of the collective that it is a part of.
+        linked: the kernels of the collective that it is a part of.
+        launched: a call and its device work, see `launch_of`.
     """
     if chosen is None:
         return None
-    links = [_placed(traces, lanes, shown, ChosenEvent("kernels", row)) for row in linked]
-    return ChosenSpan(**_placed(traces, lanes, shown, chosen), links=[each for each in links if each["lane"] >= 0])
+
+    def placed(events: Sequence[ChosenEvent]) -> list[Placed]:
+        return [each for event in events if (each := _placed(traces, lanes, shown, event))["lane"] >= 0]
+
+    call, work = placed(launched[:1]), placed(launched[1:])
+    arrows = [(call[0], each) for each in work] if call else []
+    return ChosenSpan(**_placed(traces, lanes, shown, chosen), links=placed(linked), arrows=arrows)
+
+
+def launch_of(traces: Traces, chosen: ChosenEvent) -> list[ChosenEvent]:
+    """The call of a launch that the chosen event is a part of, then its device work; nothing where it is no part of one."""
+    if chosen.table == "ranges":
+        return []
+    masks = {name: np.zeros(_length(traces, name), dtype=bool) for name in get_args(Table)}
+    masks[chosen.table][chosen.row] = True
+    _same_call(traces, chosen, masks)
+    calls, kernels, copies = (np.flatnonzero(masks[table]).tolist() for table in ("api_calls", "kernels", "memory_ops"))
+    work = [*(ChosenEvent("kernels", row) for row in kernels), *(ChosenEvent("memory_ops", row) for row in copies)]
+    return [ChosenEvent("api_calls", calls[0]), *work[:_MOST_ARROWS]] if calls and work else []
+
+
+def operators_of(traces: Traces, chosen: ChosenEvent) -> Int64s:
+    """Rows of the operators of PyTorch that were open on the calling thread when the chosen event was called, the innermost first."""
+    launched = launch_of(traces, chosen)
+    call = launched[0] if launched else chosen
+    if call.table != "api_calls" or not traces.has_operators:
+        return np.empty(0, dtype=np.int64)
+    process, thread, at = (int(traces.numbers("api_calls", name)[call.row]) for name in ("process", "thread", "start_ns"))
+    names = ("process", "thread", "start_ns", "end_ns")
+    processes, threads, start, end = (traces.numbers("operations", name) for name in names)
+    around = np.flatnonzero((processes == process) & (threads == thread) & (start <= at) & (at < end))
+    # Of operators that begin at once, the outer one comes first in the table.
+    inwards: Int64s = around[np.argsort(start[around], kind="stable")]
+    return inwards[::-1]
+
+
+def source_of(traces: Traces, operators: Int64s) -> str:
+    """The line of the user's program that led to the innermost operator, such as `train.py(31): step`; empty where it is not recorded."""
+    stacks = traces.texts("operations", "stack") if len(operators) else None
+    frames = (
+        [frame for row in operators for frame in str(stacks.categories[stacks.codes[row]]).split("\n")]
+        if stacks is not None
+        else []
+    )
+    return next((frame for frame in frames if frame and not frame.startswith((*INTERNAL, MODULE))), "")
 
 
 def _placed(traces: Traces, lanes: Lanes, shown: Sequence[Lane], chosen: ChosenEvent) -> Placed:
@@ -201,7 +261,7 @@ def work_and_busy_ns(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> tupl
 
 
 def around(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
-    """A kernel, memory operation or call, the other events of its call, and the ranges around it, the innermost first.
+    """A kernel, memory operation or call, the other events of its call, and the operators and ranges around it, the innermost first.
 
     Returns:
         The columns are `what`, `name`, `start_ns` (from the start of the trace) and `duration_ns` (null for a range that was
@@ -212,7 +272,8 @@ def around(traces: Traces, chosen: ChosenEvent, begin_ns: int) -> pd.DataFrame:
     _same_call(traces, chosen, masks)
     rows = {table: np.flatnonzero(masks[table]) for table in ("kernels", "memory_ops", "api_calls")}
     parts = []
-    for table, places in {**rows, "ranges": np.array(_ranges_around(traces, chosen), dtype=np.int64)}.items():
+    around_it = {"operations": operators_of(traces, chosen), "ranges": np.array(_ranges_around(traces, chosen), dtype=np.int64)}
+    for table, places in {**rows, **around_it}.items():
         if len(places):
             start, end = _times(traces, table, places)
             lasts = pd.array(np.where(end == NONE, NONE, end - start), dtype="Int64")

@@ -15,6 +15,7 @@ from warpladder.dashboard.views.timeline.selection import MOST_CHARACTERS, Chose
 
 _HERE: Final = Path(__file__).resolve().parent
 _MOST_STEPS: Final = 1_000
+_MOST_PINNED, _MOST_PLACE = 50, 1 << 20
 #: The scripts of the component, in the order in which they are joined: the browser cannot fetch a second one.
 _SCRIPTS: Final = ("figures.js", "search.js", "measure.js", "keys.js", "gestures.js", "timeline.js")
 #: Keys and gestures by what they do, for the help of the page.
@@ -23,6 +24,7 @@ KEYS: Final = (
     ("n  N", "next and previous hit"),
     ("click", "choose an event and what belongs to it; on a bar, zoom in"),
     ("f  or double click", "zoom to the event; a double click beside events shows the whole trace"),
+    ("p, or click on its name", "pin the lane at the top, or put it back"),
     ("m", "measure the chosen event; again to remove the measure"),
     ("drag on the ruler, Shift+drag", "measure a span of time; the ends of a span can be dragged"),
     ("w  s  or wheel, +  −", "zoom in and out at the pointer"),
@@ -70,6 +72,7 @@ class Act:
         search: the text in the search box, and whether it is a regular expression; None where it stays as it was.
         step: how many hits of the search to go on, or back where negative; 0 for none.
         measure: start and end of the measured span, as in `window`; equal for none. None where it stays as it was.
+        pinned: places of the lanes that stay at the top. None where they stay as they were.
     """
 
     number: int
@@ -79,6 +82,7 @@ class Act:
     search: tuple[str, bool] | None = None
     step: int = 0
     measure: tuple[int, int] | None = None
+    pinned: tuple[int, ...] | None = None
 
 
 def timeline(key: str, data: dict[str, Any], act: Callable[[Act], None]) -> None:
@@ -115,6 +119,7 @@ def payload(
     chosen: ChosenSpan | None,
     search: SearchHits,
     measure: tuple[int, int] | None,
+    pinned: Sequence[int],
 ) -> dict[str, Any]:
     """The data that the browser's script draws.
 
@@ -135,6 +140,7 @@ def payload(
         chosen: the chosen event, or None. Events that do not belong to it are drawn faint.
         search: what the search found.
         measure: start and end of the measured span, or None.
+        pinned: the places of the lanes that stay at the top.
     """
     return {
         "lanes": list(lanes),
@@ -152,6 +158,7 @@ def payload(
         "chosen": chosen,
         "search": search,
         "measure": measure,
+        "pinned": list(pinned),
         "tones": {"text": tones.text, "muted": tones.muted, "grid": tones.grid, "paper": tones.paper},
     }
 
@@ -159,7 +166,7 @@ def payload(
 def parse(sent: Any) -> Act | None:
     """The act that the browser sent; None for anything else, because data from the browser is not trusted."""
     try:
-        pick, search, measure = sent["pick"], sent.get("search"), sent.get("measure")
+        pick, search, measure, pinned = sent["pick"], sent.get("search"), sent.get("measure"), sent.get("pinned")
         return Act(
             int(sent["number"]),
             _pair(sent["window"]),
@@ -168,6 +175,9 @@ def parse(sent: Any) -> Act | None:
             None if search is None else (_text(search[0]), bool(search[1])),
             min(max(int(sent.get("step", 0)), -_MOST_STEPS), _MOST_STEPS),
             None if measure is None else _pair(measure),
+            None
+            if pinned is None
+            else tuple(sorted({min(max(int(place), 0), _MOST_PLACE) for place in pinned[:_MOST_PINNED]})),
         )
     except (AttributeError, TypeError, KeyError, ValueError, IndexError, OverflowError):
         return None

@@ -25,6 +25,7 @@ const GESTURES = {
     });
     canvas.addEventListener("pointermove", (event) => {
       this.pointed = this.at(event);
+      this.pointedY = event.clientY;
       if (this.measure.drag) this.measure.dragged(event);
       else if (this.drag) this.dragged(event);
       else this.hover(event);
@@ -44,7 +45,7 @@ const GESTURES = {
       this.measure.end();
     });
     canvas.addEventListener("pointerleave", () => {
-      this.pointed = undefined;
+      this.pointed = this.pointedY = undefined;
       this.point(undefined);
       this.hideTip();
     });
@@ -55,6 +56,7 @@ const GESTURES = {
     this.root.querySelector(".in").onclick = () => this.zoom(0.5);
     this.root.querySelector(".out").onclick = () => this.zoom(2);
     this.root.querySelector(".fit").onclick = () => this.fit();
+    this.scroll.addEventListener("scroll", () => this.pinned.size && this.draw());
     new ResizeObserver(() => {
       if (!this.data || this.root.clientWidth === this.outer) return;
       this.layout();
@@ -85,9 +87,12 @@ const GESTURES = {
   clicked(event) {
     const { row, hit } = this.find(event);
     if (row && row.heading !== undefined) {
+      if (row.pin !== undefined) return;
       if (!this.folded.delete(row.heading)) this.folded.add(row.heading);
       this.layout();
       this.draw();
+    } else if (row && this.pixel(event) < LABELS_PX) {
+      this.pin(row.lane);
     } else if (hit && hit.event !== undefined) {
       this.pick(row.lane, hit.event);
     } else if (hit) {
@@ -99,7 +104,7 @@ const GESTURES = {
 
   doubleClicked(event) {
     const { row, hit } = this.find(event);
-    if (row && row.heading !== undefined) return;
+    if (row && (row.heading !== undefined || this.pixel(event) < LABELS_PX)) return;
     if (hit && hit.event !== undefined) {
       this.zoomTo(row.lane.start[hit.event], row.lane.end[hit.event]);
       this.pick(row.lane, hit.event);
@@ -121,9 +126,15 @@ const GESTURES = {
     this.move(from - 10 * (to - from), to + 10 * (to - from));
   },
 
-  rowAt(event) {
-    const y = event.clientY - this.lanes.getBoundingClientRect().top;
+  // Pinned rows come first among the rows, and cover others.
+  rowAt({ clientY }) {
+    const y = clientY - this.lanes.getBoundingClientRect().top;
+    this.placePins();
     return this.rows.find((each) => y >= each.top && y < each.top + each.height);
+  },
+
+  lanePointed() {
+    return this.pointedY === undefined ? undefined : this.rowAt({ clientY: this.pointedY })?.lane;
   },
 
   find(event) {
@@ -148,11 +159,14 @@ const GESTURES = {
 
   hover(event) {
     const { row, hit } = this.find(event);
-    this.lanes.style.cursor = row && (row.heading !== undefined || hit) ? "pointer" : "";
+    const onName = row?.lane && this.pixel(event) < LABELS_PX;
+    this.lanes.style.cursor = row && (row.heading !== undefined || hit || onName) ? "pointer" : "";
     this.point(hit && hit.event !== undefined ? row.lane.match[hit.event] : undefined);
-    if (!hit) return this.hideTip();
+    if (!hit && !onName) return this.hideTip();
     const { lane } = row;
-    const lines = hit.event === undefined ? this.barLines(lane, hit.bar) : this.eventLines(lane, hit.event);
+    const does = this.pinned.has(lane.place) ? "Click to put the lane back." : "Click to pin the lane at the top.";
+    const ofEvent = () => (hit.event === undefined ? this.barLines(lane, hit.bar) : this.eventLines(lane, hit.event));
+    const lines = onName ? [`${lane.group} · ${lane.label}`, does] : ofEvent();
     this.tip.replaceChildren(...lines.filter(Boolean).map((line) => {
       const element = document.createElement("div");
       element.textContent = line;

@@ -13,6 +13,8 @@ const CLICK_PX = 4;
 const DOUBLE_MS = 200;
 const FAINT = 0.16;
 const MARK_PX = 4;
+const ARROW_PX = 6;
+const PINNED = "Pinned";
 const MARK = "#e69f00";
 
 const drawn = new WeakMap();
@@ -32,6 +34,7 @@ class Timeline {
     this.root = root.querySelector(".timeline");
     for (const name of ["axis", "lanes", "scroll", "tip", "legend", "span"]) this[name] = this.root.querySelector(`.${name}`);
     this.folded = new Set();
+    this.pinned = new Set();
     this.number = Date.now();
     this.waiting = false;
     this.steps = 0;
@@ -56,7 +59,10 @@ class Timeline {
     this.data = data;
     if (data.window[0] <= 0 && data.window[1] >= data.length) this.whole = data;
     if (this.whole && (this.whole.length !== data.length || this.shape(this.whole) !== this.shape(data))) this.whole = null;
-    if (!this.waiting && !this.measure.drag && !this.moved) this.measure.span = data.measure;
+    if (!this.waiting && !this.measure.drag && !this.moved) {
+      this.measure.span = data.measure;
+      this.pinned = new Set(data.pinned);
+    }
     this.search.take(data.search);
     this.keys.listen();
     this.fillLegend();
@@ -104,8 +110,10 @@ class Timeline {
     if (step) this.focused = "chosen";
     this.number += 1;
     this.asked = [Math.floor(this.view[0]), Math.ceil(this.view[1])];
-    const [window, pixels] = [this.asked, Math.round(this.width)];
-    this.send({ number: this.number, window, pixels, pick, step, search: this.search.wanted, measure: this.measure.span || [0, 0] });
+    const [window, pixels, pinned] = [this.asked, Math.round(this.width), [...this.pinned]];
+    this.send({
+      number: this.number, window, pixels, pick, step, pinned, search: this.search.wanted, measure: this.measure.span || [0, 0],
+    });
   }
 
   move(begin, end) {
@@ -147,6 +155,16 @@ class Timeline {
     if (span) this.zoomTo(...span);
   }
 
+  // Keep a lane at the top, or put it back.
+  pin(lane) {
+    if (!lane) return;
+    if (!this.pinned.delete(lane.place)) this.pinned.add(lane.place);
+    this.hideTip();
+    this.layout();
+    this.draw();
+    this.ask();
+  }
+
   drop() {
     this.measure.span = null;
     this.draw();
@@ -159,8 +177,9 @@ class Timeline {
     if (!lane) return;
     if (this.folded.delete(lane.group)) this.layout();
     const row = this.rows.find((each) => each.lane === lane);
+    if (row.pin !== undefined) return;
     const { scrollTop, clientHeight } = this.scroll;
-    if (row.top < scrollTop) this.scroll.scrollTop = row.top - HEADING_PX;
+    if (row.top < scrollTop + this.pinnedPx) this.scroll.scrollTop = row.top - HEADING_PX - this.pinnedPx;
     else if (row.top + row.height > scrollTop + clientHeight) this.scroll.scrollTop = row.top + row.height - clientHeight;
   }
 
@@ -170,7 +189,18 @@ class Timeline {
     this.outer = this.root.clientWidth;
     this.rows = [];
     let [top, group] = [0, null];
+    const pinned = this.data.lanes.filter((lane) => this.pinned.has(lane.place));
+    if (pinned.length) {
+      this.rows.push({ heading: PINNED, pin: top, height: HEADING_PX });
+      top += HEADING_PX;
+    }
+    for (const lane of pinned) {
+      this.rows.push({ lane, pin: top, height: LANE_PX[lane.kind] });
+      top += LANE_PX[lane.kind] + GAP_PX;
+    }
+    this.pinnedPx = top;
     for (const lane of this.data.lanes) {
+      if (pinned.includes(lane)) continue;
       if (lane.group !== group) {
         group = lane.group;
         this.rows.push({ heading: group, top, height: HEADING_PX });
@@ -196,6 +226,11 @@ class Timeline {
     this.lanes.setAttribute("aria-label", `Timeline of ${this.data.lanes.length} lanes: arrows pan, plus and minus zoom, ? for keys`);
   }
 
+  // Pinned rows stay where they are while the others scroll.
+  placePins() {
+    for (const row of this.rows) if (row.pin !== undefined) row.top = row.pin + this.scroll.scrollTop;
+  }
+
   x(time) {
     return LABELS_PX + ((time - this.view[0]) / (this.view[1] - this.view[0])) * this.width;
   }
@@ -208,6 +243,7 @@ class Timeline {
 
   draw() {
     const context = this.lanes.getContext("2d");
+    this.placePins();
     context.clearRect(0, 0, this.lanes.width, this.height);
     context.font = this.font;
     context.textBaseline = "middle";
@@ -223,6 +259,7 @@ class Timeline {
     this.clipped(context, LABELS_PX - 2, right + 2, () => {
       this.drawChosen(context);
       this.drawLinks(context, this.data.chosen?.links || []);
+      this.drawArrows(context, this.data.chosen?.arrows || []);
       if (this.pointedMatch >= 0) this.drawLinks(context, this.parts(this.pointedMatch));
     });
     this.measure.draw(this.axis.getContext("2d"), context);
@@ -249,10 +286,13 @@ class Timeline {
 
   drawLanes(context, data) {
     const lanes = new Map(data.lanes.map((lane) => [`${lane.group}\n${lane.kind}\n${lane.label}`, lane]));
-    for (const row of this.rows) {
+    const paint = (row) => {
       const lane = row.lane && lanes.get(`${row.lane.group}\n${row.lane.kind}\n${row.lane.label}`);
       if (lane) this.drawLane(context, data, lane, row);
-    }
+    };
+    this.rows.filter((row) => row.pin === undefined).forEach(paint);
+    context.clearRect(0, this.scroll.scrollTop, LABELS_PX + this.width + 6, this.pinnedPx);
+    this.rows.filter((row) => row.pin !== undefined).forEach(paint);
   }
 
   drawLane(context, data, lane, row) {
@@ -327,20 +367,59 @@ class Timeline {
     this.root.dataset.linked = boxes.length;
   }
 
+  // From a call to the device work that it launched.
+  drawArrows(context, arrows) {
+    let drawn = 0;
+    const rowOf = (event) => this.rows.find((each) => each.lane === this.data.lanes[event.lane]);
+    context.strokeStyle = context.fillStyle = this.data.tones.text;
+    context.lineWidth = 1.25;
+    for (const [call, work] of arrows) {
+      const [from, to] = [rowOf(call), rowOf(work)];
+      if (!from || !to) continue;
+      const [x0, x1] = [this.x(Math.min(call.span[1], work.span[0])), this.x(work.span[0])];
+      const down = to.top > from.top;
+      const [y0, y1] = [down ? from.top + from.height : from.top, down ? to.top : to.top + to.height];
+      const head = down ? -ARROW_PX : ARROW_PX;
+      const bend = Math.max(Math.min((x1 - x0) / 2, 60), 12);
+      context.beginPath();
+      context.moveTo(x0, y0);
+      context.bezierCurveTo(x0 + bend, y0 - head * 3, x1 - bend, y1 + head * 3, x1, y1 + head);
+      context.stroke();
+      context.beginPath();
+      context.moveTo(x1, y1);
+      context.lineTo(x1 - ARROW_PX * 0.6, y1 + head);
+      context.lineTo(x1 + ARROW_PX * 0.6, y1 + head);
+      context.fill();
+      drawn += 1;
+    }
+    this.root.dataset.arrows = drawn;
+  }
+
   drawLabels(context) {
     const { tones } = this.data;
     context.clearRect(0, 0, LABELS_PX - 1, this.height);
-    for (const row of this.rows) {
-      if (row.heading !== undefined) {
-        context.fillStyle = tones.text;
-        context.font = `600 ${this.font}`;
-        const sign = this.folded.has(row.heading) ? "▸" : "▾";
-        context.fillText(`${sign} ${row.heading}`, 2, row.top + row.height / 2 + 1);
-        context.font = this.font;
-      } else {
-        context.fillStyle = tones.muted;
-        context.fillText(fitted(row.lane.label, LABELS_PX - 22), 14, row.top + row.height / 2 + 0.5);
-      }
+    const pinned = this.rows.filter((row) => row.pin !== undefined);
+    this.rows.filter((row) => row.pin === undefined).forEach((row) => this.drawLabel(context, row));
+    context.clearRect(0, this.scroll.scrollTop, LABELS_PX - 1, this.pinnedPx);
+    pinned.forEach((row) => this.drawLabel(context, row));
+    if (!pinned.length) return;
+    context.fillStyle = tones.muted;
+    context.fillRect(0, this.scroll.scrollTop + this.pinnedPx - 1, LABELS_PX + this.width, 1);
+  }
+
+  drawLabel(context, row) {
+    const { tones } = this.data;
+    if (row.heading !== undefined) {
+      context.fillStyle = tones.text;
+      context.font = `600 ${this.font}`;
+      const sign = row.pin !== undefined ? "●" : this.folded.has(row.heading) ? "▸" : "▾";
+      context.fillText(`${sign} ${row.heading}`, 2, row.top + row.height / 2 + 1);
+      context.font = this.font;
+    } else {
+      const { group, label } = row.lane;
+      context.fillStyle = tones.muted;
+      const name = row.pin !== undefined ? `${label} · ${group}` : label;
+      context.fillText(fitted(name, LABELS_PX - 22), 14, row.top + row.height / 2 + 0.5);
     }
   }
 

@@ -59,8 +59,9 @@ def test_the_lanes_of_a_collective_are_shown_and_linked(data: RunData) -> None:
     linked = np.flatnonzero(matches == 0).tolist()
     chosen = ChosenEvent("kernels", linked[0])
     without = [lane for lane in lanes.lanes if lane.kind == "device"][:1]
-    shown = selection.with_chosen(traces, lanes, without, chosen, linked)
-    span = selection.span_of(traces, lanes, shown, chosen, linked)
+    kernels = [ChosenEvent("kernels", row) for row in linked]
+    shown = selection.with_chosen(traces, lanes, without, chosen, kernels)
+    span = selection.span_of(traces, lanes, shown, chosen, kernels)
     assert span and len({each["lane"] for each in span["links"]}) == 3
     assert {"lane": span["lane"], "span": span["span"]} in span["links"]
     assert selection.belongs(traces, chosen, linked).device[linked].all()

@@ -200,6 +200,43 @@ def test_a_kernel_shows_its_launch_and_its_ranges(traces: Traces) -> None:
     assert [np.flatnonzero(mask).tolist() for mask in (lit.device, lit.ranges, lit.calls)] == [[0], [0, 1, 2], [0]]
 
 
+def test_a_kernel_shows_the_operators_around_its_call_and_the_line_of_the_program(tmp_path: Path) -> None:
+    """Two threads with an operator each at the time of the call, one operator inside another, and one that has ended by then."""
+    places = {"process": 1, "thread": 7, "input_dims": "", "input_types": "", "input_strides": "", "concrete_inputs": ""}
+    spans = ((0, 100, "aten::linear", "torch/nn.py(5): f\ntrain.py(31): step\nmain.py(2): <module>", 7), (10, 90, "aten::mm", "", 7),
+             (20, 30, "aten::t", "", 7), (0, 100, "aten::other", "", 8))  # fmt: skip
+    operations = [
+        {**places, "operation_id": number, "start_ns": start, "end_ns": end, "name": name, "stack": stack, "thread": thread}
+        for number, (start, end, name, stack, thread) in enumerate(spans)
+    ]
+    traces = write_trace(
+        tmp_path,
+        operations=operations,
+        api_calls=[{"process": 1, "thread": 7, "correlation": 3, "name": "cudaLaunchKernel", "start_ns": 40, "end_ns": 50}],
+        kernels=[
+            {"process": 1, "correlation": 3, "name": name, "full_name": name, "start_ns": start, "end_ns": start + 5}
+            for name, start in (("one", 60), ("two", 70))
+        ],
+    )
+    chosen = ChosenEvent("kernels", 1)
+    call, *work = timeline_selection.launch_of(traces, ChosenEvent("api_calls", 0))
+    assert call == ChosenEvent("api_calls", 0) and work == [ChosenEvent("kernels", 0), chosen]
+    assert timeline_selection.launch_of(traces, chosen) == [call, chosen]
+    operators = timeline_selection.operators_of(traces, chosen)
+    assert operators.tolist() == [1, 0] and timeline_selection.source_of(traces, operators) == "train.py(31): step"
+    around = timeline_selection.around(traces, chosen, 0)
+    assert around.loc[around["what"] == "operator", "name"].tolist() == ["aten::mm", "aten::linear"]
+    lanes = lanes_of(traces)
+    span = timeline_selection.span_of(traces, lanes, lanes.lanes, chosen, (), [call, *work])
+    assert span and [(one["span"], other["span"]) for one, other in span["arrows"]] == [
+        ((40, 50), (60, 65)),
+        ((40, 50), (70, 75)),
+    ]
+    without_calls = [lane for lane in lanes.lanes if lane.kind == "device"]
+    hidden = timeline_selection.span_of(traces, lanes, without_calls, chosen, (), [call, *work])
+    assert hidden and hidden["arrows"] == []
+
+
 def test_a_call_shows_what_it_caused_in_its_own_process(traces: Traces) -> None:
     # Both processes have a correlation 2: here the copy of process 200, there a kernel of process 100.
     found = timeline_selection.around(traces, ChosenEvent("api_calls", 7), 0)

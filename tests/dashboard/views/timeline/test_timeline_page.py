@@ -80,7 +80,7 @@ def test_a_chosen_range_lists_its_work_and_is_lit(open_app: Open, traced: Path) 
     assert "Launched in it: 3 kernels, 2 memory operations; the GPU was busy for 4.60 µs." in words(app)
     table = next(frame.value for frame in app.main.dataframe if "busy_ns" in frame.value)
     assert table["total_ns"].tolist() == [3_000, 1_000, 500, 100]
-    assert sent(app)["chosen"] == {"lane": 2, "span": [0, 10_000], "links": []}
+    assert sent(app)["chosen"] == {"lane": 2, "span": [0, 10_000], "links": [], "arrows": []}
     assert sent(app)["lanes"][0]["lit"] == [1, 1, 1, 1, 1, 0, 0]
 
 
@@ -144,9 +144,25 @@ def test_what_the_browser_searches_measures_and_steps_to_is_taken_in_bounds() ->
     assert parse({**seen, "search": ["x" * 9_999, False], "step": 10**9}) == Act(
         3, (5, 9), 800, None, ("x" * 300, False), 1_000, (6, 7)
     )
-    wrong: list[dict[str, Any]] = [{"search": 5}, {"search": []}, {"step": "x"}, {"measure": [1]}, {"measure": ["a", "b"]}]
+    assert parse({**seen, "pinned": [7, 2, 7, -1]}) == Act(3, (5, 9), 800, None, ("gemm", True), -2, (6, 7), (0, 2, 7))
+    wrong: list[dict[str, Any]] = [
+        {"search": 5},
+        {"pinned": 5},
+        {"pinned": ["x"]},
+        {"search": []},
+        {"step": "x"},
+        {"measure": [1]},
+        {"measure": ["a", "b"]},
+    ]
     for bad in wrong:
         assert parse({**seen, **bad}) is None
+
+
+def test_a_link_pins_lanes_also_those_that_are_left_out(open_app: Open, traced: Path) -> None:
+    app = open_app(traced, "timeline", run="trace", pinned="5-2-900-x", lanes="device")
+    data = sent(app)
+    assert data["pinned"] == [2, 5]
+    assert [lane["kind"] for lane in data["lanes"] if lane["place"] in (2, 5)] == ["ranges", "calls"]
 
 
 def test_a_search_counts_its_hits_and_marks_them_in_the_window(open_app: Open, traced: Path) -> None:
