@@ -245,7 +245,7 @@ SAMPLES = Table(
 ENERGY = Table(
     "energy",
     "Readings of NVML's counter of the GPU's energy while a loop repeats a cell. An execution takes energy_mj * execution_ns / duration_ns - "
-    "idle_w * execution_ns / 10^6 mJ; docs/energy.md explains it.",
+    "idle_w * execution_ns / 10^6 mJ; docs/collectors.md explains it.",
     (
         *_CELL,
         _TWIN,

@@ -1,4 +1,4 @@
-"""The table of docs/routes.md, recomputed from the shipped run of one H200."""
+"""The table of docs/results.md, recomputed from the shipped run of one H200."""
 
 from typing import Final
 
@@ -44,7 +44,7 @@ def _table() -> pd.DataFrame:
 
 
 def test_the_table_of_costs_is_from_the_shipped_run() -> None:
-    lines = (ROOT / "docs" / "routes.md").read_text().partition("## What each costs\n")[2].partition("\n|")[2].splitlines()
+    lines = (ROOT / "docs" / "results.md").read_text().partition("### What each costs\n")[2].partition("\n|")[2].splitlines()
     head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines[: lines.index("")])
     printed = pd.DataFrame([row[1:] for row in rows], index=[row[0] for row in rows], columns=head[1:])
     expected = _table()

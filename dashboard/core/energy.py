@@ -1,6 +1,6 @@
 """The energy of an execution: its median and interval, its rate a watt, and its ratio to that of another variant.
 
-It is what NVML's counter read in a loop of executions, less the idle power; see docs/energy.md.
+It is what NVML's counter read in a loop of executions, less the idle power; see docs/collectors.md.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The definitions of the page Devices (docs/figures.md)."""
+"""The definitions of the page Devices (docs/reference.md)."""
 
 import math
 from collections.abc import Callable, Mapping

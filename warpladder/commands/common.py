@@ -22,7 +22,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class ExitCode(IntEnum):
-    """How a command ends that is not done; docs/exit-codes.md has the table. What a signal ends has 128 and the signal's number."""
+    """How a command ends that is not done; docs/reference.md has the table. What a signal ends has 128 and the signal's number."""
 
     WRONG = 1
     REFUSED = 2
