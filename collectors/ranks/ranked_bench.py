@@ -1,9 +1,10 @@
-"""A bench for a case shared among ranks. Rank 0 sends each call as a command; each rank executes it on its own bench."""
+"""A bench for a case shared among ranks. Rank 0 sends each call of a method; each rank executes it on its own bench."""
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from typing import Any, Final, Literal, Protocol
 
 import numpy as np
@@ -28,44 +29,128 @@ from warpladder.collectors.core.plan import BufferRows, WorkloadRef, rows_of
 from warpladder.workloads.api import Array, Buffers, Case, Params, Part, Variant, Workload
 
 
-@dataclass
-class Local:
-    """The state of one rank.
+@dataclass(frozen=True)
+class Prepared:
+    """The facts about a rank's prepared operation that rank 0 needs."""
 
-    Attributes:
+    resources: Resources | None
+    passes: tuple[Pass, ...] | None
+    note: str
+    from_end_to_end: bool
+
+
+#: Where a rank's outputs come from: `Bench.run`, this attribute of `Operation`, or what the last sample left.
+Way = Literal["run", "from_end_to_end", "from_batch", "last_outputs"]
+
+
+class Local:
+    """One rank. Rank 0 calls its methods on all ranks at the same time.
+
+    Args:
         makes: makes its bench, by kind of variant.
         communicator: communicator of all ranks.
-        workload, share: workload and share of the current case.
-        bench: bench of the share; None before the first case.
-        operations: operations prepared on the bench, by number.
     """
 
-    makes: Mapping[str, MakeBench]
-    communicator: BenchCommunicator
-    workload: Workload | None = None
-    share: Case | None = None
-    bench: Bench | None = None
-    operations: dict[int, Operation] = field(default_factory=dict)
-    _loaded: dict[WorkloadRef, Workload] = field(default_factory=dict)
+    def __init__(self, makes: Mapping[str, MakeBench], communicator: BenchCommunicator) -> None:
+        self._makes, self._communicator = makes, communicator
+        self._workload: Workload | None = None
+        self._share: Case | None = None
+        self._bench: Bench | None = None
+        self._operations: dict[int, Operation] = {}
+        self._loaded: dict[WorkloadRef, Workload] = {}
 
-    def load(self, ref: WorkloadRef) -> Workload:
-        """Return the workload; load it at the first call."""
+    def _there(self) -> tuple[Workload, Case, Bench]:
+        """Return workload, case and bench of the current share."""
+        assert self._workload and self._share and self._bench
+        return self._workload, self._share, self._bench
+
+    def open(self, ref: WorkloadRef, case: str, rank: int, ranks: int, kind: str, inputs: Buffers) -> tuple[Pass, ...]:
+        """Make the bench of a share, and close the previous one. Returns the passes that it can sample."""
+        self.close()
         if ref not in self._loaded:
             self._loaded[ref] = ref.load()
-        return self._loaded[ref]
+        workload = self._workload = self._loaded[ref]
+        assert workload.shares
+        self._share = workload.shares(workload.case(case), ranks)[rank].case
+        self._bench = self._makes[kind](workload, self._share, inputs)
+        self._bench.join(self._communicator)
+        return self._bench.passes
 
-    def there(self) -> tuple[Workload, Case, Bench]:
-        """Return workload, case and bench of the current share."""
-        assert self.workload and self.share and self.bench
-        return self.workload, self.share, self.bench
+    def prepare(self, number: int, name: str, config: Params) -> Prepared:
+        """Make a variant ready on the share, under a number."""
+        workload, share, bench = self._there()
+        variant = workload.variant(name)
+        why_not = variant.skip(share, config)
+        if why_not:
+            raise Unavailable(why_not)
+        operation = self._operations[number] = bench.prepare(variant, config)
+        return Prepared(operation.resources, operation.passes, operation.note, operation.from_end_to_end is not None)
+
+    def execute(self, number: int, way: Way) -> Buffers:
+        """Run an operation once, or take what it left. Returns its outputs in host memory."""
+        workload, share, bench = self._there()
+        operation = self._operations[number]
+        self._communicator.wait()
+        match way:
+            case "run":
+                outputs = bench.run(operation)
+            case "last_outputs":
+                outputs = bench.last_outputs()
+            case _:
+                outputs = getattr(operation, way)()
+        declared = workload.buffers(share)[1]
+        fault = check_declared(outputs, declared) or _wrong_shape(outputs, share_of=declared)
+        if fault:
+            raise Failed("wrong_result", fault)
+        return {name: _on_host(outputs[name]) for name in declared}
+
+    def refresh(self, number: int) -> None:
+        """Recompute the data that an operation derives from its inputs."""
+        self._operations[number].refresh()
+
+    def draw(self, number: int, seed: int | None) -> None:
+        """Fill the share's input buffers for an operation's next execution."""
+        self._there()[2].draw(self._operations[number], seed)
+
+    def sample(self, number: int, how: Pass, seed: int | None) -> tuple[Reading, bool]:
+        """Take a sample, and tell whether the operation now has its own batch. The bench starts all ranks at one barrier."""
+        operation = self._operations[number]
+        return self._there()[2].sample(operation, how, seed), operation.from_batch is not None
+
+    def on_bench(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the share's bench."""
+        return getattr(self._there()[2], method)(*arguments)
+
+    def time_all_reduce(self, nbytes: int) -> tuple[list[int], float]:
+        """Time NCCL's average of `nbytes` bytes. Returns this rank's times in ns, and the overhead of the events around them."""
+        from warpladder.collectors.cuda.allreduce import allreduce_ns
+        from warpladder.collectors.cuda.device import current_device
+
+        device = current_device()
+        return allreduce_ns(device, self._communicator, nbytes), device.event_overhead.ns
+
+    def close(self) -> None:
+        """Free the share's memory."""
+        if self._bench:
+            self._bench.close()
+        self._bench = None
+        self._operations.clear()
 
 
-class Command(Protocol):
-    """A command that all ranks execute at the same time, each on its own state."""
+def _wrong_shape(outputs: Buffers, share_of: Mapping[str, Any]) -> str:
+    for name, buffer in share_of.items():
+        if tuple(outputs[name].shape) != buffer.shape:
+            return f"output {name} has shape {tuple(outputs[name].shape)}, not {buffer.shape}"
+    return ""
 
-    def do(self, local: Local) -> Any:
-        """Execute the command on this rank. Its result or exception goes to rank 0."""
-        ...
+
+def _on_host(array: Array) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+#: A call of a method of `Local`, such as `methodcaller("close")`, which all ranks execute at the same time. Its result or exception goes
+#: to rank 0.
+Command = Callable[[Local], Any]
 
 
 @dataclass(frozen=True)
@@ -91,7 +176,7 @@ class Ranks(Protocol):
 def attempt(command: Command, local: Local) -> Any:
     """Execute a command on this rank. Returns its result, or a Failure."""
     try:
-        return command.do(local)
+        return command(local)
     except Unavailable as reason:
         return Failure("skipped", str(reason), unavailable=True)
     except Exception as error:
@@ -111,218 +196,6 @@ def answers_of(ranks: Ranks, commands: Sequence[Command]) -> list[Any]:
     if worst.unavailable:
         raise Unavailable(detail)
     raise Failed(worst.status, detail, any(failure.lasting for failure in failures.values()))
-
-
-# -- commands ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Open:
-    """Make the bench of a share, and close the previous one. Returns the passes that it can sample."""
-
-    workload: WorkloadRef
-    case: str
-    rank: int
-    ranks: int
-    kind: str
-    inputs: Buffers
-
-    def do(self, local: Local) -> Any:
-        Close().do(local)
-        local.workload = local.load(self.workload)
-        assert local.workload.shares
-        local.share = local.workload.shares(local.workload.case(self.case), self.ranks)[self.rank].case
-        local.bench = local.makes[self.kind](local.workload, local.share, self.inputs)
-        local.bench.join(local.communicator)
-        return local.bench.passes
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """The facts about a rank's prepared operation that rank 0 needs."""
-
-    resources: Resources | None
-    passes: tuple[Pass, ...] | None
-    note: str
-    from_end_to_end: bool
-
-
-@dataclass(frozen=True)
-class Prepare:
-    """Make a variant ready on the share, under a number."""
-
-    number: int
-    variant: str
-    config: Params
-
-    def do(self, local: Local) -> Prepared:
-        workload, share, bench = local.there()
-        variant = workload.variant(self.variant)
-        why_not = variant.skip(share, self.config)
-        if why_not:
-            raise Unavailable(why_not)
-        operation = local.operations[self.number] = bench.prepare(variant, self.config)
-        return Prepared(operation.resources, operation.passes, operation.note, operation.from_end_to_end is not None)
-
-
-#: Where a rank's outputs come from: `Bench.run`, this attribute of `Operation`, or what the last sample left.
-Way = Literal["run", "from_end_to_end", "from_batch", "last_outputs"]
-
-
-@dataclass(frozen=True)
-class Execute:
-    """Run an operation once, or take what it left. Returns its outputs in host memory."""
-
-    number: int
-    way: Way = "run"
-
-    def do(self, local: Local) -> Buffers:
-        workload, share, bench = local.there()
-        operation = local.operations[self.number]
-        local.communicator.wait()
-        match self.way:
-            case "run":
-                outputs = bench.run(operation)
-            case "last_outputs":
-                outputs = bench.last_outputs()
-            case way:
-                outputs = getattr(operation, way)()
-        declared = workload.buffers(share)[1]
-        fault = check_declared(outputs, declared) or _wrong_shape(outputs, share_of=declared)
-        if fault:
-            raise Failed("wrong_result", fault)
-        return {name: _on_host(outputs[name]) for name in declared}
-
-
-def _wrong_shape(outputs: Buffers, share_of: Mapping[str, Any]) -> str:
-    for name, buffer in share_of.items():
-        if tuple(outputs[name].shape) != buffer.shape:
-            return f"output {name} has shape {tuple(outputs[name].shape)}, not {buffer.shape}"
-    return ""
-
-
-def _on_host(array: Array) -> np.ndarray:
-    return array if isinstance(array, np.ndarray) else array.get()
-
-
-@dataclass(frozen=True)
-class Refresh:
-    """Recompute the data that an operation derives from its inputs."""
-
-    number: int
-
-    def do(self, local: Local) -> None:
-        local.operations[self.number].refresh()
-
-
-@dataclass(frozen=True)
-class Poison:
-    """Poison all output buffers."""
-
-    again: bool
-
-    def do(self, local: Local) -> None:
-        *_, bench = local.there()
-        bench.poison(self.again)
-
-
-@dataclass(frozen=True)
-class Changed:
-    """Return the names of the inputs that have changed, and restore them."""
-
-    def do(self, local: Local) -> tuple[str, ...]:
-        *_, bench = local.there()
-        return bench.changed()
-
-
-@dataclass(frozen=True)
-class Keep:
-    """Keep the share's input sets."""
-
-    sets: tuple[Buffers, ...]
-
-    def do(self, local: Local) -> None:
-        *_, bench = local.there()
-        bench.keep(self.sets)
-
-
-@dataclass(frozen=True)
-class Use:
-    """Fill the share's input buffers from one of its sets."""
-
-    number: int
-
-    def do(self, local: Local) -> None:
-        *_, bench = local.there()
-        bench.use(self.number)
-
-
-@dataclass(frozen=True)
-class Load:
-    """Fill the share's input buffers from inputs that do not belong to its sets."""
-
-    inputs: Buffers
-
-    def do(self, local: Local) -> None:
-        *_, bench = local.there()
-        bench.load(self.inputs)
-
-
-@dataclass(frozen=True)
-class Release:
-    """Overwrite and free what the last execution allocated for its outputs."""
-
-    def do(self, local: Local) -> None:
-        *_, bench = local.there()
-        bench.release()
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Fill the share's input buffers for an operation's next execution."""
-
-    number: int
-    seed: int | None
-
-    def do(self, local: Local) -> None:
-        *_, bench = local.there()
-        bench.draw(local.operations[self.number], self.seed)
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """A sample of a rank, and whether the operation now has its own batch."""
-
-    reading: Reading
-    has_batch: bool
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Take a sample. The bench starts all ranks at one barrier."""
-
-    number: int
-    how: Pass
-    seed: int | None
-
-    def do(self, local: Local) -> Sampled:
-        *_, bench = local.there()
-        operation = local.operations[self.number]
-        return Sampled(bench.sample(operation, self.how, self.seed), operation.from_batch is not None)
-
-
-@dataclass(frozen=True)
-class Close:
-    """Free the share's memory."""
-
-    def do(self, local: Local) -> None:
-        if local.bench:
-            local.bench.close()
-        local.bench = None
-        local.operations.clear()
-
-
-# -- rank 0's view -------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -354,33 +227,36 @@ class RankedBench:
         self._rows = [rows_of(workload, part, {**declared_inputs, **declared}) for part in parts]
         self.inputs: Mapping[str, Array] = {}  # each rank holds its share
         self.outputs: Mapping[str, Array] = {name: np.empty(b.shape, b.dtype) for name, b in declared.items()}
-        opened = self._all_do(
-            [Open(ref, case.name, rank, ranks.size, kind, share) for rank, share in enumerate(self._shares(inputs))]
-        )
-        self.passes: tuple[Pass, ...] = opened[0]
+        opened = [
+            methodcaller("open", ref, case.name, rank, ranks.size, kind, share)
+            for rank, share in enumerate(self._shares(inputs))
+        ]
+        self.passes: tuple[Pass, ...] = answers_of(ranks, opened)[0]
         self._last: RankedOperation | None = None
 
     def _shares(self, inputs: Mapping[str, np.ndarray]) -> list[Buffers]:
         """Split the inputs into each rank's rows."""
         return [{name: rows[name].of(array) for name, array in inputs.items()} for rows in self._rows]
 
-    def _all_do(self, commands: Sequence[Command]) -> list[Any]:
-        return answers_of(self._ranks, commands)
+    def _each(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of all ranks."""
+        return answers_of(self._ranks, [methodcaller(method, *arguments)] * self.gpus)
 
-    def _each(self, command: Command) -> list[Any]:
-        return self._all_do([command] * self.gpus)
+    def _each_its_own(self, method: str, arguments: Iterable[Any]) -> None:
+        """Call a method of the benches of all ranks, with an argument for each."""
+        answers_of(self._ranks, [methodcaller("on_bench", method, argument) for argument in arguments])
 
     def join(self, communicator: BenchCommunicator) -> None:
         raise AssertionError("its ranks have joined one another")
 
     def prepare(self, variant: Variant, config: Params) -> Operation:
         number = next(self._numbers)
-        first: Prepared = self._each(Prepare(number, variant.name, config))[0]
+        first: Prepared = self._each("prepare", number, variant.name, config)[0]
         return RankedOperation(
-            run=lambda: self._gathered(Execute(number)),
+            run=partial(self._gathered, number, "run"),
             resources=first.resources,
-            refresh=lambda: self._each(Refresh(number)),
-            from_end_to_end=partial(self._gathered, Execute(number, "from_end_to_end")) if first.from_end_to_end else None,
+            refresh=partial(self._each, "refresh", number),
+            from_end_to_end=partial(self._gathered, number, "from_end_to_end") if first.from_end_to_end else None,
             passes=first.passes,
             note=first.note,
             number=number,
@@ -393,14 +269,14 @@ class RankedBench:
 
     def last_outputs(self) -> Buffers:
         assert self._last
-        return self._gathered(Execute(self._last.number, "last_outputs"))
+        return self._gathered(self._last.number, "last_outputs")
 
     def release(self) -> None:
-        self._each(Release())
+        self._each("on_bench", "release")
 
-    def _gathered(self, command: Execute) -> Buffers:
+    def _gathered(self, number: int, way: Way) -> Buffers:
         """Assemble the outputs from the rows of all ranks. An output that all ranks have whole must be equal on all."""
-        shares: list[Buffers] = self._each(command)
+        shares: list[Buffers] = self._each("execute", number, way)
         for name, output in self.outputs.items():
             first: BufferRows = self._rows[0][name]
             for rank, (rows, share) in enumerate(zip(self._rows, shares, strict=True)):
@@ -413,23 +289,23 @@ class RankedBench:
         return references
 
     def poison(self, again: bool) -> None:
-        self._each(Poison(again))
+        self._each("on_bench", "poison", again)
 
     def changed(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for names in self._each(Changed()) for name in names))
+        return tuple(dict.fromkeys(name for names in self._each("on_bench", "changed") for name in names))
 
     def keep(self, sets: Sequence[Mapping[str, np.ndarray]]) -> None:
-        self._all_do([Keep(shares) for shares in zip(*map(self._shares, sets), strict=True)])
+        self._each_its_own("keep", zip(*map(self._shares, sets), strict=True))
 
     def use(self, number: int) -> None:
-        self._each(Use(number))
+        self._each("on_bench", "use", number)
 
     def load(self, inputs: Mapping[str, np.ndarray]) -> None:
-        self._all_do([Load(share) for share in self._shares(inputs)])
+        self._each_its_own("load", self._shares(inputs))
 
     def draw(self, operation: Operation, seed: int | None) -> None:
         assert isinstance(operation, RankedOperation)
-        self._each(Draw(operation.number, seed))
+        self._each("draw", operation.number, seed)
 
     def alter(self, operation: Operation, part: float) -> bool:
         return False
@@ -437,13 +313,13 @@ class RankedBench:
     def sample(self, operation: Operation, how: Pass, seed: int | None) -> Reading:
         assert isinstance(operation, RankedOperation)
         self._last = operation
-        sampled: list[Sampled] = self._each(Sample(operation.number, how, seed))
-        if all(each.has_batch for each in sampled):
-            operation.from_batch = partial(self._gathered, Execute(operation.number, "from_batch"))
-        return of_all([each.reading for each in sampled])
+        sampled: list[tuple[Reading, bool]] = self._each("sample", operation.number, how, seed)
+        if all(has_batch for _, has_batch in sampled):
+            operation.from_batch = partial(self._gathered, operation.number, "from_batch")
+        return of_all([reading for reading, _ in sampled])
 
     def close(self) -> None:
-        self._each(Close())
+        self._each("close")
         self.outputs = {}
 
 

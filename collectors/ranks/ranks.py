@@ -12,9 +12,10 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,27 +51,6 @@ _GRACE_S: Final = 3.0
 _FORWARDED_S: Final = 0.5  # seconds for the launcher to forward a rank's output
 
 
-@dataclass(frozen=True)
-class Leave:
-    """The last command: end."""
-
-    def do(self, local: Local) -> None: ...
-
-
-@dataclass(frozen=True)
-class TimeAllReduce:
-    """Time NCCL's average of `nbytes` bytes. Returns this rank's times in ns, and the overhead of the events around them."""
-
-    nbytes: int
-
-    def do(self, local: Local) -> tuple[list[int], float]:
-        from warpladder.collectors.cuda.allreduce import allreduce_ns
-        from warpladder.collectors.cuda.device import current_device
-
-        device = current_device()
-        return allreduce_ns(device, local.communicator, self.nbytes), device.event_overhead.ns
-
-
 class World:
     """The connection between ranks, on each of them. On rank 0 it is the `Ranks` of a RankedBench."""
 
@@ -101,13 +81,13 @@ class World:
         return self._receive(MPI.ANY_SOURCE, _ANSWER, deadline)
 
     def follow(self) -> None:
-        """On the other ranks: execute the commands of rank 0 until Leave."""
+        """On the other ranks: execute the commands of rank 0 until there is none."""
         watch = None
         while True:
             _, command = self._receive(0, _COMMAND)
             if watch:
                 watch.cancel()
-            if isinstance(command, Leave):
+            if command is None:
                 return
             answer = attempt(command, self._local)
             self._comm.send(answer, 0, _ANSWER)
@@ -120,13 +100,13 @@ class World:
         """On rank 0: measure the row of `ceilings` for an NCCL average of `nbytes` bytes. Raises Failed or Unavailable."""
         from warpladder.collectors.cuda.allreduce import ceiling_row
 
-        answers = answers_of(self, [TimeAllReduce(nbytes)] * self.size)
+        answers = answers_of(self, [methodcaller("time_all_reduce", nbytes)] * self.size)
         return ceiling_row([times for times, _ in answers], answers[0][1], nbytes)
 
     def dismiss(self) -> None:
         """On rank 0: let the others leave."""
         for rank in range(1, self.size):
-            self._comm.send(Leave(), rank, _COMMAND)
+            self._comm.send(None, rank, _COMMAND)
 
     def _receive(self, source: int, tag: int, deadline: float = float("inf")) -> tuple[int, Any]:
         began, status = time.monotonic(), MPI.Status()
