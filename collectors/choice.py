@@ -3,21 +3,14 @@
 from typing import Final
 
 from warpladder.collectors.core.environment import CollectorError, has_module
-from warpladder.collectors.nsight_compute.tool import NCU
+from warpladder.collectors.entries import ENTRIES
+from warpladder.collectors.nsight_compute import entry as nsight_compute
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.installation import how_to_install
 from warpladder.workloads.declare.driver import has_nvidia_driver
 
 #: The collector that reads hardware counters.
-COUNTER: Final = "nsight_compute"
-#: Collector -> its results.
-COLLECTORS: Final = {
-    "nsight_systems": "times and traces, under nsys",
-    "cupti": "times and traces, in process",
-    "cuda_events": "times",
-    "host_clock": "times of host variants, without a GPU",
-    COUNTER: "hardware counters of one launch a cell, under ncu",
-}
+COUNTER: Final = nsight_compute.ENTRY.name
 #: Collectors that time whole programs, and `auto` for the first that can run here.
 OF_PROGRAMS: Final = ("auto", "host_clock", "nsight_systems")
 #: Internal collector that runs each cell once, for a tool that inspects single launches.
@@ -60,16 +53,10 @@ def gpu_problem() -> str | None:
 
 def problem_of(name: str) -> str | None:
     """Return why a collector cannot run here and how to fix it; None if it can."""
-    if name == "host_clock":
-        return None
-    problem = gpu_problem()
-    if problem is not None:
+    entry = ENTRIES[name]
+    if entry.on_gpu and (problem := gpu_problem()):
         return f"needs a GPU: {problem}"
-    if name == "nsight_systems":
-        return NSYS.problem
-    if name == "nsight_compute":
-        return NCU.problem or (None if has_module("ncu_report") else f"ncu-report is not installed; {how_to_install('ncu')}")
-    return _cupti_problem() if name == "cupti" else None
+    return entry.problem
 
 
 def energy_problem() -> str | None:
@@ -77,19 +64,6 @@ def energy_problem() -> str | None:
     from warpladder.collectors.cuda import gpu_state
 
     return f"{gpu_state.DIVIDED}; record without --energy, or with MIG off" if gpu_state.all_divided() else None
-
-
-def _cupti_problem() -> str | None:
-    cure = how_to_install("cupti")
-    if not has_module("cupti"):
-        return f"cupti-python is not installed; {cure}"
-    from cupti import cupti
-
-    try:
-        cupti.get_timestamp()
-    except Exception as error:  # the package's own types: the library is missing or has another version
-        return f"cupti-python does not run here ({' '.join(str(error).split())}); {cure}"
-    return None
 
 
 def choose(name: str) -> tuple[str, str]:
@@ -105,9 +79,9 @@ def choose(name: str) -> tuple[str, str]:
         CollectorError: no collector has this name, or it cannot run here.
     """
     if name != "auto":
-        if name not in (*COLLECTORS, SINGLE_LAUNCH):
-            raise CollectorError(f"{name}: no such collector; choose auto, {', '.join(COLLECTORS)}")
-        problem = problem_of(name)
+        if name not in (*ENTRIES, SINGLE_LAUNCH):
+            raise CollectorError(f"{name}: no such collector; choose auto, {', '.join(ENTRIES)}")
+        problem = problem_of(name if name in ENTRIES else "cuda_events")
         if problem is not None:
             raise CollectorError(f"{name}: {problem}")
         return name, "asked for"

@@ -18,12 +18,13 @@ from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import PlanError, Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish
+from warpladder.collectors.entries import ENTRIES
 from warpladder.data import schema, store
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.errors import Error
 
-#: Collectors that trace, the first one that can run here is taken: `nsys` sees every library of the process.
-TRACERS: Final = ("nsight_systems", "cupti")
+#: Collectors that trace; the first one that can run here is taken.
+TRACERS: Final = tuple(name for name, entry in ENTRIES.items() if entry.traces)
 #: The collector whose times a further pass can stand beside.
 TIMED_BY: Final = "cuda_events"
 _ROUNDS: Final = 3

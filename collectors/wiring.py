@@ -1,21 +1,31 @@
 """Builds each collector by name, from the parts in `host`, `cuda`, `cupti` and `trace`.
 
-Functions import their parts when they are called, because most parts load the GPU packages.
+Parts are imported when they are called, because most of them load the GPU packages.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from warpladder.collectors.choice import ENERGY, SINGLE_LAUNCH
-from warpladder.collectors.core.bench import Bench, MakeBench
+from warpladder.collectors.core.bench import MakeBench
 from warpladder.collectors.core.cells import Cell
-from warpladder.collectors.core.collector import Capture, Collector, Description, JobProgress, NoCapture
+from warpladder.collectors.core.collector import Collector, Description, JobProgress, NoCapture
+from warpladder.collectors.core.entry import late
 from warpladder.collectors.core.plan import Plan
+from warpladder.collectors.entries import ENTRIES
 from warpladder.data.names import Source, found_by_size
 from warpladder.data.store import RunWriter, conform
+
+_HOST: Final[Mapping[str, MakeBench]] = {"host": late("warpladder.collectors.host.host_clock:HostBench")}
+#: By the name of a collector, the bench of kernels and libraries; that of CUDA events for the others.
+_ON_GPU: Final = {
+    SINGLE_LAUNCH: late("warpladder.collectors.cuda.events:SingleLaunchBench"),
+    ENERGY: late("warpladder.collectors.cuda.energy_bench:EnergyBench"),
+}
+_BY_EVENTS: Final = late("warpladder.collectors.cuda.events:CudaBench")
 
 
 def collector_of(name: str) -> Collector:
@@ -23,7 +33,7 @@ def collector_of(name: str) -> Collector:
     if name == "host_clock":
         return Collector(
             name,
-            _host_bench,
+            lambda: _HOST,
             _describe_host,
             NoCapture,
             partial(_compile_ahead, on_gpu=False),
@@ -32,16 +42,15 @@ def collector_of(name: str) -> Collector:
             lambda plan, cells: {},
         )
     single, energy = name == SINGLE_LAUNCH, name == ENERGY
-    captures: dict[str, Callable[[], Capture]] = {"cupti": _capture_by_cupti, "cuda_events": _profiler_range}
-    own_benches = {SINGLE_LAUNCH: _single_launch_benches, ENERGY: _energy_benches}
+    capture = ENTRIES[name].capture if name in ENTRIES else None
     return Collector(
         name,
-        own_benches.get(name, benches),
+        (lambda: dict.fromkeys(("cuda", "library"), _ON_GPU[name])) if name in _ON_GPU else benches,
         # Under a tool every launch is slow, so that ceilings would be wrong. A further pass keeps none.
         partial(_describe, ceilings=not single and not energy),
-        captures.get(name, NoCapture),
+        capture or NoCapture,
         partial(_compile_ahead, on_gpu=True, libraries=not single),
-        _averages,
+        late("warpladder.collectors.cuda.averages:sizes_of"),
         _add_captured,
         (lambda plan, cells: {}) if energy else _machine_code,
     )
@@ -49,39 +58,7 @@ def collector_of(name: str) -> Collector:
 
 def benches() -> Mapping[str, MakeBench]:
     """Return the bench for each kind of variant, GPU kinds first."""
-    return {"cuda": _cuda_bench, "library": _cuda_bench, **_host_bench()}
-
-
-def _host_bench() -> Mapping[str, MakeBench]:
-    from warpladder.collectors.host.host_clock import HostBench
-
-    return {"host": HostBench}
-
-
-def _cuda_bench(*arguments: Any) -> Bench:
-    from warpladder.collectors.cuda.events import CudaBench
-
-    return CudaBench(*arguments)
-
-
-def _single_launch_benches() -> Mapping[str, MakeBench]:
-    return {"cuda": _single_launch_bench, "library": _single_launch_bench}
-
-
-def _single_launch_bench(*arguments: Any) -> Bench:
-    from warpladder.collectors.cuda.events import SingleLaunchBench
-
-    return SingleLaunchBench(*arguments)
-
-
-def _energy_benches() -> Mapping[str, MakeBench]:
-    return {"cuda": _energy_bench, "library": _energy_bench}
-
-
-def _energy_bench(*arguments: Any) -> Bench:
-    from warpladder.collectors.cuda.energy_bench import EnergyBench
-
-    return EnergyBench(*arguments)
+    return {"cuda": _BY_EVENTS, "library": _BY_EVENTS, **_HOST}
 
 
 def _describe_host(by_size: bool) -> Description:
@@ -104,18 +81,6 @@ def _describe(by_size: bool, ceilings: bool) -> Description:
     return device.facts(), sorted(rows, key=lambda row: found_by_size(row["name"]) is not None)  # the many rows come last
 
 
-def _capture_by_cupti() -> Capture:
-    from warpladder.collectors.cupti.capture import CuptiCapture
-
-    return CuptiCapture()
-
-
-def _profiler_range() -> Capture:
-    from warpladder.collectors.cuda.profiler_range import ProfilerRange
-
-    return ProfilerRange()
-
-
 def _compile_ahead(
     plan: Plan, report: JobProgress, check: Callable[[], object], *, on_gpu: bool, libraries: bool = True
 ) -> None:
@@ -130,12 +95,6 @@ def _compile_ahead(
     if jobs:
         report(0, len(jobs))
     compile_ahead.compile_all(jobs, lambda finished: report(finished, len(jobs)), check)
-
-
-def _averages(plan: Plan) -> Mapping[int, Sequence[int]]:
-    from warpladder.collectors.cuda.averages import sizes_of
-
-    return sizes_of(plan)
 
 
 def _machine_code(plan: Plan, cells: Sequence[Cell]) -> Mapping[str, Sequence[Mapping[str, Any]]]:

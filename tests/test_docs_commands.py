@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from tests.doc_pages import BLOCKS, NEW_RUNG, ROOT, name_of
 from warpladder.__main__ import command as command_line
 from warpladder.collectors import choice
+from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.programs import record as programs
 from warpladder.commands import record, watch
 from warpladder.dashboard import export
@@ -199,7 +200,7 @@ def check_recording(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "watch", asked.append)
     _done(CliRunner().invoke(APP, words))
     (order,) = asked
-    assert order.collector in ("auto", *choice.COLLECTORS)
+    assert order.collector in ("auto", *ENTRIES)
     assert sys.modules[type(order.request).__module__].make_plan(order.request).jobs
 
 

@@ -20,19 +20,15 @@ from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRe
 from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.further_passes import FurtherPass
-from warpladder.collectors.nsight_compute import record as nsight_compute
-from warpladder.collectors.nsight_systems import record as nsight_systems
 from warpladder.collectors.ranks.launchers import Launcher
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.workloads.api import Workload
 
 #: Collectors that are tools: the collector that records as a child of the tool, and what records.
-UNDER_TOOL: Final = {
-    "nsight_systems": ("cuda_events", nsight_systems.record),
-    "nsight_compute": (choice.SINGLE_LAUNCH, nsight_compute.record),
-}
+UNDER_TOOL: Final = {name: (entry.inside, entry.record) for name, entry in ENTRIES.items() if entry.record}
 
 #: Prints a line.
 Say = Callable[[str], None]

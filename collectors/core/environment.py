@@ -144,11 +144,13 @@ class Tool:
         name: name of the program.
         product: name of the product that contains it.
         places: glob patterns of install folders, searched after PATH; the last match is the newest version.
+        page: where to get it.
     """
 
     name: str
     product: str
     places: tuple[str, ...]
+    page: str = ""
 
     @property
     def path(self) -> str | None:
@@ -172,6 +174,12 @@ class Tool:
         if not self.version:
             return f"{self.name} does not run (try {self.name} --version); install {self.product} again"
         return None
+
+    @property
+    def found(self) -> str:
+        """What was found, or how to get it."""
+        problem = self.problem
+        return f"{problem}; optional: {self.page}" if problem else f"{self.version}, {self.path}"
 
 
 @cache

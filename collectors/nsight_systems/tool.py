@@ -13,4 +13,5 @@ NSYS: Final = Tool(
         "/usr/local/cuda*/bin/nsys",
         "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys",
     ),
+    "developer.nvidia.com/nsight-systems",
 )

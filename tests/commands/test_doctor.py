@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from tests.doc_pages import ROOT
 from warpladder.__main__ import command
 from warpladder.collectors import choice
+from warpladder.collectors.core import entry
 from warpladder.commands import doctor
 
 EXTRAS = {
@@ -27,6 +28,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with no optional package, and no program on PATH."""
     monkeypatch.setattr(doctor, "has_module", lambda module: False)
     monkeypatch.setattr(choice, "has_module", lambda module: False)
+    monkeypatch.setattr(entry, "has_module", lambda module: False)
     monkeypatch.setattr(shutil, "which", lambda *words, **more: None)
 
 
@@ -44,6 +46,7 @@ def test_each_extra_that_a_cure_names_brings_what_is_missing() -> None:
         "torch",
         "cuda-core",
         "mpi4py",
+        "cupti-python",
         "ncu-report",
         "streamlit",
         "plotly",

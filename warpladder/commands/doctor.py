@@ -11,8 +11,9 @@ from typing import Final
 import click
 
 from warpladder.collectors.choice import GPU_MODULES, gpu_problem
-from warpladder.collectors.core.environment import Tool, has_module
+from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.cuda import disassembly
+from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program
@@ -104,13 +105,12 @@ def examine() -> Iterator[Finding]:
     yield Finding("NPP", npp is not None, npp or f"peer of conv2d; {_PEERS_CURE}, or the CUDA toolkit")
     problem = disassembly.problem()
     yield Finding("nvdisasm", problem is None, problem or f"{disassembly.version()}, keeps the machine code of kernels")
-    yield _tool(NSYS, "optional: developer.nvidia.com/nsight-systems")
-    yield _tool(NCU, "optional: developer.nvidia.com/nsight-compute")
+    for need in (need for entry in ENTRIES.values() for need in entry.needs):
+        yield Finding(need.name, need.problem is None, need.found)
     yield _package("mpi4py", "mpi4py", f"optional, for several GPUs: {how_to_install('mpi')}")
     program = launcher_program("local")
     yield Finding(LAUNCHERS["local"], program is not None, program or "starts processes on several GPUs; comes with mpi4py")
     yield _package("nvidia.nccl", "nvidia-nccl-cu13", "optional, for training on several GPUs: pip install nvidia-nccl-cu13")
-    yield _package("ncu_report", "ncu-report", f"reads reports of Nsight Compute; optional: {how_to_install('ncu')}")
     for module, (extra, use) in _EXTRAS.items():
         yield _package(module, module, f"{use}; optional: {how_to_install(extra)}")
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
@@ -133,11 +133,6 @@ def possible() -> Iterator[tuple[str, str]]:
         yield "warpladder import report.nsys-rep", "a report of Nsight Systems"
     else:
         yield "warpladder import report.sqlite", "a report that nsys has exported"
-
-
-def _tool(tool: Tool, cure: str) -> Finding:
-    problem = tool.problem
-    return Finding(tool.name, problem is None, f"{tool.version}, {tool.path}" if problem is None else f"{problem}; {cure}")
 
 
 def _package(module: str, package: str, cure: str) -> Finding:

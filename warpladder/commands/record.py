@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warpladder.collectors import choice
+from warpladder.collectors.entries import ENTRIES
 from warpladder.commands.common import (
     axes_of,
     cases_of,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     show_default=False,
     help="Variants to take, with commas between; may be given again. Default: all but drafts.",
 )
-@click.option("--collector", default="auto", help=f"auto, {', '.join(choice.COLLECTORS)}.")
+@click.option("--collector", default="auto", help=f"auto, {', '.join(ENTRIES)}.")
 @click.option(
     "--trace",
     is_flag=True,

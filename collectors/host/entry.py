@@ -1,0 +1,7 @@
+"""The entry of the collector `host_clock`."""
+
+from typing import Final
+
+from warpladder.collectors.core.entry import Entry
+
+ENTRY: Final = Entry("host_clock", "times of host variants, without a GPU", on_gpu=False)

@@ -1,0 +1,14 @@
+"""The entry of the collector `nsight_compute`."""
+
+from typing import Final
+
+from warpladder.collectors.core.entry import Entry, Package, late
+from warpladder.collectors.nsight_compute.tool import NCU
+
+ENTRY: Final = Entry(
+    "nsight_compute",
+    "hardware counters of one launch a cell, under ncu",
+    (NCU, Package("ncu-report", "ncu_report", "ncu", "reads reports of Nsight Compute")),
+    inside="single_launch",
+    record=late("warpladder.collectors.nsight_compute.record:record"),
+)
