@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from warpladder.dashboard.core.run_data import load
-from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.dashboard.views.time.calls import query as trace_sums
 from warpladder.data import store
 
 ROOT: Final = Path(__file__).resolve().parent.parent

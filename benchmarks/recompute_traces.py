@@ -24,7 +24,7 @@ from warpladder.__main__ import command
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.views.calls import query as calls
+from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.data import store
 

@@ -8,9 +8,9 @@ from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import runs
 from warpladder.dashboard.views.collectives import query as collectives
 from warpladder.dashboard.views.critical_path import query as paths
-from warpladder.dashboard.views.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks import query as ranks
-from warpladder.dashboard.views.stragglers import query as stragglers
+from warpladder.dashboard.views.ranks.job_kernels import query as kernels
+from warpladder.dashboard.views.ranks.stragglers import query as stragglers
 from warpladder.data import store
 from warpladder.installation import ROOT
 

@@ -1,6 +1,8 @@
 """The dashboard: `warpladder app`, with `--data-dir FOLDER` for runs kept elsewhere."""
 
-from collections.abc import Collection
+import contextlib
+from collections.abc import Container
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -8,49 +10,62 @@ import streamlit as st
 from streamlit.navigation.page import Page
 
 from warpladder.dashboard import server
-from warpladder.dashboard.core import run_index
-from warpladder.dashboard.ui import runs, sidebar, state
+from warpladder.dashboard.core.run_index import OF_WORKLOADS, Need
+from warpladder.dashboard.ui import bar, pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.ui.view import View, page_of
+from warpladder.dashboard.ui.view import View
 from warpladder.dashboard.views import GROUPS, VIEWS
 from warpladder.data import store
 
 _HERE: Final = Path(__file__).resolve().parent
-#: The mark of a page in the menu that has nothing to show of the device.
-_EMPTY: Final = "∅"
+_SHOWN: Final = "pages in the menu"
 
 
 def main() -> None:
-    """Draw the menu and the sidebar, then the page."""
+    """Draw the menu and the bar, then a section of the page."""
     # Each page names the document, see `widgets.heading`.
-    st.set_page_config(page_icon=str(_HERE / "static" / "icon.png"), layout="wide", initial_sidebar_state=220)
+    st.set_page_config(page_icon=str(_HERE / "static" / "icon.png"), layout="wide", initial_sidebar_state=180)
     st.logo(str(_HERE / "static" / "logo.svg"))
-    page = _menu()
+    page = _menu(st.session_state.get(_SHOWN, ()))
     state.begin(page.url_path)
-    with st.sidebar:
-        view = _view(page.url_path)
-        sidebar.draw(view.needs, of_one_run=view.of_one_run)
-        if empty := _empty():
-            _menu(empty)  # in place of the first one, which has to tell the page before its run is found
-            st.caption(f"{_EMPTY} No run of this device has what the page needs. It leads to a run that has.")
-        sidebar.sidebar()
+    view = next((view for view in VIEWS if view.name == page.url_path), VIEWS[0])
     try:
-        page.run()
+        bar.draw(_need(view))
+        st.session_state[_SHOWN] = shown = [each.name for each in VIEWS if each.applying(_applies)]
+        _menu(shown)  # in place of the first one, which has to tell the page before its run is found
+        _draw(view)
+    except state.Gone as gone:
+        st.warning(plain(str(gone)))
+        if runs.chosen() is None:
+            bar.table()
+        else:
+            pages.link(view.name, "Open the page without it →", run=runs.chosen_name())
     except store.StoreError as error:  # the run was changed while it was shown
         st.error(plain(str(error)))
-        st.caption("Choose another run in the sidebar; nothing of this one was changed.")
+        st.caption("Choose another run above; nothing of this one was changed.")
 
 
-def _menu(empty: Collection[View] = ()) -> Page:
-    """Draw the menu, with a mark at the pages that are empty; the page to show."""
+def _draw(view: View) -> None:
+    """A section of the page, and what every page ends with."""
+    # A page that the menu does not have for this run, such as that of a link, says what it lacks.
+    section = widgets.heading(view, view.applying(_applies) or view.sections[:1])
+    with contextlib.suppress(pages.Ended):
+        import_module(f"{section.module}.page").draw(widgets.run_of_page())
+    bar.bad(in_full=view.name == "trust")
+    widgets.end_page()
+
+
+def _menu(shown: Container[str]) -> Page:
+    """Draw the menu, with the pages that are shown or with all of them where none is; the page to show."""
     return st.navigation(
         {
             group: [
                 st.Page(
-                    _HERE / page_of(view.name),
-                    title=f"{view.title} {_EMPTY}" if view in empty else view.title,
+                    lambda: None,
+                    title=view.title,
                     url_path=view.name,
-                    default=view is VIEWS[0],
+                    default=view.name == pages.HOME,
+                    visibility="visible" if not shown or view.name in shown else "hidden",
                 )
                 for view in views
             ]
@@ -60,17 +75,19 @@ def _menu(empty: Collection[View] = ()) -> Page:
     )
 
 
-def _empty() -> list[View]:
-    """The pages for which no run of the device of the page has what they need."""
-    if runs.chosen() is None:
-        return []
-    context = runs.context()
-    return [view for view in VIEWS if run_index.lacks(context.every, context.device, view.needs)]
+def _applies(need: Need) -> bool:
+    """Whether the run of the page has what a section needs. Ranges that were picked as variants have times."""
+    run = runs.chosen()
+    if run is None:
+        return True
+    listed = runs.listing(runs.data_dirs()).index.get(runs.chosen_name())
+    return listed is None or listed.fits(need) or (need in OF_WORKLOADS and runs.picked(run) is not None)
 
 
-def _view(url_path: str) -> View:
-    """The view of a path; the first view has none of its own."""
-    return next((view for view in VIEWS if view.name == url_path), VIEWS[0])
+def _need(view: View) -> Need:
+    """What the section of the URL needs of a run; the first one of the page without one."""
+    asked = state.coming(pages.SECTION)
+    return next((section.needs for section in view.sections if section.name == asked), view.sections[0].needs)
 
 
 if __name__ == "__main__":

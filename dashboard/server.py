@@ -31,7 +31,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
 from streamlit.file_util import get_static_dir
 
-from warpladder.dashboard.views import VIEWS
+from warpladder.dashboard.ui.pages import HOME
+from warpladder.dashboard.views import FORMER, VIEWS
 from warpladder.errors import Error
 
 APP: Final = Path(__file__).resolve().parent / "app.py"
@@ -119,10 +120,11 @@ def _policy(host: str) -> str:
     )
 
 
-async def _to_first_page(request: Request) -> RedirectResponse:
-    """The first page has `/` as its address."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"/{query}")
+async def _to_page(request: Request) -> RedirectResponse:
+    """The page that has the contents of a former one. The first page has `/` as its address."""
+    page, section = FORMER.get(request.url.path.strip("/"), (HOME, ""))
+    query = "&".join(filter(None, (f"section={section}" if section else "", request.url.query)))
+    return RedirectResponse(f"/{'' if page == HOME else page}{f'?{query}' if query else ''}")
 
 
 #: What each page loads in addition to Streamlit's own files, and before them: one history entry a page, a focus that is seen,
@@ -140,7 +142,7 @@ async def _page(request: Request) -> HTMLResponse:
 
 #: Routes in addition to Streamlit's routes.
 ROUTES: Final = (
-    Route(f"/{VIEWS[0].name}", _to_first_page),
+    *(Route(f"/{name}", _to_page) for name in (HOME, *FORMER)),
     *(Route(f"/{name}", _page) for name in ("", *(view.name for view in VIEWS[1:]))),
     Mount("/ours", StaticFiles(directory=APP.parent / "static")),
 )
@@ -164,7 +166,7 @@ def refuse_other_addresses() -> None:
 
 
 def warm_up() -> None:
-    """Load what the first page needs while the browser starts: the libraries, the list of runs, and the figures of Overview.
+    """Load what the first page needs while the browser starts: the libraries, the list of runs, and the figures of Home.
 
     It runs beside the server. A page that comes meanwhile waits for the parts that it needs.
     """

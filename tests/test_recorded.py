@@ -10,7 +10,7 @@ from warpladder.dashboard.core import run_data, suspect
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.reports import detail
 from warpladder.dashboard.reports.detail import Detail
-from warpladder.dashboard.views.details import DETAILS
+from warpladder.dashboard.views.reports.details import DETAILS
 from warpladder.data import store
 from warpladder.data.limits import event_error_ns
 from warpladder.data.names import found_by_size

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from warpladder.data import files, store
+from warpladder.data import figures, files, store
 
 #: Workloads that an automatic label names.
 _MOST: Final = 2
@@ -74,13 +74,20 @@ class Need(StrEnum):
     OPERATORS = "operators of PyTorch"
     RANGES = "NVTX ranges"
     COUNTERS = "hardware counters"
+    KERNELS = "times or hardware counters of a GPU"
     CODE = "machine code"
     GPUS = "samples of several GPUs"
     JOB = "ranks of a job"
+    REPORT = "a workload of the students' reports"
 
 
 #: What the pages of traces need. Of a job, they show the ranks that are chosen.
 OF_TRACES: Final = frozenset((Need.TRACE, Need.CALLS, Need.COPIES, Need.OPERATORS))
+
+
+#: What a page of variants needs, and a page of GPU kernels.
+OF_WORKLOADS: Final = frozenset((Need.TIMES, Need.PAIR, Need.HISTORY, Need.DEVICES, Need.GPUS, Need.KERNELS))
+OF_GPU: Final = frozenset((Need.GPU_TIMES, Need.KERNELS))
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,8 @@ class Facts:
         """Whether the run has what a page needs."""
         if need is Need.GPUS:
             return self.gpus > 1 and self.timed
+        if need is Need.REPORT:
+            return not self.workloads.keys().isdisjoint(figures.reports())
         tables = _TABLES.get(need)
         return tables is None or not self.tables.isdisjoint(tables)
 
@@ -150,6 +159,7 @@ _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.OPERATORS: ("operations",),
     Need.RANGES: ("ranges",),
     Need.COUNTERS: ("counters",),
+    Need.KERNELS: ("samples", "counters"),
     Need.CODE: ("machine_code",),
     Need.JOB: ("ranks",),
 }
@@ -252,6 +262,19 @@ class ListedRun:
     shipped: bool
 
     @property
+    def kind(self) -> str:
+        """`recording`, `job`, or what an import has: `trace` or `counters`."""
+        if not self.facts.imported:
+            return "recording"
+        return next((word for word in self.facts.marks if word in ("job", "trace", "counters")), "import")
+
+    def fits(self, need: Need) -> bool:
+        """Whether a page with this need has something to show of the run: what it has, of a workload or a GPU where the page needs one."""
+        if need in OF_GPU and not self.run.info["device_name"]:
+            return False
+        return self.facts.has(need) and bool(self.facts.workloads or need not in OF_WORKLOADS)
+
+    @property
     def title(self) -> str:
         """Label, date, device, workloads and marks, as in `conv2d · 2026-11-22 16:02 · NVIDIA H200 · conv2d · trace`."""
         if not self.run.info["label"] and self.facts.workloads:
@@ -312,12 +335,13 @@ def devices(every: Iterable[ListedRun]) -> tuple[str, ...]:
 
 @_once
 def first_workload(every: Iterable[ListedRun], device: str, need: Need = Need.TIMES) -> str:
-    """The workload of the newest run to show on a device. The user's own runs come before shipped ones."""
+    """The workload of the newest of the user's own runs on a device; of shipped runs alone, the one with the most cells."""
     every = list(every)
     names = workloads(every, device, need)
     shown = {name: suitable(every, device, name, need)[0] for name in names}
-    own = [name for name in names if not shown[name].shipped] or names
-    return max(own, key=lambda name: shown[name].facts.started_at, default="")
+    if own := [name for name in names if not shown[name].shipped]:
+        return max(own, key=lambda name: shown[name].facts.started_at)
+    return max(names, key=lambda name: shown[name].facts.workloads[name].cells, default="")
 
 
 @_once
@@ -407,16 +431,8 @@ def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = 
 
 def _fits(every: Runs, each: ListedRun, need: Need) -> bool:
     """Whether a run is of a GPU where the page needs one, and a workload of it is in as many runs or devices as the page needs."""
-    if need is Need.GPU_TIMES:
+    if need in OF_GPU:
         return bool(each.run.info["device_name"])
     if need not in (Need.PAIR, Need.HISTORY, Need.DEVICES):
         return True
     return not each.facts.workloads.keys().isdisjoint(workloads(every, each.facts.device, need))
-
-
-@_once
-def lacks(every: Iterable[ListedRun], device: str, need: Need) -> bool:
-    """Whether no run of the device has what a page needs. A page that compares two runs can compare two variants of one."""
-    need = Need.TIMES if need is Need.PAIR else need
-    every = every if isinstance(every, Runs) else Runs(every)
-    return not any(each.facts.device == device and each.facts.has(need) and _fits(every, each, need) for each in every)

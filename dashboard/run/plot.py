@@ -13,7 +13,8 @@ from warpladder.dashboard.run.table import RunError, chosen
 from warpladder.dashboard.ui.paper import Paper, figure
 from warpladder.dashboard.ui.template import Chart, Theme, look
 from warpladder.dashboard.ui.view import OfWorkload
-from warpladder.dashboard.views import ladder, roofline, sizes
+from warpladder.dashboard.views import ladder, sizes
+from warpladder.dashboard.views.ladder import roofline
 from warpladder.dashboard.views.ladder.chart import Scale
 from warpladder.dashboard.views.sizes.chart import Metric
 
@@ -129,7 +130,7 @@ class Plot:
     def roofline(self, workload: str | None = None, *, theme: Theme = "light") -> Figure:
         """The variants of the largest case below the measured roofs of memory and arithmetic."""
         workload = self._workload(workload)
-        (charts,) = (each for each in roofline.VIEW.charts if isinstance(each, OfWorkload))
+        (charts,) = (each for each in roofline.SECTION.charts if isinstance(each, OfWorkload))
         drawn = next(charts.draw(self._data, look(self._data, theme), workload), None)
         if drawn is None:
             raise RunError(f"{workload}: no variant has both a time and a roof; its cases need flops and min_bytes")

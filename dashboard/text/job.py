@@ -13,9 +13,9 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form
 from warpladder.dashboard.text.parts import LINES, MUCH, Parts, Row, Steps, brief, row, table, wrapped
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
-from warpladder.dashboard.views.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks import query as ranks
-from warpladder.dashboard.views.stragglers import query as stragglers
+from warpladder.dashboard.views.ranks.job_kernels import query as kernels
+from warpladder.dashboard.views.ranks.stragglers import query as stragglers
 from warpladder.data import job_tables
 
 #: Columns of `ranks.query.breakdown` -> their words on a terminal.

@@ -16,7 +16,7 @@ from warpladder.dashboard.text.formats import Form
 from warpladder.dashboard.text.parts import LINES, MUCH, Parts, Row, Steps, middle_cut, row, table, wrapped
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines
-from warpladder.dashboard.views.calls import query as calls
+from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.transfers import query as transfers
 
 #: Collector -> the program that wrote the profile.

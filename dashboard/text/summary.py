@@ -259,7 +259,7 @@ def _counts(results: Sequence[Mapping[Any, Any]]) -> str:
     order = sorted(counts, key=lambda status: (status != "ok", status == "skipped", -counts[status]))
     reasons = Counter(row["detail"] for row in results if row["status"] == "skipped").most_common()
     texts = [f"{count}: {reason}" if len(reasons) > 1 else str(reason) for reason, count in reasons[:_MOST_REASONS]]
-    texts += [f"{len(reasons) - _MOST_REASONS} more reasons on Runs & checks"] if len(reasons) > _MOST_REASONS else []
+    texts += [f"{len(reasons) - _MOST_REASONS} more reasons on Trust"] if len(reasons) > _MOST_REASONS else []
     counted = ", ".join(f"{counts[status]} {status}" for status in order)
     return f"{counted} ({'; '.join(texts)})" if texts else counted
 

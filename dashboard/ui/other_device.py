@@ -1,4 +1,4 @@
-"""The choice of a second device and of its run, whose times a page shows beside those of the sidebar's run."""
+"""The choice of a second device and of its run, whose times a page shows beside those of the run of the page."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ from warpladder.dashboard.ui.text import plain
 from warpladder.data import store
 
 _NONE: Final = "none"
-_HELP: Final = "Another device, whose times are shown beside those of the run in the sidebar."
+_HELP: Final = "Another device, whose times are shown beside those of the run above."
 
 
 def others(run: store.Run, workload: str) -> dict[str, tuple[ListedRun, ...]]:

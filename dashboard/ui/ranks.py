@@ -17,7 +17,7 @@ _WIDGET: Final = "ranks shown"
 
 
 def choose(run: store.Run, name: str) -> store.Run:
-    """The job with the traces of the ranks that are chosen in the sidebar: at first the late ones and those that wait the most.
+    """The job with the traces of the ranks that are chosen above: at first the late ones and those that wait the most.
 
     Raises:
         StoreError: the tables of a rank cannot be read.

@@ -35,7 +35,6 @@ _PATIENCE_S: Final = 0.2  # for checks of runs that are already read
 _AT_ONCE: Final = 4  # runs that are read side by side
 _MOST_GLANCED: Final = 1_000  # results from runs that are only read in part
 _NAME: Final = "name of the chosen run"
-_FIXED: Final = "chosen run is fixed"
 _CONTEXT: Final = "context of the chosen run"
 
 
@@ -183,23 +182,16 @@ def _name(run: store.Run, folder: Path, names: Container[str]) -> str:
     return name
 
 
-def choose(run: store.Run | None, picked: Naming | None = None, name: str = "", *, fixed: bool = False) -> None:
+def choose(run: store.Run | None, picked: Naming | None = None, name: str = "") -> None:
     """Set the run that the pages of this session show.
 
     Args:
         picked: the naming that picks ranges of the run as variants; None for its own variants.
         name: what the URL calls the run.
-        fixed: whether the run was chosen by hand or by a link, and not automatically.
     """
     st.session_state[_CHOSEN] = run
     st.session_state[_PICKED] = picked
     st.session_state[_NAME] = name
-    st.session_state[_FIXED] = fixed
-
-
-def is_fixed() -> bool:
-    """Whether the run of the page was chosen by hand or by a link."""
-    return bool(st.session_state.get(_FIXED))
 
 
 def chosen_name() -> str:

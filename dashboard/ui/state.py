@@ -22,8 +22,6 @@ Style = Literal["select", "segmented", "slider"]
 
 #: The query parameter of the run, which every URL names, because tomorrow another run is the newest.
 RUN: Final = "run"
-#: The query parameter of a device that was chosen by hand.
-DEVICE: Final = "device"
 #: The query parameter with the pattern that picks ranges of the run as variants.
 PICK: Final = "pick"
 _MEMORY: Final = "url choices"
@@ -36,6 +34,10 @@ _PAGE: Final = "url page"
 _ARRIVED: Final = "url from outside"
 _CHOICE_WORDS: Final = "url choices in words"
 _SHOWN_RUN: Final = "url run of this page"
+
+
+class Gone(Exception):
+    """A link asks for a run, a workload or a case that is not here. Nothing else is shown in its place."""
 
 
 class _LastChoice(NamedTuple):
@@ -90,6 +92,7 @@ def choose(
     labelled: bool = True,
     owner: str = "",
     always: bool = False,
+    strict: bool = False,
 ) -> str:
     """One of the options, from a widget bound to the query parameter `key`.
 
@@ -102,9 +105,13 @@ def choose(
         labelled: the label is visible; else only a screen reader reads it.
         owner: the owner of the choice, such as a run. Another owner has its own last choice, or the default.
         always: the URL names the default too. Use it for a default that may change, such as the newest run.
+        strict: no other option takes the place of one that a link asks for.
+
+    Raises:
+        Gone: the link asks for what is not among the options, and the choice is strict.
     """
     fallback = (default if default is not None and default in options else options[0],)
-    values = _values(key, label, options, fallback, owner)
+    values = _values(key, label, options, fallback, owner, strict=strict)
     widget = _widget_key(key)
     # Set even if equal, because after a page switch Streamlit does not give the value to the new page's widget.
     st.session_state[widget] = values[0]
@@ -187,10 +194,10 @@ def set_text(key: str, owner: str, value: str) -> None:
     st.session_state.setdefault(_TEXTS, {})[key, owner] = value
 
 
-def name_run(name: str, *, written: bool) -> None:
-    """Keep the run that the page shows, for links. The URL names it only where it is written."""
+def name_run(name: str) -> None:
+    """Write the run that the page shows into the URL, and keep it for links."""
     st.session_state[_SHOWN_RUN] = name
-    _write(RUN, (name,) if written else ())
+    _write(RUN, (name,))
 
 
 def note(line: str) -> None:
@@ -252,6 +259,11 @@ def coming(key: str) -> str:
     return values[0] if values else ""
 
 
+def is_linked(key: str) -> bool:
+    """Whether a URL from outside has the value that `choose` returns next."""
+    return bool(_arriving(key))
+
+
 def changed(key: str) -> bool:
     """Whether `coming` differs from the last choice."""
     last: _LastChoice | None = st.session_state[_MEMORY].get(key)
@@ -285,7 +297,9 @@ def _arriving(key: str) -> tuple[str, ...] | None:
     return values if values or arrived.complete else None
 
 
-def _values(key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str) -> tuple[str, ...]:
+def _values(
+    key: str, label: str, options: Sequence[str], fallback: tuple[str, ...], owner: str, *, strict: bool = False
+) -> tuple[str, ...]:
     """The values to show: from a URL from outside, else from the widget, else the owner's last choice."""
     st.session_state[_TOUCHED].add(key)
     if (arrived := _arrived_once(key)) is not None:
@@ -293,6 +307,9 @@ def _values(key: str, label: str, options: Sequence[str], fallback: tuple[str, .
         unknown = [value for value in arrived if value not in options]
         if unknown:
             missing, shown_now = short(", ".join(dict.fromkeys(unknown))), ", ".join(usable or fallback)
+            if strict and not usable:
+                st.session_state[_ARRIVED].read.discard(key)  # the next rerun has the same answer
+                raise Gone(f"The link asks for {label.lower()} {missing}, which is not here.")
             note(f"The link asks for {label.lower()} {missing}, which is not here; showing {shown_now}.")
         return usable or fallback
     last: _LastChoice | None = st.session_state[_MEMORY].get(key)

@@ -1,4 +1,4 @@
-"""A view: one question, the page that answers it, and its charts in an export.
+"""A view: a page, the sections with the questions that it answers, and their charts in an export.
 
 Nothing here loads Plotly or Streamlit, because a recording prints its answer without them.
 """
@@ -53,27 +53,53 @@ Charts = OfRun | OfWorkload | OfTiming
 
 
 @dataclass(frozen=True)
-class View:
-    """A page of the dashboard.
+class Section:
+    """A part of a page, which answers one question: a folder with a query, a chart and `page.draw`.
 
     Attributes:
-        name: name of its folder, and of its page in a URL.
-        title: title in the menu and above the page.
-        question: question that the page answers.
+        module: its folder, as a package.
+        title: title among the sections of its page.
+        question: question that it answers.
         charts: its charts in an export.
-        needs: what the page needs of a run; the run is chosen accordingly.
-        of_one_run: the page shows one run, which its URL names; else the newest runs, and the URL names one only where it
-            was chosen.
+        needs: what it needs of a run; the menu and the pages show it for runs that have it.
     """
 
-    name: str
+    module: str
     title: str
     question: str
     charts: tuple[Charts, ...] = ()
     needs: Need = Need.TIMES
-    of_one_run: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of its folder, which the URL has."""
+        return self.module.rpartition(".")[2]
+
+    @property
+    def where(self) -> str:
+        """Its folder below `views`, such as `time.operators`."""
+        return self.module.partition(".views.")[2]
 
 
-def page_of(name: str) -> str:
-    """The script of a view's page, relative to `app.py`, for links between pages."""
-    return f"views/{name}/page.py"
+@dataclass(frozen=True)
+class View:
+    """A page of the dashboard: sections, of which it shows one.
+
+    Attributes:
+        name: name of its folder, and of the page in a URL.
+        title: title in the menu and above the page.
+        sections: the first one that applies to the run is shown first.
+    """
+
+    name: str
+    title: str
+    sections: tuple[Section, ...]
+
+    @property
+    def charts(self) -> tuple[Charts, ...]:
+        """The charts of its sections in an export."""
+        return tuple(charts for section in self.sections for charts in section.charts)
+
+    def applying(self, has: Callable[[Need], bool]) -> tuple[Section, ...]:
+        """The sections for a run, which has a need or not."""
+        return tuple(section for section in self.sections if has(section.needs))

@@ -11,13 +11,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.run_index import ListedRun
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.trace import picked as of_ranges
-from warpladder.dashboard.ui import document, images, runs, state, tables
+from warpladder.dashboard.ui import document, images, pages, runs, state, tables
 from warpladder.dashboard.ui.glossary import linked
 from warpladder.dashboard.ui.template import Chart, Theme
 from warpladder.dashboard.ui.text import plain, short
-from warpladder.dashboard.ui.view import View, page_of
+from warpladder.dashboard.ui.view import Section, View
 from warpladder.data import store
 from warpladder.data.advice import advice_of
 from warpladder.data.naming import NamingError
@@ -39,7 +39,9 @@ _FORMATS: Final = {
 }
 _PATTERN_CHARACTERS: Final = 44
 _PAGE: Final = "title of the page"
-_VIEW: Final = "view of the page"
+_SECTION: Final = "section of the page"
+#: Where the workload and the case stand, at the top of the page.
+BAR: Final = "place of the bar"
 _LINKED: Final = 5  # of runs that a page leads to
 #: A longer table is scrolled.
 _MOST_ROWS: Final = 12
@@ -52,16 +54,34 @@ def theme() -> Theme:
     return "dark" if st.context.theme.type == "dark" else "light"
 
 
-def heading(view: View) -> None:
-    """The view's title and its question on one line. The title is the document's too."""
-    st.session_state[_VIEW] = view
+def heading(view: View, sections: Sequence[Section]) -> Section:
+    """The view's title, its sections and the question of the chosen one on one line. The title is the document's too.
+
+    Args:
+        sections: those that apply to the run; not empty.
+    """
     if st.session_state.get(_PAGE) != view.title:
         st.session_state[_PAGE] = view.title
         _entitle()
+    by_name = {section.name: section for section in sections}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"# {plain(view.title)}", width="content")
-        st.caption(plain(view.question), width="content")
+        name = sections[0].name
+        if len(sections) > 1:
+            titles = {each.name: each.title for each in sections}
+            name = state.choose(
+                pages.SECTION,
+                "Section",
+                list(by_name),
+                text=titles.__getitem__,
+                style="segmented",
+                labelled=False,
+                owner=view.name,
+            )
+        st.caption(plain(by_name[name].question), width="content")
         _picked()
+    st.session_state[_SECTION] = by_name[name]
+    return by_name[name]
 
 
 def _picked(place: str = "") -> None:
@@ -95,19 +115,21 @@ def run_of_page() -> store.Run:
         st.caption(
             "Host variants run on any machine; with an NVIDIA GPU every kernel variant runs. It takes about half a minute."
         )
-        st.stop()
+        pages.end()
+    section: Section = st.session_state[_SECTION]
     try:
-        runs.load(run)
+        # A pattern that finds no range must not take away the section in which another one is chosen.
+        runs.load(runs.as_recorded(run) if section.needs is Need.RANGES else run)
     except store.StoreError as error:
         st.error(plain(str(error)))
-        st.caption("Choose another run in the sidebar; nothing of this one was changed.")
-        st.stop()
+        st.caption("Choose another run above; nothing of this one was changed.")
+        pages.end()
     except NamingError as error:
         st.error(plain(str(error)))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             _picked(" after an error")
-        st.page_link(page_of("picker"), label="Pick other variants →", query_params=state.link())
-        st.stop()
+        pages.link("time.picker", "Pick other variants →", **state.link())
+        pages.end()
     return run
 
 
@@ -118,29 +140,27 @@ def nothing(why: str, what_to_do: str) -> NoReturn:
 
 
 def end_empty() -> NoReturn:
-    """End a page after the reason that it is empty, with links to shipped runs that have what the page needs."""
-    offer_runs(st.session_state[_VIEW], shipped=True)
-    end_page()
-    st.stop()
+    """End a page after the reason that it is empty, with links to shipped runs that have what the section needs."""
+    offer_runs(shipped=True)
+    pages.end()
 
 
-def link_runs(view: str, others: Sequence[ListedRun]) -> None:
-    """Links to a page of the first few other runs."""
-    for other in others[:_LINKED]:
-        st.page_link(page_of(view), label=f"{plain(other.title)} →", query_params={state.RUN: other.name})
-
-
-def offer_runs(view: View, *, shipped: bool = False) -> bool:
-    """Offer other runs that have what a page needs, and return whether there are any. Runs of the device and workload come first.
+def offer_runs(need: Need | None = None, *, shipped: bool = False) -> bool:
+    """Offer other runs that have what the section needs, and return whether there are any. Runs of the device and workload come first.
 
     Args:
+        need: what the runs have; when None, what the section needs.
         shipped: offer shipped runs alone.
     """
-    others = [each for each in runs.context().having(view.needs, state.coming("workload")) if each.name != runs.chosen_name()]
+    section: Section = st.session_state[_SECTION]
+    need = need or section.needs
+    having = runs.context().having(need, state.coming("workload"))
+    others = [each for each in having if each.name != runs.chosen_name()]
     others = [each for each in others if each.shipped or not shipped]
     if others:
-        st.caption(f"{'Shipped runs' if shipped else 'Runs'} with {plain(view.needs)}:")
-        link_runs(view.name, others)
+        st.caption(f"{'Shipped runs' if shipped else 'Runs'} with {plain(need)}:")
+    for other in others[:_LINKED]:
+        pages.link(section.where, f"{plain(other.title)} →", run=other.name)
     return bool(others)
 
 
@@ -149,31 +169,29 @@ def nothing_to_compare(run: store.Run, why: str) -> NoReturn:
     if "ranges" not in run.tables:
         nothing(why, "Choose another run, or record this machine: make record.")
     st.info(f"{plain(why)} Its NVTX ranges can be:")
-    st.page_link(page_of("picker"), label="Pick variants →", query_params=state.link())
+    pages.link("time.picker", "Pick variants →", **state.link())
     end_empty()
 
 
-def no_trace(run: store.Run, view: View, lacks: str, option: str) -> NoReturn:
+def no_trace(run: store.Run, lacks: str, option: str, need: Need | None = None) -> NoReturn:
     """Say what the trace of a run lacks, with the runs that have it and the command that records it. Ends the page.
 
     Args:
-        view: the view of the page.
         lacks: the missing part, such as `no trace of copies`.
         option: the option of `nsys profile` that adds it to a report.
+        need: see `offer_runs`.
     """
     if run.left_out:
         st.info(plain(f"This run has {lacks} that can be read. {' '.join(run.left_out.values())}."))
-        offer_runs(view)
-        end_page()
-        st.stop()
+        offer_runs(need)
+        pages.end()
     advice = advice_of(run.info["collector"])
     if advice.code and run.info["kind"] in ("import", "job"):
         wanted = advice.ranges if "ranges" in lacks else advice.device
         st.info(f"The trace {plain(str(run.info['source']))} has {plain(lacks)}. To have it, {wanted}, then import that trace:")
         st.code(advice.code, language="python")
-        offer_runs(view)
-        end_page()
-        st.stop()
+        offer_runs(need)
+        pages.end()
     if run.info["kind"] == "import":
         source = str(run.info["source"])
         st.info(
@@ -183,32 +201,23 @@ def no_trace(run: store.Run, view: View, lacks: str, option: str) -> NoReturn:
             f"nsys profile {option} --output=report COMMAND\n{HOW_TO_IMPORT.replace('REPORT', 'report.nsys-rep')}",
             language="bash",
         )
-        offer_runs(view)
-        end_page()
-        st.stop()
-    st.info(f"This run has {plain(lacks)}. Import a report of Nsight Systems, then choose it in the sidebar:")
+        offer_runs(need)
+        pages.end()
+    st.info(f"This run has {plain(lacks)}. Import a report of Nsight Systems, then choose it above:")
     st.code(HOW_TO_IMPORT, language="bash")
-    offer_runs(view)
-    end_page()
-    st.stop()
+    offer_runs(need)
+    pages.end()
 
 
-def no_job(run: store.Run, view: View) -> NoReturn:
-    """Say that a run is no job, with the runs that are one and the command that imports one. Ends the page.
-
-    Args:
-        view: the view of the page.
-    """
+def no_job(run: store.Run) -> NoReturn:
+    """Say that a run is no job, with the runs that are one and the command that imports one. Ends the page."""
     if run.left_out:
         st.info(plain(f"The tables of this job cannot be read. {' '.join(run.left_out.values())}."))
     else:
-        st.info(
-            "This run is of one process. Import the profiles of a job, one file a rank, then choose the job in the sidebar:"
-        )
+        st.info("This run is of one process. Import the profiles of a job, one file a rank, then choose the job above:")
         st.code(HOW_TO_IMPORT_A_JOB, language="bash")
-    offer_runs(view)
-    end_page()
-    st.stop()
+    offer_runs()
+    pages.end()
 
 
 def attribution(run: store.Run) -> None:
@@ -256,9 +265,10 @@ def choose_workload(run: store.Run, among: Sequence[str] | None = None, default:
     first = default if default in own else next(found_by, next(timed, own[0]))
     names = [*own, *(name for name in context.workloads() if name not in every)]
     names = names if len(names) == len(own) else sorted(names)
-    name = state.choose("workload", "Workload", names, default=first, style="segmented" if len(names) <= 5 else "select")
+    with _bar():
+        name = state.choose("workload", "Workload", names, default=first, labelled=False, strict=True, always=True)
     if name not in own:
-        nothing(f"This run has no {name}.", "Choose another workload, or another run in the sidebar.")
+        nothing(f"This run has no {name}.", "Choose another workload, or another run above.")
     return name
 
 
@@ -266,7 +276,7 @@ def choose_timing(run: store.Run, workload: str) -> Timing:
     """Scope and cache to show. Ends the page where the workload has no samples."""
     timings = runs.ask(run, axes.timings, workload)
     if not timings:
-        nothing(f"No variant of {workload} was timed in this run.", "The page Runs & checks says why, cell by cell.")
+        nothing(f"No variant of {workload} was timed in this run.", "The page Trust says why, cell by cell.")
     return choose_timing_of(timings, on_gpu=runs.load(run).on_gpu)
 
 
@@ -316,16 +326,32 @@ def choose_case_of(cases: Mapping[str, str], timed: Collection[str]) -> str:
     params = [json.loads(text) for text in cases.values()]
     keys = _axis_order(names[0], params[0])
     if any(set(point) != set(keys) for point in params):
-        return state.choose("case", "Case", names, default=max(names, key=lambda name: (name in timed, names.index(name))))
+        default = max(names, key=lambda name: (name in timed, names.index(name)))
+        with _bar():
+            return state.choose("case", "Case", names, default=default, labelled=False, strict=True, always=True)
     remaining: list[tuple[str, dict[str, Any]]] = list(zip(names, params, strict=True))
     for axis in keys:
         values = list(dict.fromkeys(str(point[axis]) for _, point in remaining))
         if len(values) > 1:
             of_timed = [str(point[axis]) for name, point in remaining if name in timed] or values
             largest = max(of_timed, key=values.index)
-            picked = state.choose(f"case.{axis}", axis, values, default=largest, style=_style(values))
+            with _bar():
+                picked = state.choose(
+                    f"case.{axis}", axis, values, default=largest, text=_naming(axis), labelled=False, strict=True, always=True
+                )
             remaining = [(name, point) for name, point in remaining if str(point[axis]) == picked]
     return remaining[0][0]
+
+
+def _naming(axis: str) -> Callable[[str], str]:
+    """`n=512` of a value of the axis `n`."""
+    return lambda value: f"{axis}={value}"
+
+
+def _bar() -> DeltaGenerator:
+    """Where the workload and the case stand, at the top of the page."""
+    place: DeltaGenerator = st.session_state[BAR]
+    return place
 
 
 def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] | None = None) -> None:
@@ -354,15 +380,15 @@ def _clicked(name: str, on_click: Callable[[Any], None]) -> None:
         on_click(points[0]["customdata"])
 
 
-def table(frame: pd.DataFrame, **options: Any) -> None:
-    """A frame as a table without its index, with tuples as text. The options are passed to `st.dataframe`."""
+def table(frame: pd.DataFrame, **options: Any) -> Any:
+    """A frame as a table without its index, with tuples as text. The options are passed to `st.dataframe`, whose value is returned."""
     shown = frame.copy()
     # One value at a time, because `map` of a column of categories returns such a column, which has no `any`.
     for name, dtype in shown.dtypes.items():
         if dtype.name in ("object", "category") and any(isinstance(value, tuple) for value in shown[name]):
             shown[name] = [", ".join(map(str, value)) if isinstance(value, tuple) else value for value in shown[name]]
     formats = {name: st.column_config.NumberColumn(format=style) for name, style in _FORMATS.items() if name in shown}
-    st.dataframe(
+    return st.dataframe(
         shown, hide_index=True, placeholder="–", **{**options, "column_config": formats | options.get("column_config", {})}
     )
 

@@ -6,7 +6,7 @@ the runs of a folder to list, is imported where a frame is made.
 """
 
 from warpladder.data.files import LOCAL, RECORDED
-from warpladder.data.store.changing import delete, rename
+from warpladder.data.store.changing import delete, notes, rename, set_note
 from warpladder.data.store.errors import RunExists, StoreError
 from warpladder.data.store.index import note, noted
 from warpladder.data.store.listing import (
@@ -58,11 +58,13 @@ __all__ = [
     "list_runs",
     "note",
     "noted",
+    "notes",
     "open_rank",
     "open_run",
     "profiled_ranks",
     "ranks_of",
     "rename",
     "scan_foreign",
+    "set_note",
     "to_json",
 ]

@@ -3,12 +3,29 @@
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
+from warpladder.dashboard.ui.pages import SECTION
+from warpladder.dashboard.views import FORMER
+
 
 def lead(app: AppTest, page: str) -> None:
-    """Show a page at the next run. Before the first run, the driver's own `switch_page` takes a file's name for the page's address."""
+    """Show a page, or the page with a section of that name, at the next run.
+
+    Before the first run, the driver's own `switch_page` takes a file's name for the page's address.
+    """
+    page, section = FORMER.get(page, (page, ""))
     app._page_hash = calc_hash(page)
+    if section:
+        app.query_params[SECTION] = section
 
 
-def runs_to_choose(app: AppTest) -> list[str]:
-    """The labels of the runs in the sidebar, each after `Mine: ` or `Shipped: `."""
-    return [option.split(" · ")[0] for option in app.sidebar.selectbox(key="choose run").options]
+def run_of(app: AppTest) -> str:
+    """The run that the page shows, as its address has it."""
+    shown = app.query_params["run"]
+    return str(shown[0] if isinstance(shown, list) else shown)
+
+
+def choose_run(app: AppTest, name: str, **choices: str) -> None:
+    """Open a run on the same page, as a link does."""
+    app.query_params.clear()
+    app.query_params.update({"run": name, **choices})
+    app.run()

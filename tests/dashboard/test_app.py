@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.pages import lead, runs_to_choose
+from tests.dashboard.pages import choose_run, lead, run_of
 from tests.synthetic import made_runs
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import figures, store
@@ -38,10 +38,10 @@ def open_app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
     monkeypatch.setattr(store, "LOCAL", tmp_path / "no-local-runs")
     monkeypatch.setattr(store, "RECORDED", tmp_path / "no-recorded-runs")
 
-    def opened(folder: Path, page: str = "overview", **query: str) -> AppTest:
+    def opened(folder: Path, page: str = "home", **query: str) -> AppTest:
         monkeypatch.setenv("WARPLADDER_DATA_DIR", str(folder))
         app = AppTest.from_file(str(APP), default_timeout=30)
-        if page != "overview":
+        if page != "home":
             lead(app, page)
         app.query_params.update(query)
         app.run()
@@ -53,11 +53,11 @@ def open_app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
 
 def words(app: AppTest) -> str:
     """All the prose of a page, without the marks that keep names from being read as Markdown."""
-    blocks = (*app.main.markdown, *app.main.caption, *app.main.info, *app.main.error, *app.sidebar.caption)
+    blocks = (*app.main.markdown, *app.main.caption, *app.main.info, *app.main.error, *app.main.warning)
     return " ".join(str(block.value) for block in blocks).replace("\\", "")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "glossary"])
+@pytest.mark.parametrize("page", PAGES)
 def test_with_no_run_every_page_says_what_to_type(open_app: Open, tmp_path: Path, page: str) -> None:
     app = open_app(tmp_path / "empty", page)
     assert [block.value for block in app.main.code] == ["make record"]
@@ -80,9 +80,10 @@ def beside_bad_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_bad_runs_stop_no_page_and_are_named_on_each(open_app: Open, beside_bad_runs: Path, page: str) -> None:
     app = open_app(beside_bad_runs, page)
 
-    assert runs_to_choose(app) == ["Mine: good"]
-    assert "foreign, truncated" in words(app)
-    if page == "trust":
+    assert run_of(app) == "good"
+    if page != "trust":
+        assert "Cannot be opened: foreign, truncated" in words(app)
+    else:
         reasons = [str(block.value).replace("\\", "") for block in app.main.error]
         assert len(reasons) == 2
         assert "foreign column colour" in reasons[0]
@@ -100,7 +101,7 @@ def test_a_run_damaged_behind_its_footer_says_so_and_leaves_the_others_open(open
     app = open_app(tmp_path, "ladder", run="damaged")
     assert "samples.parquet: damaged" in words(app)
 
-    app.sidebar.selectbox(key="choose run").select("good").run()
+    choose_run(app, "good")
     assert not app.error
     assert not app.exception
 
@@ -124,21 +125,22 @@ def test_a_click_on_a_row_of_the_overview_leads_to_its_ladder(open_app: Open, sy
     app.session_state["overview table 0"] = {"selection": {"rows": [], "columns": [], "cells": [[row, "time"]]}}
     app.run()
     assert not app.exception and app.markdown[0].value == "# Ladder"
-    assert chosen_of(app) == {"run": "gpu", "workload": "conv2d"}, "the case of the row is the ladder's default"
-    assert app.segmented_control(key="choose workload").value == "conv2d"
+    assert chosen_of(app) == {"run": "gpu", "workload": "conv2d", "case.n": "8192"}
+    assert app.selectbox(key="choose workload").value == "conv2d"
 
 
 def test_a_choice_goes_into_the_url_and_the_url_gives_the_same_page_again(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "sizes", run="gpu")
-    assert chosen_of(app) == {"run": "gpu"}, "the URL names the run, and what differs from the default"
-    app.segmented_control(key="choose workload").set_value("conv2d").run()
+    place = {"run": "gpu", "workload": "tensor_transpose"}
+    assert chosen_of(app) == place, "the URL names the run, the workload and what differs from the default"
+    app.selectbox(key="choose workload").set_value("conv2d").run()
     app.selectbox(key="choose metric").set_value("gb_per_s").run()
     app.segmented_control(key="choose cache").set_value("hot").run()
     chosen = chosen_of(app)
     assert chosen == {"run": "gpu", "workload": "conv2d", "cache": "hot", "metric": "gb_per_s"}
 
     again = open_app(synthetic, "sizes", **chosen)
-    assert again.segmented_control(key="choose workload").value == "conv2d"
+    assert again.selectbox(key="choose workload").value == "conv2d"
     assert again.selectbox(key="choose metric").value == "gb_per_s"
     assert again.segmented_control(key="choose cache").value == "hot"
     assert chosen_of(again) == chosen
@@ -151,7 +153,7 @@ def chosen_of(app: AppTest) -> dict[str, str]:
 def test_a_choice_of_the_default_leaves_the_url(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "sizes", run="gpu", cache="hot")
     app.segmented_control(key="choose cache").set_value("cold").run()
-    assert chosen_of(app) == {"run": "gpu"}
+    assert chosen_of(app) == {"run": "gpu", "workload": "tensor_transpose"}
 
 
 def test_a_url_with_a_run_is_whole_and_the_menu_keeps_the_choices(open_app: Open, synthetic: Path) -> None:
@@ -167,12 +169,15 @@ def test_a_url_with_a_run_is_whole_and_the_menu_keeps_the_choices(open_app: Open
         app.query_params.clear()
         app.query_params.update(query)
         app.run()
-        assert [app.segmented_control(key=f"choose {key}").value for key in ("workload", "cache")] == shown, (page, query)
+        assert [app.selectbox(key="choose workload").value, app.segmented_control(key="choose cache").value] == shown, (
+            page,
+            query,
+        )
 
 
 def test_a_rerun_that_carries_an_old_url_undoes_no_choice(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "sizes", run="gpu")
-    app.segmented_control(key="choose workload").set_value("conv2d").run()
+    app.selectbox(key="choose workload").set_value("conv2d").run()
     app.query_params["workload"] = "tensor_transpose"
     app.segmented_control(key="choose cache").set_value("hot").run()
     assert app.query_params["workload"] == "conv2d"
@@ -181,33 +186,42 @@ def test_a_rerun_that_carries_an_old_url_undoes_no_choice(open_app: Open, synthe
 
 def test_a_url_changed_by_the_back_button_is_followed(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "sizes", run="gpu")
-    app.segmented_control(key="choose workload").set_value("conv2d").run()
+    app.selectbox(key="choose workload").set_value("conv2d").run()
     app.query_params["workload"] = "tensor_transpose"
     app.run()
-    assert app.segmented_control(key="choose workload").value == "tensor_transpose"
+    assert app.selectbox(key="choose workload").value == "tensor_transpose"
 
 
 def test_the_axes_of_a_case_live_in_the_url_one_by_one(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, "ladder", run="gpu", workload="tensor_transpose", **{"case.n": "256", "case.perm": "120"})
     assert app.query_params["case.n"] == "256"
     assert app.query_params["case.perm"] == "120"
-    app.segmented_control(key="choose case.n").set_value("64").run()
+    app.selectbox(key="choose case.n").set_value("64").run()
     assert (app.query_params["case.n"], app.query_params["case.perm"]) == ("64", "120")
 
 
 def test_an_unknown_value_in_the_url_falls_back_with_one_line(open_app: Open, synthetic: Path) -> None:
-    app = open_app(synthetic, "sizes", run="gpu", workload="raytracer", metric="<b>joy</b>")
-    assert chosen_of(app) == {"run": "gpu"}
-    assert app.segmented_control(key="choose workload").value == "tensor_transpose"
+    app = open_app(synthetic, "sizes", run="gpu", metric="<b>joy</b>")
     assert app.selectbox(key="choose metric").value == "median_ns"
-    assert "The link asks for workload raytracer, which is not here; showing tensor_transpose." in words(app)
-    assert "metric <b>joy</b>" in words(app)
+    assert "The link asks for metric <b>joy</b>, which is not here; showing median_ns." in words(app)
 
 
-def test_an_unknown_run_in_the_url_falls_back_to_one_that_is_there(open_app: Open, synthetic: Path) -> None:
-    app = open_app(synthetic, run="gone")
-    assert app.sidebar.selectbox(key="choose run").value in ("gpu", "host")
-    assert "The link asks for run gone" in words(app)
+@pytest.mark.parametrize("gone", [{"workload": "raytracer"}, {"case.n": "77"}])
+def test_a_workload_or_a_case_that_is_gone_is_said_to_be(open_app: Open, synthetic: Path, gone: dict[str, str]) -> None:
+    app = open_app(synthetic, "ladder", run="gpu", **gone)
+    assert f"{next(iter(gone.values()))}, which is not here." in words(app)
+    assert not app.main.get("plotly_chart")
+    (link,) = app.main.get("page_link")
+    assert (link.proto.page, link.proto.query_string) == ("ladder", "run=gpu")
+
+
+def test_a_run_that_is_gone_is_said_to_be_and_nothing_takes_its_place(open_app: Open, synthetic: Path) -> None:
+    app = open_app(synthetic, "ladder", run="gone")
+    for _ in range(2):
+        assert "The link asks for run gone, which is not here" in words(app)
+        assert chosen_of(app) == {"run": "gone"} and not app.main.get("plotly_chart")
+        assert set(app.main.dataframe[0].value["run"]) == {"gpu", "host"}, "the runs to choose from"
+        app.run()
 
 
 def test_what_was_chosen_on_one_page_is_kept_on_the_next(open_app: Open, synthetic: Path) -> None:
@@ -215,7 +229,7 @@ def test_what_was_chosen_on_one_page_is_kept_on_the_next(open_app: Open, synthet
     lead(app, "ladder")
     app.query_params.clear()
     app.run()
-    assert app.segmented_control(key="choose workload").value == "conv2d"
+    assert app.selectbox(key="choose workload").value == "conv2d"
     assert app.query_params["workload"] == "conv2d"
     assert "metric" not in app.query_params
 
@@ -231,12 +245,12 @@ def test_the_variants_chosen_of_a_workload_stay_with_it(open_app: Open, syntheti
     assert shown_variants(app) == ["v01_naive", "numpy"]
     assert "2 of 10 shown" in words(app)
     assert "first of the 2 shown is v01_naive" in words(app)
-    app.segmented_control(key="choose workload").set_value("tensor_transpose").run()
+    app.selectbox(key="choose workload").set_value("tensor_transpose").run()
     assert len(shown_variants(app)) == 8, "all of the device"
     assert "8 of 11 shown" in words(app)
     assert "first is v05_swizzled" in words(app)
     assert "variants" not in app.query_params
-    app.segmented_control(key="choose workload").set_value("conv2d").run()
+    app.selectbox(key="choose workload").set_value("conv2d").run()
     assert shown_variants(app) == ["v01_naive", "numpy"]
 
 
@@ -245,7 +259,7 @@ def test_the_variants_chosen_of_a_run_stay_with_it(open_app: Open, tmp_path: Pat
         made_runs.write(tmp_path, name, rounds=8)
     app = open_app(tmp_path, "sizes", run="first", workload="conv2d")
     app.button_group(key="choose variants").set_value(["cudnn"]).run()
-    app.sidebar.selectbox(key="choose run").select("second").run()
+    choose_run(app, "second", workload="conv2d")
     assert len(shown_variants(app)) == 7
     assert "first is v04_sliding" in words(app)
 
@@ -268,7 +282,7 @@ def test_a_link_to_variants_that_are_not_there_shows_all_and_says_so(open_app: O
 
 def test_a_name_that_is_markup_is_shown_as_text(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, run="**bold** [link](http://example.com) :red[x]")
-    shown = [str(block.value) for block in app.main.caption if "The link asks for" in str(block.value)]
+    shown = [str(block.value) for block in app.main.warning if "The link asks for" in str(block.value)]
     assert len(shown) == 1
     assert r"\*\*bold\*\* \[link\]\(http\:" in shown[0]
 
@@ -287,7 +301,7 @@ def without_device_time(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("page", ["overview", "sizes", "ladder", "roofline", "details", "trust"])
+@pytest.mark.parametrize("page", ["home", "sizes", "ladder", "roofline", "details", "trust"])
 def test_a_rung_without_device_time_takes_no_page_away(open_app: Open, without_device_time: Path, page: str) -> None:
     app = open_app(without_device_time, page, run="gpu", workload="conv2d")
     assert not app.error
@@ -327,16 +341,16 @@ def test_published_opens_at_the_report_of_a_workload_that_the_run_has(open_app: 
     assert open_app(synthetic, "published", run="gpu").selectbox(key="choose workload").value == "conv2d"
 
 
-@pytest.mark.parametrize("page", ["overview", "roofline", "trust"])
+@pytest.mark.parametrize("page", ["home", "roofline", "trust"])
 @pytest.mark.parametrize("value", [[], [""]])
 def test_a_data_dir_without_a_value_is_one_clear_line(monkeypatch: pytest.MonkeyPatch, page: str, value: list[str]) -> None:
     monkeypatch.setattr("sys.argv", ["app.py", "--data-dir", *value])
     app = AppTest.from_file(str(APP), default_timeout=30)
-    if page != "overview":
+    if page != "home":
         lead(app, page)
     app.run()
     assert not app.exception
-    assert "--data-dir" in app.sidebar.error[0].value.replace("\\", "")
+    assert "--data-dir" in app.main.error[0].value.replace("\\", "")
 
 
 def test_no_page_allows_unsafe_html_or_fetches_an_icon_font() -> None:

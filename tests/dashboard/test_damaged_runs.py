@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests import damage, open_damaged
-from tests.dashboard.pages import runs_to_choose
+from tests.dashboard.pages import choose_run, run_of
 from tests.dashboard.test_app import PAGES, Open, open_app, words
+from warpladder.dashboard.ui import runs
 from warpladder.data import store
 
 __all__ = ["open_app"]
@@ -121,7 +122,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "glossary"])  # which shows no run
+@pytest.mark.parametrize("page", PAGES)
 def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_app: Open, several: Path, page: str) -> None:
     turn = PAGES.index(page)
     for number, said in enumerate(SAMPLE.values()):
@@ -129,12 +130,12 @@ def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_a
             continue
         app = open_app(several, page, run=f"bad{number}")
         if said is None:
-            assert app.sidebar.selectbox(key="choose run").value in ("good", "odd")
+            assert run_of(app) in ("good", "odd")
         else:
             assert said in words(app), f"{page}: {list(SAMPLE)[number]}"
     app = open_app(several, page, run="good")
-    assert app.sidebar.selectbox(key="choose run").value == "good"
-    assert "Cannot be opened: bad" in words(app), "the sidebar names those that were found to be bad"
+    assert run_of(app) == "good"
+    assert "Cannot be opened: bad" in words(app), "the page names those that were found to be bad"
     assert not [each for each in app.main.error if "good" in str(each.value)]
 
 
@@ -142,7 +143,7 @@ def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_a
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_draws_a_run_of_odd_values(open_app: Open, several: Path, page: str) -> None:
     app = open_app(several, page, run="odd")
-    assert app.sidebar.selectbox(key="choose run").value == "odd"
+    assert run_of(app) == "odd"
 
 
 def test_a_page_asked_for_no_run_takes_the_first_that_opens(open_app: Open, tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_a_page_asked_for_no_run_takes_the_first_that_opens(open_app: Open, tmp_
         damage.renamed(bad)
         named[name].make(bad)
     app = open_app(tmp_path, "trust")
-    assert runs_to_choose(app) == ["Mine: good"]
+    assert run_of(app) == "good"
     assert not app.main.exception
     reasons = [str(error.value).replace("\\", "") for error in app.main.error]
     assert len(reasons) == 2
@@ -163,13 +164,13 @@ def test_a_page_asked_for_no_run_takes_the_first_that_opens(open_app: Open, tmp_
 
 def test_a_bad_run_stays_where_it_is_chosen_and_goes_when_another_is(open_app: Open, several: Path) -> None:
     app = open_app(several, "sizes", run="bad1")
-    assert app.sidebar.selectbox(key="choose run").value == "bad1"
+    assert run_of(app) == "bad1"
     app.run()
-    assert app.sidebar.selectbox(key="choose run").value == "bad1" and "column duration_ns, row 2" in words(app)
-    app.sidebar.selectbox(key="choose run").select("good").run()
+    assert run_of(app) == "bad1" and "column duration_ns, row 2" in words(app)
+    choose_run(app, "good")
     assert not app.main.error and not app.exception
     app.run()
-    assert not [label for label in runs_to_choose(app) if "bad1" in label]
+    assert "bad1" not in runs.listing(runs.data_dirs()).index
 
 
 def test_runs_of_one_id_can_each_be_chosen(open_app: Open, tmp_path: Path) -> None:
@@ -183,17 +184,18 @@ def test_runs_of_one_id_can_each_be_chosen(open_app: Open, tmp_path: Path) -> No
         f"good@{tmp_path.name}/another",
         f"good@{tmp_path.name}/good",
     }
-    assert len(runs_to_choose(app)) == 3
-    for number in range(3):
-        app.sidebar.selectbox(key="choose run").select_index(number).run()
+    every = runs.listing(runs.data_dirs()).index
+    assert len(every) == 3 and every.keys() <= {"good", *names}
+    for name in every:
+        choose_run(app, name)
         assert not app.exception and not app.main.error
-        assert "".join(app.query_params["run"]) in {"good", *names}
+        assert run_of(app) == name
 
 
 def test_a_folder_whose_name_is_not_utf8_is_shown_like_any_other(open_app: Open, tmp_path: Path) -> None:
     damage.write_whole(tmp_path, "good")
     (tmp_path / "good").rename(tmp_path / os.fsdecode(b"caf\xe9"))
     (tmp_path / os.fsdecode(b"bad\xe9\n")).mkdir()
-    app = open_app(tmp_path, "overview")
-    assert runs_to_choose(app) == ["Mine: good"]
-    assert r"bad\xe9\n" in "".join(str(caption.value) for caption in app.sidebar.caption).replace("\\\\", "\\")
+    app = open_app(tmp_path, "home")
+    assert run_of(app) == "good"
+    assert r"bad\xe9\n" in "".join(str(caption.value) for caption in app.main.caption).replace("\\\\", "\\")

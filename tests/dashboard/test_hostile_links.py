@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.pages import run_of
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from tests.synthetic import made_code, made_devices, made_jobs, made_operators, made_sweeps, made_traces
 
@@ -66,7 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path, page: str, value: str) -> None:
     app = open_app(made, page, run=RUNS.get(page, "counted"), **dict.fromkeys(KEYS, VALUES[value]))
     assert not app.error
-    assert app.sidebar.selectbox(key="choose run").value == RUNS.get(page, "counted")
+    assert run_of(app) == RUNS.get(page, "counted")
     assert "a" * 100 not in words(app), "what a link asks for is said in short"
 
 
@@ -84,7 +85,7 @@ def test_a_place_that_a_trace_has_not_is_one_line(open_app: Open, made: Path, ke
 @pytest.mark.parametrize("value", VALUES)
 def test_a_run_and_a_pattern_that_cannot_be_used_are_no_traceback(open_app: Open, made: Path, value: str) -> None:
     app = open_app(made, "sizes", run=VALUES[value])
-    assert app.sidebar.selectbox(key="choose run").value
+    assert run_of(app)
     app = open_app(made, "sizes", run="annotated", pick=VALUES[value])
     assert VALUES[value] == "" or "The link picks variants by a pattern that cannot be used" in words(app)
 

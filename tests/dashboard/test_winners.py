@@ -21,17 +21,17 @@ from warpladder.dashboard.run.run import Run
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.text.verdict import JudgedVariant, verdicts
 from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.home import chart as overview_chart
 from warpladder.dashboard.views.ladder import chart as ladder_chart
 from warpladder.dashboard.views.ladder import query as ladders
-from warpladder.dashboard.views.overview import chart as overview_chart
-from warpladder.dashboard.views.roofline import chart as roofline_chart
-from warpladder.dashboard.views.roofline import query as rooflines
-from warpladder.dashboard.views.ship import chart as ship_chart
-from warpladder.dashboard.views.ship import code, dispatch
-from warpladder.dashboard.views.ship import code as ship_words
-from warpladder.dashboard.views.ship import query as ships
+from warpladder.dashboard.views.ladder.roofline import chart as roofline_chart
+from warpladder.dashboard.views.ladder.roofline import query as rooflines
 from warpladder.dashboard.views.sizes import chart as sizes_chart
 from warpladder.dashboard.views.sizes import query as sizes
+from warpladder.dashboard.views.sizes.ship import chart as ship_chart
+from warpladder.dashboard.views.sizes.ship import code, dispatch
+from warpladder.dashboard.views.sizes.ship import code as ship_words
+from warpladder.dashboard.views.sizes.ship import query as ships
 from warpladder.data import store
 from warpladder.data.names import Ceiling
 from warpladder.data.store import to_json

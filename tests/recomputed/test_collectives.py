@@ -8,7 +8,7 @@ import pytest
 from tests.recomputed import collectives as jobs
 from tests.recomputed.test_cells import SEED
 from warpladder.dashboard.views.collectives import query as collectives
-from warpladder.dashboard.views.job_kernels import query as job_kernels
+from warpladder.dashboard.views.ranks.job_kernels import query as job_kernels
 
 RANKS = 6
 

@@ -16,9 +16,9 @@ from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check, of_charts
 from warpladder.collectors.core.plan import Request
 from warpladder.dashboard.core import compare, counters, run_data, what_if
-from warpladder.dashboard.views.occupancy import query as occupancy_query
 from warpladder.dashboard.views.trust import query
 from warpladder.dashboard.views.trust import query as trust
+from warpladder.dashboard.views.why.occupancy import query as occupancy_query
 from warpladder.data import store
 
 pytestmark = pytest.mark.slow

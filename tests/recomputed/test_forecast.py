@@ -9,7 +9,7 @@ from tests.recomputed import definitions, forecast
 from warpladder.collectors.kineto.parse import import_report
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.operations.program import Program
-from warpladder.dashboard.views.forecast import query
+from warpladder.dashboard.views.time.forecast import query
 from warpladder.data import store
 
 #: GB/s of the copy kernel.

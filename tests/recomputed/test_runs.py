@@ -20,9 +20,9 @@ from warpladder.dashboard.run.opened import open_run
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views import ladder as of_ladder
 from warpladder.dashboard.views import sizes as of_sizes
+from warpladder.dashboard.views.compare.trends import chart, query
 from warpladder.dashboard.views.devices import query as of_devices
-from warpladder.dashboard.views.published import query as published
-from warpladder.dashboard.views.trends import chart, query
+from warpladder.dashboard.views.reports.published import query as published
 from warpladder.data import figures, store
 
 pytestmark = pytest.mark.slow

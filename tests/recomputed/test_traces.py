@@ -13,7 +13,7 @@ from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
 from warpladder.dashboard.trace import picked, samples
 from warpladder.dashboard.trace.lanes import build
-from warpladder.dashboard.views.calls import query as calls
+from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.timeline.visible import gpu_table, kernel_table, visible
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.template import Chart, Look
-from warpladder.dashboard.ui.view import OfRun, View
+from warpladder.dashboard.ui.view import OfRun, Section
 from warpladder.dashboard.views.collectives import chart, query
 
 
@@ -19,8 +19,8 @@ def _charts(data: RunData, look: Look) -> Iterator[Chart]:
         yield chart.bandwidth(frame, look)
 
 
-VIEW = View(
-    "collectives",
+SECTION = Section(
+    __name__,
     "Collectives",
     "How fast do the ranks transfer, and how long do they wait for each other?",
     (OfRun("job", _charts),),

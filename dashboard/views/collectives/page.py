@@ -7,9 +7,9 @@ import streamlit as st
 
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.collectives import VIEW
 from warpladder.dashboard.views.collectives import chart as charts
 from warpladder.dashboard.views.collectives import query as queries
+from warpladder.data import store
 
 #: A longer table is scrolled.
 _MOST_ROWS: Final = 14
@@ -48,12 +48,10 @@ _COLUMNS: Final = {
 }
 
 
-def page() -> None:
+def draw(run: store.Run) -> None:
     """Draw the page."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
     if not runs.load(run).job:
-        widgets.no_job(run, VIEW)
+        widgets.no_job(run)
     together = False
     if runs.ask(run, queries.many_groups):
         with widgets.controls():
@@ -62,7 +60,7 @@ def page() -> None:
             )
     frame = runs.ask(run, queries.collectives, together=together)
     if frame.empty:
-        widgets.nothing("No rank of this job has a communication kernel.", "Choose another run in the sidebar.")
+        widgets.nothing("No rank of this job has a communication kernel.", "Choose another run above.")
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(charts.times(queries.by_kind(frame), look))
     why_not = _why_not(frame, runs.ask(run, queries.reasons))
@@ -75,7 +73,6 @@ def page() -> None:
     widgets.table(
         shown, column_order=columns, column_config=_COLUMNS, height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX
     )
-    widgets.end_page()
 
 
 def _why_not(frame: pd.DataFrame, reasons: tuple[str, ...]) -> list[str]:
@@ -101,6 +98,3 @@ def _in_units(frame: pd.DataFrame) -> pd.DataFrame:
             source = "bytes" if unit == "mb" else f"{stem}_ns"
             frame = frame.assign(**{name: frame[source] / _UNITS[unit]})
     return frame
-
-
-page()

@@ -3,6 +3,6 @@
 from typing import Final
 
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui.view import View
+from warpladder.dashboard.ui.view import Section
 
-VIEW: Final = View("compare", "Compare", "Did my change make it faster, where, and by how much?", needs=Need.PAIR)
+SECTION: Final = Section(__name__, "Compare", "Did my change make it faster, where, and by how much?", needs=Need.PAIR)

@@ -10,9 +10,9 @@ from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
-from warpladder.dashboard.ui import runs, sidebar, state, widgets
+from warpladder.dashboard.ui import pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.compare import VIEW, cell_page, chart, query
+from warpladder.dashboard.views.compare import cell_page, chart, query
 from warpladder.data import store
 
 _ALL: Final = "all"
@@ -30,10 +30,8 @@ _LONGEST: Final = 100  # characters of a pattern
 _MOST_LOST: Final = 12  # reasons that are listed
 
 
-def page() -> None:
-    """Draw the page. B is the run of the sidebar. A is another run that has one of its workloads and its GPU, or B itself."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
+def draw(run: store.Run) -> None:
+    """Draw the page. B is the run of the page. A is another run that has one of its workloads and its GPU, or B itself."""
     with widgets.controls():
         other, of_a, of_b = _choose_sides(run)
     with widgets.controls():
@@ -42,14 +40,14 @@ def page() -> None:
         options = changes.Options(
             "" if scope == _FIRST else scope, "best" if of_a != of_b else "config", absolute=judged == "absolute"
         )
-        comparison = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options, sidebar.names(run))
+        comparison = runs.ask(run, _compared, runs.as_recorded(other), of_a, of_b, options, pinned.names(run))
         if isinstance(comparison, str):
             widgets.nothing(comparison, "Choose another run, variant or scope.")
         shown = query.only(comparison, _choose_filter(comparison))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        pin = sidebar.chosen()
+        pin = pinned.chosen()
         if pin is None or (pin.run.path, pin.variant) != (other.path, of_a):
-            sidebar.button("A", other, of_a, label="Pin A as baseline")
+            pinned.button("A", other, of_a, label="Pin A as baseline")
         for fact in comparison.facts:
             if fact.warning:
                 widgets.badge(f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}", "orange", help=plain(fact.warning))
@@ -72,7 +70,6 @@ def page() -> None:
         cell_page.every_cell(shown, _set_cell)
     else:
         cell_page.recordings(other, run, comparison)
-    widgets.end_page()
 
 
 def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
@@ -82,9 +79,9 @@ def _choose_sides(run: store.Run) -> tuple[store.Run, str, str]:
     if not others:
         st.caption("No other run has a workload of this one on the same device. Record it again after your change.")
     if not every:
-        widgets.nothing("This run cannot be compared.", "Choose another run in the sidebar.")
+        widgets.nothing("This run cannot be compared.", "Choose another run above.")
     same_run = "this run: two of its variants"
-    pin = sidebar.chosen()
+    pin = pinned.chosen()
     default = next((name for name, each in every.items() if pin and each.path == pin.run.path != run.path), None)
     name = state.choose(
         "with",
@@ -212,11 +209,8 @@ def _compared(
     Args:
         names: of the runs of the machine, which tell its noise.
     """
-    history = sidebar.history(names, data)
+    history = pinned.history(names, data)
     try:
         return changes.compare(changes.Side(runs.load(other), of_a), changes.Side(data, of_b), options, history)
     except changes.NotComparable as error:
         return str(error)
-
-
-page()

@@ -8,7 +8,7 @@ from warpladder.dashboard.core import critical_path as paths
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.template import Chart, Look
-from warpladder.dashboard.ui.view import OfRun, View
+from warpladder.dashboard.ui.view import OfRun, Section
 from warpladder.dashboard.views.critical_path import chart, query
 
 
@@ -25,8 +25,8 @@ def _charts(data: RunData, look: Look) -> Iterator[Chart]:
         yield chart.gains(found, look)
 
 
-VIEW = View(
-    "critical_path",
+SECTION = Section(
+    __name__,
     "Critical path",
     "What does the end of an iteration wait for, and what would a faster kernel give?",
     (OfRun("job", _charts),),

@@ -8,22 +8,20 @@ import streamlit as st
 from warpladder.dashboard.core import critical_path as paths
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.critical_path import VIEW
 from warpladder.dashboard.views.critical_path import chart as charts
 from warpladder.dashboard.views.critical_path import query as queries
+from warpladder.data import store
 
 
-def page() -> None:
+def draw(run: store.Run) -> None:
     """Draw the page."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
     if not runs.load(run).job:
-        widgets.no_job(run, VIEW)
+        widgets.no_job(run)
     iterations = runs.ask(run, queries.iterations)
     if iterations.why_not:
         _without_profiles(iterations.why_not)
     if iterations.frame.empty:
-        widgets.nothing("No iteration of this job has device work.", "Choose another run in the sidebar.")
+        widgets.nothing("No iteration of this job has device work.", "Choose another run above.")
     iteration = _chosen(iterations.frame)
     found = runs.ask(run, queries.path, iteration)
     path = found.path
@@ -43,7 +41,6 @@ def page() -> None:
     if len(host):
         st.markdown("## The host on the path")
         widgets.table_of_times(host, _HOST)
-    widgets.end_page()
 
 
 def _without_profiles(why: str) -> NoReturn:
@@ -104,5 +101,3 @@ _HOST: Final = {
     "segments": _number("Segments", style="%d"),
     "ranks": _number("Ranks", "On which it is on the path.", "%d"),
 }
-
-page()

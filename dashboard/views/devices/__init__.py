@@ -3,6 +3,6 @@
 from typing import Final
 
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui.view import View
+from warpladder.dashboard.ui.view import Section
 
-VIEW: Final = View("devices", "Devices", "Does the same rung win on another device?", needs=Need.DEVICES)
+SECTION: Final = Section(__name__, "Devices", "Does the same rung win on another device?", needs=Need.DEVICES)

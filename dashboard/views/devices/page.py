@@ -10,18 +10,15 @@ from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.core.side_by_side import SideBySide
-from warpladder.dashboard.ui import other_device, runs, state, widgets
+from warpladder.dashboard.ui import other_device, pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.devices import VIEW
 from warpladder.dashboard.views.devices import chart as charts
 from warpladder.dashboard.views.devices import query as queries
 from warpladder.data import store
 
 
-def page() -> None:
-    """Draw the page. A is the device of the sidebar's run."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
+def draw(run: store.Run) -> None:
+    """Draw the page. A is the device of the run of the page."""
     with widgets.controls():
         workload = _choose_workload(run)
         other = _choose_other(run, workload)
@@ -52,7 +49,6 @@ def page() -> None:
     widgets.show_chart(charts.variants(shown, look, show))
     _winners(found, devices)
     _ratios(found, devices, rates)
-    widgets.end_page()
 
 
 def _choose_workload(run: store.Run) -> str:
@@ -67,7 +63,7 @@ def _choose_other(run: store.Run, workload: str) -> ListedRun:
     """Device B and its run."""
     others = other_device.others(run, workload)
     device = state.choose(
-        "other", "Device B", list(others), always=True, owner=workload, help="Device A is that of the run in the sidebar."
+        "other", "Device B", list(others), always=True, owner=workload, help="Device A is that of the run above."
     )
     return other_device.choose_run(others[device], "Run of B", workload)
 
@@ -91,9 +87,8 @@ def _record(why: str, command: str) -> NoReturn:
     """Say why there is nothing to show, with the command that changes it and runs that have something. Ends the page."""
     st.info(plain(why))
     st.code(command, language="bash")
-    widgets.offer_runs(VIEW)
-    widgets.end_page()
-    st.stop()
+    widgets.offer_runs()
+    pages.end()
 
 
 def _timings(data: RunData, other: runs.NamedRun, workload: str) -> tuple[Timing, ...]:
@@ -189,6 +184,3 @@ def _ratios(found: SideBySide, devices: tuple[str, str], rates: tuple[queries.Ra
 
 def _number(label: str, help: str | None = None, style: str = "%.3g") -> Any:
     return st.column_config.NumberColumn(label, format=style, help=help)
-
-
-page()

@@ -7,7 +7,7 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import best_of_charted
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import Chart, Look
-from warpladder.dashboard.ui.view import OfTiming, View
+from warpladder.dashboard.ui.view import OfTiming, Section
 from warpladder.dashboard.views.ladder import chart, errors, query
 
 
@@ -33,4 +33,4 @@ def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterato
             yield errors.error_and_time(costs, look)
 
 
-VIEW = View("ladder", "Ladder", "What does each step gain, and why?", (OfTiming("comparisons", _charts, place=1),))
+SECTION = Section(__name__, "Ladder", "What does each step gain, and why?", (OfTiming("comparisons", _charts, place=1),))

@@ -11,10 +11,10 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.core.side_by_side import Beside
-from warpladder.dashboard.ui import ideas, other_device, runs, sidebar, state, widgets
+from warpladder.dashboard.ui import ideas, other_device, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.ladder import VIEW, errors
 from warpladder.dashboard.views.ladder import chart as charts
+from warpladder.dashboard.views.ladder import errors
 from warpladder.dashboard.views.ladder import query as queries
 from warpladder.data import source_text, store
 from warpladder.installation import ROOT
@@ -23,10 +23,8 @@ _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
 
 
-def page() -> None:
+def draw(run: store.Run) -> None:
     """Draw the page."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
     with widgets.controls():
         workload = widgets.choose_workload(run)
         case = widgets.choose_case(run, workload)
@@ -38,7 +36,6 @@ def page() -> None:
         _error_and_time(run, workload, case, timing)
     else:
         _rungs(run, workload, case, timing, scale, other)
-    widgets.end_page()
 
 
 def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) -> None:
@@ -58,7 +55,7 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
             f"No variant of {workload} was timed at {case} in {widgets.timing(run, timing)}.",
             "Choose another case, scope or cache.",
         )
-    changes = sidebar.show(run, timing, frame[frame["n"] > 0])
+    changes = pinned.show(run, timing, frame[frame["n"] > 0])
     # The columns of errors and energy and the precision in names leave less room for the times.
     # The style sheet of the pages puts them one below the other in a narrow window.
     wide = frame["precision"].nunique() > 1 or frame["energy_mj"].notna().any()
@@ -133,7 +130,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
         )
     )
     _code(variant, _CODE_HEIGHT - room)
-    sidebar.button("variant", run, name)
+    pinned.button("variant", run, name)
 
 
 def _code(variant: dict[Any, Any], height: int) -> None:
@@ -159,5 +156,3 @@ _HEADER_HEIGHT = 150
 _CODE_HEIGHT = 290
 _IDEAS_HEIGHT = 40  # what the line of ideas takes of the code
 _FILE_HEIGHT = 56  # and what the choice of a file does
-
-page()

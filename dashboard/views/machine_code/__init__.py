@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.template import Chart, Look
-from warpladder.dashboard.ui.view import OfRun, View
+from warpladder.dashboard.ui.view import OfRun, Section
 from warpladder.dashboard.views.machine_code import chart, query
 
 
@@ -18,6 +18,6 @@ def _charts(data: RunData, look: Look) -> Iterator[Chart]:
                 yield chart.mix(frame, look, workload, case)
 
 
-VIEW = View(
-    "machine_code", "Machine code", "What did the compiler make of each kernel?", (OfRun("code", _charts),), needs=Need.CODE
+SECTION = Section(
+    __name__, "Machine code", "What did the compiler make of each kernel?", (OfRun("code", _charts),), needs=Need.CODE
 )

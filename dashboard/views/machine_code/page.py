@@ -10,11 +10,11 @@ from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.numbers import format_bytes
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.glossary import linked
 from warpladder.dashboard.ui.text import cut, plain
-from warpladder.dashboard.views.machine_code import VIEW, component
 from warpladder.dashboard.views.machine_code import chart as charts
+from warpladder.dashboard.views.machine_code import component
 from warpladder.dashboard.views.machine_code import query as queries
 from warpladder.data import store
 from warpladder.data.naming import CellName
@@ -72,10 +72,8 @@ class _Chosen:
         return f"{self.cell.variant} [{self.cell.config}]" if self.cell.config else self.cell.variant
 
 
-def page() -> None:
+def draw(run: store.Run) -> None:
     """Draw the page."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
     data = runs.load(run)
     if not data.code or not (known := queries.workloads(data)):
         _no_code(data)
@@ -98,7 +96,6 @@ def page() -> None:
         _mix(run, chosen)
     else:
         _difference(run, chosen)
-    widgets.end_page()
 
 
 def _choose(
@@ -257,13 +254,10 @@ def _choose_other(data: RunData, chosen: _Chosen, name: str) -> _Chosen | None:
 def _no_code(data: RunData) -> None:
     """Say that the run has no machine code, and lead to runs that have some or to the command that records it."""
     st.info("This run has no machine code.")
-    if not widgets.offer_runs(VIEW):
-        st.markdown(
-            "On a machine with a GPU and the package nvidia-cuda-nvdisasm, record it, then choose that run in the sidebar:"
-        )
+    if not widgets.offer_runs():
+        st.markdown("On a machine with a GPU and the package nvidia-cuda-nvdisasm, record it, then choose that run above:")
         st.code(_RECORD.format(workload=data.workloads[0] if data.workloads else "WORKLOAD"), language="bash")
-    widgets.end_page()
-    st.stop()
+    pages.end()
 
 
 def _no_code_of(chosen: _Chosen) -> None:
@@ -272,8 +266,4 @@ def _no_code_of(chosen: _Chosen) -> None:
     st.info(plain(f"The machine code of {chosen.name} is not known. It launches {names}."))
     st.markdown("A library's code is recorded together with its counters, on a machine with Nsight Compute:")
     st.code(_COUNT.format(workload=chosen.cell.workload), language="bash")
-    widgets.end_page()
-    st.stop()
-
-
-page()
+    pages.end()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui.view import OfRun, View
+from warpladder.dashboard.ui.view import OfRun, Section
 from warpladder.dashboard.views.ranks import query
 
 if TYPE_CHECKING:
@@ -26,6 +26,6 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
             yield chart.routes(rows, look)
 
 
-VIEW = View(
-    "ranks", "Ranks", "Where does the time of a job go, and which ranks differ?", (OfRun("job", _charts),), needs=Need.JOB
+SECTION = Section(
+    __name__, "Ranks", "Where does the time of a job go, and which ranks differ?", (OfRun("job", _charts),), needs=Need.JOB
 )

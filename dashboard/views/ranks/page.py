@@ -4,10 +4,8 @@ from typing import Final
 
 import streamlit as st
 
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.ui.view import page_of
-from warpladder.dashboard.views.ranks import VIEW
 from warpladder.dashboard.views.ranks import chart as charts
 from warpladder.dashboard.views.ranks import query as queries
 from warpladder.data import store
@@ -16,12 +14,10 @@ _NAMED: Final = 5  # of the ranks without a profile
 _AS: Final = {"share": "% of span", "time": "time"}
 
 
-def page() -> None:
+def draw(run: store.Run) -> None:
     """Draw the page."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
     if not runs.load(run).job:
-        widgets.no_job(run, VIEW)
+        widgets.no_job(run)
     look = runs.look_of(run, widgets.theme())
     cells, answer = runs.ask(run, queries.by_iteration), runs.ask(run, queries.answer)
     with widgets.controls():
@@ -31,7 +27,7 @@ def page() -> None:
     if answer.reasons:
         st.caption(plain(f"{answer.lateness[0].upper()}{answer.lateness[1:]}: {'; '.join(answer.reasons)}."))
     else:
-        st.page_link(page_of("stragglers"), label="Who is late, and why →", query_params=state.link())
+        pages.link("ranks.stragglers", "Who is late, and why →", **state.link())
     if answer.outside:
         st.caption(plain(f"{answer.outside}."))
     _without_profile(run)
@@ -54,7 +50,6 @@ def page() -> None:
     st.markdown("## Idle time of each stream by cause")
     st.caption("Gaps between the work of a stream, in sum over the ranks. Other streams may be busy meanwhile.")
     widgets.table_of_times(runs.ask(run, queries.idle_by_stream), _IDLE)
-    widgets.end_page()
 
 
 def _without_profile(run: store.Run) -> None:
@@ -111,5 +106,3 @@ _IDLE: Final = {
     "other_count": "Gaps  ",
     "queue_most": st.column_config.NumberColumn("Longest queue", help="The most kernels that were launched and not started."),
 }
-
-page()

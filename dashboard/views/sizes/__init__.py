@@ -7,7 +7,7 @@ from warpladder.dashboard.core import axes, winners
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import Chart, Look
-from warpladder.dashboard.ui.view import OfTiming, View
+from warpladder.dashboard.ui.view import OfTiming, Section
 from warpladder.dashboard.views.sizes import chart, query
 from warpladder.dashboard.views.sizes.chart import Metric
 
@@ -45,8 +45,8 @@ def _metrics(first: bool, last: bool) -> tuple[Metric, ...]:
     return METRICS if last else ("median_ns", "percent_of_floor")
 
 
-VIEW = View(
-    "sizes",
+SECTION = Section(
+    __name__,
     "Sizes",
     "Which variant wins at which size?",
     (OfTiming("comparisons", _strip, place=0), OfTiming("comparisons", _over_size, place=2)),

@@ -9,9 +9,8 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.core.trusted import about
-from warpladder.dashboard.ui import other_device, runs, sidebar, state, widgets
+from warpladder.dashboard.ui import other_device, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.sizes import VIEW
 from warpladder.dashboard.views.sizes import chart as charts
 from warpladder.dashboard.views.sizes import query as queries
 from warpladder.data import store
@@ -25,10 +24,8 @@ _METRICS: Final[dict[str, str]] = {
 }
 
 
-def page() -> None:
+def draw(run: store.Run) -> None:
     """Draw the page."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
     with widgets.controls():
         workload = widgets.choose_workload(run)
         timing = widgets.choose_timing(run, workload)
@@ -43,7 +40,7 @@ def page() -> None:
         metrics = [name for name in _METRICS if frame[name].notna().any()]
         metric = state.choose("metric", "Metric", metrics, text=_METRICS.__getitem__)
         other = other_device.choose_beside(run, workload)
-    sidebar.show(run, timing, frame)
+    pinned.show(run, timing, frame)
     chart_place = st.container()
     variants = list(dict.fromkeys(frame["variant"]))
     on_gpu = list(dict.fromkeys(frame.loc[frame["kind"] != "host", "variant"])) or variants
@@ -70,12 +67,8 @@ def page() -> None:
         widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, timing), undecided))
     elif undecided:
         st.caption(plain(f"{undecided[-1].case}: {about(undecided[-1].passed, won=False)}"))
-    widgets.end_page()
 
 
 def _beside(run: store.Run, other: ListedRun, workload: str, timing: Timing, series: str) -> Beside:
     frame = runs.ask(runs.as_recorded(other.run), queries.sizes, workload, timing, series)
     return other_device.beside(run, other, frame)
-
-
-page()

@@ -14,7 +14,7 @@ from warpladder.dashboard.trace import picked
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Kind, Lane, Lanes, build
 from warpladder.dashboard.ui import runs, state, tables, widgets
 from warpladder.dashboard.ui.text import plain, short
-from warpladder.dashboard.views.timeline import VIEW, chart, collectives, selection
+from warpladder.dashboard.views.timeline import chart, collectives, selection
 from warpladder.dashboard.views.timeline import chart as charts
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
@@ -75,13 +75,11 @@ _OF_KERNELS: Final = {
 }
 
 
-def page() -> None:
+def draw(run: store.Run) -> None:
     """Draw the page."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
     lanes: Lanes | None = runs.share(runs.as_recorded(run), build) if runs.load(run).traces else None
     if lanes is None:
-        widgets.no_trace(run, VIEW, "no trace", "--trace=cuda,nvtx")
+        widgets.no_trace(run, "no trace", "--trace=cuda,nvtx")
     shown, left_out, color_by = _choose(run, lanes)
     if left_out:
         st.caption(
@@ -93,7 +91,6 @@ def page() -> None:
             f"{lanes.too_deep:,} events overlap {MOST_LAYERS} or more others at once and are not drawn, found or counted."
         )
     _draw(run, lanes, shown, left_out, color_by)
-    widgets.end_page()
 
 
 def _text_of_kind(kind: str) -> str:
@@ -412,6 +409,3 @@ def _choose_kernel(run: store.Run, table: pd.DataFrame) -> None:
     height: int | Literal["content"] = "content" if len(table) < 8 else 300
     choice = {"key": key, "on_select": search_for, "selection_mode": "single-row"}
     widgets.table(table, column_config=_OF_KERNELS, height=height, **choice)
-
-
-page()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui.view import OfRun, View
+from warpladder.dashboard.ui.view import OfRun, Section
 from warpladder.dashboard.views.transfers import query
 
 if TYPE_CHECKING:
@@ -23,6 +23,6 @@ def _charts(data: RunData, look: "Look") -> "Iterator[Chart]":
             yield chart.stages(stages, look)
 
 
-VIEW = View(
-    "transfers", "Transfers", "What do the copies cost, and when do they pay?", (OfRun("trace", _charts),), needs=Need.COPIES
+SECTION = Section(
+    __name__, "Transfers", "What do the copies cost, and when do they pay?", (OfRun("trace", _charts),), needs=Need.COPIES
 )

@@ -5,9 +5,9 @@ from typing import Final
 import streamlit as st
 
 from warpladder.dashboard.ui import runs, widgets
-from warpladder.dashboard.views.transfers import VIEW
 from warpladder.dashboard.views.transfers import chart as charts
 from warpladder.dashboard.views.transfers import query as queries
+from warpladder.data import store
 
 #: A longer table is scrolled.
 _MOST_ROWS: Final = 12
@@ -31,14 +31,12 @@ _COLUMNS: Final = {
 }
 
 
-def page() -> None:
+def draw(run: store.Run) -> None:
     """Draw the page."""
-    run = widgets.run_of_page()
-    widgets.heading(VIEW)
     tables = runs.load(run).traces.tables
     if "memory_ops" not in tables:
         why = ", though it has kernels: the program copied nothing while it was captured" if "kernels" in tables else ""
-        widgets.no_trace(run, VIEW, f"no trace of copies{why}", "--trace=cuda")
+        widgets.no_trace(run, f"no trace of copies{why}", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(charts.transfers(runs.ask(run, queries.transfers), look))
     frame = runs.ask(run, queries.stages)
@@ -55,7 +53,3 @@ def page() -> None:
         widgets.table(
             frame, column_order=columns, column_config=_COLUMNS, height="content" if len(frame) <= _MOST_ROWS else _TABLE_PX
         )
-    widgets.end_page()
-
-
-page()

@@ -1,7 +1,6 @@
-"""Runs & checks: the findings about a run, and how its figures were measured."""
+"""Trust: the findings about a run, and how its figures were measured."""
 
 import json
-from dataclasses import replace
 from typing import Final, Literal
 
 import pandas as pd
@@ -15,29 +14,22 @@ from warpladder.dashboard.core.run_index import Need, label_of
 from warpladder.dashboard.core.suspect import WIDE, unsteady
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.trust import VIEW, query
 from warpladder.dashboard.views.trust import chart as charts
 from warpladder.dashboard.views.trust import chart as distribution
+from warpladder.dashboard.views.trust import query
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 from warpladder.installation import ROOT
 
 _COLORS: Final[dict[str, Literal["red", "orange", "gray"]]] = {"error": "red", "warning": "orange"}
-_MOST_BAD: Final = 20
 _RECORD_ANOTHER: Final = (
     "Record the same cases by another one: warpladder record --collector cupti (or nsight_systems, or nsight_compute)."
 )
 _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 
-def page() -> None:
+def draw(run: store.Run) -> None:
     """Draw the page."""
-    chosen = runs.chosen()
-    if chosen is None or not runs.opens(chosen):
-        _heading()
-        _bad_runs()
-    run = widgets.run_of_page()
-    _heading()
     topics = {
         "findings": "Findings",
         "verdicts": "Statuses",
@@ -60,25 +52,9 @@ def page() -> None:
         "run": _run,
     }
     sections[topic](run)
-    widgets.end_page()
-
-
-def _heading() -> None:
-    widgets.heading(VIEW)
-
-
-def _bad_runs() -> None:
-    """List the runs that cannot be opened, each with its reason and remedy, except the run of the page."""
-    chosen = runs.chosen()
-    bad = [each for each in runs.listing(runs.data_dirs()).bad if chosen is None or each.path != chosen.path]
-    for each in bad[:_MOST_BAD]:
-        st.error(f"**{plain(each.name)}** cannot be opened. {plain(each.reason)}")
-    if len(bad) > _MOST_BAD:
-        st.error(f"{len(bad) - _MOST_BAD} more runs cannot be opened. Move these elsewhere to see why.")
 
 
 def _findings(run: store.Run) -> None:
-    _bad_runs()
     findings = runs.ask(run, trust.findings)
     stale = runs.ask(run, suspect.stale_variants, ROOT)
     specimens = findings[findings["role"] == "specimen"]
@@ -266,7 +242,7 @@ def _label(run: store.Run) -> str:
 def _launches_and_copies(run: store.Run) -> None:
     """Check the launches and copies of a run against its own trace."""
     if not runs.load(run).traces:
-        widgets.no_trace(run, replace(VIEW, needs=Need.TRACE), "no trace", "--trace=cuda,nvtx")
+        widgets.no_trace(run, "no trace", "--trace=cuda,nvtx", Need.TRACE)
     lost = runs.ask(run, query.dropped)
     for text in lost:
         st.error(plain(text))
@@ -337,6 +313,3 @@ def _run(run: store.Run) -> None:
         widgets.table(pd.DataFrame({"package": list(packages), "version": [str(v) for v in packages.values()]}))
         st.caption("Command that recorded the run")
         st.code(str(info["command"]), language="bash", wrap_lines=True)
-
-
-page()

@@ -11,8 +11,8 @@ from warpladder.collectors.kineto.parse import import_report
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.ui.template import Look
-from warpladder.dashboard.views.calls import query as calls
-from warpladder.dashboard.views.operators import query as operators
+from warpladder.dashboard.views.time.calls import query as calls
+from warpladder.dashboard.views.time.operators import query as operators
 from warpladder.dashboard.views.timeline import selection
 from warpladder.dashboard.views.transfers import chart, query
 from warpladder.data import store

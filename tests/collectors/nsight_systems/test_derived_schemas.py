@@ -25,7 +25,7 @@ from tests.collectors.nsight_systems.test_nsys_stats import (
 )
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core.run_data import load
-from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.dashboard.views.time.calls import query as trace_sums
 from warpladder.data.store import Run, open_run
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,7 @@ import pytest
 
 from warpladder.collectors.nsight_systems.parse import import_report
 from warpladder.dashboard.core.run_data import RunData, load
-from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.dashboard.views.time.calls import query as trace_sums
 from warpladder.data.store import open_run
 
 pytestmark = pytest.mark.slow

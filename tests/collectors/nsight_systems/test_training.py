@@ -17,8 +17,8 @@ from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.trace import lanes as timeline_lanes
 from warpladder.dashboard.trace import picked
-from warpladder.dashboard.views.calls import query as trace_sums
-from warpladder.dashboard.views.picker import query
+from warpladder.dashboard.views.time.calls import query as trace_sums
+from warpladder.dashboard.views.time.picker import query
 from warpladder.dashboard.views.timeline import query as timeline
 from warpladder.dashboard.views.timeline import selection as timeline_selection
 from warpladder.dashboard.views.timeline.selection import ChosenEvent

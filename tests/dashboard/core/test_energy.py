@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
-from tests.dashboard.views.ship.test_ship import COLD, WORKLOAD, write
+from tests.dashboard.views.sizes.ship.test_ship import COLD, WORKLOAD, write
 from tests.synthetic import made_energy, made_runs
 from tests.synthetic.made_runs import row, run_row, write_tables
 from tests.synthetic.made_sweeps import add
@@ -18,8 +18,8 @@ from warpladder.dashboard.text import summary
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.ladder import chart as ladder_chart
 from warpladder.dashboard.views.ladder import query as ladder_query
-from warpladder.dashboard.views.ship import chart as ship_chart
-from warpladder.dashboard.views.ship import code, query
+from warpladder.dashboard.views.sizes.ship import chart as ship_chart
+from warpladder.dashboard.views.sizes.ship import code, query
 from warpladder.data import store
 
 __all__ = ["open_app"]

@@ -7,7 +7,7 @@ import pytest
 
 from warpladder.dashboard.core import overview, run_data
 from warpladder.dashboard.text import summary
-from warpladder.dashboard.views.overview.table import frame_of
+from warpladder.dashboard.views.home.table import frame_of
 from warpladder.data import store
 
 pytestmark = pytest.mark.slow

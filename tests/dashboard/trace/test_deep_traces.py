@@ -20,9 +20,9 @@ from warpladder.dashboard.trace import ranges as trace_ranges
 from warpladder.dashboard.trace import samples as trace_samples
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, build
 from warpladder.dashboard.ui.template import look
-from warpladder.dashboard.views.calls import query as trace_kernels
-from warpladder.dashboard.views.calls import query as trace_sums
-from warpladder.dashboard.views.picker import query
+from warpladder.dashboard.views.time.calls import query as trace_kernels
+from warpladder.dashboard.views.time.calls import query as trace_sums
+from warpladder.dashboard.views.time.picker import query
 from warpladder.dashboard.views.timeline import chart as charts
 from warpladder.dashboard.views.timeline import query as timeline
 from warpladder.dashboard.views.timeline import query as timeline_detail

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.dashboard.pages import run_of
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import HOSTILE
@@ -40,7 +41,7 @@ def shown_table(app: AppTest, column: str) -> list[object]:
 def test_every_page_opens_on_a_run_that_is_a_trace_alone(open_app: Open, traced: Path, page: str, run: str) -> None:
     app = open_app(traced, page, run=run)
     assert not app.error
-    assert app.sidebar.selectbox(key="choose run").value == run
+    assert run_of(app) == run
 
 
 def test_the_overview_of_a_trace_without_variants_leads_to_its_pages(open_app: Open, traced: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_page_advises_the_options_of_pytorch_for_its_trace(open_app: Open, tmp
 
 def test_the_commit_beside_an_import_is_not_shown_as_the_programs(open_app: Open, traced: Path, tmp_path: Path) -> None:
     app = open_app(traced, "overview", run="trace")
-    assert "commit" not in "".join(caption.value for caption in app.sidebar.caption)
+    assert "commit" not in app.main.caption[0].help
     export.write(load(store.open_run(traced / "trace")), tmp_path, ["csv"])
     report = (tmp_path / "report.html").read_text()
     assert "<dt>importer's commit</dt>" in report and "<dt>importer's Python</dt>" in report

@@ -14,7 +14,7 @@ from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.traces import GRAPH, Traces
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.trace import samples as trace_samples
-from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.dashboard.views.time.calls import query as trace_sums
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 

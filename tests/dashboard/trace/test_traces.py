@@ -18,8 +18,8 @@ from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.core.traces import GRAPH, NONE, Traces
 from warpladder.dashboard.trace.describe import describe, rounded
 from warpladder.dashboard.ui.template import Look
-from warpladder.dashboard.views.calls import chart as call_charts
-from warpladder.dashboard.views.calls import query as trace_sums
+from warpladder.dashboard.views.time.calls import chart as call_charts
+from warpladder.dashboard.views.time.calls import query as trace_sums
 from warpladder.dashboard.views.transfers import chart as charts
 from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.data import store

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.core.test_changes import MINE, OTHERS, run
-from tests.dashboard.pages import lead
+from tests.dashboard.pages import choose_run, lead
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
 from warpladder.dashboard.core.changes import NotComparable, Options, Side, against_variant
@@ -40,18 +40,18 @@ def test_every_variant_is_compared_with_the_pinned_one_of_its_case() -> None:
 def test_a_pin_stays_across_pages_until_it_is_taken_off(open_app: Open, folder: Path) -> None:
     page = open_app(folder, "ladder", run="before")
     assert "vs pinned" not in words(page)
-    page.sidebar.button(key="pin run").click().run()
+    page.button(key="pin run").click().run()
     assert page.query_params["pin"] in ("before", ["before"]) and "this run is the pinned one" in words(page)
-    page.sidebar.selectbox(key="choose run").select("after").run()
+    choose_run(page, "after")
     assert "vs pinned before:" in words(page) and " tied" in words(page)
-    for other in ("sizes", "overview", "counters", "compare"):
+    for other in ("sizes", "home", "counters", "compare"):
         lead(page, other)
         page.run()
         assert page.query_params["pin"] in ("before", ["before"]) and not page.exception
-        assert ("vs pinned before:" in words(page)) == (other in ("sizes", "overview")), other
+        assert ("vs pinned before:" in words(page)) == (other in ("sizes", "home")), other
         if other == "compare":
-            assert page.main.selectbox[0].value == "before", "the pinned run is A"
-    page.sidebar.button(key="unpin").click().run()
+            assert page.main.selectbox(key="choose with").value == "before", "the pinned run is A"
+    page.button(key="unpin").click().run()
     assert "pin" not in page.query_params and "pinned: before" not in words(page)
 
 

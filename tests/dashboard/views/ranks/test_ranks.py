@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.dashboard.pages import run_of
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_jobs, made_traces
 from warpladder.dashboard.core.lateness import Lateness
@@ -137,7 +138,7 @@ def test_a_run_of_one_process_leads_to_the_jobs_and_the_menu_marks_the_pages(ope
     app = open_app(folder, page, run="trace")
     assert [block.value for block in app.main.code] == ["warpladder import --job FOLDER"]
     assert len(app.main.get("page_link")) >= 3
-    assert open_app(folder, page).sidebar.selectbox(key="choose run").value != "trace", "a page of jobs chooses a job"
+    assert run_of(open_app(folder, page)) != "trace", "a page of jobs chooses a job"
 
 
 def test_what_is_outside_of_the_iterations_is_told_and_adds_up(folder: Path) -> None:

@@ -1,0 +1,251 @@
+"""The bar at the top of every page: the run, the workload and the case; and the table in which a run is chosen, named or deleted."""
+
+import argparse
+from collections.abc import Collection, Iterable
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import run_index
+from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
+from warpladder.dashboard.ui import pages, pinned, ranks, runs, state, widgets
+from warpladder.dashboard.ui.text import cut, plain, short
+from warpladder.data import store
+from warpladder.data.names import Source
+from warpladder.data.naming import Naming, NamingError
+
+_CHOSEN_LAST: Final = "run chosen last"
+_TABLE: Final = "table of runs"
+_FILTER: Final = "runs that contain"
+_CLICK: Final = "a click on a run"
+_MOST_CHARACTERS: Final = 40
+_MOST_BAD: Final = 5  # names of bad runs below a page
+_MOST_EXPLAINED: Final = 20
+_TABLE_PX: Final = 420
+
+
+def draw(need: Need) -> None:
+    """Find the run of the page, and show it with a button that opens the table of runs.
+
+    Args:
+        need: what the page needs of a run; a run that the URL does not name is chosen accordingly.
+    """
+    try:
+        folders = runs.data_dirs()
+    except (argparse.ArgumentError, store.StoreError) as error:
+        st.error(plain(f"{error}; start the dashboard with: warpladder app --data-dir FOLDER"))
+        st.stop()
+    with st.container(key="bar", horizontal=True, vertical_alignment="center", gap="small"):
+        name = _find(runs.listing(folders), need)
+        if name is None:
+            runs.choose(None)
+        else:
+            _draw_run(runs.listing(folders), name, need)
+        st.session_state[widgets.BAR] = st.container(horizontal=True, vertical_alignment="center", gap="small", width="content")
+        pinned.draw()
+
+
+def bad(*, in_full: bool) -> None:
+    """Name the runs that cannot be opened; in full with the reason and remedy of each."""
+    every = runs.listing(runs.data_dirs()).bad
+    names = [run.name for run in every]
+    if in_full:
+        for each in every[:_MOST_EXPLAINED]:
+            st.error(f"**{plain(each.name)}** cannot be opened. {plain(each.reason)}")
+        if (left_out := len(every) - _MOST_EXPLAINED) > 0:
+            st.error(f"{left_out} more runs cannot be opened. Move these elsewhere to see why.")
+    elif names:
+        more = f" and {len(names) - _MOST_BAD} more" if len(names) > _MOST_BAD else ""
+        st.caption(plain(f"Cannot be opened: {', '.join(names[:_MOST_BAD])}{more}. The page Trust says why."))
+
+
+def _draw_run(listing: runs.Listing, name: str, need: Need) -> None:
+    run = listing.runs.get(name) or listing.refused[name]
+    listed = listing.index.get(name)
+    device = run_index.device_of(run)
+    state.set_text(state.RUN, "", name)
+    state.name_run(name)
+    if st.button(f"{plain(cut(label_of(run), _MOST_CHARACTERS))} ▾", key="choose run", help="Choose, name or delete a run."):
+        _choose()
+    facts = (device, f"{run.info['started_at']:%Y-%m-%d %H:%M} UTC", listed.kind if listed else "", *_ended(listing, name))
+    st.caption(" · ".join(plain(fact) for fact in facts if fact), width="content", help=plain(_details(run)))
+    if run.info["kind"] == "job" and need in run_index.OF_TRACES:
+        run = ranks.choose(run, name)
+    runs.choose(run, _picked(name), name)
+    runs.set_context(runs.Context(device, need, listing.every))
+    for reason in run.left_out.values():
+        state.note(f"Left out: {reason}")
+
+
+def _ended(listing: runs.Listing, name: str) -> tuple[str, ...]:
+    """Whether a recording finished, in a word; nothing of other runs, and of one that cannot be read."""
+    run = listing.runs.get(name)
+    if run is None or run.info["kind"] != "recording" or not runs.opens(run):
+        return ()
+    found = runs.load(runs.as_recorded(run)).diagnostics["source"]
+    return ("not finished" if (found == Source.NOT_REACHED).any() else "finished",)
+
+
+def _details(run: store.Run) -> str:
+    """The collector, and the commit of a recording. The commit of an import belongs to the importer, and not to the profiled program."""
+    commit = str(run.info["git_commit"] or "")[:8] if run.info["kind"] == "recording" else ""
+    dirty = " with uncommitted changes" if commit and run.info["git_dirty"] else ""
+    return f"{run.info['collector']} {run.info['collector_version']}{f'; commit {commit}{dirty}' if commit else ''}"
+
+
+def _find(listing: runs.Listing, need: Need) -> str | None:
+    """The name of the run to show; None without a run.
+
+    Raises:
+        Gone: the link names a run that is not here.
+    """
+    if name := state.text_of(state.RUN, "", written=False):
+        if name not in listing.runs and name not in listing.refused:
+            runs.choose(None)
+            raise state.Gone(
+                f"The link asks for run {short(name)}, which is not here: it was deleted, or lies in another --data-dir."
+            )
+        name = _of_chosen_workload(listing, name, need)
+        st.session_state[_CHOSEN_LAST] = name
+        _opens(listing, name)  # what a check finds too large is left out of the listing from then on
+        return name
+    for each in _in_order(listing.every, need):
+        if _opens(listing, each.name):
+            return each.name
+    return next(iter(listing.refused), None)
+
+
+def _of_chosen_workload(listing: runs.Listing, name: str, need: Need) -> str:
+    """The run, or the first suitable one of a workload that was chosen by hand and that the run lacks."""
+    listed, workload = listing.index.get(name), state.coming("workload")
+    before = st.session_state.get(_CHOSEN_LAST, name)
+    if listed is None or not workload or workload in listed.facts.workloads or state.is_linked("workload"):
+        return name
+    if before != name and not state.changed("workload"):
+        state.forget("workload")  # the run was chosen after the workload
+        return name
+    others = run_index.suitable(listing.every, listed.facts.device, workload, need)
+    others = others or run_index.suitable(listing.every, listed.facts.device, workload)
+    return others[0].name if others else name
+
+
+def _in_order(every: run_index.Runs, need: Need) -> Iterable[ListedRun]:
+    """The runs to show where none is named, the first one first: the user's own, then those that ship."""
+    workload = state.coming("workload")
+    for device in run_index.devices(every):
+        yield from run_index.suitable(every, device, workload, need)
+    if need is Need.NOTHING:
+        yield from run_index.newest_first(each for each in every if not each.shipped)
+    for device in run_index.devices(every):
+        if name := run_index.first_workload(every, device, need):
+            yield from run_index.suitable(every, device, name, need)
+        yield from (each for each in run_index.having(every, need, device) if each.facts.device == device)
+    if need is not Need.NOTHING:
+        yield from _in_order(every, Need.NOTHING if need is Need.TIMES else Need.TIMES)
+
+
+def _opens(listing: runs.Listing, name: str) -> bool:
+    with st.spinner("Checking the run …"):
+        return runs.opens(listing.runs.get(name) or listing.refused[name])
+
+
+def _picked(name: str) -> Naming | None:
+    """The naming by which the URL or this session picks variants of the run."""
+    if not (text := state.text_of(state.PICK, name)):
+        return None
+    try:
+        return Naming.parse(text)
+    except NamingError as error:
+        state.note(f"The link picks variants by a pattern that cannot be used. {error}")
+        return None
+
+
+@st.dialog("Runs", width="large")
+def _choose() -> None:
+    table()
+
+
+def table() -> None:
+    """All runs with a filter. A click on one opens it, or selects it to be named, noted or deleted."""
+    listing = runs.listing(runs.data_dirs())
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        words = st.text_input("Filter", key=_FILTER, placeholder="h200 conv2d trace").lower().split()
+        click = st.segmented_control("A click", ["opens", "edits"], default="opens", key=_CLICK, required=True)
+    notes = store.notes(runs.data_dirs())
+    every = run_index.newest_first(listing.index.values())
+    shown = [each for each in every if _has(each, notes.get(each.run.path, ""), words)]
+    key = f"{_TABLE} {st.session_state.get(_TABLE, 0)} {hash((*words, click))}"
+    chosen = widgets.table(
+        pd.DataFrame([_row(each, notes) for each in shown], columns=list(_COLUMNS)),
+        height=_TABLE_PX if len(shown) > 10 else "content",
+        column_config=_COLUMNS,
+        column_order=[name for name in _COLUMNS if name != "note" or any(notes.values())],
+        key=key,
+        on_select="rerun",
+        selection_mode="single-row" if click == "edits" else "single-cell",
+    )
+    st.caption(f"{len(shown):,} of {len(every):,} runs, the newest first.")
+    picked: Collection[Any] = chosen["selection"]["rows" if click == "edits" else "cells"]
+    places = [each[0] if isinstance(each, tuple | list) else each for each in picked]
+    if places and click == "opens":
+        st.session_state[_TABLE] = st.session_state.get(_TABLE, 0) + 1  # the button Back would repeat the click
+        pages.go(pages.HOME, run=shown[places[0]].name)
+    if places:
+        _edit(shown[places[0]], notes.get(shown[places[0]].run.path, ""))
+
+
+def _edit(each: ListedRun, note: str) -> None:
+    if each.shipped:
+        st.info("This run ships with Warpladder and stays as it is.")
+        return
+    with st.form(f"edit {each.name}", border=False):
+        label = st.text_input("Name", str(each.run.info["label"] or ""))
+        text = st.text_input("Note", note, help="Words to find the run with, such as before-tiling.")
+        if st.form_submit_button("Save"):
+            _change(lambda: store.rename(each.run, label), lambda: store.set_note(each.run, text))
+    with st.popover("Delete"):
+        st.markdown(plain(f"Delete {each.title}, for good?"))
+        if st.button("Delete it", key=f"delete {each.name}", type="primary"):
+            _change(lambda: store.delete(each.run))
+
+
+def _change(*changes: Any) -> None:
+    try:
+        for change in changes:
+            change()
+    except store.StoreError as error:
+        st.error(plain(str(error)))
+        return
+    runs.forget_listing()
+    st.rerun()
+
+
+def _has(each: ListedRun, note: str, words: Collection[str]) -> bool:
+    text = f"{each.title} {each.kind} {note} {each.name}".lower()
+    return all(word in text for word in words)
+
+
+def _row(each: ListedRun, notes: Any) -> dict[str, Any]:
+    return {
+        "run": label_of(each.run),
+        "kind": each.kind,
+        "device": each.facts.device.removeprefix("NVIDIA "),
+        "started": each.facts.started_at,
+        "workloads": ", ".join(each.facts.workloads),
+        "has": ", ".join(each.facts.marks),
+        "of": "shipped" if each.shipped else "mine",
+        "note": notes.get(each.run.path, ""),
+    }
+
+
+_COLUMNS: Final[dict[str, Any]] = {
+    "run": st.column_config.TextColumn("Run", width=200),
+    "kind": st.column_config.TextColumn("Kind", width=80),
+    "device": st.column_config.TextColumn("Device", width=110),
+    "started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm", width=120),
+    "workloads": st.column_config.TextColumn("Workloads", width=130),
+    "has": st.column_config.TextColumn("Has besides times", width=110),
+    "of": st.column_config.TextColumn("Of", width=60),
+    "note": st.column_config.TextColumn("Note", width=120),
+}

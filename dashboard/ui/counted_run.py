@@ -1,0 +1,35 @@
+"""The run whose hardware counters explain the variants of another: its own, or those of a run with the same sources."""
+
+from warpladder.dashboard.core import counters, run_index
+from warpladder.dashboard.core.run_index import ListedRun, Need
+from warpladder.dashboard.ui import runs
+from warpladder.data import store
+
+_Sources = frozenset[tuple[str, str]]
+
+
+def sources(run: store.Run, workload: str) -> _Sources:
+    """The variants of a workload, each with the hash of its source."""
+    frame = run.table("variants", ["workload", "variant", "source_sha256"])
+    frame = frame[(frame["workload"] == workload) & (frame["source_sha256"] != "")]
+    return frozenset(frame[["variant", "source_sha256"]].itertuples(index=False, name=None))
+
+
+def find(run: store.Run, workload: str) -> ListedRun | None:
+    """The run with counters of the most variants of the workload that have the sources of this run: the run itself before others, one of its
+    device before one of another device, and a newer one before an older one. None where there is none.
+    """
+    device, own = run_index.device_of(run), sources(run, workload)
+    able = [each for each in runs.context().having(Need.COUNTERS, workload) if workload in each.facts.workloads]
+    every = runs.glance([each.run for each in able], sources, workload)
+    shared = [0 if isinstance(found, store.StoreError) else len(own & found) for found in every]
+
+    def order(place: int) -> tuple[bool, int, bool]:
+        return able[place].run.path == run.path, shared[place], able[place].facts.device == device
+
+    for place in sorted(range(len(able)), key=order, reverse=True):
+        each = able[place]
+        if (shared[place] or each.run.path == run.path) and runs.opens(each.run):
+            if runs.ask(runs.as_recorded(each.run), counters.counted_cases, workload):
+                return each
+    return None

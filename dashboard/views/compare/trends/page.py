@@ -1,0 +1,257 @@
+"""Trends: the variants of a case over runs in time, on one device and by one collector."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import streamlit as st
+
+from warpladder.dashboard.core import axes, history
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.ui.text import plain, short
+from warpladder.dashboard.views.compare.trends import chart, query
+from warpladder.dashboard.views.compare.trends.query import record_again
+from warpladder.data import files, store
+
+_TABLE: Final = "trends table"
+_SERIES: Final = "series"
+_POINT: Final = "trends point"
+#: Between the names of variants in the URL.
+_BETWEEN: Final = "|"
+_MOST_SHOWN: Final = 6
+_MOST_STEPS: Final = 5
+_TABLE_ROWS: Final = 6
+_ROW_PX: Final = 35
+_MOST_RUNS: Final = 500  # of a device and collector, the newest
+
+_Group = dict[str, store.Run]
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page. It shows the runs on the device and by the collector of the run of the page at first."""
+    groups = _groups()
+    with widgets.controls():
+        group, where = _choose_group(run, groups)
+        workload = _choose_workload(run, group, where)
+        recorded = _read(group, workload)
+        case, timing = _choose_cell(recorded, workload, on_gpu=bool(next(iter(group.values())).info["device_name"]))
+    trends = _trends(tuple(recorded), workload, case, timing, _state(group))
+    if len(trends.runs) < 2:
+        widgets.nothing(f"Only one run {where} has {workload}, {case}.", _what_to_do(recorded, workload))
+    if not trends.series:
+        widgets.nothing(f"No variant of {workload}, {case}, is right in these runs.", "The page Trust says why, cell by cell.")
+    st.markdown(f"**{plain(query.sentence(trends))}**")
+    shown = _choose_series(trends)
+    _show_chart(run, trends, shown)
+    _show_steps(trends, shown)
+
+
+def _groups() -> dict[str, _Group]:
+    """The runs with samples of each device and collector, by name. Of the copies of a run, the first one counts."""
+    groups: dict[str, _Group] = {}
+    copies = set()
+    for name, run in runs.listing(runs.data_dirs()).runs.items():
+        same = (run.run_id, run.info["started_at"])
+        if "samples" in run.tables and same not in copies:
+            groups.setdefault(_group_of(run), {})[name] = run
+            copies.add(same)
+    return groups
+
+
+def _group_of(run: store.Run) -> str:
+    return f"{run.info['device_name'] or run.info['cpu_name']} · {run.info['collector']}"
+
+
+def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, str]:
+    """The runs of one device and collector, and both in words."""
+    if not groups:
+        widgets.nothing("No run has samples.", "Record one: make record.")
+    names = list(groups)
+    count = {
+        name: f"{name.removeprefix('NVIDIA ')} · {len(group)} {'run' if len(group) == 1 else 'runs'}"
+        for name, group in groups.items()
+    }
+    own = _group_of(run)
+    name = state.choose("on", "Runs on", names, default=own, text=count.__getitem__, owner=own) if len(names) > 1 else names[0]
+    device, _, collector = name.rpartition(" · ")
+    group = groups[name]
+    if len(group) > _MOST_RUNS:
+        state.note(f"Of {len(group):,} runs the newest {_MOST_RUNS} are shown.")
+    newest = sorted(group, key=lambda each: group[each].info["started_at"], reverse=True)[:_MOST_RUNS]
+    return {each: group[each] for each in newest}, f"on {device} by {collector}"
+
+
+def _choose_workload(run: store.Run, group: _Group, where: str) -> str:
+    """The workload: at first one that at least two runs have, or else one with a time in the run of the page."""
+    count: dict[str, int] = {}
+    for run in group.values():
+        for workload in sorted(_timed(run) or ()):
+            count[workload] = count.get(workload, 0) + 1
+    if not count:
+        widgets.nothing(f"No run {where} has samples.", "Record one: make record.")
+    several = [workload for workload, number in count.items() if number > 1]
+    several += [
+        workload for workload in count if workload in runs.load(run).workloads and runs.ask(run, axes.timed_cases, workload)
+    ]
+    style: state.Style = "segmented" if len(count) <= 3 else "select"
+    return state.choose("workload", "Workload", list(count), default=next(iter(several), None), style=style)
+
+
+def _timed(run: store.Run) -> frozenset[str] | None:
+    """The workloads of a run that has samples; None where it cannot be read."""
+    try:
+        return run.timed
+    except store.StoreError:
+        return None
+
+
+def _read(group: _Group, workload: str) -> list[query.RecordedRun]:
+    """What the runs of the group measured of the workload. Runs that cannot be read are named below the page."""
+    having = {name: run for name, run in group.items() if workload in (_timed(run) or ())}
+    with st.spinner("Reading the runs …"):
+        every = runs.glance(list(having.values()), history.medians, workload)
+    unread = [name for name, run in group.items() if _timed(run) is None]
+    unread += [name for name, medians in zip(having, every, strict=True) if isinstance(medians, store.StoreError)]
+    if unread:
+        state.note(f"Runs that cannot be read are left out: {short(', '.join(unread))}. Trust says why.")
+    return [
+        query.RecordedRun(name, run.info, medians, run.path)
+        for (name, run), medians in zip(having.items(), every, strict=True)
+        if not isinstance(medians, store.StoreError)
+    ]
+
+
+def _choose_cell(recorded: Sequence[query.RecordedRun], workload: str, *, on_gpu: bool) -> tuple[str, Timing]:
+    """Case and timing, of those that at least two runs have; of all where none is in two runs."""
+    cases = query.cases_of(recorded)
+    count = {case: number for case, number in query.counts(recorded, lambda cell: cell.case).items() if case in cases}
+    if not count:
+        widgets.nothing(f"No case of {workload} was timed in these runs.", "The page Trust says why, cell by cell.")
+    several = {case for case, number in count.items() if number > 1} or set(count)
+    most = max(count[case] for case in several)
+    case = widgets.choose_case_of(
+        {case: params for case, params in cases.items() if case in several},
+        [case for case in several if count[case] == most],
+    )
+    timings = {
+        timing: number
+        for (name, timing), number in query.counts(recorded, lambda cell: (cell.case, cell.timing)).items()
+        if name == case
+    }
+    twice = [timing for timing, number in timings.items() if number > 1] or list(timings)
+    return case, widgets.choose_timing_of(axes.in_order(twice), on_gpu=on_gpu)
+
+
+def _what_to_do(recorded: Sequence[query.RecordedRun], workload: str) -> str:
+    """How to get another run, by the command of the last one."""
+    last = max(recorded, key=lambda each: each.started_at)
+    if last.info["kind"] != "recording":
+        return "Profile the program again after your next change, and import that report too."
+    return f"Record it again after your next change, on the same machine: {record_again(last.info, workload, last.folder)}"
+
+
+def _state(group: _Group) -> Hashable:
+    """A value that changes with the runs and their files."""
+    return hash(tuple((name, files.state_of(run.path)) for name, run in group.items()))
+
+
+@st.cache_resource(show_spinner="Searching steps …", max_entries=64)
+def _trends(
+    _recorded: tuple[query.RecordedRun, ...], workload: str, case: str, timing: Timing, state_of_runs: Hashable
+) -> query.Trends:
+    return query.trends(_recorded, workload, case, timing)
+
+
+def _choose_series(trends: query.Trends) -> list[query.Series]:
+    """The table of all variants, and those that are chosen in it: at first the one with the latest step."""
+    names = {series.name: series for series in trends.series}
+    addressed = [name for name in state.text_of(_SERIES, trends.workload).split(_BETWEEN) if name]
+    unknown = [name for name in addressed if name not in names]
+    if unknown:
+        state.note(f"The link asks for {short(', '.join(unknown))}, which no run has of {trends.case}.")
+    chosen = [names[name] for name in addressed if name in names][:_MOST_SHOWN] or [trends.series[0]]
+    places = [trends.series.index(series) for series in chosen]
+    key = f"{_TABLE} {hash((trends.workload, trends.case, trends.timing, tuple(names)))}"
+
+    def choose() -> None:
+        rows = [row for row in st.session_state[key]["selection"]["rows"] if row < len(trends.series)]
+        state.set_text(_SERIES, trends.workload, _BETWEEN.join(trends.series[row].name for row in rows[:_MOST_SHOWN]))
+
+    frame = chart.frame_of(trends)
+    widgets.table(
+        frame,
+        height=_ROW_PX * (min(len(frame), _TABLE_ROWS) + 1) + 3,
+        key=key,
+        on_select=choose,
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": places}},
+        column_order=["variant", "times", "last_us", "half_width", "since_first", "runs", "when", "step", "cause"],
+        column_config=_columns(),
+    )
+    return chosen
+
+
+def _columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "variant": column.TextColumn("Variant", width=190),
+        "times": column.LineChartColumn(
+            "Times",
+            width=70,
+            y_min=-chart.SPARK_PERCENT,
+            y_max=chart.SPARK_PERCENT,
+            help=f"The last 60 medians over their median, all rows from -{chart.SPARK_PERCENT:.0f} to +{chart.SPARK_PERCENT:.0f} %.",
+        ),
+        "last_us": column.NumberColumn("Last, µs", format="%.4g", width=70),
+        "half_width": column.TextColumn("±", width=60, help="Half of the 95 % interval of the last median."),
+        "since_first": column.NumberColumn("Since first", format="%+.1f %%", width=80, help="Last run over first run."),
+        "runs": column.NumberColumn("Runs", width=50),
+        "when": column.DatetimeColumn("Last step", format="YYYY-MM-DD", width=90),
+        "step": column.NumberColumn("By", format="%+.1f %%", width=65, help="Above 0: slower."),
+        "cause": column.TextColumn("What changed then", width=430),
+    }
+
+
+def _show_chart(run: store.Run, trends: query.Trends, shown: Sequence[query.Series]) -> None:
+    """The chart of the chosen variants, and where a click on one of its points leads to."""
+    first = trends.runs[0].info
+    device = str(first["device_name"] or first["cpu_name"])
+    look = replace(runs.look_of(run, widgets.theme()), device=device, on_gpu=bool(first["device_name"]))
+    where = (trends.workload, trends.case, trends.timing)
+
+    def choose(data: Any) -> None:
+        st.session_state[_POINT] = (where, data[0] if isinstance(data, list) and data else data)
+
+    widgets.show_chart(chart.trend(trends, shown, look), on_click=choose)
+    cell, place = st.session_state.get(_POINT, (None, None))
+    if cell != where or not isinstance(place, int) or not 0 <= place < len(trends.runs):
+        st.caption("Click a point to compare its run with others.")
+        return
+    run_of_point = trends.runs[place]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{plain(run_of_point.title)}** · {run_of_point.started_at:%Y-%m-%d %H:%M}", width="content")
+        for before, after, label in query.neighbours(trends, shown, place):
+            _compare(trends, before, after, label)
+
+
+def _show_steps(trends: query.Trends, shown: Sequence[query.Series]) -> None:
+    """The latest steps of the chosen variants, each with a comparison of the two runs beside it."""
+    every = [(series, step) for series in shown for step in series.steps]
+    every.sort(key=lambda each: each[0].points[each[1].place].run, reverse=True)
+    for series, step in every[:_MOST_STEPS]:
+        old, new = (series.points[place] for place in (step.place - 1, step.place))
+        when = f"{trends.runs[new.run].started_at:%Y-%m-%d %H:%M}"
+        prefix = f"{series.name}, " if len(shown) > 1 else ""
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            words = f"{when}: {prefix}{chart.step_words(step)}; {query.cause(series, step)}"
+            st.caption(plain(words), width="content")
+            _compare(trends, old.run, new.run, "Compare the two runs →")
+    if len(every) > _MOST_STEPS:
+        st.caption(f"{len(every) - _MOST_STEPS} earlier steps are in the chart.")
+
+
+def _compare(trends: query.Trends, before: int, after: int, label: str) -> None:
+    """A link to the comparison of two runs, the later one with the earlier one."""
+    names = {"run": trends.runs[after].name, "with": trends.runs[before].name}
+    pages.link("compare", label, **names, of=trends.workload)

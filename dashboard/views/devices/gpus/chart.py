@@ -1,0 +1,539 @@
+"""Speedup, efficiency, skew and shares over the number of GPUs, and the best numbers of GPUs over size."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from warpladder.dashboard.core.cell import Estimate, Timing, records
+from warpladder.dashboard.core.numbers import (
+    format_duration,
+    format_ends,
+    format_estimate,
+    format_percent,
+    format_ratio,
+    ranks_words,
+    significant,
+)
+from warpladder.dashboard.core.trusted import doubt
+from warpladder.dashboard.reports.generator import WORKLOAD, Finding, images_of
+from warpladder.dashboard.ui.template import (
+    BESIDE,
+    Chart,
+    Look,
+    Theme,
+    blank,
+    error_bars,
+    hatch,
+    samples,
+    slug,
+    stack_shares,
+    text,
+    ticks,
+)
+from warpladder.dashboard.views.devices.gpus.query import PARTS, CrossoverRow, ScalingRow, Share, WeakScalingRow
+
+_HEIGHT: Final = 400
+#: Times that differ by more than this factor get a logarithmic axis.
+_LINEAR_RANGE: Final = 20.0
+_SHARE_ROW_PX: Final = 16
+_SCALE_NOTE: Final = (
+    "A rank is one process with one GPU, or with none on the host. The time of a round is that of its slowest rank. Each "
+    "number of ranks is a launch with its own rounds, so the ratios are not paired."
+)
+_PART_LOOKS: Final = dict(zip(PARTS.values(), (("#56B4E9", "\\"), ("#E69F00", "/"), ("#CC79A7", "x")), strict=True))
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One panel of lines over the number of ranks.
+
+    Attributes:
+        of: the figure of a row.
+        ideal: its ideal value for a number of ranks.
+        label: the name of the figure in a hover text.
+        dodged: marks are side by side, because their intervals would cover each other.
+        is_time: the figure is the median time, which a hover text shows anyway.
+    """
+
+    of: Callable[[ScalingRow], Estimate]
+    title: str
+    write: Callable[[float], str]
+    ideal: Callable[[int], float] | None
+    label: str
+    dodged: bool = False
+    is_time: bool = False
+
+
+def _weak_efficiency(row: ScalingRow) -> Estimate:
+    return row.weak_efficiency if isinstance(row, WeakScalingRow) else Estimate.unknown()
+
+
+_SPEEDUP: Final = _Panel(lambda row: row.speedup, "speedup over one rank", format_ratio, float, "speedup over one")
+_EFFICIENCY: Final = _Panel(lambda row: row.efficiency, "efficiency", format_percent, lambda ranks: 100.0, "efficiency")
+_TIME: Final = _Panel(lambda row: row.median_ns, "median time", format_duration, None, "median", is_time=True)
+_WEAK: Final = _Panel(_weak_efficiency, "weak-scaling efficiency", format_percent, lambda ranks: 100.0, "efficiency")
+_SKEW: Final = _Panel(lambda row: row.skew, "largest less smallest, of the largest", format_percent, None, "skew", dodged=True)
+
+
+def strong(frame: pd.DataFrame, look: Look) -> Chart:
+    """Speedup and efficiency of one case over the number of ranks, with a line for each variant and one for the ideal.
+
+    Args:
+        frame: `query.scaling` of one case, not empty.
+    """
+    rows = records(ScalingRow, frame)
+    first = rows[0]
+    figure = _panels(rows, look, _SPEEDUP, _EFFICIENCY)
+    doubts = {(row.variant, row.ranks): why for row in rows if (why := doubt(row.n, row.flags))}
+    timed = [row for row in rows if row.speedup.known and row.ranks > 1]
+    trusted = [row for row in timed if not {(row.variant, row.ranks), (row.variant, 1)} & doubts.keys()]
+    title = f"{first.workload}, {first.case}: no time of one rank to compare with"
+    if timed and not trusted:
+        title = f"{first.workload}, {first.case}: no speedup, as times are {next(iter(doubts.values()))}"
+    if trusted:
+        count = max(row.ranks for row in trusted)
+        most = [row for row in trusted if row.ranks == count]
+        fastest = min(most, key=lambda row: row.median_ns.value)
+        title = (
+            f"{first.workload}, {first.case}: {_who(fastest)} take {look.variant_name(first.workload, fastest.variant)} to "
+            f"{format_estimate(fastest.speedup, format_ratio)}, {format_percent(fastest.efficiency.value)} of ideal"
+        )
+        top = max(most, key=lambda row: row.speedup.value)
+        if top.variant != fastest.variant:
+            title += f"; {look.variant_name(first.workload, top.variant)} gains most, {format_ratio(top.speedup.value)}"
+    name = slug("gpus", first.workload, first.case, first.scope, first.cache, "speedup")
+    return Chart(
+        name, title, figure, frame, _note(rows, look, "Each variant with its fastest config at each number.", _SCALE_NOTE)
+    )
+
+
+def weak(frame: pd.DataFrame, look: Look) -> Chart:
+    """Time and efficiency where every rank has the same amount of work, with a line for each variant.
+
+    Args:
+        frame: `query.weak` of one `per_rank`, not empty.
+    """
+    rows = records(WeakScalingRow, frame)
+    first = rows[0]
+    each = f"{first.axis} {first.per_rank:,.0f} a rank"
+    count = max(row.ranks for row in rows)
+    most = [row for row in rows if row.ranks == count]
+    most = [row for row in most if not doubt(row.n, row.flags)] or most
+    top, least = (pick(most, key=lambda row: row.weak_efficiency.value) for pick in (max, min))
+    keeps = format_percent(top.weak_efficiency.value)
+    title = f"{first.workload}, {each}: {look.variant_name(first.workload, top.variant)} keeps {keeps} on {_who(top)}"
+    if top.variant != least.variant:
+        title += f", {look.variant_name(first.workload, least.variant)} {format_percent(least.weak_efficiency.value)}"
+    name = slug("gpus", first.workload, "weak", f"{first.per_rank:.0f}", first.scope, first.cache)
+    how = f"Weak scaling: {each} at every number. Efficiency: time of one rank over that of these, in percent."
+    return Chart(name, title, _panels(rows, look, _TIME, _WEAK), frame, _note(rows, look, how, _SCALE_NOTE))
+
+
+def skew(frame: pd.DataFrame, look: Look) -> Chart:
+    """The skew between the ranks of a round, in one case, with a line for each variant.
+
+    Args:
+        frame: `query.scaling` of one case, with a row of several ranks.
+    """
+    frame = frame[frame["skew"].notna()]
+    rows = records(ScalingRow, frame)
+    first, worst = rows[0], max(rows, key=lambda row: row.skew.value)
+    title = (
+        f"{first.workload}, {first.case}: the ranks of a round are up to {format_percent(worst.skew.value)} apart in the "
+        f"median, {look.variant_name(first.workload, worst.variant)} on {_who(worst)}"
+    )
+    how = (
+        "Skew: in each round the largest time of a rank less the smallest, in percent of the largest; median over rounds.",
+        "A rank is one process with one GPU, or with none on the host.",
+    )
+    name = slug("gpus", first.workload, first.case, first.scope, first.cache, "skew")
+    return Chart(name, title, _panels(rows, look, _SKEW), frame, _note(rows, look, *how))
+
+
+def shares(frame: pd.DataFrame, look: Look) -> Chart:
+    """Stacked shares of copies and communication, of one variant, with a bar for each case and number of ranks.
+
+    Args:
+        frame: `query.shares` of one variant, not empty.
+    """
+    rows = records(Share, frame)
+    first = rows[0]
+    labels = {(row.case, row.ranks): f"{text(row.case)}, {_who(row)}  {text(format_duration(row.median_ns))}" for row in rows}
+    figure = blank(look.theme, _SHARE_ROW_PX * len(labels) + 84)
+    for part, (color, pattern) in _PART_LOOKS.items():
+        if of_part := [row for row in rows if row.part == part]:
+            hover_lines = [((part, format_estimate(row.share, format_percent)), *_beside_nccl(row)) for row in of_part]
+            figure.add_bar(
+                x=[row.share.value for row in of_part],
+                y=[labels[row.case, row.ranks] for row in of_part],
+                orientation="h",
+                name=part,
+                marker={"color": color, "pattern": hatch(pattern)},
+                hoverinfo="text",
+                hovertext=[_hover(row, *figures) for row, figures in zip(of_part, hover_lines, strict=True)],
+            )
+    legend = {"orientation": "h", "y": 1.01, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
+    figure.update_layout(legend=legend, margin={"t": 30, "r": 28}, showlegend=True, bargap=0.25)
+    stack_shares(figure, labels.values(), look)
+    scope = first.scope.replace("_", " ")
+    figure.update_xaxes(title={"text": f"share of the slowest rank's {scope} time", "standoff": 12})
+    note = (
+        f"{look.device}; {_timing(first)}; of each round's slowest rank, medians over rounds; {samples(frame['n'])}. The rest "
+        f"of a bar is kernels, launches and waiting. {_on_phases(rows)}"
+    )
+    name = slug("gpus", first.workload, first.variant, first.scope, "shares")
+    return Chart(name, _shares_title(rows, look), figure, frame, note)
+
+
+def _shares_title(rows: list[Share], look: Look) -> str:
+    """The sum of the shares at the largest case, for each number of ranks."""
+    largest = [row for row in rows if row.size_rank == max(each.size_rank for each in rows)]
+    last = [row for row in largest if row.case == largest[-1].case]
+    sums = {count: sum(row.share.value for row in last if row.ranks == count) for count in sorted({row.ranks for row in last})}
+    figures = [f"{format_percent(share)} on {ranks_words(count, on_gpu=_on_gpu(last[0]))}" for count, share in sums.items()]
+    parts = list(dict.fromkeys(row.part for row in last))
+    what = parts[0] if len(parts) == 1 else "communication and copies" if "communication" in parts else "copies"
+    verb = "is" if what == "communication" else "are"
+    return f"{look.variant_name(last[0].workload, last[0].variant)}, {last[0].case}: {what} {verb} {', '.join(figures)}"
+
+
+def _beside_nccl(row: Share) -> list[tuple[str, str]]:
+    """Figures of communication for a hover text: its time without the wait for other ranks, and NCCL's own time."""
+    if math.isnan(row.least_ns):
+        return []
+    least = [("without waiting for a rank", format_duration(row.least_ns))]
+    if math.isnan(row.alone_ns):
+        return least
+    alone = f"{format_duration(row.alone_ns)}, {format_ratio(row.least_ns / row.alone_ns)}"
+    return [*least, ("NCCL alone, and over it", alone)]
+
+
+def _on_phases(rows: list[Share]) -> str:
+    communication = [row for row in rows if row.part == "communication"]
+    if not communication:
+        return "Phases that overlap can exceed 100 %. A variant whose copies overlap its kernels has no phases."
+    how = ", summed over launches, including time in which other kernels run" if _on_gpu(communication[0]) else ""
+    sentence = f"Communication: its own time{how}, with the wait for slower ranks."
+    largest = max(row.size_rank for row in communication)
+    last = [row for row in communication if row.size_rank == largest and not math.isnan(row.alone_ns)]
+    ratios = [f"{format_ratio(row.least_ns / row.alone_ns)} on {_who(row)}" for row in last]
+    return f"{sentence} Without that wait, over NCCL's own time for as many bytes: {', '.join(ratios)}." if ratios else sentence
+
+
+def _panels(rows: Sequence[ScalingRow], look: Look, *panels: _Panel) -> go.Figure:
+    figure = make_subplots(rows=1, cols=len(panels), horizontal_spacing=0.09, figure=blank(look.theme, _HEIGHT))
+    counts = sorted({row.ranks for row in rows})
+    span = float(counts[-1] - counts[0] or 1)
+    margin = 0.08 * span if len(counts) > 1 else 0.5
+    # The lines of one number of ranks take at most six tenths of the way to the next number.
+    near = min((after - before for before, after in pairwise(counts)), default=1)
+    for place, panel in enumerate(panels, start=1):
+        if panel.ideal:
+            _draw_ideal(figure, counts, [panel.ideal(count) for count in counts], look, place, last=place == len(panels))
+        measured = [row for row in rows if panel.of(row).known]
+        variants = list(dict.fromkeys(row.variant for row in measured))
+        step = min(0.03 * span, 0.6 * near / len(variants)) if panel.dodged and variants else 0.0
+        margin = max(margin, step * len(variants) / 2)
+        for number, variant in enumerate(variants):
+            aside = step * (number - (len(variants) - 1) / 2)
+            _draw_line(figure, [row for row in measured if row.variant == variant], look, panel, place, aside)
+        _set_scale(figure, measured, counts, panel, place)
+    kinds = {row.kind for row in rows}
+    word = "GPUs" if "host" not in kinds else "processes" if kinds == {"host"} else "GPUs, or processes"
+    labels = {"tickmode": "array", "tickvals": counts, "ticktext": [str(count) for count in counts]}
+    figure.update_xaxes(title_text=word, range=[counts[0] - margin, counts[-1] + margin], **labels)
+    figure.update_layout(legend=BESIDE, margin={"t": 12})
+    return figure
+
+
+def _draw_ideal(figure: go.Figure, counts: list[int], ideal: list[float], look: Look, place: int, *, last: bool) -> None:
+    line = {"color": look.tones.muted, "width": 1.5, "dash": "dot"}
+    legend = {"name": "ideal", "legendgroup": "ideal", "showlegend": last}
+    figure.add_scatter(x=counts, y=ideal, mode="lines", hoverinfo="skip", line=line, row=1, col=place, **legend)
+
+
+def _set_scale(figure: go.Figure, measured: list[ScalingRow], counts: list[int], panel: _Panel, place: int) -> None:
+    """Give a panel a linear axis from 0, or a logarithmic one for times that differ too much."""
+    high, low = max(panel.of(row).high for row in measured), min(panel.of(row).low for row in measured)
+    logarithmic = high > _LINEAR_RANGE * low > 0 and panel.is_time
+    highest = max([high, *(panel.ideal(count) for count in counts)] if panel.ideal else [high])
+    scale = ticks(low if logarithmic else 0, highest, panel.write, logarithmic=logarithmic)
+    figure.update_yaxes(title_text=panel.title, type="log" if logarithmic else "linear", row=1, col=place, **scale)
+    if not logarithmic:
+        figure.update_yaxes(range=[0, highest * 1.08], row=1, col=place)
+
+
+def _draw_line(figure: go.Figure, line: list[ScalingRow], look: Look, panel: _Panel, place: int, aside: float) -> None:
+    workload, variant = line[0].workload, line[0].variant
+    style = look.style(workload, variant)
+    figure.add_scatter(
+        x=[row.ranks + aside for row in line],
+        y=[panel.of(row).value for row in line],
+        mode="markers" if panel.dodged else "lines+markers",
+        name=text(look.variant_name(workload, variant)),
+        legendgroup=variant,
+        line={"color": style.color, "dash": style.dash, "width": 1.8},
+        marker={"symbol": style.symbol, "size": 8, "color": style.color},
+        error_y=error_bars(map(panel.of, line)),
+        hoverinfo="text",
+        hovertext=[_line_hover(row, panel) for row in line],
+        showlegend=place == 1,
+        row=1,
+        col=place,
+    )
+
+
+def _line_hover(row: ScalingRow, panel: _Panel) -> str:
+    own = [] if panel.is_time else [(panel.label, format_estimate(panel.of(row), panel.write))]
+    return _hover(row, *own, ("median", format_estimate(row.median_ns, format_duration)))
+
+
+def _hover(row: ScalingRow | Share, *figures: tuple[str, str]) -> str:
+    config = f" [{row.config}]" if row.config else ""
+    lines = [f"<b>{text(row.variant)}</b>{text(config)} on {_who(row)}", text(row.title)]
+    lines += [f"{text(label)}: <b>{text(value)}</b>" for label, value in figures]
+    return "<br>".join([*lines, f"{text(row.case)} · {text(_timing(row))} · n = {row.n}"])
+
+
+def _on_gpu(row: ScalingRow | Share) -> bool:
+    return row.kind != "host"
+
+
+def _who(row: ScalingRow | Share) -> str:
+    return ranks_words(row.ranks, on_gpu=_on_gpu(row))
+
+
+def _timing(row: ScalingRow | Share) -> str:
+    return Timing(row.scope, row.cache).label(on_gpu=_on_gpu(row))
+
+
+def _note(rows: Sequence[ScalingRow], look: Look, *further: str) -> str:
+    how = " and ".join(dict.fromkeys(map(_timing, rows)))
+    kinds: Iterable[str] = dict.fromkeys(row.interval_kind for row in rows)
+    counts = samples([row.n for row in rows])
+    return " ".join([f"{look.device}; {how}; medians with {' and '.join(kinds)}; {counts}.", *further])
+
+
+_ROW_PX: Final = 40
+_PLACES: Final = ("best", "tied", "slower")
+#: The place whose colours another one has.
+_LOOKS: Final = {"unknown": "slower"}
+#: Best and tied differ in lightness, and each tile says its place in words.
+_COLORS: Final[dict[Theme, tuple[str, str, str]]] = {
+    "light": ("#00734F", "#9ED8C2", "#EEF0F3"),
+    "dark": ("#2FB98F", "#1F5B4A", "#262B33"),
+}
+_WORDS: Final[dict[Theme, tuple[str, str, str]]] = {
+    "light": ("#ffffff", "#10231c", "#40474f"),
+    "dark": ("#06120d", "#e6f5ef", "#c3c9d1"),
+}
+_MOST_STRETCHES: Final = 4
+_BETWEEN: Final = " "
+
+
+@dataclass(frozen=True)
+class _PrintedRow:
+    """A row of `reports.generator.published.table_4`."""
+
+    images: int
+    per_node: int
+    seconds: float
+    over_best: float
+    best: bool
+    advised: bool
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A tile at column `x` and row `y`. Its place is one of `_PLACES`; an advised one has a frame."""
+
+    x: int
+    y: int
+    place: str
+    label: str
+    hover: str
+    advised: bool = False
+
+
+def best_counts(frame: pd.DataFrame, finding: Finding | None, report: pd.DataFrame, look: Look) -> Chart:
+    """Tiles of cases by number of ranks: the best one, those tied with it, and how much slower the others are.
+
+    Where the cases are of the report's network, the times of its table 4 are below, with a frame around the advised number.
+
+    Args:
+        frame: `query.crossover` of one variant, not empty.
+        finding: `reports.generator.guidance.finding` of the same variant.
+        report: `reports.generator.published.table_4`.
+    """
+    compared = records(CrossoverRow, frame)
+    first = compared[0]
+    on_gpu = first.kind != "host"
+    images = {row.case: images_of(row.case) for row in compared} if first.workload == WORKLOAD else {}
+    printed = [row for row in records(_PrintedRow, report) if row.images in images.values()]
+    columns = list(dict.fromkeys(frame["case"]))
+    own_rows = [ranks_words(int(ranks), on_gpu=on_gpu) for ranks in sorted(set(frame["ranks"]))]
+    report_rows = [_node(per_node) for per_node in sorted({row.per_node for row in printed})]
+    rows = [*own_rows, *([_BETWEEN, *report_rows] if report_rows else [])]
+    tiles = [_our_tile(row, columns, rows, on_gpu) for row in compared]
+    at = {number: place for place, case in enumerate(columns) if (number := images.get(case)) is not None}
+    tiles += [_their_tile(row, at, rows) for row in printed]
+    figure = blank(look.theme, _ROW_PX * len(rows) + 74 - (_ROW_PX // 2 if report_rows else 0))
+    _draw(figure, tiles, rows, columns, look)
+    timing = Timing(first.scope, first.cache).label(on_gpu=on_gpu)
+    note = (
+        f"{look.device}; {timing}; {samples(frame['n'])}.{_on_finding(finding)} Times are those of the slowest rank. Tied: "
+        "the 95 % interval of the ratio to the best holds 1, or lies within the noise of the baseline against itself. Each "
+        "number of ranks is a launch with its own rounds, so the ratios are not "
+        f"paired.{_on_report(compared, printed, images)}"
+    )
+    name = slug("gpus", first.workload, first.variant, first.scope, first.cache, "best")
+    return Chart(name, _title(frame, look, on_gpu), figure, frame, note)
+
+
+def _draw(figure: Any, tiles: list[_Tile], rows: list[str], columns: list[str], look: Look) -> None:
+    number = np.full((len(rows), len(columns)), np.nan)
+    hovers = np.full(number.shape, "", dtype=object)
+    for tile in tiles:
+        number[tile.y, tile.x] = _PLACES.index(_LOOKS.get(tile.place, tile.place))
+        hovers[tile.y, tile.x] = tile.hover
+    colors = _COLORS[look.theme]
+    scale = [[(place + end) / 3, color] for place, color in enumerate(colors) for end in (0, 1)]
+    # The gap above the report's rows is half as high as a row.
+    edges, heights = [0.0], [0.5 if row == _BETWEEN else 1.0 for row in rows]
+    for height in heights:
+        edges.append(edges[-1] + height)
+    centres = [(top + bottom) / 2 for top, bottom in pairwise(edges)]
+    shared = {"zmin": -0.5, "zmax": 2.5, "colorscale": scale, "showscale": False, "xgap": 4, "ygap": 4, "hoverongaps": False}
+    figure.add_heatmap(z=number, x=list(range(len(columns))), y=edges, hovertext=hovers, hoverinfo="text", **shared)
+    words = _WORDS[look.theme]
+    fonts = {place: {"size": 11, "color": color} for place, color in zip(_PLACES, words, strict=True)}
+    figure.layout.annotations = [
+        {
+            "x": tile.x,
+            "y": centres[tile.y],
+            "text": tile.label,
+            "showarrow": False,
+            "font": fonts[_LOOKS.get(tile.place, tile.place)],
+        }
+        for tile in tiles
+    ]
+    line = {"color": look.tones.text, "width": 2.5}
+    figure.layout.shapes = [{"type": "rect", **_box(tile, edges), "line": line} for tile in tiles if tile.advised]
+    axis = {"showgrid": False, "zeroline": False, "ticks": "", "tickmode": "array"}
+    labels = {"tickvals": list(range(len(columns))), "ticktext": [text(name) for name in columns]}
+    figure.update_xaxes(range=[-0.5, len(columns) - 0.5], **axis, **labels)
+    labels = {"tickvals": centres, "ticktext": [text(row) for row in rows]}
+    figure.update_yaxes(range=[edges[-1], 0], tickfont={"color": look.tones.text}, **axis, **labels)
+
+
+def _box(tile: _Tile, edges: list[float]) -> dict[str, float]:
+    top, bottom = edges[tile.y : tile.y + 2]
+    return {"x0": tile.x - 0.47, "x1": tile.x + 0.47, "y0": top + 0.05, "y1": bottom - 0.05}
+
+
+def _our_tile(row: CrossoverRow, columns: list[str], rows: list[str], on_gpu: bool) -> _Tile:
+    ranks = ranks_words(row.ranks, on_gpu=on_gpu)
+    median = text(format_duration(row.median_ns.value))
+    lines = [
+        f"<b>{text(row.variant)}</b> {text(row.config)} on {ranks}".replace("  ", " "),
+        f"{text(row.case)}: <b>{median}</b> ({text(format_ends(row.median_ns, format_duration))})",
+    ]
+    if why := doubt(row.n, row.flags):
+        lines.append(text(why))
+    if row.place != "best" and row.over_best.known:
+        ends = format_ends(row.over_best, format_ratio)
+        lines.append(f"{format_ratio(row.over_best.value)} the time of the best ({ends}), {row.place}")
+    if row.speedup.known and row.ranks > 1:
+        lines.append(f"speedup over one {format_estimate(row.speedup, format_ratio)}")
+    lines.append(f"n = {row.n} · {text(row.interval_kind)}")
+    word = row.place if row.place != "slower" else _over(row.over_best.value)
+    label = f"<b>{median}</b><br>{word}"
+    return _Tile(columns.index(row.case), rows.index(ranks), row.place, label, "<br>".join(lines))
+
+
+def _their_tile(row: _PrintedRow, at: dict[int, int], rows: list[str]) -> _Tile:
+    written = text(format_duration(1e9 * row.seconds))
+    place = "best" if row.best else format_ratio(row.over_best)
+    advice = "<br>advised by the report" if row.advised else ""
+    where = _node(row.per_node).partition(": ")[2]
+    hover = f"<b>report, table 4</b>, {where}<br>{row.images:,} images: <b>{written}</b>, {place}{advice}"
+    label = f"<b>{written}</b><br>{place}"
+    return _Tile(at[row.images], rows.index(_node(row.per_node)), "best" if row.best else "slower", label, hover, row.advised)
+
+
+def _node(per_node: int) -> str:
+    return f"report: {ranks_words(per_node, on_gpu=True)} × 2 nodes"
+
+
+def _title(frame: pd.DataFrame, look: Look, on_gpu: bool) -> str:
+    """The title: the best number of ranks for each group of consecutive cases, with the numbers that are tied with it. A case in
+    which nothing may be called best is left out.
+    """
+    first = frame.iloc[0]
+    subject = f"{first['workload']}, {look.variant_name(first['workload'], first['variant'])}"
+    sizes = frame["case"].nunique()
+    frame = frame[frame.groupby("case")["place"].transform(lambda places: (places == "best").any())]
+    if frame.empty:
+        return f"{subject}: no number is best; each time is {doubt(int(first['n']), first['flags'])}"
+    best = []
+    for case, rows in frame.groupby("case", sort=False):
+        counts = [str(ranks) for ranks in sorted(rows.loc[rows["place"].isin(["best", "tied"]), "ranks"])]
+        best.append((" or ".join(counts), str(case)))
+    stretches = [(counts, [case for _, case in group][-1]) for counts, group in groupby(best, key=lambda pair: pair[0])]
+    name = subject
+    counts, last = stretches[0]
+    unit = ranks_words(1, on_gpu=on_gpu)[2:] if counts == "1" else ranks_words(2, on_gpu=on_gpu)[2:]
+    are = f"{name}: {counts} {unit} {'is' if counts == '1' else 'are'} best"
+    if len(stretches) == 1:
+        where = "every size" if len(best) == sizes else last if len(best) == 1 else f"{len(best)} of {sizes} sizes"
+        return f"{name}: {counts.replace('or', 'and')} {unit} are tied at {where}" if "or" in counts else f"{are} at {where}"
+    if len(stretches) > _MOST_STRETCHES or frame["series"].nunique() > 1:
+        alone = frame[frame["place"].isin(["best", "tied"])].groupby("case")["ranks"].transform("size") == 1
+        won = frame.loc[alone.index[alone], "ranks"].value_counts().sort_index()
+        numbers = ", ".join(
+            f"{ranks_words(int(ranks), on_gpu=on_gpu)} in {count}" for ranks, count in zip(won.index.tolist(), won, strict=True)
+        )
+        tied = len(best) - int(won.sum())
+        ties = f"{', ' if numbers else ''}several in {tied}" if tied else ""
+        return f"{name}: fastest of {len(best)} cases are {numbers}{ties}"
+    between = "".join(f", {counts} up to {case}" for counts, case in stretches[1:-1])
+    return f"{are} up to {last}{between}, {stretches[-1][0]} above"
+
+
+def _over(ratio: float) -> str:
+    """`1.42×`, or `+0.3 %` where three digits of the ratio are 1.00."""
+    written = format_ratio(ratio)
+    return f"+{significant(100 * (ratio - 1), 1)} %" if written == "1.00×" else written
+
+
+def _on_finding(finding: Finding | None) -> str:
+    if finding is None:
+        return ""
+    meaning = {
+        "holds": "for few images fewer GPUs are faster here, as in the report on other hardware",
+        "differs": "for few images fewer GPUs are not faster here, unlike in the report on other hardware",
+        "open": "whether for few images fewer GPUs are faster here, as in the report on other hardware, is not known",
+    }[finding.verdict]
+    many = ranks_words(finding.ranks, on_gpu=True)
+    return f" At {finding.case}, {many} are {format_estimate(finding.speedup, format_ratio)} as fast as one: {meaning}."
+
+
+def _on_report(compared: Sequence[CrossoverRow], printed: Sequence[_PrintedRow], images: dict[str, int | None]) -> str:
+    """Sentences about the report's rows, and about the columns in which its advice is best or tied here."""
+    if not printed:
+        return ""
+    advised = {row.images: row.per_node for row in printed if row.advised}
+    advised_rows = [row for row in compared if (number := images[row.case]) is not None and row.ranks == advised.get(number)]
+    right = sum(row.place in ("best", "tied") for row in advised_rows)
+    return (
+        " Report: table 4, without spread, on two nodes of GPUs that it does not name; a frame marks the number of GPUs in a "
+        f"node that its section 4 advises. As the number of all GPUs, that number is best or tied here in {right} of "
+        f"{len(advised_rows)} sizes."
+    )

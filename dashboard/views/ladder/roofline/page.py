@@ -1,0 +1,114 @@
+"""Roofline: the distance of each variant from the roof of memory or arithmetic, and the roof that limits it."""
+
+from typing import Final, NoReturn
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import run_index
+from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.run_index import label_of
+from warpladder.dashboard.core.trusted import is_trusted
+from warpladder.dashboard.ui import counted_run, pages, runs, state, widgets
+from warpladder.dashboard.ui.template import Look
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.ladder.roofline import chart as charts
+from warpladder.dashboard.views.ladder.roofline import query as queries
+from warpladder.data import store
+
+_SHOWN: Final = {"variants": "Variants at one size", "sizes": "One variant over sizes"}
+_INTENSITIES: Final = {"paper": "On paper", "counters": "By counters"}
+_HELP: Final = (
+    "On paper: the operations of the case over its least bytes. By counters: operations executed over bytes of device memory "
+    "read and written, as Nsight Compute counted them in a run on the same device."
+)
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    with widgets.controls():
+        computing = (name for name in runs.load(run).workloads if runs.ask(run, queries.computes, name))
+        workload = widgets.choose_workload(run, default=next(computing, None))
+        if not runs.ask(run, queries.computes, workload):
+            _without_operations(run, workload)
+        timing = _choose_timing(run, workload)
+        shown = state.choose("show", "Show", list(_SHOWN), text=_SHOWN.__getitem__)
+        counted = _counted(run, workload)
+        intensity = "paper"
+        if counted:
+            intensity = state.choose("intensity", "Intensity", list(_INTENSITIES), text=_INTENSITIES.__getitem__, help=_HELP)
+        other = counted if intensity == "counters" else None
+        frame = _points(run, workload, timing, other)
+        roofs = runs.ask(run, queries.roofs)
+        if frame.empty or frame["roof_gflop_per_s"].isna().all():
+            widgets.nothing(
+                f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured ceiling.",
+                "Choose another run or L2, or record this machine: make record.",
+            )
+        look, counted_in = runs.look_of(run, widgets.theme()), _name(other) if other else ""
+        if shown == "sizes":
+            frame = _of_one_variant(frame, look)
+        else:
+            case = widgets.choose_case(run, workload, among=list(dict.fromkeys(frame["case"])))
+            frame = frame[frame["case"] == case]
+    draw = charts.over_sizes if shown == "sizes" else charts.roofline
+    widgets.show_chart(draw(frame, roofs, look, counted_in))
+
+
+def _choose_timing(run: store.Run, workload: str) -> Timing:
+    timings = runs.ask(run, queries.timings, workload)
+    if not timings:
+        widgets.nothing(f"No variant of {workload} has a time of its own on the device in this run.", "Choose another run.")
+    on_gpu = runs.load(run).on_gpu
+    caches = [timing.cache for timing in timings]
+    if on_gpu:
+        name = state.choose("cache", "L2", caches, style="segmented")
+    else:
+        name = state.choose(
+            "cache", "Caches", caches, style="segmented", text=lambda cache: "warm" if cache == "hot" else cache
+        )
+    return timings[caches.index(name)]
+
+
+def _of_one_variant(frame: pd.DataFrame, look: Look) -> pd.DataFrame:
+    """The rows of one variant, and of one series of its cases."""
+    largest = frame[frame["size_rank"] == frame["size_rank"].max()]
+    largest = largest[is_trusted(largest)] if is_trusted(largest).any() else largest
+    nearest = str(largest.sort_values("percent_of_roof", ascending=False)["variant"].iloc[0])
+    workload, variants = str(frame["workload"].iloc[0]), list(dict.fromkeys(frame["variant"]))
+    name = state.choose(
+        "variant", "Variant", variants, default=nearest, text=lambda variant: look.variant_name(workload, variant)
+    )
+    frame = frame[frame["variant"] == name]
+    series = list(dict.fromkeys(frame["series"]))
+    chosen = state.choose("series", "Series", series, default=series[-1]) if len(series) > 1 else series[0]
+    return frame[frame["series"] == chosen]
+
+
+def _points(run: store.Run, workload: str, timing: Timing, other: store.Run | None) -> pd.DataFrame:
+    counted = runs.ask(runs.as_recorded(other), queries.executed, workload) if other else None
+    return runs.ask(run, queries.points, workload, timing, counted)
+
+
+def _counted(run: store.Run, workload: str) -> store.Run | None:
+    """A run on the same device with counters of a variant of this run and the same source, or None."""
+    found = counted_run.find(run, workload)
+    return found.run if found and found.facts.device == run_index.device_of(run) else None
+
+
+def _name(run: store.Run) -> str:
+    return f"run {label_of(run)}"
+
+
+def _without_operations(run: store.Run, workload: str) -> NoReturn:
+    """Lead to the percent of floor of a workload that only moves data. Ends the page."""
+    st.info(
+        plain(
+            f"The cases of {workload} count no operations, so its variants have no place under a roof of arithmetic. "
+            "The % of floor shows how near each variant is to the memory's ceiling:"
+        )
+    )
+    link = state.link(workload=workload)
+    pages.link("sizes", "% of floor over sizes →", **link, metric="percent_of_floor")
+    pages.link("ladder", "% of floor rung by rung →", **link)
+    widgets.end_empty()

@@ -1,0 +1,77 @@
+"""Kernels of ranks: the time of each kernel over the ranks of a job, and the ranks that differ."""
+
+from typing import Any, Final
+
+import streamlit as st
+
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.views.ranks.job_kernels import chart as charts
+from warpladder.dashboard.views.ranks.job_kernels import query as queries
+from warpladder.data import store
+
+#: A longer table is scrolled.
+_MOST_ROWS: Final = 12
+_TABLE_PX: Final = 450
+_ALL: Final = "all"
+_MS: Final = 1e6
+_TIMES: Final = ("total", "mean", "spread", "slowest", "fastest", "difference")
+
+
+def _number(label: str, help: str, style: str = "%.4g") -> Any:
+    return st.column_config.NumberColumn(label, format=style, help=help)
+
+
+_COLUMNS: Final = {
+    "kernel": st.column_config.TextColumn("Kernel", width="medium", help="Short name; the column Full name is at the end."),
+    "kind": "Kind",
+    "total_ms": _number("Total, ms", "Over all ranks."),
+    "percent": _number("Share, %", "Of the time of all kernels of the job.", "%.3g"),
+    "mean_ms": _number("Mean a rank, ms", "Over all ranks with a profile."),
+    "differs": st.column_config.TextColumn(
+        "Differs",
+        help="Some ranks: not all execute it. Counts: they execute it differently often. Slower or faster rank: the mean time of an "
+        "execution is farther from the median of the ranks than five spreads and 2 %; of few ranks, from that of those that are not late.",
+    ),
+    "differing_rank": _number("Rank", "The rank that differs the most.", "%d"),
+    "difference_ms": _number(
+        "By, ms",
+        "Time of that rank less the median over all ranks, or of few over those that are not late; of two ranks, less the other's.",
+    ),
+    "spread_ms": _number(
+        "Spread, ms", "Robust standard deviation over the ranks that execute it: 1.4826 times the median deviation."
+    ),
+    "slowest_rank": _number("Slowest", "The rank with the most time in it.", "%d"),
+    "slowest_ms": _number("ms", "Its time on the slowest rank."),
+    "fastest_rank": _number("Fastest", "The rank with the least time in it, of those that execute it.", "%d"),
+    "fastest_ms": _number("ms ", "Its time on the fastest rank."),
+    "ranks": _number("Ranks", "Ranks that execute it.", "%d"),
+    "count": _number("Executions", "On all ranks.", "%d"),
+    "name": st.column_config.TextColumn("Full name", width="large"),
+}
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    if not runs.load(run).job:
+        widgets.no_job(run)
+    with widgets.controls():
+        steps = [_ALL, *map(str, runs.ask(run, queries.iterations))]
+        step = state.choose("iteration", "Iteration", steps)
+        iteration = None if step == _ALL else int(step)
+        frame = runs.ask(run, queries.kernels, iteration)
+        if frame.empty:
+            widgets.nothing("No rank of this job has a kernel.", "Choose another run above.")
+        kernels = list(frame["kernel"])
+        name = state.choose("kernel", "Kernel by rank", kernels, default=str(queries.to_show(frame)["kernel"]))
+    look = runs.look_of(run, widgets.theme())
+    extent = queries.ALL if iteration is None else f"iteration {iteration}"
+    row = frame.iloc[kernels.index(name)]
+    widgets.show_chart(charts.leading(frame, look, extent))
+    widgets.show_chart(charts.by_rank(runs.ask(run, queries.by_rank, iteration, row["name"], row["kind"]), row, look, extent))
+    shown = frame.assign(**{f"{each}_ms": frame[f"{each}_ns"] / _MS for each in _TIMES})
+    widgets.table(
+        shown,
+        column_order=list(_COLUMNS),
+        column_config=_COLUMNS,
+        height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX,
+    )

@@ -1,0 +1,91 @@
+"""The waits of the ranks, in sum and by iteration."""
+
+from typing import Any, Final
+
+import pandas as pd
+
+from warpladder.dashboard.core.numbers import format_duration, format_percent, significant
+from warpladder.dashboard.ui.rank_map import rank_map
+from warpladder.dashboard.ui.template import Chart, Look, blank, hatch, name_rows, palette, text, ticks
+from warpladder.dashboard.views.ranks.stragglers.query import HISTORY, drawn
+
+_MOST_BARS: Final = 32
+_ROW_PX: Final = 20
+_LEGEND_PX: Final = 70
+
+
+def waits(ranks: pd.DataFrame, title: str, look: Look) -> Chart:
+    """The total wait of each rank with its uncertainty, and how often it came last.
+
+    Args:
+        ranks: see `query.ranking`; not empty.
+    """
+    rows = drawn(ranks, _MOST_BARS).to_dict("records")
+    figure = blank(look.theme, _ROW_PX * max(len(rows), 3) + _LEGEND_PX)
+    longest = max(float(ranks["wait_ns"].max()), 1.0)
+    figure.add_bar(
+        x=[float(row["wait_ns"]) for row in rows],
+        y=list(range(len(rows))),
+        orientation="h",
+        width=0.7,
+        showlegend=False,
+        hoverinfo="text",
+        hovertext=[_hover(row) for row in rows],
+        error_x={"type": "data", "array": [row["wait_uncertainty_ns"] for row in rows], "thickness": 1, "width": 3},
+        marker={
+            "color": [look.tones.bad if row["late"] else palette(look.theme)[0] for row in rows],
+            "pattern": hatch(["/" if row["late"] else "" for row in rows]),
+        },
+    )
+    for place, row in enumerate(rows):
+        figure.add_annotation(
+            x=float(row["wait_ns"]) + float(row["wait_uncertainty_ns"]), y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
+            text=text(f"{format_duration(float(row['wait_ns']))}, last {row['last']} of {row['collectives']} times"),
+        )  # fmt: skip
+    names = [f"<b>{row['rank']} late</b>" if row["late"] else str(row["rank"]) for row in rows]
+    name_rows(figure, names, look, range=[len(rows) - 0.4, -0.6], title_text="rank")
+    span = {"range": [0, 1.3 * longest], "title_text": "total wait for other ranks"}
+    figure.update_xaxes(**span, **ticks(0, longest, format_duration, logarithmic=False))
+    part = "" if len(rows) == len(ranks) else f" The {len(rows) - 1} latest ranks and the middle one of {len(ranks)} are drawn."
+    note = look.note(
+        "time from the arrival of a rank at a collective to the arrival of the last one, in sum. A rank with more groups has more collectives to wait in. "
+        f"Arrivals are on the job's clock. Bars: ± one standard deviation of the wait.{part}"
+    )
+    return Chart("stragglers-waits", title, figure, ranks, note)
+
+
+def by_iteration(cells: pd.DataFrame, figure: str, look: Look) -> Chart:
+    """Wait or times last of each rank in each iteration as a heatmap.
+
+    Args:
+        cells: see `query.history`; not empty.
+        figure: one of `query.HISTORY`.
+    """
+    column = "wait_ns" if figure == "wait" else figure
+    table = cells.assign(value=cells[column].astype(float)).pivot(index="rank", columns="iteration", values="value")
+    write = format_duration if figure == "wait" else significant
+    shades = palette(look.theme)
+    drawing = rank_map(table, look, shades[0] if figure == "wait" else shades[1], write, "ns" if figure == "wait" else "")
+    note = look.note(
+        f"colour: {HISTORY[figure]} of the rank in the iteration. A rank that waits less than the others comes last."
+    )
+    return Chart("stragglers-history", _most_often(cells), drawing, cells, note)
+
+
+def _most_often(cells: pd.DataFrame) -> str:
+    """Which rank came last most often in the most iterations, if one did."""
+    most = cells[cells["last"] == cells.groupby("iteration")["last"].transform("max")]
+    counts = most[(most["last"] > 0) & ~most["iteration"].duplicated(keep=False)]["rank"].value_counts()
+    if counts.empty or (len(counts) > 1 and counts.iloc[0] == counts.iloc[1]):
+        return "No rank came last more often than the others"
+    return f"Rank {counts.index[0]} came last most often in {counts.iloc[0]} of {cells['iteration'].nunique()} iterations"
+
+
+def _hover(row: dict[Any, Any]) -> str:
+    lines = [
+        f"<b>rank {row['rank']}</b>",
+        f"wait <b>{format_duration(float(row['wait_ns']))}</b> ± {format_duration(row['wait_uncertainty_ns'])}",
+        f"came last {row['last']} of {row['collectives']} times, {format_percent(row['last_percent'])}",
+        f"clock offset {format_duration(row['offset_ns'])}, drift {significant(row['drift_ppm'])} ppm",
+    ]
+    return "<br>".join(map(str, lines))

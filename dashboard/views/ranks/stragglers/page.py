@@ -1,0 +1,71 @@
+"""Stragglers: the rank that the others wait for, how long, how sure that is, and why."""
+
+from typing import Final
+
+import streamlit as st
+
+from warpladder.dashboard.core.lateness import lateness
+from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.ranks.stragglers import chart as charts
+from warpladder.dashboard.views.ranks.stragglers import query as queries
+from warpladder.data import store
+
+#: A longer table is scrolled.
+_MOST_ROWS: Final = 12
+_TABLE_PX: Final = 450
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    if not runs.load(run).job:
+        widgets.no_job(run)
+    found, ranks = runs.ask(run, lateness), runs.ask(run, queries.ranking)
+    if found.reasons:
+        why = found.sentence if found.alike else "which rank is late cannot be told"
+        st.info(plain(f"{why[0].upper()}{why[1:]}: {'; '.join(found.reasons)}."))
+    if ranks.empty:
+        pages.link("ranks", "Where the time of each rank goes →", **state.link())
+        pages.end()
+    look = runs.look_of(run, widgets.theme())
+    widgets.show_chart(charts.waits(ranks, queries.title(found, ranks), look))
+    cells = runs.ask(run, queries.history)
+    if len(cells):
+        with widgets.controls():
+            figure = state.choose(
+                "history", "By iteration", list(queries.HISTORY), text=queries.HISTORY.__getitem__, style="segmented"
+            )
+        widgets.show_chart(charts.by_iteration(cells, figure, look))
+    st.markdown("## Ranks and their clocks, the latest first")
+    times = {name: ranks[name].astype(float) / 1e6 for name in ("lateness_ns", "wait_ns", "wait_uncertainty_ns")}
+    clocks = {name: ranks[name] / 1e3 for name in ("offset_ns", "uncertainty_ns")}
+    widgets.table(
+        ranks.assign(**times, **clocks),
+        column_order=list(_COLUMNS),
+        column_config=_COLUMNS,
+        height="content" if len(ranks) <= _MOST_ROWS else _TABLE_PX,
+    )
+
+
+_COLUMNS: Final = {
+    "rank": st.column_config.NumberColumn("Rank", format="%d"),
+    "late": st.column_config.CheckboxColumn("Late", help="Others of its groups wait longer than it, beyond the uncertainty."),
+    "cause": "Cause",
+    "lateness_ns": st.column_config.NumberColumn(
+        "Waited for, ms",
+        format="%.4g",
+        help="How much longer others wait than it in the collectives that they share, in sum over the ranks, beyond the uncertainty.",
+    ),
+    "wait_ns": st.column_config.NumberColumn("Wait, ms", format="%.4g"),
+    "wait_uncertainty_ns": st.column_config.NumberColumn("± ms", format="%.2g", help="One standard deviation of the wait."),
+    "last": st.column_config.NumberColumn("Last", help="How often the rank came last to a collective."),
+    "collectives": st.column_config.NumberColumn("Of", help="Collectives that were matched with those of other ranks."),
+    "last_percent": st.column_config.NumberColumn("Last, %", format="%.3g"),
+    "offset_ns": st.column_config.NumberColumn("Offset, µs", format="%.4g", help="The rank's clock less the job's."),
+    "drift_ppm": st.column_config.NumberColumn("Drift, ppm", format="%.3g", help="How much faster the rank's clock is."),
+    "uncertainty_ns": st.column_config.NumberColumn(
+        "Spread, µs",
+        format="%.3g",
+        help="How far its ends of collectives are from those of the other ranks, once the clocks are aligned.",
+    ),
+}

@@ -1,0 +1,240 @@
+"""Details: the tables and figures of the source reports, from our samples."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from warpladder.dashboard.reports import (
+    blocks,
+    conflicts,
+    copies,
+    generator,
+    generator_chart,
+    matrices,
+    overheads,
+    phases,
+    routes,
+)
+from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.ui.template import Chart, Look
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.reports.details import DETAILS
+from warpladder.data import store
+
+_MICROSECONDS: Final = {"call": "One call, µs", "in_a_row": "In a row, µs", "hand_over": "Hand-over, µs"}
+_MILLISECONDS: Final = {
+    "import": "Import, ms",
+    "compile": "Compile, ms",
+    "compile_cached": "Compile, cached, ms",
+    "load": "Load, ms",
+    "first_call": "First call, ms",
+}
+_TEXTS: Final = {"title": "Route", "arrays": "Arrays", "why": "Why not"}
+_ORDER: Final = (
+    "title",
+    "call",
+    "in_a_row",
+    "import",
+    "compile",
+    "compile_cached",
+    "load",
+    "first_call",
+    "hand_over",
+    "arrays",
+    "why",
+)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A detail's part of the page, whose choices stand among the controls."""
+
+    run: store.Run
+    controls: DeltaGenerator
+    look: Look
+
+    def of_workload(self, query: Callable[..., pd.DataFrame], why_empty: str, what_to_do: str) -> tuple[str, pd.DataFrame]:
+        """The workload that the reader chose, and a query of it. Where it is empty, the page ends with the reason.
+
+        Args:
+            why_empty: the reason; `{}` is the workload.
+        """
+        with self.controls:
+            workload = widgets.choose_workload(self.run)
+        return workload, self.ask(why_empty.format(workload), what_to_do, query, workload)
+
+    def ask(self, why_empty: str, what_to_do: str, query: Callable[..., pd.DataFrame], *args: Any) -> pd.DataFrame:
+        """A query of the run. Where it is empty, the page ends with the reason."""
+        frame = runs.ask(self.run, query, *args)
+        if frame.empty:
+            widgets.nothing(why_empty, what_to_do)
+        return frame
+
+    def show(self, chart: Callable[..., Chart], frame: pd.DataFrame, *args: Any) -> None:
+        widgets.show_chart(chart(frame, self.look, *args))
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    every = {detail.name: detail for detail in DETAILS}
+    with (controls := widgets.controls()):
+        name = state.choose(
+            "topic", "Table", list(every), default=_first(run), text=lambda name: every[name].title, style="segmented"
+        )
+    _SECTIONS[name](_Section(run, controls, runs.look_of(run, widgets.theme())))
+
+
+def _first(run: store.Run) -> str:
+    """The table to show first: the routes of a run of these only, phases where they were traced, the generator where the first workload
+    has no copies, else copies.
+    """
+    workloads = runs.load(run).workloads
+    if workloads == (routes.WORKLOAD,):
+        return "routes"
+    if runs.ask(run, phases.workloads):
+        return "phases"
+    if (
+        workloads
+        and runs.ask(run, copies.with_and_without_copies, workloads[0]).empty
+        and len(runs.ask(run, generator.generations))
+    ):
+        return "generator"
+    return "copies"
+
+
+def _copies(section: _Section) -> None:
+    workload, frame = section.of_workload(
+        copies.with_and_without_copies,
+        "Speedups over the sequential host code need GPU and host samples of {} in one run.",
+        "Choose another run, or record the workload on a machine with a GPU: make record.",
+    )
+    sizes, first = copies.sizes_to_choose(frame, workload)
+    size = ""
+    if sizes:
+        with section.controls:
+            size = state.choose("size", "Size", sizes, default=first)
+    section.show(copies.chart, frame, workload, size)
+
+
+def _overheads(section: _Section) -> None:
+    why = "Allocation and copies of {} were not timed in this run."
+    workload, frame = section.of_workload(overheads.overheads, why, "Choose another workload or run.")
+    section.show(overheads.chart, frame, workload)
+
+
+def _blocks(section: _Section) -> None:
+    why = "No variant of {} was timed with several blocks in this run."
+    _, frame = section.of_workload(blocks.block_sensitivity, why, "Choose another workload or run.")
+    section.show(blocks.chart, frame)
+
+
+def _conflicts(section: _Section) -> None:
+    section.show(conflicts.chart, conflicts.bank_conflict_table())
+
+
+def _matrices(section: _Section) -> None:
+    why = f"This run has no GPU times of {matrices.WORKLOAD} as matrices and as a tensor."
+    section.show(matrices.chart, section.ask(why, "Choose another run.", matrices.matrix_and_tensor))
+
+
+def _phases(section: _Section) -> None:
+    among = runs.ask(section.run, phases.workloads)
+    if not among:
+        widgets.nothing(
+            "This run has no traced kernel that is named after a phase of a step (forward, backward, update).",
+            f"Choose another run, or record one: {phases.RECORD}.",
+        )
+    with section.controls:
+        workload = widgets.choose_workload(section.run, among)
+        frame = runs.ask(section.run, phases.phases, workload)
+        case = state.choose("case", "Case", list(frame["case"].unique()), default=frame["case"].iloc[-1])
+    section.show(phases.chart, frame[frame["case"] == case], workload)
+
+
+def _generator(section: _Section) -> None:
+    """The parts of a generation, figures 2 to 6 of the generator's report, and its table 4."""
+    frame = section.ask(
+        f"No generation of images ({generator.WORKLOAD}) was timed end to end on a GPU in this run.",
+        f"Choose another run, or record one: warpladder record {generator.WORKLOAD}.",
+        generator.generations,
+    )
+    with section.controls:
+        case = state.choose("case", "Case", list(frame["case"].unique()), default=generator.case_to_show(frame))
+    section.show(generator_chart.parts, frame[frame["case"] == case])
+    _executions(section, case)
+    of_report = generator.of_report(frame)
+    if len(of_report):
+        widgets.show_chart(generator_chart.over_images(of_report, generator.published(), section.look))
+
+
+def _executions(section: _Section, case: str) -> None:
+    """Draw figures 2 to 6 of the report, with a link from each row to its window on the Timeline.
+
+    Without traced executions, show the command that records them.
+    """
+    frame = runs.ask(section.run, generator.executions, case)
+    if frame.empty:
+        command = f"warpladder record {generator.WORKLOAD} --case {case} --collector nsight_systems"
+        st.caption(plain(f"The report's figures 2 to 6 need a trace. To record one: {command}"))
+        return
+    section.show(generator_chart.figures_2_to_6, frame, case)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("On the Timeline:", width="content")
+        for row in frame.drop_duplicates(["variant", "config"]).to_dict("records"):
+            window = f"{row['trace_ns']}-{row['trace_ns'] + row['span_ns']}"
+            label = f"{plain(generator_chart.name(row))} →"
+            pages.link("timeline", label, **state.link(window=window))
+
+
+def _routes(section: _Section) -> None:
+    """The routes as a chart, and as a table with the steps of the first call."""
+    frame = runs.ask(section.run, routes.routes)
+    timed = routes.timed(frame)
+    if timed.empty:
+        widgets.nothing(
+            f"No route from Python to a kernel ({routes.WORKLOAD}) was timed on a GPU in this run.",
+            f"Choose another run, or record one: warpladder record {routes.WORKLOAD} --set full.",
+        )
+    section.show(routes.chart, timed)
+    _table_of_routes(frame)
+    st.caption(
+        plain(
+            "Import to first call: fresh processes with empty caches, after the CUDA context was made. Cached: a process before left its "
+            "compiled code on disk. A route without Load loads while it compiles or at the first call. Hand-over: both arrays, once more."
+        )
+    )
+
+
+def _table_of_routes(frame: pd.DataFrame) -> None:
+    shown = frame.assign(
+        **{name: frame[name] * 1e-3 for name in _MICROSECONDS},
+        **{name: frame[name] * 1e-6 for name in _MILLISECONDS},
+        arrays=[_arrays(*row) for row in frame[["zero_copy", "interface"]].itertuples(index=False, name=None)],
+    )
+    columns = {
+        name: st.column_config.NumberColumn(words, format="%.3g") for name, words in {**_MICROSECONDS, **_MILLISECONDS}.items()
+    }
+    order = [name for name in _ORDER if name != "why" or (frame["why"] != "").any()]
+    widgets.table(shown, column_order=order, column_config={**_TEXTS, **columns}, height="content")
+
+
+def _arrays(zero_copy: bool | None, interface: str) -> str:
+    """`zero-copy, DLPack`; empty where the run does not have it."""
+    return f"{'zero-copy' if zero_copy else 'copied'}, {interface}" if interface else ""
+
+
+#: The name of each detail -> its part of the page.
+_SECTIONS: Final[dict[str, Callable[[_Section], None]]] = {
+    "copies": _copies,
+    "overheads": _overheads,
+    "blocks": _blocks,
+    "conflicts": _conflicts,
+    "matrices": _matrices,
+    "phases": _phases,
+    "generator": _generator,
+    "routes": _routes,
+}

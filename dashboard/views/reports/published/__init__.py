@@ -1,0 +1,5 @@
+"""What did the reports measure, and what does the same work take here?"""
+
+from warpladder.dashboard.ui.view import Section
+
+SECTION = Section(__name__, "Published", "What did the reports measure, and what does the same work take here?")

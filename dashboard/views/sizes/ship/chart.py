@@ -1,0 +1,147 @@
+"""How much slower than the fastest each variant is, over the sizes."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from warpladder.dashboard.core.numbers import format_duration, format_ends, format_estimate, format_percent, significant
+from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, samples, slug, spaced, text, ticks
+from warpladder.dashboard.views.sizes.ship.code import doubts, title
+from warpladder.dashboard.views.sizes.ship.dispatch import axis_of
+from warpladder.dashboard.views.sizes.ship.query import ALL, Contest, Place, Shipment, loss_of, standings
+
+_HEIGHT: Final = 340
+#: The axis ends between these losses in percent, so that slow variants do not press the others together.
+_LEAST, _MOST = 5.0, 100.0
+_MOST_NAMES: Final = 6  # variants that a note names
+
+
+def losses(contest: Contest, shipped: Shipment, look: Look, series: str = ALL) -> Chart:
+    """A line for each variant over the size, or dots over the cases where these vary in several axes.
+
+    The axis ends a little above the largest loss of a shipped variant, at most at 100 %.
+
+    Args:
+        shipped: is drawn in bold.
+        series: the series of the contest, for the chart's name.
+    """
+    own = [place for place in contest.ranking if place.variant in shipped.variants]
+    top = min(max(1.15 * max(place.loss.value for place in own), _LEAST), _MOST)
+    ordered = sorted(standings(contest), key=lambda each: each.variant not in shipped.variants)
+    lines = {each.variant: [place for place in contest.ranking if place.variant == each.variant] for each in ordered}
+    drawn = {name: line for name, line in lines.items() if min(place.loss.value for place in line) <= top}
+    figure = blank(look.theme, _HEIGHT)
+    along = bool(axis_of(contest)) and len(contest.cases) > 1
+    at = {case.name: case.size_value if along else float(number) for number, case in enumerate(contest.cases)}
+    for name, line in drawn.items():
+        _draw(
+            figure, sorted(line, key=lambda place: at[place.case]), at, look, contest.workload, name in shipped.variants, along
+        )
+    _size_axis(figure, contest, at, along)
+    figure.update_yaxes(title_text="slower than the fastest, %", **ticks(0.0, top, _percent, logarithmic=False))
+    figure.update_yaxes(range=[-0.03 * top, 1.04 * top])
+    figure.update_layout(legend=BESIDE)
+    note = look.note(
+        f"{contest.timing.label(on_gpu=look.on_gpu)}; ratios of medians paired by round, with 95 % intervals; "
+        f"{samples(place.n for place in contest.ranking)}. Each variant with its fastest config at each case; bold: shipped."
+        + _left_out([name for name in lines if name not in drawn], top)
+        + (f" {'; '.join(doubts(contest))}." if contest.doubts else "")
+    )
+    parts = (
+        "ship",
+        contest.workload,
+        "" if series == ALL else series,
+        contest.precision,
+        contest.timing.scope,
+        contest.timing.cache,
+    )
+    return Chart(slug(*parts), title(contest, shipped), figure, frame_of(contest), note)
+
+
+def frame_of(contest: Contest) -> pd.DataFrame:
+    """The ranking of each case, a row for each variant and case. Times are in nanoseconds, losses in percent."""
+    cases = {case.name: case for case in contest.cases}
+    return pd.DataFrame([_row(contest, place, cases[place.case].size_value) for place in contest.ranking])
+
+
+def _row(contest: Contest, place: Place, size_value: float) -> dict[str, Any]:
+    return {
+        "workload": contest.workload,
+        "precision": contest.precision,
+        "case": place.case,
+        "size_value": size_value,
+        "group": place.group,
+        "variant": place.variant,
+        "config": place.entry.config,
+        "tied_with": "" if place.variant == place.leader else place.leader,
+        **place.median_ns.columns("median_ns"),
+        **place.loss.columns("slower_percent"),
+        **(loss_of(place.energy).columns("more_energy_percent") if contest.has_energy else {}),
+        "n": place.n,
+    }
+
+
+def _percent(value: float) -> str:
+    return significant(value)
+
+
+def _left_out(variants: Sequence[str], top: float) -> str:
+    if not variants:
+        return ""
+    names = ", ".join(variants[:_MOST_NAMES]) + (
+        f" and {len(variants) - _MOST_NAMES} more" if len(variants) > _MOST_NAMES else ""
+    )
+    return f" Always more than {significant(top, 2)} % slower, and not drawn: {names}."
+
+
+def _draw(
+    figure: go.Figure, line: list[Place], at: dict[str, float], look: Look, workload: str, bold: bool, along: bool
+) -> None:
+    name = line[0].variant
+    style = look.style(workload, name)
+    figure.add_scatter(
+        x=[at[place.case] for place in line],
+        y=[place.loss.value for place in line],
+        mode="lines+markers" if along else "markers",
+        name=f"<b>{text(look.variant_name(workload, name))}</b>" if bold else text(look.variant_name(workload, name)),
+        line={"color": style.color, "dash": style.dash, "width": 3 if bold else 1.2},
+        marker={"symbol": style.symbol, "size": 9 if bold else 7, "color": style.color},
+        opacity=1 if bold else 0.7,
+        error_y=error_bars([place.loss for place in line]),
+        hovertext=[_hover(place) for place in line],
+        hoverinfo="text",
+    )
+
+
+def _size_axis(figure: go.Figure, contest: Contest, at: dict[str, float], along: bool) -> None:
+    if not along:
+        labels = [text(case.name) for case in contest.cases]
+        figure.update_xaxes(tickmode="array", tickvals=list(at.values()), ticktext=labels, range=[-0.5, len(at) - 0.5])
+        return
+    shown = spaced(at.values())
+    cases = [case for case in contest.cases if case.size_value in shown]
+    step = (max(at.values()) / min(at.values())) ** 0.03
+    ends = [math.log10(min(at.values()) / step), math.log10(max(at.values()) * step)]
+    figure.update_xaxes(
+        type="log",
+        tickmode="array",
+        tickvals=[case.size_value for case in cases],
+        ticktext=[text(case.size) for case in cases],
+        range=ends,
+    )
+
+
+def _hover(place: Place) -> str:
+    config = f" [{place.entry.config}]" if place.entry.config else ""
+    tied = f", tied with {place.leader}" if place.variant != place.leader else ""
+    lines = [
+        f"<b>{text(place.variant)}</b>{text(config)}",
+        f"slower by <b>{text(format_percent(place.loss.value))}</b> ({text(format_ends(place.loss, format_percent))})",
+        f"median {text(format_estimate(place.median_ns, format_duration))}",
+        text(f"group {place.group}{tied}"),
+        f"{text(place.case)} · n = {place.n}",
+    ]
+    return "<br>".join(lines)

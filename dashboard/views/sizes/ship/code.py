@@ -1,0 +1,247 @@
+"""The answer in words, and as code that chooses the variant."""
+
+import json
+import keyword
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.core.numbers import format_percent, significant
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.views.sizes.ship.dispatch import Branch, Dispatch
+from warpladder.dashboard.views.sizes.ship.query import Among, Contest, Judge, Shipment
+
+AMONG: Final[Mapping[Among, str]] = {"rungs": "rungs", "peers": "rungs, peers", "hosts": "rungs, peers, hosts"}
+JUDGED: Final[Mapping[Judge, str]] = {"mean": "mean loss", "worst": "worst loss", "energy": "energy"}
+_MOST_DOUBTS: Final = 3
+COUNTS: Final = ("one", "two", "three")
+
+
+def answer(contest: Contest, shipped: Shipment) -> str:
+    """`Ship v10_x: at most 3 % slower than the fastest, 0.8 % on average over 5 cases.`"""
+    cases = len(contest.cases) - len(shipped.missing)
+    over = f"over {cases} cases" if cases > 1 else f"at {shipped.worst_case}"
+    if len(contest.variants) == 1:
+        return f"Ship {contest.variants[0]}: no other variant {'can be ranked' if contest.doubts else 'was timed'}."
+    if shipped.worst.value <= 0:
+        sentence = f"Ship {names(shipped)}: {_fastest(shipped)} {over}"
+    else:
+        sentence = f"Ship {names(shipped)}: at most {_loss(shipped.worst.value)} slower than the fastest"
+        sentence += f", {_loss(shipped.mean.value)} on average {over}" if cases > 1 else f" {over}"
+        if shipped.first == cases:
+            sentence += ", each a tie or a win" if cases > 1 else ", which is a tie"
+    if shipped.energy.known:
+        more = f"{_loss(shipped.energy.value)} more energy than the least" if shipped.energy.value > 0 else "the least energy"
+        sentence += f"; {more}{' on average' if cases > 1 and shipped.energy.value > 0 else ''}"
+    if shipped.missing:
+        sentence += (
+            f"; not measured in {len(shipped.missing)} more"
+            if shipped.energy.known
+            else f"; not timed in {len(shipped.missing)} more"
+        )
+    return f"{sentence}."
+
+
+def doubts(contest: Contest) -> tuple[str, ...]:
+    """Words about the faster cells that may not be called best, with their cases: a few, then how many more."""
+    lines = tuple(f"{case}: {words}" for case, words in contest.doubts.items())
+    more = len(lines) - _MOST_DOUBTS
+    return lines if more <= 0 else (*lines[:_MOST_DOUBTS], f"so in {more} more")
+
+
+def alternatives(offers: Sequence[Shipment], shipped: Shipment) -> str:
+    """The sets of other sizes: `Two, v09 and v10: at most 0.2 %, 0.1 % on average.`"""
+    return " ".join(f"{_other(offer)}." for offer in offers if offer.variants != shipped.variants)
+
+
+def _fastest(shipped: Shipment) -> str:
+    return "the fastest" if len(shipped.variants) == 1 else "one of them is the fastest"
+
+
+def _other(offer: Shipment) -> str:
+    """`Two, v09 and v10: 0.2 %`."""
+    without = f", without {len(offer.missing)} cases" if offer.missing else ""
+    figures = f"at most {_loss(offer.worst.value)}, {_loss(offer.mean.value)} on average" if offer.worst.value > 0 else "0 %"
+    return f"{COUNTS[len(offer.variants) - 1].capitalize()}, {names(offer)}: {figures}{without}"
+
+
+def title(contest: Contest, shipped: Shipment) -> str:
+    """The title of the chart."""
+    where = f"{contest.workload}, {word(contest.precision)}"
+    if shipped.worst.value <= 0:
+        return f"{where}: {names(shipped)} {'is' if len(shipped.variants) == 1 else 'are'} never slower than the best"
+    return f"{where}: {names(shipped)} at most {_loss(shipped.worst.value)} slower than the best"
+
+
+def crossover(size: Estimate, between: tuple[float, float]) -> str:
+    """`between 100 and 880, interpolated 142 to 192`; an interval that ends at no measured size is open."""
+    left, right = (f"{end:,.12g}" for end in between)
+    where = {(False, False): f"between {left} and {right}", (True, False): f"below {right}", (False, True): f"above {left}"}
+    open_ends = between[0] == 0, math.isinf(between[1])
+    if all(open_ends):
+        return "at any size, by the intervals of the ratio"
+    ends = [significant(end) for end in (size.low, size.high) if 0 < end < math.inf]
+    interpolated = f"{ends[0]} to {ends[1]}" if len(ends) == 2 else f"{'up to' if open_ends[0] else 'from'} {ends[0]}"
+    return f"{where[open_ends]}, interpolated {interpolated}"
+
+
+def names(shipped: Shipment) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = shipped.variants
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _loss(value: float) -> str:
+    """A loss as in the tables, so that `at most` is not less than a figure there."""
+    return format_percent(max(value, 0.0))
+
+
+Language = Literal["C++", "Python", "JSON"]
+LANGUAGES: Final[tuple[Language, ...]] = ("C++", "Python", "JSON")
+#: Language -> its name for highlighting, the ending of its files, and their type.
+FILES: Final[dict[Language, tuple[str, str, str]]] = {
+    "C++": ("cpp", "hpp", "text/x-c++hdr"),
+    "Python": ("python", "py", "text/x-python"),
+    "JSON": ("json", "json", "application/json"),
+}
+_IN_CPP: Final = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+    concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete
+    do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+    requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw
+    true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+"""
+
+
+def write(table: Dispatch, contest: Contest, data: RunData, language: Language) -> str:
+    """The dispatch as code that stands alone.
+
+    C++ and Python have a function `choose_WORKLOAD` of the size, or of the name of the case where there is no axis. It returns
+    `variant` or `variant[config]`. Without an axis, it returns `nullptr` or None for a case that was not measured.
+    """
+    if language == "JSON":
+        return _json(table, contest, data)
+    return _cpp(table, contest, data) if language == "C++" else _python(table, contest, data)
+
+
+def name_of(variant: str, config: str) -> str:
+    """`v04_sliding[rows=8]`."""
+    return f"{variant}[{config}]" if config else variant
+
+
+def _facts(table: Dispatch, contest: Contest, data: RunData) -> list[str]:
+    """Lines for a comment: the source of the figures, and the loss."""
+    worst = f"{format_percent(table.worst.value)} at most ({table.worst_case})" if table.worst.value > 0 else "0 % at most"
+    lines = [
+        f"{contest.workload}, {word(contest.precision)}: {contest.timing.label(on_gpu=data.on_gpu)} on "
+        f"{data.device or 'an unnamed device'}",
+        f"Slower than the fastest: {format_percent(table.mean.value)} on average, {worst}",
+    ]
+    if table.axis:
+        first, last = table.branches[0].first, table.branches[-1].last
+        lines.append(f"Measured for {table.axis} from {first:g} to {last:g}; other sizes are extrapolated")
+    return [_comment(line) for line in (*lines, *(f"Not chosen: {each}" for each in doubts(contest)))]
+
+
+def _comment(line: str) -> str:
+    """A line that cannot end its comment, nor go on in the next line."""
+    return re.sub(r"[^\x20-\x7e]", "?", " ".join(line.split())).replace("\\", "/").replace("?/", "/")
+
+
+def _limit(branch: Branch) -> str:
+    """`n` up to which a branch holds, as a number in code."""
+    return str(int(branch.limit.value)) if branch.limit.value.is_integer() else repr(branch.limit.value)
+
+
+def _interval(branch: Branch) -> str:
+    """The interval of the limit, as a comment without its marks; says where there is no crossover."""
+    if math.isnan(branch.limit.low):
+        return "tied or unmeasured between the two sizes"
+    return f"crossover {crossover(branch.limit, branch.between)}"
+
+
+def _parameter(axis: str) -> str:
+    """The axis as the name of a parameter in both languages; `size` where it is none."""
+    reserved = keyword.iskeyword(axis) or axis in _IN_CPP.split() or axis.startswith("_")
+    return axis if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", axis) and not reserved else "size"
+
+
+def function_name(workload: str) -> str:
+    """The name of the function, and the stem of the file."""
+    return "choose_" + (re.sub(r"[^A-Za-z0-9]+", "_", workload).strip("_") or "variant")
+
+
+def _cpp(table: Dispatch, contest: Contest, data: RunData) -> str:
+    lines = [f"// {line}" for line in _facts(table, contest, data)]
+    function = function_name(contest.workload)
+    if not table.axis:
+        lines += ["#include <string_view>", ""]
+        lines.append(f"inline const char* {function}(std::string_view name) {{")
+        lines += [f"  if (name == {_literal(case)}) return {_literal(name_of(*run))};" for case, run in table.chosen.items()]
+        return "\n".join([*lines, "  return nullptr;  // not measured", "}", ""])
+    axis, kind = _parameter(table.axis), "long long" if table.integral else "double"
+    unused = "[[maybe_unused]] " if len(table.branches) == 1 else ""
+    lines.append(f"inline const char* {function}({unused}{kind} {axis}) {{")
+    for branch in table.branches:
+        result = f"return {_literal(name_of(branch.variant, branch.config))};"
+        if math.isinf(branch.limit.value):
+            lines.append(f"  {result}")
+        else:
+            lines.append(f"  if ({axis} < {_limit(branch)}) {result}  // {_interval(branch)}")
+    return "\n".join([*lines, "}", ""])
+
+
+def _literal(name: str) -> str:
+    """A C++ literal of the name in UTF-8. Octal escapes have three digits, so that no digit after them belongs to them."""
+    plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in _utf8(name))
+    return f'"{"".join(plain)}"'
+
+
+def _utf8(name: str) -> bytes:
+    return name.encode(errors="replace")
+
+
+def _python(table: Dispatch, contest: Contest, data: RunData) -> str:
+    lines = [f"# {line}" for line in _facts(table, contest, data)]
+    function = function_name(contest.workload)
+    if not table.axis:
+        lines += [f"def {function}(name: str) -> str | None:", "    return {"]
+        lines += [f"        {json.dumps(case)}: {json.dumps(name_of(*run))}," for case, run in table.chosen.items()]
+        return "\n".join([*lines, "    }.get(name)  # None: not measured", ""])
+    axis = _parameter(table.axis)
+    lines.append(f"def {function}({axis}: {'int' if table.integral else 'float'}) -> str:")
+    for branch in table.branches:
+        result = f"return {json.dumps(name_of(branch.variant, branch.config))}"
+        if math.isinf(branch.limit.value):
+            lines.append(f"    {result}")
+        else:
+            lines += [f"    if {axis} < {_limit(branch)}:  # {_interval(branch)}", f"        {result}"]
+    return "\n".join([*lines, ""])
+
+
+def _json(table: Dispatch, contest: Contest, data: RunData) -> str:
+    content: dict[str, Any] = {
+        "workload": contest.workload,
+        "precision": contest.precision,
+        "device": data.device,
+        "scope": contest.timing.scope,
+        "cache": contest.timing.cache,
+        "loss_percent": {"mean": table.mean.value, "worst": table.worst.value, "worst_case": table.worst_case},
+    }
+    if table.axis:
+        content |= {"axis": table.axis, "measured": [table.branches[0].first, table.branches[-1].last]}
+        content["branches"] = [
+            {
+                "below": None if math.isinf(branch.limit.value) else branch.limit.value,
+                "variant": branch.variant,
+                "config": branch.config,
+            }
+            for branch in table.branches
+        ]
+    else:
+        content["cases"] = {case: {"variant": run[0], "config": run[1]} for case, run in table.chosen.items()}
+    return json.dumps(content, indent=2) + "\n"

@@ -1,0 +1,250 @@
+"""Which to ship: the variants to ship, what that costs, and the code that chooses among them."""
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import axes, compare, energy
+from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.numbers import NOTHING, format_ends, format_estimate, format_percent
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.sizes.ship import chart, code, dispatch, query
+from warpladder.data import store
+
+_TABLE_PX: Final = 320
+_MOST_ROWS: Final = 8  # without a scroll bar
+_CODE_PX: Final = 300
+_NO_AXIS: Final = "The cases vary in several axes, or in none that is a number: a table takes the place of branches."
+_MOST_CROSSED: Final = 6
+_PERCENT: Final = st.column_config.NumberColumn(format="%.2f")
+_TOLERANCE_HELP: Final = "A branch that would save less than this, or less than the noise, is left out."
+_AMONG_HELP: Final = "Rungs are the variants of the ladder, yours too. Peers are those of libraries."
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """What the controls ask for."""
+
+    workload: str
+    timing: Timing
+    precision: str
+    among: query.Among
+    series: str
+    judge: query.Judge
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    choices = _choices(run)
+    contest, offers = runs.ask(run, _ranked, choices)
+    if choices.judge == "energy" and not contest.has_energy:
+        widgets.nothing(f"No energy of {choices.workload} was read in this precision.", "Choose another criterion under Least.")
+    if not offers and contest.doubts:
+        widgets.nothing(f"Nothing to ship. {'; '.join(code.doubts(contest))}.", "Choose another case, scope or cache.")
+    if not offers:
+        widgets.nothing(
+            f"No case of {choices.series} was timed in {widgets.timing(run, choices.timing)}.", "Choose another series."
+        )
+    best = query.recommended(offers)
+    answer, costs, losses = st.container(), st.container(), st.container()
+    st.markdown("#### When each runs")
+    with widgets.controls():
+        counts = {code.COUNTS[len(offer.variants) - 1]: offer for offer in offers}
+        owner = f"{run.path} {choices}"
+        default = code.COUNTS[len(best.variants) - 1]
+        count = state.choose("ship", "Ship", list(counts), default=default, style="segmented", owner=owner)
+        options = [f"{tolerance:g}" for tolerance in dispatch.TOLERANCES]
+        accepted = state.choose(
+            "accept",
+            "Accept a loss of",
+            options,
+            default="1",
+            text=lambda each: f"{each} %",
+            style="segmented",
+            help=_TOLERANCE_HELP,
+        )
+        language = cast("code.Language", state.choose("code", "Dispatch as", code.LANGUAGES, style="segmented"))
+    shipped = counts[count]
+    with answer:
+        st.markdown(f"#### {plain(code.answer(contest, shipped))}")
+        if others := code.alternatives(offers, shipped):
+            st.markdown(plain(others))
+        if contest.doubts:
+            st.caption(plain(f"⚠ {'; '.join(code.doubts(contest))}."))
+    with costs:
+        _costs(contest, offers)
+    with losses:
+        widgets.show_chart(chart.losses(contest, shipped, runs.look_of(run, widgets.theme()), choices.series))
+    _code(run, choices, contest, shipped, float(accepted), language)
+    _standings(contest)
+    with st.expander("Ranking of each case"):
+        widgets.table(chart.frame_of(contest), height=_TABLE_PX, column_config={"slower_percent": _PERCENT})
+
+
+def _choices(run: store.Run) -> _Choices:
+    with widgets.controls():
+        workload = widgets.choose_workload(run)
+        timing = widgets.choose_timing(run, workload)
+        precisions = list(runs.ask(run, query.precisions_of, workload, timing))
+        if not precisions:
+            widgets.nothing(
+                f"No case of {workload} on the size axis was timed in {widgets.timing(run, timing)}.",
+                "Choose another scope or cache.",
+            )
+        picked = precisions[0]
+        if len(precisions) > 1:
+            picked = state.choose("precision", "Precision", precisions, text=compare.word, style="segmented")
+        series = [query.ALL, *runs.ask(run, axes.series, workload)]
+        one = state.choose("series", "Series", series) if len(series) > 2 else query.ALL
+        choices = list(runs.ask(run, query.choices, workload, timing))
+        among = choices[0]
+        if len(choices) > 1:
+            among = cast(
+                "query.Among",
+                state.choose(
+                    "among", "Among", choices, text=lambda each: code.AMONG[cast("query.Among", each)], help=_AMONG_HELP
+                ),
+            )
+        metered = runs.ask(run, energy.metered_cases, workload)
+        criteria = [each for each in code.JUDGED if each != "energy" or metered]
+        judge = state.choose("judge_by", "Least", criteria, text=lambda each: code.JUDGED[cast("query.Judge", each)])
+    return _Choices(workload, timing, picked, among, one, cast("query.Judge", judge))
+
+
+def _contest(data: RunData, choices: _Choices) -> query.Contest:
+    return query.contest(data, choices.workload, choices.timing, choices.precision, choices.among, choices.series)
+
+
+def _ranked(data: RunData, choices: _Choices) -> tuple[query.Contest, tuple[query.Shipment, ...]]:
+    contest = _contest(data, choices)
+    return contest, query.shipments(contest, choices.judge) if choices.judge != "energy" or contest.has_energy else ()
+
+
+def _dispatched(
+    data: RunData, choices: _Choices, variants: tuple[str, ...], tolerance: float
+) -> tuple[dispatch.Dispatch, tuple[dispatch.Crossover, ...]]:
+    contest = _contest(data, choices)
+    return dispatch.dispatch(data, contest, variants, tolerance), dispatch.crossovers(data, contest, variants)
+
+
+def _costs(contest: query.Contest, offers: tuple[query.Shipment, ...]) -> None:
+    """The regret of each number of variants."""
+    rows = [
+        {
+            "ship": code.COUNTS[len(offer.variants) - 1],
+            "variants": ", ".join(offer.variants),
+            "slower on average": _percent(offer.mean),
+            "at most": _percent(offer.worst),
+            "at": offer.worst_case if offer.worst.value > 0 else "",
+            "above the least energy": _percent(offer.energy),
+            "first or tied": f"{offer.first} of {len(contest.cases)}",
+            "not timed": f"{len(offer.missing)} of {len(contest.cases)}",
+            "equally good sets": offer.equals,
+        }
+        for offer in offers
+    ]
+    frame = pd.DataFrame(rows)
+    if not contest.has_energy:
+        frame = frame.drop(columns="above the least energy")
+    if not any(offer.missing for offer in offers):
+        frame = frame.drop(columns="not timed")
+    if not frame["equally good sets"].any():
+        frame = frame.drop(columns="equally good sets")
+    widgets.table(frame)
+    if contest.untimed:
+        st.caption(plain(f"Without the cases that were not timed: {', '.join(contest.untimed)}."))
+
+
+def _percent(loss: Estimate) -> str:
+    if not loss.known:
+        return NOTHING
+    return format_estimate(loss, format_percent) if loss.value else "0 %"
+
+
+def _code(
+    run: store.Run,
+    choices: _Choices,
+    contest: query.Contest,
+    shipped: query.Shipment,
+    tolerance: float,
+    language: code.Language,
+) -> None:
+    """The dispatch as code, and the crossovers beside it."""
+    table, crossed = runs.ask(run, _dispatched, choices, shipped.variants, tolerance)
+    written = code.write(table, contest, runs.load(run), language)
+    highlight, ending, mime = code.FILES[language]
+    name = f"{code.function_name(choices.workload)}.{ending}"
+    left, right = st.columns([14, 8], gap="medium")
+    with left:
+        lines = written.count("\n")
+        st.code(written, language=highlight, height=_CODE_PX if lines > 12 else "content")
+        st.download_button(f"Save {name}", written, name, mime, key=f"save {language}", type="tertiary", on_click="ignore")
+    with right:
+        branches = (
+            _counted(len(table.branches), "range") + f" of {table.axis}" if table.axis else _counted(len(table.chosen), "case")
+        )
+        st.caption(
+            plain(
+                f"{branches}: {format_percent(table.worst.value)} at most and {format_percent(table.mean.value)} on average "
+                "slower than the fastest. A tie, or a loss within the one accepted, makes no branch."
+            )
+        )
+        if choices.judge == "energy" and len(shipped.variants) > 1:
+            st.caption("The code chooses among the shipped variants by time.")
+        if crossed:
+            st.caption(
+                "Crossovers, between the sizes that were measured, each variant with its fastest config. Interpolated: as powers of the "
+                "size, and as straight lines. The code compares the configs that it names."
+            )
+            st.markdown("  \n".join(f":small[{plain(_crossed(each, table.axis))}]" for each in crossed[:_MOST_CROSSED]))
+        elif len(shipped.variants) > 1:
+            st.caption("No crossover." if table.axis else _NO_AXIS)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _crossed(each: dispatch.Crossover, axis: str) -> str:
+    """`n between 100 and 880, interpolated 142 to 192: v10_x, then v11_y`."""
+    return f"{axis} {code.crossover(each.size, each.between)}: {each.below}, then {each.above}"
+
+
+def _standings(contest: query.Contest) -> None:
+    """Each variant by itself."""
+    rows = [
+        {
+            "place": each.place or None,
+            "variant": each.variant,
+            "wins": each.wins,
+            "ties for first": each.ties,
+            "cases": f"{each.timed} of {len(contest.cases)}",
+            "mean loss, %": each.mean.value,
+            "mean: 95 % interval": format_ends(each.mean, format_percent),
+            "worst loss, %": each.worst.value,
+            "worst: 95 % interval": format_ends(each.worst, format_percent),
+            "worst at": each.worst_case,
+            "mean energy above the least, %": each.energy.value,
+            "not timed": "; ".join(each.missing),
+        }
+        for each in query.standings(contest)
+    ]
+    frame = pd.DataFrame(rows).astype({"place": "Int64"})
+    if not frame["not timed"].any():
+        frame = frame.drop(columns="not timed")
+    if not contest.has_energy:
+        frame = frame.drop(columns="mean energy above the least, %")
+    st.markdown("#### Each variant by itself")
+    widgets.table(
+        frame,
+        height=_TABLE_PX if len(frame) > _MOST_ROWS else "auto",
+        column_config=dict.fromkeys(("mean loss, %", "worst loss, %", "mean energy above the least, %"), _PERCENT),
+    )
+    st.caption(
+        "A win is a case of which no other variant is tied with the fastest. A variant that misses a case has no "
+        "place; its losses are those of its own cases."
+    )

@@ -1,0 +1,199 @@
+"""Forecast: what a step gains from the best variants of its operations, and what became of it."""
+
+from math import isnan
+from typing import Any, Final, NamedTuple, NoReturn
+
+import streamlit as st
+
+from warpladder.dashboard.core.operations.forecast import Hosts
+from warpladder.dashboard.core.operations.forecast_check import ForecastCheck, check_forecast
+from warpladder.dashboard.core.operations.hot_operations import Ceilings
+from warpladder.dashboard.core.operations.program import Program
+from warpladder.dashboard.core.operations.step_words import about_steps, advice
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import ListedRun, Need
+from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.time.forecast import chart as charts
+from warpladder.dashboard.views.time.forecast import query as queries
+from warpladder.data import store
+
+_PROFILE: Final = "warpladder import trace.json.gz"
+_RECORD: Final = "warpladder extract {} --out bench_job.py\nwarpladder record bench_job.py"
+_NO_RUN: Final = "none"
+_GRAPHS: Final = "The operators of CUDA graphs come from the other profiles of this GPU, where these have the same kernels in the same order."
+#: Other profiles that are offered, and among which those without CUDA graphs are looked for.
+_MOST_OTHERS: Final = 20
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    if not runs.ask(run, queries.has_work):
+        _without_operators(run)
+    with widgets.controls():
+        profile = _Profile(runs.as_recorded(run), _rank(run), _ceilings(run), tuple(each.run for each in _others(run)))
+        program = _program(profile)
+        if program.hot.on_host:
+            widgets.nothing(
+                "This profile has no device work, so there is no timeline to forecast.", "Profile the program on a GPU."
+            )
+        recording = _choose(
+            "recording", "Recording", _recordings(program), "Of the file that warpladder extract wrote.", at_first=True
+        )
+        after = _choose("after", "Profile after", _others(run), "A later profile of the program, with operations replaced.")
+    found = runs.ask(run, _found, profile, recording)
+    if recording is None:
+        _how_to_record(profile)
+    if len(found.stages) > 1:
+        widgets.show_chart(charts.waterfall(found.stages, found.forecast, runs.look_of(run, widgets.theme())))
+    else:
+        st.markdown(f"## {plain(queries.headline(found.forecast))}")
+    hosts = Hosts.of(program)
+    for sentence in advice(hosts):
+        st.info(plain(f"{sentence[0].upper()}{sentence[1:]}."))
+    st.caption(plain(". ".join(f"{each[0].upper()}{each[1:]}" for each in about_steps(hosts)) + "."))
+    if isnan(found.forecast.bound_ns):
+        st.caption("No floor is known, since no run of this GPU has ceilings. warpladder record on it measures them.")
+    if recording is not None and after is not None:
+        _after(profile, recording, after)
+    if why := queries.unknown_graphs(program):
+        st.caption(plain(f"{_GRAPHS} {why[0].upper()}{why[1:]}."))
+    st.markdown("## Operations")
+    widgets.table_of_times(found.operations, _OPERATIONS)
+
+
+def _without_operators(run: store.Run) -> NoReturn:
+    st.info("This run has no operators of PyTorch. Import a trace of PyTorch's profiler, then choose it above:")
+    st.code(_PROFILE, language="bash")
+    widgets.offer_runs()
+    pages.end()
+
+
+def _rank(run: store.Run) -> int | None:
+    """The rank of a job to show; None for a single trace."""
+    if not isinstance(run, store.RanksOfJob):
+        return None
+    names = list(map(str, run.ranks))
+    return int(state.choose("rank", "Rank", names) if len(names) > 1 else names[0])
+
+
+class _Profile(NamedTuple):
+    """A profile, and what else its program is made of; see `queries.program`."""
+
+    run: runs.NamedRun
+    rank: int | None
+    ceilings: tuple[tuple[str, float], ...]
+    others: tuple[store.Run, ...]
+
+
+def _program(profile: _Profile) -> Program:
+    return runs.share(profile.run, queries.program, profile.rank, profile.ceilings, profile.others)
+
+
+def _ceilings(run: store.Run) -> tuple[tuple[str, float], ...]:
+    ceilings = Ceilings.of(str(run.info["device_name"] or ""), (each.run for each in runs.context().every))
+    return tuple(sorted(ceilings.values.items()))
+
+
+def _recordings(program: Program) -> list[ListedRun]:
+    """The runs on its GPU that measured a form of the program, those with the most forms first."""
+    workloads = {operation.workload for operation in program.hot.operations if operation.workload}
+    likely = [
+        each
+        for each in runs.context().every
+        if each.facts.timed
+        and not workloads.isdisjoint(each.facts.workloads)
+        and program.device in ("", str(each.run.info["device_name"] or ""))
+    ]
+    measured = runs.glance([each.run for each in likely], queries.cells_of)
+    forms = queries.forms_of(program.hot)
+    counts = [0 if isinstance(cells, store.StoreError) else len(forms & cells) for cells in measured]
+    ranked = sorted(zip(counts, likely, strict=True), key=lambda pair: (pair[0], pair[1].facts.started_at), reverse=True)
+    return [each for count, each in ranked if count]
+
+
+def _others(run: store.Run) -> list[ListedRun]:
+    """The newest other profiles of the same kind and GPU."""
+    profiles = [
+        each
+        for each in runs.context().having(Need.OPERATORS)
+        if each.run.path != run.path and all(each.run.info[name] == run.info[name] for name in ("kind", "device_name"))
+    ]
+    return sorted(profiles, key=lambda each: each.facts.started_at, reverse=True)[:_MOST_OTHERS]
+
+
+def _choose(key: str, label: str, offered: list[ListedRun], help: str, *, at_first: bool = False) -> runs.NamedRun | None:
+    """One of the runs, or None.
+
+    Args:
+        at_first: the first run is chosen at first; else none is.
+    """
+    if not offered:
+        return None
+    by_name = {each.name: each for each in offered}
+    names = [*by_name, _NO_RUN] if at_first else [_NO_RUN, *by_name]
+    title = lambda name: by_name[name].title if name in by_name else name  # noqa: E731
+    chosen = by_name.get(state.choose(key, label, names, text=title, help=help, always=at_first))
+    return runs.as_recorded(chosen.run) if chosen else None
+
+
+def _how_to_record(profile: _Profile) -> None:
+    option = "" if profile.rank is None else f" --rank {profile.rank}"
+    st.info("No recording of its operations is chosen. Write them as benchmarks, add your variants, and record the file:")
+    st.code(_RECORD.format(f"{profile.run.run.run_id}{option}"), language="bash")
+
+
+def _after(profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) -> None:
+    """The later profile beside the forecast of what was replaced in it."""
+    check = runs.ask(profile.run, _checked, profile, recording, after)
+    if isinstance(check, str):
+        st.error(plain(check))
+        return
+    st.markdown(f"## {plain(queries.measured(check))}")
+    st.caption(plain(queries.replaced(check)))
+    widgets.table_of_times(queries.changes(check), _CHANGES)
+
+
+def _found(data: RunData, profile: _Profile, recording: runs.NamedRun | None) -> queries.Found:
+    return queries.found(_program(profile), runs.load(recording) if recording else None)
+
+
+def _checked(data: RunData, profile: _Profile, recording: runs.NamedRun, after: runs.NamedRun) -> ForecastCheck | str:
+    """The later profile beside the forecast, or why it cannot be compared."""
+    try:
+        later = _program(profile._replace(run=after))
+        why = queries.unknown_graphs(later)
+        return (
+            f"What was replaced is not known. {why}" if why else check_forecast(_program(profile), later, runs.load(recording))
+        )
+    except store.StoreError as error:
+        return str(error)
+
+
+def _number(label: str, help: str | None = None, style: str = "%.4g") -> Any:
+    return st.column_config.NumberColumn(label, format=style, help=help)
+
+
+_OPERATIONS: Final = {
+    "operation": st.column_config.TextColumn("Operator", width="medium"),
+    "benchmark": st.column_config.TextColumn("Benchmark", width="small", help="Empty where it cannot be called again."),
+    "percent": _number("Share, %", "Of the device time.", "%.3g"),
+    "device_ns": _number("A step, ms", "Device time of its kernels, copies and sets."),
+    "floor_ns": _number("Floor, ms", "The least time for its bytes and operations; empty without a ceiling of its precision."),
+    "worth_ns": _number("Worth, ms", "Time above the floor."),
+    "variants": st.column_config.TextColumn("Best variants", width="small"),
+    "times_faster": st.column_config.TextColumn("Times faster", width="small", help="The baseline over the best variant."),
+    "saved_ns": _number("Saves, ms", "Device time that all its calls in a step take less."),
+    "gained_ns": _number("Gains alone, ms", "What a step ends earlier if only this operation is replaced."),
+    "gained_low_ns": _number("Low, ms", "The lower end of this gain, with the uncertainty of the ratios."),
+    "gained_high_ns": _number("High, ms", "The upper end of this gain."),
+    "hidden_ns": _number("Hidden, ms", "What is saved and not gained: another stream or the host is waited for."),
+    "why": st.column_config.TextColumn("Why not", width="medium", help="Why it cannot be called again."),
+}
+_CHANGES: Final = {
+    "operator": st.column_config.TextColumn("Operator", width="medium"),
+    "before_ns": _number("Before, ms", "Device time in a step."),
+    "forecast_ns": _number("Forecast, ms"),
+    "after_ns": _number("After, ms"),
+    "missed_ns": _number("After less forecast, ms"),
+}

@@ -1,0 +1,182 @@
+"""Operators: the operators of PyTorch that take the most time, and the kernels that each launched."""
+
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core.numbers import format_duration
+from warpladder.dashboard.ui import pages, runs, state, tables, widgets
+from warpladder.dashboard.ui.template import slug
+from warpladder.dashboard.ui.text import cut, plain, short
+from warpladder.dashboard.views.time.operators import chart as charts
+from warpladder.dashboard.views.time.operators import query as queries
+from warpladder.dashboard.views.time.operators.query import By
+from warpladder.data import store
+
+_IMPORT: Final = "warpladder import trace.json.gz"
+_LABELS: Final[dict[str, str]] = {
+    "name": "by name",
+    "shape": "by shape",
+    "module": "by module",
+    "range": "by range",
+    "stack": "by stack",
+}
+#: The query parameter of the row whose kernels are listed.
+_OPERATOR: Final = "operator"
+_CHOICES: Final = "operators chosen"
+#: A longer table is scrolled, or cut.
+_MOST_ROWS: Final = 12
+_TABLE_PX: Final = 450
+_MOST_SHOWN: Final = 1_000
+_NAME_CHARACTERS: Final = 80
+_MS: Final = 1e6
+_US: Final = 1e3
+
+
+def _number(label: str, help: str, style: str = "%.4g") -> Any:
+    return st.column_config.NumberColumn(label, format=style, help=help)
+
+
+_COLUMNS: Final = {
+    "operator": st.column_config.TextColumn("Operator", width="medium"),
+    "shapes": st.column_config.TextColumn("Shapes", width="medium", help="Of the inputs; [] is a scalar or no tensor."),
+    "module": st.column_config.TextColumn(
+        "Modules",
+        width="medium",
+        help="Around the operator, or around the operation whose gradient it computes; the innermost first.",
+    ),
+    "range": st.column_config.TextColumn(
+        "Range", width="medium", help="The innermost around the operator, or around the operation whose gradient it computes."
+    ),
+    "place": st.column_config.TextColumn("Place", width="medium", help="The innermost frame outside of PyTorch."),
+    "calls": _number("Calls", "An operator that is the only one inside another of its name counts as that one.", "%d"),
+    "self_device_ms": _number("Self device, ms", "Durations of the kernels, copies and sets that it launched itself."),
+    "percent": _number("Share, %", "Of the durations of all kernels, copies and sets of the trace.", "%.3g"),
+    "device_ms": _number("Device, ms", "With those of the operators inside; those inside another one of the row count once."),
+    "self_host_ms": _number("Self host, ms", "Time on the host outside of the operators and API calls inside it."),
+    "host_ms": _number("Host, ms", "Time on the host from start to end; those inside another one of the row count once."),
+    "launches": _number("Launches", "Kernels, copies and sets that it launched itself.", "%d"),
+    "types": st.column_config.TextColumn("Types", width="small", help="Of the inputs."),
+    "strides": st.column_config.TextColumn("Strides", width="small", help="Empty where all inputs are contiguous."),
+    "stack": st.column_config.TextColumn("Stack", width="medium", help="Functions of Python, the innermost first."),
+}
+_OF_KERNELS: Final = {
+    "kernel": st.column_config.TextColumn("Kernel", width="medium"),
+    "operator": st.column_config.TextColumn("Launched by", width="medium", help="The innermost operator around the launch."),
+    "count": _number("Executions", "Of the kernel, copy or set.", "%d"),
+    "total_ms": _number("Total, ms", "Sum of durations."),
+    "percent": _number("Share, %", "Of all device work inside the operator.", "%.3g"),
+    "mean_us": _number("Mean, µs", "Of one execution."),
+    "name": st.column_config.TextColumn("Full name", width="large"),
+}
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    if not runs.load(run).traces.has_operators:
+        _nothing(run)
+    by = _by(run)
+    frame, totals = runs.ask(run, queries.operators, by), runs.ask(run, queries.totals)
+    look = runs.look_of(run, widgets.theme())
+    names = queries.keys(frame)
+
+    def choose(name: str) -> None:
+        state.set_text(_OPERATOR, run.run_id, name)
+
+    widgets.show_chart(charts.leading(frame, totals, look, by), on_click=choose)
+    _table(frame, names, choose)
+    _kernels(run, by, frame.iloc[_place(run, names)])
+
+
+def _nothing(run: store.Run) -> NoReturn:
+    """Say that a run has no operators, with the runs that have some and the command that imports one. Ends the page."""
+    if run.left_out:
+        st.info(plain(f"This run has no operators that can be read. {' '.join(run.left_out.values())}."))
+    else:
+        st.info("This run has no operators of PyTorch. Import a trace of PyTorch's profiler, then choose it above:")
+        st.code(_IMPORT, language="bash")
+    widgets.offer_runs()
+    pages.end()
+
+
+def _by(run: store.Run) -> By:
+    """The grouping to show, among those for which the profiler recorded something."""
+    offered = runs.ask(run, queries.groupings)
+    if len(offered) == 1:
+        return offered[0]
+    with widgets.controls():
+        chosen = state.choose("by", "Sum", list(offered), text=_LABELS.__getitem__, style="segmented", labelled=False)
+    return next(by for by in offered if by == chosen)
+
+
+def _place(run: store.Run, names: list[str]) -> int:
+    """The row of the URL; the first one where the URL names none."""
+    asked = state.text_of(_OPERATOR, run.run_id)
+    if asked and asked not in names:
+        state.note(f"The link asks for operator {short(asked)}, which is not here; showing {names[0]}.")
+    return names.index(asked) if asked in names else 0
+
+
+def _table(frame: pd.DataFrame, names: list[str], choose: Callable[[str], None]) -> None:
+    """The operators as a table, whose rows can be chosen."""
+    # Another key after each choice, so that the mark of a row does not stay where the row is not.
+    key = f"table of operators {st.session_state.setdefault(_CHOICES, 0)}"
+
+    def chosen() -> None:
+        rows = st.session_state[key].selection.rows
+        if rows and rows[0] < len(names):
+            choose(names[rows[0]])
+        st.session_state[_CHOICES] += 1
+
+    shown = frame.head(_MOST_SHOWN)
+    times = ("self_device", "device", "self_host", "host")
+    shown = shown.assign(**{f"{each}_ms": shown[f"{each}_ns"] / _MS for each in times})
+    if "stack" in shown:
+        shown["place"] = shown["stack"].map(charts.place_of)
+        shown["stack"] = shown["stack"].map(_one_line)
+    widgets.table(
+        shown,
+        column_order=[name for name in _COLUMNS if name in shown],
+        column_config=_COLUMNS,
+        height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX,
+        key=key,
+        on_select=chosen,
+        selection_mode="single-row",
+    )
+    if len(shown) < len(frame):
+        st.caption(f"The first {len(shown):,} of {len(frame):,} rows are shown; Data has all of them.")
+
+
+def _kernels(run: store.Run, by: By, row: Any) -> None:
+    """The kernels that the operators of a row launched, as a table with a download."""
+    frame = runs.ask(run, queries.launched, by, int(row["number"]))
+    name = cut(row["operator"], _NAME_CHARACTERS)
+    total = frame["total_ns"].sum()
+    answer = f"launched {format_duration(total)} of device work" if len(frame) else "launched nothing"
+    st.markdown(f"## {plain(f'{name} and the operators inside it {answer}')}")
+    details = [f"{each}: {row[each]}" for each in queries.DETAILS[by] if row[each]]
+    st.caption(plain(" · ".join(["Choose another operator in the table or the chart.", *map(_one_line, details)])))
+    if frame.empty:
+        return
+    shown = frame.assign(total_ms=frame["total_ns"] / _MS, mean_us=frame["mean_ns"] / _US)
+    widgets.table(
+        shown,
+        column_order=list(_OF_KERNELS),
+        column_config=_OF_KERNELS,
+        height="content" if len(shown) <= _MOST_ROWS else _TABLE_PX,
+    )
+    st.download_button(
+        "CSV",
+        lambda: tables.csv(frame),
+        f"{slug('kernels', 'of', str(row['operator']))}.csv",
+        "text/csv",
+        key="download kernels of operator",
+        type="tertiary",
+        on_click="ignore",
+    )
+
+
+def _one_line(detail: str) -> str:
+    return detail.replace("\n", " < ")

@@ -1,0 +1,177 @@
+"""Counters: what limits each variant, from hardware counters."""
+
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import counted, counters, run_index
+from warpladder.dashboard.ui import pages, pinned, runs, state, tables, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.why.counters import chart as charts
+from warpladder.dashboard.views.why.counters import query
+from warpladder.dashboard.views.why.counters import query as queries
+from warpladder.data import store
+
+_TOPICS: Final = {
+    "roofs": "Speed of light",
+    "occupancy": "Occupancy",
+    "memory": "Memory",
+    "stalls": "Warp stalls",
+    "rules": "Rules",
+    "metrics": "All metrics",
+}
+_HOW_TO_RECORD: Final = "warpladder record {workload} --counters"
+_MEMORY: Final = {
+    "variant": "Variant",
+    "config": "Config",
+    "dram_read_mb": st.column_config.NumberColumn("DRAM read, MB", format="%.1f"),
+    "dram_write_mb": st.column_config.NumberColumn("written, MB", format="%.1f"),
+    "l1_hit_percent": st.column_config.NumberColumn("L1 hits, %", format="%.1f"),
+    "l2_hit_percent": st.column_config.NumberColumn("L2 hits, %", format="%.1f"),
+    "load_sectors_per_request": st.column_config.NumberColumn(
+        "Sectors a load",
+        format="%.2f",
+        help="Sectors of 32 bytes for one load of a warp. Ideal: 4 for 4 bytes a thread, 16 for 16 bytes. Worst: 32, one a thread.",
+    ),
+    "store_sectors_per_request": st.column_config.NumberColumn("Sectors a store", format="%.2f"),
+    "load_conflicts": st.column_config.NumberColumn(
+        "Conflicts, loads", format="compact", help="Extra passes of loads from shared memory, caused by bank conflicts."
+    ),
+    "store_conflicts": st.column_config.NumberColumn("Conflicts, stores", format="compact"),
+    "flop_per_byte": st.column_config.NumberColumn(
+        "FLOP a DRAM byte", format="%.2f", help="Executed operations, not those of the case."
+    ),
+    "gflop_per_s": st.column_config.NumberColumn("GFLOP/s", format="%.0f", help="Over the kernels' time under the profiler."),
+}
+_READINGS: Final = {
+    "variant": "Variant",
+    "config": "Config",
+    "kernel": st.column_config.TextColumn("Kernel", width="small"),
+    "launch_index": st.column_config.NumberColumn("Launch", width=60),
+    "metric": st.column_config.TextColumn("Metric", width="medium"),
+    "value": st.column_config.NumberColumn("Value", format="%.6g"),
+    "unit": "Unit",
+    "meaning": "Meaning",
+}
+
+
+_BESIDE: Final = {
+    "variant": "Variant",
+    "config": "Config",
+    "ours": "Limit",
+    "theirs": "Nsight Compute",
+    "agree": st.column_config.CheckboxColumn("Agree", width="small"),
+    "difference": st.column_config.TextColumn("Why they differ", width="large"),
+}
+_FINDINGS: Final = {
+    "variant": None,
+    "config": None,
+    "launch_index": st.column_config.NumberColumn("Launch", width="small"),
+    "section": "Section",
+    "severity": "Severity",
+    "title": "Title",
+    "text": st.column_config.TextColumn("Finding", width="large"),
+    "speedup_percent": st.column_config.NumberColumn("Speedup, %", format="%.1f", help="As Nsight Compute estimates it."),
+}
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    known = runs.ask(run, counters.counted_workloads)
+    if not known:
+        _no_counters(run)
+    with widgets.controls():
+        workload = widgets.choose_workload(run, among=known)
+        case = widgets.choose_case(run, workload, among=runs.ask(run, counters.counted_cases, workload))
+        topic = state.choose("counters", "Show", list(_TOPICS), text=_TOPICS.__getitem__, style="segmented")
+    timed, source = _times(run, workload, case)
+    every = counted.best(runs.load(run), workload, case, timed)
+    frame = queries.most_time(every)
+    pinned.show_counters(run, workload, case, frame)
+    look, how = runs.look_of(run, widgets.theme()), query.how_counted(runs.load(run), len(frame), len(every))
+    how += query.where_timed(frame, source)
+    if topic == "roofs":
+        widgets.show_chart(charts.speed_of_light(frame, look, workload, case, how))
+    elif topic == "occupancy":
+        widgets.show_chart(charts.occupancy(frame, look, workload, case, how))
+    elif topic == "memory":
+        widgets.show_chart(charts.traffic(frame, look, workload, case, how))
+        megabytes = {f"dram_{way}_mb": frame[f"dram_{way}_bytes"] / 1e6 for way in ("read", "write")}
+        frame = frame.assign(**megabytes)
+        columns = [name for name in _MEMORY if name in ("variant", "config") or frame[name].notna().any()]
+        widgets.table(frame[columns], column_config=_MEMORY, height="content")
+    elif topic == "rules":
+        _rules(run, workload, case, frame)
+    elif topic == "stalls":
+        stalls = queries.stalls(frame)
+        if stalls.empty:
+            widgets.nothing(
+                "The states of warps were not counted.",
+                "Profile with ncu --set full, or record with --counters.",
+            )
+        widgets.show_chart(charts.stall_reasons(stalls, look, workload, case, how))
+    else:
+        _all_metrics(run, workload, case)
+
+
+def _times(run: store.Run, workload: str, case: str) -> tuple[pd.DataFrame, str]:
+    """Times by samples of the case, of this run or else of the first suitable run of its device, and the label of that run."""
+    timed = runs.ask(run, counted.times, workload, case)
+    if len(timed):
+        return timed, ""
+    context = runs.context()
+    for each in run_index.suitable(context.every, str(run.info["device_name"]), workload):
+        if runs.opens(each.run) and len(frame := runs.ask(each.run, counted.times, workload, case)):
+            return frame, f"the run “{each.title}”"
+    return timed, ""
+
+
+def _rules(run: store.Run, workload: str, case: str, frame: pd.DataFrame) -> None:
+    """What the rules of Nsight Compute find, and its verdict beside the one of this page."""
+    data = runs.load(run)
+    findings = queries.findings(data, workload, case, frame)
+    if findings.empty:
+        widgets.nothing(
+            "The run has no findings of rules.", "Record with --counters, or import a report with sections (ncu --set full)."
+        )
+    beside = queries.verdicts_beside(data, workload, case, frame)
+    if len(beside):
+        agree = int(beside["agree"].sum())
+        st.markdown(f"**The limit of {agree} of {len(beside)} variants is the one that Nsight Compute names.**")
+        widgets.table(beside, column_config=_BESIDE, height="content" if len(beside) < 9 else 320)
+    name = state.choose("rules_of", "Findings about", list(dict.fromkeys(findings["variant"])))
+    widgets.table(findings[findings["variant"] == name], column_config=_FINDINGS, height=380)
+    st.caption("Words and estimates are those of Nsight Compute.")
+
+
+def _all_metrics(run: store.Run, workload: str, case: str) -> None:
+    """Every reading by launch, as a table with a download."""
+    frame = runs.ask(run, queries.every_metric, workload, case)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        name = state.choose("counters_of", "Variant", ["all", *dict.fromkeys(frame["variant"])])
+        shown = frame if name == "all" else frame[frame["variant"] == name]
+        st.download_button(
+            "CSV",
+            lambda: tables.csv(shown),
+            "counters.csv",
+            "text/csv",
+            key="download counters",
+            type="tertiary",
+            on_click="ignore",
+        )
+    widgets.table(shown, height=380, column_order=list(_READINGS), column_config=_READINGS)
+    st.caption(plain(f"{len(shown)} readings under Nsight Compute's own names and units; {query.how_counted(runs.load(run))}"))
+
+
+def _no_counters(run: store.Run) -> None:
+    """Say why the run has no counters, and lead to runs that have some or to the command that records them."""
+    for reason in runs.ask(run, queries.denied):
+        st.warning(plain(reason))
+    workloads = runs.load(run).workloads
+    st.info("This run has no hardware counters.")
+    if not widgets.offer_runs():
+        st.markdown("On a machine with Nsight Compute, record them, then choose that run above:")
+        st.code(_HOW_TO_RECORD.format(workload=workloads[0] if workloads else "WORKLOAD"), language="bash")
+        st.caption("Or import a report: warpladder import report.ncu-rep")
+    pages.end()

@@ -1,0 +1,96 @@
+"""The occupancy of a kernel over its registers, its shared memory and its block size."""
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from warpladder.dashboard.core.numbers import format_percent
+from warpladder.dashboard.core.what_if import Curve, Resident, WhatIf
+from warpladder.dashboard.ui.template import Chart, Look, blank, slug, text
+from warpladder.dashboard.views.why.occupancy.query import RULES, answer, differs, in_words
+
+_HEIGHT_PX = 320
+_HEADS = {
+    "registers": "registers of a thread",
+    "shared_bytes": "shared memory of a block, KiB",
+    "threads": "threads of a block",
+}
+_KIB = 1024
+
+
+def curves(result: WhatIf, look: Look, workload: str, case: str, variant: str, name: str) -> Chart:
+    """The occupancy over each of the three numbers, the other two as chosen.
+
+    Args:
+        variant: of the kernel, for its colour.
+        name: of the launch.
+    """
+    figure = make_subplots(rows=1, cols=len(_HEADS), shared_yaxes=True, horizontal_spacing=0.04)
+    figure.update_layout(blank(look.theme, _HEIGHT_PX).layout)
+    color = look.style(workload, variant).color
+    frames = []
+    for column, (number, head) in enumerate(_HEADS.items(), start=1):
+        curve: Curve = getattr(result, number)
+        unit = _KIB if number == "shared_bytes" else 1
+        figure.add_scatter(
+            x=[place / unit for place in curve.places],
+            y=curve.percent,
+            mode="lines",
+            line={"color": color, "width": 2, "shape": "vh"},
+            showlegend=False,
+            hoverinfo="text",
+            hovertext=[
+                f"{_number(number, place)}: {format_percent(percent)}"
+                for place, percent in zip(curve.places, curve.percent, strict=True)
+            ],
+            row=1,
+            col=column,
+        )
+        _mark(figure, result.own, number, unit, look, "as it is", is_open=differs(result), column=column)
+        if differs(result):
+            _mark(figure, result.changed, number, unit, look, "other choice", is_open=False, column=column)
+        figure.update_xaxes(title_text=head, rangemode="tozero", row=1, col=column)
+        frames.append(pd.DataFrame({"over": number, "value": curve.places, "occupancy_percent": curve.percent}))
+    figure.update_yaxes(range=[0, 106], tickvals=[0, 25, 50, 75, 100], zeroline=False)
+    figure.update_yaxes(title_text="resident warps, % of the most", row=1, col=1)
+    figure.update_layout(margin={"t": 36}, legend={"orientation": "h", "y": 1.03, "yanchor": "bottom", "x": 0})
+    note = look.note(f"{case}; compute capability {result.limits.capability}. {_waves(result)}{RULES}")
+    return Chart(
+        slug("what-if", workload, case, name), answer(result, name), figure, pd.concat(frames, ignore_index=True), note
+    )
+
+
+def _mark(
+    figure: go.Figure, state: Resident, number: str, unit: int, look: Look, name: str, *, is_open: bool, column: int
+) -> None:
+    value = getattr(state.choice, number)
+    figure.add_scatter(
+        x=[value / unit],
+        y=[state.occupancy.percent],
+        mode="markers",
+        name=name,
+        legendgroup=name,
+        showlegend=column == 1,
+        cliponaxis=False,
+        hoverinfo="text",
+        hovertext=[f"{text(name)}: {_number(number, value)}, {format_percent(state.occupancy.percent)}"],
+        marker={
+            "size": 12,
+            "symbol": "circle-open" if is_open else "circle",
+            "color": look.tones.text,
+            "line": {"width": 2, "color": look.tones.text},
+        },
+        row=1,
+        col=column,
+    )
+
+
+def _number(number: str, value: int) -> str:
+    if number == "shared_bytes":
+        return f"{value / _KIB:.4g} KiB"
+    return f"{value} {number}"
+
+
+def _waves(result: WhatIf) -> str:
+    words = in_words(result.changed)
+    return f"{words[:1].upper()}{words[1:]}. " if words else ""

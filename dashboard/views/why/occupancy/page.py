@@ -1,0 +1,98 @@
+"""Occupancy: what limits the resident warps of each kernel, and what another choice would give."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
+
+import streamlit as st
+
+from warpladder.dashboard.core import what_if
+from warpladder.dashboard.core.machine_code import Kernel
+from warpladder.dashboard.ui import pages, runs, state, widgets
+from warpladder.dashboard.views.why.occupancy import chart, query
+from warpladder.data import store
+from warpladder.data.occupancy import Limits
+
+_COLUMNS: Final = {
+    "name": st.column_config.TextColumn("Kernel", width=165),
+    "choice": st.column_config.TextColumn("Choice", width=95),
+    "registers": st.column_config.NumberColumn("Registers", help="Of a thread.", width=68),
+    "shared_bytes": st.column_config.NumberColumn("Shared", help="Bytes of a block, static and dynamic.", width=62),
+    "threads": st.column_config.NumberColumn("Threads", help="Of a block.", width=60),
+    "blocks": st.column_config.NumberColumn("Blocks", help="Resident blocks of a multiprocessor.", width=56),
+    "limiter": st.column_config.TextColumn("Limited by", width=125),
+    "occupancy_percent": st.column_config.NumberColumn(
+        "Occupancy", format="%.1f %%", help="Resident warps over the most that a multiprocessor can have.", width=78
+    ),
+    "waves": st.column_config.NumberColumn(
+        "Waves", format="%.2f", help="Blocks of the grid over the blocks that are resident at once.", width=56
+    ),
+    "last_wave_percent": st.column_config.NumberColumn(
+        "Last wave", format="%.0f %%", help="The share of the last wave's places that have a block.", width=70
+    ),
+}
+_KIB: Final = 1024
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    data = runs.load(run)
+    with_code, limits = what_if.workloads(data), what_if.limits_of_run(data)
+    if not with_code or limits is None:
+        _nothing(run, has_code=bool(with_code))
+    with widgets.controls():
+        workload = widgets.choose_workload(run, among=with_code)
+        case = widgets.choose_case(run, workload, among=what_if.cases(data, workload))
+        names = query.launch_names(data, workload, case)
+        if not names:
+            widgets.nothing("The registers of its kernels are not known.", "Record the run again: warpladder record.")
+        first = query.first_name(data, workload, case, names)
+        name = state.choose("launch", "Kernel", list(names), default=first, owner=f"{workload} {case}")
+    cell, kernel = names[name]
+    changed = _choose(kernel, limits, f"{workload} {case} {name}")
+    result = what_if.what_if(
+        kernel, limits.capability, what_if.sms_of_run(data), changed.registers, changed.shared_bytes, changed.threads
+    )
+    assert result is not None
+    widgets.table(query.compared(result), column_config=_COLUMNS, height="content")
+    look = runs.look_of(run, widgets.theme())
+    widgets.show_chart(chart.curves(result, look, workload, case, cell.variant, name))
+    st.markdown("## Every kernel of the case")
+    frame = query.rows(data, workload, case).assign(name=list(names))
+    widgets.table(frame, column_order=[name for name in _COLUMNS if name in frame], column_config=_COLUMNS, height="content")
+
+
+def _choose(kernel: Kernel, limits: Limits, owner: str) -> what_if.Choice:
+    """The other choice, from three sliders; at first what the kernel has."""
+    own = what_if.own_choice(kernel)
+    assert own is not None
+
+    def slider(key: str, label: str, choices: Sequence[int], default: int, text: Callable[[str], str] = str) -> int:
+        return int(
+            state.choose(key, label, list(map(str, choices)), default=str(default), text=text, style="slider", owner=owner)
+        )
+
+    registers, shared, threads = st.columns(3)
+    with registers:
+        picked = slider("registers", "Registers of a thread", what_if.register_choices(own.registers), own.registers)
+    with shared:
+        choices = what_if.shared_choices(limits, own.shared_bytes)
+        nbytes = slider(
+            "shared", "Shared memory of a block", choices, own.shared_bytes, lambda text: f"{int(text) / _KIB:.4g} KiB"
+        )
+    with threads:
+        block = slider("threads", "Threads of a block", what_if.thread_choices(limits, own.threads), own.threads)
+    return what_if.Choice(picked, nbytes, block)
+
+
+def _nothing(run: store.Run, *, has_code: bool) -> NoReturn:
+    """Say why there is no occupancy, and lead to runs that have some. Ends the page."""
+    if has_code:
+        widgets.nothing(
+            f"The limits of compute capability {run.info['compute_capability'] or 'without a name'} are not known.",
+            "Choose another run above.",
+        )
+    st.info("This run has no machine code.")
+    if not widgets.offer_runs():
+        st.markdown("Record kernels in CUDA C++ on a machine with a GPU, then choose that run above:")
+        st.code("warpladder record WORKLOAD", language="bash")
+    pages.end()

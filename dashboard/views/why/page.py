@@ -1,0 +1,128 @@
+"""Why faster: two variants, the cause of their difference in a sentence, and their code."""
+
+from typing import Any, Final, NoReturn
+
+import pandas as pd
+import streamlit as st
+
+from warpladder.dashboard.core import counted, counters, run_index
+from warpladder.dashboard.core.numbers import format_bytes, format_duration, significant
+from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import ListedRun
+from warpladder.dashboard.ui import counted_run, pages, runs, state, widgets
+from warpladder.dashboard.ui.text import plain
+from warpladder.dashboard.views.why.counters import chart, query
+from warpladder.data import store
+
+_RECORD: Final = "warpladder record {} --counters"
+_HEADER: Final = (("bottleneck", "What limited it"), ("idea", "What it does"))
+_WORK: Final = {
+    "group": st.column_config.TextColumn("Group", width="small"),
+    "name": st.column_config.TextColumn("Quantity", width="medium"),
+    "a": "A",
+    "b": "B",
+    "ratio": st.column_config.NumberColumn("B / A", format="%.3f"),
+}
+
+
+def draw(run: store.Run) -> None:
+    """Draw the page."""
+    workload = widgets.choose_workload(run, default=_first(run))
+    found = counted_run.find(run, workload)
+    if found is None:
+        _not_counted(run, workload)
+    source = runs.as_recorded(found.run)
+    data = runs.load(source)
+    case = widgets.choose_case(found.run, workload, among=runs.ask(source, counters.counted_cases, workload))
+    timed = runs.ask(run, counted.times, workload, case) if _same_device(run, found) else pd.DataFrame()
+    timed = timed if len(timed) else runs.ask(source, counted.times, workload, case)
+    every = counted.best(data, workload, case, timed)
+    rows = {row["variant"]: row for row in every.to_dict("records")}
+    if len(rows) < 2:
+        widgets.nothing("Only one variant was counted.", "Record two variants or more with --counters.")
+    before, after = counted.pair_to_explain(every)
+    with widgets.controls():
+        a = state.choose("why_a", "Slower or before (A)", list(rows), default=before)
+        b = state.choose("why_b", "Faster or after (B)", list(rows), default=after)
+        everything = st.toggle("Equal figures too", key="why all")
+    _explain(data, workload, case, rows[a], rows[b], everything=everything)
+    _links(found, workload, case, a, b)
+    if found.run.path != run.path:
+        st.caption(plain(f"Counters of {found.title}, whose variants have the sources of this run."))
+    drawn = query.most_time(every)
+    steps = counted.steps(data, workload, case, drawn)
+    if len(steps):
+        how = query.how_counted(data, len(drawn), len(every)) + query.where_timed(drawn, "")
+        widgets.show_chart(chart.steps(steps, runs.look_of(found.run, widgets.theme()), workload, case, how))
+
+
+def _first(run: store.Run) -> str | None:
+    """The first workload of the run with counters of its sources."""
+    return next((name for name in runs.load(run).workloads if counted_run.find(run, name)), None)
+
+
+def _same_device(run: store.Run, found: ListedRun) -> bool:
+    return run_index.device_of(run) == found.facts.device
+
+
+def _explain(data: RunData, workload: str, case: str, a: dict[Any, Any], b: dict[Any, Any], *, everything: bool) -> None:
+    """The sentence, and the work that differs."""
+    explanation = counted.explained(data, workload, case, a, b)
+    if explanation is None:
+        st.info("One of the two was not counted.")
+        return
+    st.markdown(f"## {plain(explanation.sentence(a['variant'], b['variant']))}")
+    table = query.work_table(explanation, changed=not everything)
+    shown = table.assign(a=list(map(_figure, table["a"], table["unit"])), b=list(map(_figure, table["b"], table["unit"])))
+    widgets.table(shown.drop(columns="unit"), column_config=_WORK, height=min(300, 38 + 35 * max(len(shown), 1)))
+
+
+def _links(found: ListedRun, workload: str, case: str, a: str, b: str) -> None:
+    """To the instructions that differ, and to the lines of the faster one."""
+    if not found.facts.has(run_index.Need.CODE):
+        return
+    place = {"run": found.name, "workload": workload}
+    with st.container(horizontal=True, gap="small"):
+        pages.link(
+            "machine_code",
+            f"The instructions that differ, {plain(a)} and {plain(b)} →",
+            **place,
+            machine="difference",
+            variant=b,
+            a=a,
+        )
+        pages.link("machine_code", f"Lines and instructions of {plain(a)} →", **place, variant=a)
+        pages.link("machine_code", f"… of {plain(b)} →", **place, variant=b)
+        pages.link("why.counters", "Counters →", **place)
+
+
+def _figure(value: float, unit: str) -> str:
+    """A figure with its unit."""
+    if pd.isna(value):
+        return "–"
+    match unit:
+        case "ns":
+            return format_duration(value)
+        case "B":
+            return format_bytes(value)
+        case "Hz":
+            return f"{value / 1e9:.3f} GHz"
+    return f"{significant(value)} %" if unit == "%" else f"{value:,.0f}" if value >= 1000 else significant(value)
+
+
+def _not_counted(run: store.Run, workload: str) -> NoReturn:
+    """Show the command that counts, and what the sources say of themselves. Ends the section."""
+    for reason in runs.ask(run, query.denied):
+        st.warning(plain(reason))
+    st.info(
+        plain(f"No run has hardware counters of these sources of {workload}. On a machine with Nsight Compute, record them:")
+    )
+    st.code(_RECORD.format(workload), language="bash")
+    variants = runs.load(run).variants
+    rungs = variants[(variants["workload"] == workload) & (variants["role"] == "rung")]
+    told = {name: label for name, label in _HEADER if (rungs[name] != "").any()}
+    if told:
+        st.markdown("## What the sources say of themselves")
+        widgets.table(rungs, column_order=["variant", *told], column_config={"variant": "Variant", **told})
+    widgets.offer_runs(run_index.Need.COUNTERS)
+    pages.end()

@@ -1,0 +1,107 @@
+"""The bar: a run is found, named by a link, or chosen in the table, where it can be named, noted and deleted."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.dashboard.pages import choose_run, run_of
+from tests.dashboard.test_app import Open, open_app, words
+from tests.synthetic import made_runs, made_sweeps, made_traces
+from warpladder.data import store
+
+__all__ = ["open_app"]
+
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Transpositions and convolutions of two days on a GPU, products on the same GPU, a host, and a trace."""
+    made = tmp_path_factory.mktemp("many")
+    for name, day in (("older", 1), ("newer", 2)):
+        dated(made_runs.write(made, name, rounds=6), day)
+    dated(made_runs.write_precisions(made, "products", rounds=6), 3)
+    made_runs.write_host_run(made, "host", rounds=6)
+    made_sweeps.write_counted(made, "counted")
+    made_traces.write(made, "trace")
+    return made
+
+
+def dated(run: Path, day: int) -> None:
+    """Make a run one of that day of March."""
+    file = run / "run.parquet"
+    table = pq.read_table(file)
+    place = table.schema.get_field_index("started_at")
+    started = pa.array([pa.scalar(1_772_323_200_000_000 + day * 86_400_000_000).as_py()]).cast(pa.timestamp("us", tz="UTC"))
+    pq.write_table(table.set_column(place, table.schema.field(place), started.cast(table.schema.field(place).type)), file)
+
+
+def test_another_workload_shows_its_newest_suitable_run_which_the_url_names(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "ladder", workload="conv2d")
+    assert run_of(app) == "newer"
+    app.selectbox(key="choose workload").set_value("gemm").run()
+    assert run_of(app) == "products"
+    app.selectbox(key="choose workload").set_value("tensor_transpose").run()
+    assert run_of(app) == "newer"
+
+
+def test_a_run_that_a_link_names_stays_while_it_has_the_workload(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "ladder", run="older", workload="conv2d")
+    app.selectbox(key="choose workload").set_value("tensor_transpose").run()
+    assert run_of(app) == "older"
+    app.selectbox(key="choose workload").set_value("gemm").run()
+    assert run_of(app) == "products"
+
+
+def test_a_link_to_a_run_without_the_workload_says_so_and_shows_no_other(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "ladder", run="older", workload="gemm")
+    assert run_of(app) == "older" and "This run has no gemm" in words(app)
+    assert not app.main.get("plotly_chart")
+
+
+def test_a_run_brings_its_own_workload(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "ladder", workload="conv2d")
+    choose_run(app, "products")
+    assert app.selectbox(key="choose workload").value == "gemm"
+
+
+@pytest.mark.parametrize(
+    ("page", "run"), [("timeline", "trace"), ("calls", "trace"), ("counters", "counted"), ("ladder", "newer")]
+)
+def test_a_page_finds_a_run_with_what_it_needs_where_none_is_named(open_app: Open, folder: Path, page: str, run: str) -> None:
+    assert run_of(open_app(folder, page)) == run
+
+
+def test_a_page_offers_the_runs_that_have_what_the_run_of_a_link_lacks(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "timeline", run="newer")
+    assert run_of(app) == "newer" and "This run has no trace" in words(app)
+    links = [link.proto.query_string for link in app.main.get("page_link") if link.proto.page == "timeline"]
+    assert links == ["run=trace"]
+
+
+def test_the_menu_has_the_pages_that_apply_to_the_run(open_app: Open, folder: Path) -> None:
+    def of(run: str) -> list[str]:
+        app = open_app(folder, run=run)
+        return list(app.session_state["pages in the menu"])
+
+    variants = ["ladder", "sizes", "devices", "compare", "reports"]
+    assert of("newer") == ["home", *variants, "why", "trust"]
+    assert of("host") == ["home", *variants, "trust"]
+    assert of("trace") == ["home", "time", "timeline", "transfers", "trust"]
+
+
+def test_a_run_is_found_by_a_word_then_named_noted_and_deleted(open_app: Open, tmp_path: Path) -> None:
+    for name in ("kept", "spare"):
+        made_runs.write_host_run(tmp_path, name, rounds=6)
+    app = open_app(tmp_path, run="gone")  # shows the table of runs, as the button of the bar does
+    assert sorted(app.main.dataframe[0].value["run"]) == ["kept", "spare"]
+    app.text_input(key="runs that contain").set_value("spare").run()
+    assert list(app.main.dataframe[0].value["run"]) == ["spare"]
+
+    (spare,) = (run for run in store.list_runs([tmp_path])[0] if run.run_id == "spare")
+    store.set_note(spare, "before tiling")
+    assert store.notes([tmp_path]) == {spare.path: "before tiling"}
+    app.text_input(key="runs that contain").set_value("tiling").run()
+    assert list(app.main.dataframe[0].value["note"]) == ["before tiling"]

@@ -1,0 +1,69 @@
+"""The page Stragglers on a made job."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.test_app import Open, open_app, words
+from tests.synthetic import made_jobs
+from warpladder.dashboard.core.lateness import lateness
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.ranks.stragglers import chart as charts
+from warpladder.dashboard.views.ranks.stragglers import query as queries
+from warpladder.data import store
+
+__all__ = ["open_app"]
+
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("jobs")
+    made_jobs.write(made)
+    made_jobs.write(made, "refused", told=False)
+    return made
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> RunData:
+    return load(store.open_run(folder / "job"))
+
+
+def test_the_rank_with_the_least_wait_comes_first_with_its_cause(data: RunData) -> None:
+    ranks = queries.ranking(data)
+    assert ranks["rank"].tolist() == [5, 7, 6, 4, 2, 1, 0], "a rank with a larger number computes longer, and rank 3 is broken"
+    assert ranks.loc[0, ["wait_ns", "last", "collectives", "last_percent", "late"]].tolist() == [0, 8, 8, 100.0, True]
+    assert ranks.loc[0, "wait_uncertainty_ns"] == 8 * made_jobs.UNCERTAINTY_NS
+    title = queries.title(lateness(data), ranks)
+    assert title == "Rank 5 is late: the others wait 472 ms of 2.17 s longer, 472 ms of it exposed. Cause: kernels take longer"
+
+
+def test_late_ranks_of_different_causes_have_none_in_the_title(data: RunData) -> None:
+    ranks = queries.ranking(data)
+    ranks.loc[1, ["late", "cause"]] = True, "host"
+    assert "Cause" not in queries.title(lateness(data), ranks)
+
+
+def test_of_many_ranks_those_with_the_least_wait_and_the_middle_one_are_drawn(data: RunData) -> None:
+    ranks = queries.ranking(data)
+    assert queries.drawn(ranks, 7)["rank"].tolist() == ranks["rank"].tolist()
+    assert queries.drawn(ranks, 3)["rank"].tolist() == [5, 7, 4]
+
+
+def test_the_history_names_the_rank_that_came_last_in_most_iterations(data: RunData) -> None:
+    cells = queries.history(data)
+    assert len(cells) == 7 * 4
+    chart = charts.by_iteration(cells, "last", look(data))
+    assert chart.title == "Rank 5 came last most often in 4 of 4 iterations"
+    assert charts.by_iteration(cells, "wait", look(data)).figure.data[0].z.max() == 20_000_000
+
+
+def test_the_page_shows_the_waits_and_without_aligned_clocks_why_not(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "stragglers", run="job")
+    assert "Rank 5 is late" in words(app) and len(app.main.get("plotly_chart")) == 2
+    assert app.main.dataframe[-1].value["rank"].iloc[0] == 5
+    app = open_app(folder, "stragglers", run="refused")
+    assert f"Which rank is late cannot be told: {made_jobs.REFUSED}." in words(app)
+    assert not app.main.get("plotly_chart") and app.main.get("page_link")

@@ -1,0 +1,76 @@
+"""The page Which to ship, and its chart."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.test_app import Open, open_app, words
+from tests.dashboard.views.sizes.ship.test_ship import COLD, WORKLOAD, write
+from warpladder.dashboard.core.run_data import RunData, load
+from warpladder.dashboard.export import charts_of
+from warpladder.dashboard.ui.template import look
+from warpladder.dashboard.views.sizes.ship import chart, query
+from warpladder.data import store
+
+__all__ = ["open_app"]
+
+pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("page")
+    write(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> RunData:
+    return load(store.open_run(folder / "ship"))
+
+
+def test_the_page_answers_in_a_sentence_and_its_code_follows_the_choices(open_app: Open, folder: Path) -> None:
+    app = open_app(folder, "ship", run="ship")
+    assert "Ship v01_small, v03_large and v04_partial: at most 1.00 % slower than the fastest, 0.249 % on average" in words(app)
+    assert "One, v02_middle: at most 25.0 %, 10." in words(app)
+    costs, standings, *_ = (
+        table.value for table in app.main.dataframe if "slower on average" in table.value or "wins" in table.value
+    )
+    assert list(costs["ship"]) == ["one", "two", "three"]
+    assert list(standings["not timed"])[-1] == "n=100: skipped; n=6400: skipped"
+    (shown,) = app.main.code
+    # v01 at 100, v04 at 400, and v03 from there on.
+    assert (shown.language, shown.value.count("return")) == ("cpp", 3)
+
+    app.segmented_control(key="choose ship").set_value("one").run()
+    app.segmented_control(key="choose code").set_value("Python").run()
+    (shown,) = app.main.code
+    assert shown.language == "python"
+    assert shown.value.endswith('def choose_sum(n: int) -> str:\n    return "v02_middle"')
+    app.selectbox(key="choose among").set_value("peers").run()
+    assert "Ship cublas: the fastest over 4 cases" in words(app)
+    assert not app.exception
+
+
+def test_values_of_the_url_that_cannot_be_used_are_notes(open_app: Open, folder: Path) -> None:
+    asked = {"ship": "<b>", "accept": "-1", "code": "COBOL", "among": "all", "judge_by": "luck"}
+    app = open_app(folder, "ship", run="ship", **asked)
+    assert words(app).count("which is not here") == len(asked)
+
+
+def test_the_chart_has_a_linear_axis_up_to_the_shipped_variants_and_names_what_it_leaves_out(data: RunData) -> None:
+    found = query.contest(data, WORKLOAD, COLD, "fp32", "hosts")
+    one, *_ = query.shipments(found)
+    drawn = chart.losses(found, one, look(data))
+    assert drawn.title == "sum, fp32: numpy is never slower than the best"
+    assert [line.name for line in drawn.figure.data] == ["<b>numpy</b>"]
+    assert drawn.figure.layout.yaxis.type is None
+    assert drawn.figure.layout.yaxis.range[1] == pytest.approx(5.2)
+    assert "Always more than 5.0 % slower, and not drawn: cublas, v02_middle, v03_large, v01_small, v04_partial." in drawn.note
+    assert len(drawn.data) == 4 * 5 + 2
+    row = drawn.data[(drawn.data["variant"] == "cublas") & (drawn.data["case"] == "n=400")].iloc[0]
+    assert (row["slower_percent"], row["median_ns"]) == (pytest.approx(900), 100_000)
+
+
+def test_the_chart_is_exported(data: RunData) -> None:
+    assert "ship-sum-fp32-device-cold" in [drawn.name for drawn in charts_of(data, topics=["comparisons"])]
