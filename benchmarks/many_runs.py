@@ -22,7 +22,7 @@ from tests.synthetic import made_runs
 from warpladder.dashboard import server
 from warpladder.data import store
 
-PAGES = ("overview", "ladder", "sizes", "trends", "compare", "trust")
+PAGES = ("home", "ladder", "sizes", "trends", "compare", "trust")
 
 
 def make(folder: Path, runs: int) -> None:
@@ -72,7 +72,7 @@ def measure(folder: Path) -> None:
     told("warpladder runs", lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
     for page in PAGES:
         app = AppTest.from_file(str(server.APP), default_timeout=600)
-        if page != "overview":
+        if page != "home":
             lead(app, page)
         told(f"{page}: first draw", app.run)
         for _ in range(2):

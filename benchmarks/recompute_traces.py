@@ -24,8 +24,8 @@ from warpladder.__main__ import command
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.ranks import query as ranks
+from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.data import store
 
 #: Table of `nsys stats` on API & kernels -> columns that are compared, with their words in `second_method`, and the column of the name.

@@ -266,7 +266,7 @@ class ListedRun:
         """`recording`, `job`, or what an import has: `trace` or `counters`."""
         if not self.facts.imported:
             return "recording"
-        return next((word for word in self.facts.marks if word in ("job", "trace", "counters")), "import")
+        return next((word for word in ("job", "trace", "counters") if word in self.facts.marks), "import")
 
     def fits(self, need: Need) -> bool:
         """Whether a page with this need has something to show of the run: what it has, of a workload or a GPU where the page needs one."""

@@ -29,7 +29,7 @@ def find(run: store.Run, workload: str) -> ListedRun | None:
 
     for place in sorted(range(len(able)), key=order, reverse=True):
         each = able[place]
-        if (shared[place] or each.run.path == run.path) and runs.opens(each.run):
-            if runs.ask(runs.as_recorded(each.run), counters.counted_cases, workload):
-                return each
+        fits = shared[place] or each.run.path == run.path
+        if fits and runs.opens(each.run) and runs.ask(runs.as_recorded(each.run), counters.counted_cases, workload):
+            return each
     return None

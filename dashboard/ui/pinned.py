@@ -108,7 +108,7 @@ def counterparts(run: store.Run, timing: Timing) -> tuple[Change, ...] | str:
     if pin.run.path == run.path and not pin.variant:
         return "this run is the pinned one"
     try:
-        changes = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, timing.scope, names(run))
+        changes = runs.ask(run, against, runs.as_recorded(pin.run), pin.variant, timing.scope, names(run))
     except store.StoreError as error:
         return str(error)
     return changes if isinstance(changes, str) else tuple(change for change in changes if change.timing == timing)
@@ -139,7 +139,7 @@ def show_run(run: store.Run) -> None:
     """The same for every cell of a run in the first timing of each workload."""
     if (pin := chosen()) is None or pin.run.path == run.path:
         return
-    changes = runs.ask(run, _against, runs.as_recorded(pin.run), pin.variant, "", names(run))
+    changes = runs.ask(run, against, runs.as_recorded(pin.run), pin.variant, "", names(run))
     if isinstance(changes, str):
         _line(changes)
     else:
@@ -191,9 +191,7 @@ def _resolved(text: str) -> PinnedBaseline | None:
     return PinnedBaseline(every[name], variant) if variant in variants else None
 
 
-def _against(
-    data: RunData, pinned: runs.NamedRun, variant: str, scope: str, names: tuple[str, ...]
-) -> tuple[Change, ...] | str:
+def against(data: RunData, pinned: runs.NamedRun, variant: str, scope: str, names: tuple[str, ...]) -> tuple[Change, ...] | str:
     """The changes of a run against the pinned run, or the reason that the two cannot be compared.
 
     Args:

@@ -122,7 +122,7 @@ def test_overview_gives_the_figures_with_interval_n_and_what_the_checks_distrust
 def test_a_click_on_a_row_of_the_overview_leads_to_its_ladder(open_app: Open, synthetic: Path) -> None:
     app = open_app(synthetic, run="gpu")
     row = list(app.main.dataframe[0].value["workload"]).index("conv2d")
-    app.session_state["overview table 0"] = {"selection": {"rows": [], "columns": [], "cells": [[row, "time"]]}}
+    app.session_state["overview table own 0"] = {"selection": {"rows": [], "columns": [], "cells": [[row, "time"]]}}
     app.run()
     assert not app.exception and app.markdown[0].value == "# Ladder"
     assert chosen_of(app) == {"run": "gpu", "workload": "conv2d", "case.n": "8192"}

@@ -42,7 +42,7 @@ sys.addaudithook(tell)
 ENDPOINTS = (
     "/",
     "/sizes?run=gpu",
-    "/overview",
+    "/home",
     "/_stcore/health",
     "/_stcore/host-config",
     "/_stcore/agent/openapi.json",
@@ -220,9 +220,15 @@ def test_what_a_page_may_load_is_of_this_server(server: Server) -> None:
 
 
 def test_the_first_page_answers_under_its_name_too(server: Server) -> None:
-    answer = server.answer("/overview?run=gpu&x=%26", "localhost")
+    answer = server.answer("/home?run=gpu&x=%26", "localhost")
     assert (answer.status, answer.headers["Location"]) == (307, "/?run=gpu&x=%26")
-    assert server.answer("/overview", "localhost").headers["Location"] == "/"
+    assert server.answer("/home", "localhost").headers["Location"] == "/"
+
+
+def test_the_address_of_a_former_page_leads_to_its_section(server: Server) -> None:
+    answer = server.answer("/operators?run=trace&by=shape", "localhost")
+    assert (answer.status, answer.headers["Location"]) == (307, "/time?section=operators&run=trace&by=shape")
+    assert server.answer("/overview?run=gpu", "localhost").headers["Location"] == "/?run=gpu"
 
 
 @pytest.mark.parametrize(

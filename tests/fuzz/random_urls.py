@@ -17,7 +17,7 @@ from tests import damage, hostile_run
 from tests.browser.pages import BROWSERS, READY, serving, sync_api
 from tests.dashboard.test_hostile_links import KEYS, VALUES
 from tests.synthetic import made_runs, made_sweeps, made_traces
-from warpladder.dashboard.views import VIEWS
+from warpladder.dashboard.views import FORMER, VIEWS
 
 _HANGS_MS: Final = 60_000
 _SETTLED: Final = """() => !document.querySelector('[data-stale="true"]')"""
@@ -53,7 +53,7 @@ def make(folder: Path) -> list[str]:
 def address(draw: random.Random, names: list[str]) -> str:
     """A random address: a page, often a run, and some parameters, which may be given twice."""
     view = draw.choice(
-        ["", *(view.name for view in VIEWS[1:]), "absent"] if draw.random() < 0.95 else ["a/b", "%00", "overview/.."]
+        ["", *(view.name for view in VIEWS[1:]), *FORMER, "absent"] if draw.random() < 0.95 else ["a/b", "%00", "overview/.."]
     )
     pairs = [("run", draw.choice(names))] if draw.random() < 0.8 else []
     for _ in range(draw.randrange(6)):

@@ -188,7 +188,7 @@ def _counters(run: Shipped, shown: Shown) -> Found:
 
 
 _OF: Final[Mapping[str, Callable[[Shipped, Shown], Found]]] = {
-    "ladder": _ladder, "sizes": _sizes, "roofline": _roofline, "overview": _overview, "trust": _trust, "timeline": _timeline,
+    "ladder": _ladder, "sizes": _sizes, "roofline": _roofline, "home": _overview, "trust": _trust, "timeline": _timeline,
     "calls": _calls, "transfers": _transfers, "gpus": _gpus, "counters": _counters,
 }  # fmt: skip
 

@@ -14,16 +14,16 @@ from warpladder.dashboard.views import VIEWS
 HERE = Path(__file__).parent
 #: Modules that obtain what the pages show; all others compute from the files.
 OBTAIN = {"displayed.py", *(file.name for file in HERE.glob("test_*.py"))}
-#: View -> its test. The page Glossary has words alone.
+#: Section -> its test. Why faster has the charts of the counters.
 TESTED = {
-    "overview": "test_overview", "compare": "test_compare", "sizes": "test_sizes", "devices": "test_devices", "ship": "test_ship", "trends": "test_trends",
+    "home": "test_overview", "compare": "test_compare", "sizes": "test_sizes", "devices": "test_devices", "ship": "test_ship", "trends": "test_trends",
     "published": "test_published", "picker": "test_pick_variants", "ladder": "test_ladder", "roofline": "test_roofline",
     "details": "test_details", "timeline": "test_timeline", "calls": "test_api_and_kernels", "transfers": "test_transfers",
     "operators": "test_operators", "forecast": "test_forecast",
     "gpus": "test_gpus", "counters": "test_counters", "machine_code": "test_machine_code", "occupancy": "test_occupancy",
     "ranks": "test_ranks", "stragglers": "test_stragglers",
     "collectives": "test_collectives", "job_kernels": "test_kernels_of_ranks", "critical_path": "test_critical_path",
-    "trust": "test_runs_and_checks", "glossary": "",
+    "trust": "test_runs_and_checks", "why": "",
 }  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_a_definition_imports_nothing_of_the_project(file: Path) -> None:
 
 
 def test_every_page_of_the_menu_has_a_test() -> None:
-    assert set(TESTED) == {view.name for view in VIEWS}
+    assert set(TESTED) == {section.name for view in VIEWS for section in view.sections}
     written = "".join(file.read_text() for file in HERE.glob("test_*.py"))
     assert all(f"def {name}(" in written for name in TESTED.values() if name)
 
@@ -76,7 +76,7 @@ def test_a_figure_that_is_one_percent_off_is_found() -> None:
     run = next(
         run for run in definitions.shipped() if run.info["label"] == "1 H200 by cuda_events" or "mlp-elementwise" in run.id
     )
-    view = next(view for view in VIEWS if view.name == "ladder")
+    view = next(section for view in VIEWS for section in view.sections if section.name == "ladder")
     shown = next(each for each in displayed.charts(view, run.id, random.Random(1)) if "speedup" in each.frame)
     names = ["workload", "variant", "config", "case", "gpus", "cache", "scope", "n", "baseline", "baseline_config"]
     figures = ["median_ns", "percent_of_floor", "gb_per_s", "speedup"]

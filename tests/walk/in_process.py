@@ -17,6 +17,7 @@ APP: Final = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
 #: The choices that a page has whatever the run is: topics, metrics, scales. Those of workloads, cases and variants come from the run.
 OF_PAGE: Final = frozenset(
     [
+        "section",
         "topic",
         "show",
         "summary",
@@ -50,7 +51,7 @@ OF_PAGE: Final = frozenset(
     ]
 )
 #: Pages of text, which draw no chart.
-_OF_TEXT: Final = ("trust", "glossary")
+_OF_TEXT: Final = ("trust", "home")
 Option = tuple[str, str, int]
 
 

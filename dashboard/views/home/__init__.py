@@ -1,9 +1,10 @@
-"""Which variant wins, by how much, and how far is it from what this device can do?"""
+"""What is the answer of a run, and where does it lead?"""
 
 from collections.abc import Iterator
 
 from warpladder.dashboard.core import overview
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfRun, Section
 from warpladder.dashboard.views.home import chart
@@ -19,7 +20,8 @@ def _charts(data: RunData, look: Look) -> Iterator[Chart]:
 
 SECTION = Section(
     __name__,
-    "Overview",
-    "Which variant wins, by how much, and how far is it from what this device can do?",
+    "Home",
+    "What is the answer of this run, and where does it lead?",
     (OfRun("overview", _charts),),
+    Need.NOTHING,
 )

@@ -15,15 +15,62 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.trusted import sentence
-from warpladder.dashboard.ui.template import Chart, Look, above_ceiling, blank, error_bars, hatch, samples, text
+from warpladder.dashboard.ui.template import (
+    Chart,
+    Look,
+    above_ceiling,
+    blank,
+    error_bars,
+    hatch,
+    palette,
+    samples,
+    stack_shares,
+    text,
+)
+from warpladder.dashboard.views.home.query import Parts
 
 _BAR_PX: Final = 24
+#: A part with a smaller share, in percent, has no room for its figure.
+_LEAST_WRITTEN: Final = 4
 _WORKLOAD_GAP: Final = 0.9
 #: Of a page: the plot without the names of the workloads, a letter of a label, and the percentage before it.
 _PLOT_PX: Final = 790
 _LETTER_PX: Final = 6.4
 _PERCENT_PX: Final = 68
 _ROLES: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline"))
+
+
+def where_time_goes(found: Parts, look: Look) -> Chart:
+    """The parts of the devices' time as one bar."""
+    figure = blank(look.theme, 110)
+    named = {
+        "compute": found.compute_ns,
+        "exposed communication": found.exposed_ns,
+        "copies alone": found.copies_ns,
+        "idle": found.idle_ns,
+    }
+    colors = (*palette(look.theme)[:3], look.tones.grid)
+    shown = pd.DataFrame({"part": list(named), "time_ns": list(named.values())})
+    shown = shown.assign(percent=100 * shown["time_ns"] / found.span_ns)
+    for row, color in zip(shown.to_dict("records"), colors, strict=True):
+        if row["time_ns"]:
+            inside = format_percent(row["percent"]) if row["percent"] > _LEAST_WRITTEN else ""
+            hover = f"{row['part']}: {format_duration(row['time_ns'])}, {format_percent(row['percent'])}<extra></extra>"
+            figure.add_bar(
+                x=[row["percent"]],
+                y=[""],
+                orientation="h",
+                name=row["part"],
+                marker_color=color,
+                text=inside,
+                hovertemplate=hover,
+                textposition="inside",
+                insidetextanchor="middle",
+                textangle=0,
+            )
+    stack_shares(figure, [""], look)
+    figure.update_layout(legend={"orientation": "h", "y": 1.3, "traceorder": "normal"}, margin={"t": 24})
+    return Chart("where-time-goes", found.sentence, figure, shown, look.note("each GPU from its first work to its last."))
 
 
 def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:

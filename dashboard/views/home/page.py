@@ -1,23 +1,29 @@
-"""Overview: which variant wins, by how much, and how far it is from what the device can do."""
+"""Home: the answer of a run, by its kind, and where to go next."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 import streamlit as st
 
+from warpladder.dashboard.core import counted, counters, run_index
 from warpladder.dashboard.core import overview as queries
-from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.changes import sentence
 from warpladder.dashboard.core.compare import word
-from warpladder.dashboard.core.numbers import NOTHING
-from warpladder.dashboard.core.overview import Line
+from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends, format_percent, format_ratio
+from warpladder.dashboard.core.overview import Line, Summary
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
-from warpladder.dashboard.ui import pages, pinned, runs, state
+from warpladder.dashboard.trace.lanes import build
+from warpladder.dashboard.ui import pages, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.views.home import table
+from warpladder.dashboard.views.home import chart, query, table
+from warpladder.dashboard.views.ranks import chart as of_ranks
+from warpladder.dashboard.views.ranks import query as ranks
+from warpladder.dashboard.views.ranks.stragglers import query as stragglers
+from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 from warpladder.installation import ROOT
 
@@ -25,7 +31,9 @@ _ROW_PX: Final = 28
 _HEADER_PX: Final = 38
 _MOST_ROWS: Final = 60  # more scroll in the table; fewer scroll with the page
 _PLACE: Final = "overview table"
-_OTHERS: Final = "overview runs"
+_OTHERS: Final = "other workloads"
+#: A winner below this percentage of its floor has something to gain.
+_NEAR: Final = 90.0
 _RUN_CHARACTERS: Final = 26
 
 
@@ -39,27 +47,181 @@ class _ShownLine:
 
 
 def draw(run: store.Run) -> None:
-    """Draw the page."""
+    """Draw the page of the kind of the run."""
+    data = runs.load(run)
+    own = sorted(_lines(runs.chosen_name(), run, frozenset(data.workloads)), key=lambda each: each.line.summary.workload)
+    if "ranks" in run.tables:
+        _job(run)
+    elif own:
+        _recording(run, own)
+    elif data.traces:
+        _trace(run)
+    elif "counters" in run.tables:
+        _counters(run)
+    else:
+        st.info("Nothing was timed in this run; the checks say why, cell by cell.")
+        pages.link("trust", "Checks →", **state.link())
+    if own and st.toggle(
+        f"The other workloads of {plain(runs.context().device)}, each from its newest suitable run",
+        value=_computed_ahead(),
+        key=_OTHERS,
+    ):
+        others = [each for name, source, workloads in _other_sources(run) for each in _lines(name, source, workloads)]
+        others.sort(key=lambda each: each.line.summary.workload)
+        if others:
+            _table(others, "others")
+            _links(others)
+
+
+def _computed_ahead() -> bool:
+    """Whether the figures of the device were computed before the page asked; of another one it takes seconds."""
+    return run_index.devices(runs.context().every)[:1] == (runs.context().device,)
+
+
+def _recording(run: store.Run, own: list[_ShownLine]) -> None:
+    """The winners, whether to believe them, what moved since the last comparable run, and what to do next."""
+    if len(own) == 1 and (headline := _headline(own[0].line.summary)):
+        st.markdown(f"## {plain(headline)}")
+    _table(own, "own")
+    verdict = runs.ask(run, trust.verdict, ROOT)
+    with st.container(gap="xxsmall"):
+        _fact("Can I believe it?", verdict.sentence, "trust", "Trust →", **state.link())
+        if before := _before(run):
+            changed = runs.ask(run, pinned.against, runs.as_recorded(before.run), "", "", pinned.names(run))
+            words = changed if isinstance(changed, str) else sentence(changed)
+            since = f"Since {label_of(before.run)}, {before.facts.started_at:%Y-%m-%d}:"
+            _fact(since, words, "compare", "Compare →", **state.link(**{"with": before.name}))
+        worst = min((each.line.summary for each in own), key=lambda each: each.percent_of_floor.value)
+        if worst.percent_of_floor.value < _NEAR:
+            todo = f"{worst.workload} reaches {format_percent(worst.percent_of_floor.value)} of its floor: see what limits {worst.best}."
+            if runs.load(run).on_gpu:
+                _fact("Next:", todo, "why", "Why →", **state.link(workload=worst.workload))
+            else:
+                _fact("Next:", todo, "ladder.roofline", "Roofline →", **state.link(workload=worst.workload))
+        first = own[0].line.summary.workload
+        _fact(
+            "Ship:",
+            "the variant for each size, with the code that chooses.",
+            "sizes.ship",
+            "Which to ship →",
+            **state.link(workload=first),
+        )
     pinned.show_run(run)
-    shown = [each for name, source, workloads in _sources(run) for each in _lines(name, source, workloads)]
-    shown.sort(key=lambda each: each.line.summary.workload)
-    if run.path not in {each.run.path for each in shown}:
-        _without_variants(run)
-    if shown:
-        _table(shown)
-        _links(shown)
-    _other_runs(runs.context())
 
 
-def _sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:
-    """The runs of the table, each with its workloads in the table.
+def _headline(summary: Summary) -> str:
+    """`conv2d: v09_loads_first takes 128 µs (127 µs to 129 µs), 96.1 % of the floor, 1.90× npp`; empty without a winner."""
+    if not summary.best_ns.known:
+        return ""
+    parts = [
+        f"{summary.workload}: {summary.best} wins with {format_duration(summary.best_ns.value)} ({format_ends(summary.best_ns, format_duration)})"
+    ]
+    parts += [f"{format_percent(summary.percent_of_floor.value)} of its limit"] if summary.percent_of_floor.known else []
+    parts += [f"{format_ratio(summary.over_peer.value)} {summary.peer}"] if summary.over_peer.known else []
+    return ", ".join(parts)
 
-    A run that was chosen by hand gives all its workloads. The other workloads come from the newest suitable run of each.
-    """
-    context = runs.context()
-    own = frozenset(runs.load(run).workloads) if True else frozenset()
-    if own:
-        yield runs.chosen_name(), run, own
+
+def _fact(label: str, words: str, where: str, link: str, **choices: str) -> None:
+    """A line with the page that has more of it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{plain(label)}** {plain(words)}", width="content")
+        pages.link(where, link, **choices)
+
+
+def _before(run: store.Run) -> ListedRun | None:
+    """The newest run before this one with a workload of it, on its device and by its collector."""
+    listed = runs.listing(runs.data_dirs()).index.get(runs.chosen_name())
+    if listed is None:
+        return None
+    facts = listed.facts
+    comparable = (
+        each
+        for each in run_index.newest_first(runs.context().every)
+        if (each.facts.device, each.facts.collector) == (facts.device, facts.collector)
+        and each.facts.started_at < facts.started_at
+        and each.facts.timed
+        and not facts.workloads.keys().isdisjoint(each.facts.workloads)
+    )
+    return next((each for each in comparable if runs.opens(each.run)), None)
+
+
+def _trace(run: store.Run) -> None:
+    """Where the time goes, as a picture and as findings that lead to their moments."""
+    found = runs.ask(run, query.parts)
+    if found is None:
+        st.info("A trace without work of a GPU.")
+    else:
+        widgets.show_chart(chart.where_time_goes(found, runs.look_of(run, widgets.theme())))
+        _findings(run)
+    leads = {"time": "Time by kernel and operator →", "timeline": "Timeline →"}
+    leads |= {"transfers": "Copies →"} if "memory_ops" in run.tables else {}
+    leads |= {"time.picker": "Compare its ranges as variants →"} if "ranges" in run.tables else {}
+    with st.container(horizontal=True, gap="small"):
+        for where, label in leads.items():
+            pages.link(where, label, **state.link())
+
+
+def _findings(run: store.Run) -> None:
+    frame = runs.ask(run, query.findings)
+    columns = [name for name in _FINDINGS if frame[name].astype(str).str.len().any()]
+    chosen = widgets.table(
+        frame.assign(time_ns=frame["time_ns"] / 1e6),
+        column_order=columns,
+        column_config=_FINDINGS,
+        height="content",
+        key=_key("findings"),
+        on_select="rerun",
+        selection_mode="single-cell",
+    )
+    st.caption("Kernels that overlap count each. Click a row for its longest execution on the Timeline.")
+    if cells := chosen["selection"]["cells"]:
+        _turn("findings")
+        row = frame.iloc[cells[0][0]]
+        lanes = runs.share(runs.as_recorded(run), build)
+        begin = lanes.begin_ns if lanes else 0
+        margin = max(int(row["end_ns"] - row["begin_ns"]), 1_000)
+        first, last = int(row["begin_ns"]) - begin - margin, int(row["end_ns"]) - begin + margin
+        pages.go("timeline", **state.link(window=f"{max(first, 0)}-{last}"))
+
+
+def _job(run: store.Run) -> None:
+    """The late rank, the exposed communication, and where the time of each rank goes."""
+    answer, look = runs.ask(run, ranks.answer), runs.look_of(run, widgets.theme())
+    st.markdown(f"## {plain(answer.sentence[0].upper() + answer.sentence[1:])}")
+    cause = stragglers.cause_of(runs.ask(run, stragglers.ranking))
+    for words in (f"Cause: {cause}" if cause else "", *answer.reasons):
+        if words:
+            st.markdown(plain(words))
+    widgets.show_chart(of_ranks.breakdown(runs.ask(run, ranks.breakdown), look))
+    leads = {"ranks.stragglers": "Who is late, and in which steps →", "collectives": "How fast the collectives are →"}
+    leads |= {"critical_path": "Which faster kernel would shorten a step →", "timeline": "Timeline of the ranks →"}
+    with st.container(horizontal=True, gap="small"):
+        for where, label in leads.items():
+            pages.link(where, label, **state.link())
+
+
+def _counters(run: store.Run) -> None:
+    """The limit of each kernel, the longest first."""
+    data = runs.load(run)
+    for workload in counters.counted_workloads(data):
+        case = counters.counted_cases(data, workload)[-1]
+        frame = counted.best(data, workload, case, counted.times(data, workload, case)).sort_values("time_ns", ascending=False)
+        st.markdown(f"## {plain(counted.answer(frame))}")
+        limits = [counted.limit(row) for row in frame.to_dict("records")]
+        shown = frame[["variant", "config"]].assign(
+            time_ns=frame["time_ns"] / 1e6,
+            limit=[counted.limit_words(row) for row in frame.to_dict("records")],
+            unit=[each.name for each in limits],
+            percent=[each.percent for each in limits],
+        )
+        columns = [name for name in _LIMITS if name != "config" or frame["config"].any()]
+        widgets.table(shown, column_order=columns, column_config=_LIMITS, height="content" if len(shown) <= 12 else 450)
+        pages.link("why", "Why one is faster than another →", **state.link(workload=workload))
+
+
+def _other_sources(run: store.Run) -> Iterator[tuple[str, store.Run, frozenset[str]]]:
+    """The newest suitable run of each workload of the device that the run lacks, with its workloads in the table."""
+    context, own = runs.context(), runs.load(run).workloads
     by_name: dict[str, tuple[store.Run, set[str]]] = {}
     for workload in run_index.workloads(context.every, context.device):
         if workload not in own and (listed := _first_that_opens(context, workload)):
@@ -78,8 +240,13 @@ def _lines(name: str, run: store.Run, workloads: frozenset[str]) -> list[_ShownL
     return [_ShownLine(line, run, name) for line in lines if line.summary.workload in workloads]
 
 
-def _table(shown: list[_ShownLine]) -> None:
-    """The lines as a table that can be sorted. A click on a line leads to its ladder."""
+def _table(shown: list[_ShownLine], whose: str) -> None:
+    """The lines as a table that can be sorted. A click on a line leads to its ladder.
+
+    Args:
+        whose: distinguishes the two tables of the page.
+    """
+    place = f"{_PLACE} {whose}"
     lines = [each.line for each in shown]
     frame = table.frame_of(lines, [_dated(each.run) for each in shown])
     chosen = st.dataframe(
@@ -90,14 +257,14 @@ def _table(shown: list[_ShownLine]) -> None:
         placeholder=NOTHING,
         column_order=_columns(frame),
         column_config=_COLUMNS,
-        key=_key(_PLACE),
+        key=_key(place),
         on_select="rerun",
         selection_mode="single-cell",
         alt="Best variant of each workload and precision",
     )
     cells = chosen["selection"]["cells"]
     if cells:
-        _turn(_PLACE)
+        _turn(place)
         _open(shown[cells[0][0]])
     st.caption(plain(_how(shown)), help=plain(run_index.RULE))
     tied = [each.line.summary for each in shown if each.line.summary.tied_with]
@@ -150,10 +317,10 @@ def _how(shown: list[_ShownLine]) -> str:
     workloads = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.cases_apart > 1))
     last = f" Of {workloads}, whose cases have different winners, the last one." if workloads else ""
     alone = ", ".join(dict.fromkeys(each.line.summary.workload for each in shown if each.line.summary.on))
-    last += f" Of {alone}, the times on 1 GPU; the page GPUs has those of several." if alone else ""
+    last += f" Of {alone}, the times on 1 GPU; the page Devices has those of several." if alone else ""
     return (
         f"{scopes}; medians with 95 % intervals, n ≥ {least}; the largest size of each workload, the geometric mean over its "
-        f"cases.{last} Each row is of the newest suitable run. Click a row for its ladder."
+        f"cases.{last} Click a row for its ladder."
     )
 
 
@@ -165,7 +332,7 @@ def _links(shown: list[_ShownLine]) -> None:
     _line("Error and time", "ladder", {name: {state.RUN: first[name], "show": "error"} for name in several})
     context = runs.context()
     scaled = run_index.workloads(context.every, context.device, Need.GPUS)
-    _line("Several GPUs", "gpus", {name: state.link() for name in scaled})
+    _line("Several GPUs", "devices.gpus", {name: state.link() for name in scaled})
 
 
 def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:
@@ -175,74 +342,6 @@ def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) ->
             st.caption(f"{label}:", width="content")
             for workload, link in links.items():
                 pages.link(page_name, f"{plain(workload)} →", **link, workload=workload)
-
-
-def _other_runs(context: runs.Context) -> None:
-    """All runs of the device, the newest first, in a list that is collapsed at first. A click shows the run on the page that fits it."""
-    listed = run_index.having(context.every, Need.NOTHING, context.device)
-    of_device = run_index.newest_first(each for each in listed if each.facts.device == context.device)
-    with st.expander(f"All runs of {plain(context.device)}: {len(of_device)}"):
-        rows = [
-            {
-                "run": label_of(each.run),
-                "of": "shipped" if each.shipped else "mine",
-                "started": each.facts.started_at,
-                "collector": each.facts.collector,
-                "workloads": ", ".join(each.facts.workloads),
-                "has": ", ".join(each.facts.marks),
-            }
-            for each in of_device
-        ]
-        columns: dict[str, Any] = {"started": st.column_config.DatetimeColumn("Started (UTC)", format="YYYY-MM-DD HH:mm")}
-        columns |= {"run": "Run", "of": "Of", "collector": "Collector", "workloads": "Workloads", "has": "Has besides times"}
-        chosen = st.dataframe(
-            pd.DataFrame(rows),
-            hide_index=True,
-            height=_ROW_PX * 9,
-            row_height=_ROW_PX,
-            column_config=columns,
-            key=_key(_OTHERS),
-            on_select="rerun",
-            selection_mode="single-cell",
-            alt="Runs of the device",
-        )
-        if cells := chosen["selection"]["cells"]:
-            _turn(_OTHERS)
-            each = of_device[cells[0][0]]
-            pages.go(_page_for(each), run=each.name)
-
-
-def _page_for(each: ListedRun) -> str:
-    """The page that shows most of a run."""
-    for need, name in ((Need.JOB, "ranks"), (Need.TIMES, "ladder"), (Need.COUNTERS, "counters"), (Need.TRACE, "timeline")):
-        if each.facts.has(need) and (need in (Need.JOB, Need.TRACE) or each.facts.workloads):
-            return name
-    return "trust"
-
-
-def _without_variants(run: store.Run) -> None:
-    """Links for a run that compares nothing: to its trace, or to the reasons of its statuses."""
-    if "ranks" in run.tables:
-        st.info("A job of many ranks, each with a profile of its own.")
-        leads = {"ranks": "Ranks →", "stragglers": "Stragglers →"}
-    elif {"kernels", "api_calls", "ranges"} & set(run.tables):
-        leads = {"calls": "API & kernels →", "transfers": "Transfers →"}
-        if "operations" in run.tables:
-            leads = {"operators": "Operators →", **leads}
-        if "ranges" in run.tables:
-            st.info("A trace of a program; none of its NVTX ranges names a variant yet. Pick those to compare:")
-            leads = {"picker": "Pick variants →", **leads}
-        else:
-            st.info("A trace of a program without NVTX ranges, which could name variants to compare.")
-    elif "counters" in run.tables:
-        st.info("Hardware counters of single executions, which say what limits each variant; none was timed.")
-        leads = {"counters": "Counters →"}
-    else:
-        st.info("Nothing was timed in this run; the checks say why, cell by cell.")
-        leads = {"trust": "Checks →"}
-    with st.container(horizontal=True, gap="small"):
-        for page_name, label in leads.items():
-            pages.link(page_name, label, **state.link(run=runs.chosen_name()))
 
 
 def _dated(run: store.Run) -> str:
@@ -267,4 +366,24 @@ _COLUMNS: Final = {
     ),
     "checks": st.column_config.TextColumn("⚠", width=36, help="Reasons to distrust the figures of the workload: see below."),
     "run": st.column_config.TextColumn("Run", width=160),
+}
+_FINDINGS: Final = {
+    "what": st.column_config.TextColumn("What takes the time", width="medium"),
+    "time_ns": st.column_config.NumberColumn("Time, ms", format="%.4g"),
+    "percent": st.column_config.NumberColumn(
+        "Share, %", format="%.3g", help="Of the time of the GPUs from first to last work."
+    ),
+    "runs": st.column_config.NumberColumn("Executions", format="%d"),
+    "operator": st.column_config.TextColumn(
+        "Operator or range", width="medium", help="Around the launch of the longest execution."
+    ),
+    "line": st.column_config.TextColumn("Line", width="medium", help="Of Python, where the profiler recorded it."),
+}
+_LIMITS: Final = {
+    "variant": st.column_config.TextColumn("Kernel or variant", width="medium"),
+    "config": "Config",
+    "time_ns": st.column_config.NumberColumn("Time under the profiler, ms", format="%.4g"),
+    "limit": st.column_config.TextColumn("Limit", width="medium"),
+    "unit": "Busiest unit",
+    "percent": st.column_config.NumberColumn("Of its peak, %", format="%.3g"),
 }

@@ -11,7 +11,7 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
 from warpladder.dashboard.core.side_by_side import Beside
-from warpladder.dashboard.ui import ideas, other_device, pinned, runs, state, widgets
+from warpladder.dashboard.ui import ideas, other_device, pages, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import chart as charts
 from warpladder.dashboard.views.ladder import errors
@@ -113,6 +113,7 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     step = queries.step_to(frame, name)
     if step and (because := runs.ask(run, queries.explanation, workload, str(frame["case"].iloc[0]), *step)):
         st.markdown(f":small[**Measured** {plain(because)}]")
+    _why(run, workload, frame, name)
     header = "  \n".join(f":small[**{label}** {plain(variant[key])}]" for key, label in _HEADER if variant[key])
     own_ideas = ideas.ideas_of(variant["source_path"])
     room = _IDEAS_HEIGHT if own_ideas else 0
@@ -131,6 +132,20 @@ def _source(run: store.Run, workload: str, frame: pd.DataFrame) -> None:
     )
     _code(variant, _CODE_HEIGHT - room)
     pinned.button("variant", run, name)
+
+
+def _why(run: store.Run, workload: str, frame: pd.DataFrame, name: str) -> None:
+    """Links to why the variant is slower than the next one, and to its machine code."""
+    if not run.info["device_name"]:
+        return
+    place = state.link(workload=workload)
+    with st.container(horizontal=True, gap="small"):
+        if faster := queries.next_faster(frame, name):
+            pages.link("why", f"Why it is slower than {plain(faster)} →", **place, why_a=name, why_b=faster)
+        elif step := queries.step_to(frame, name):
+            pages.link("why", f"Why it is faster than {plain(step[0][0])} →", **place, why_a=step[0][0], why_b=name)
+        if "machine_code" in run.tables:
+            pages.link("machine_code", "Machine code →", **place, variant=name)
 
 
 def _code(variant: dict[Any, Any], height: int) -> None:

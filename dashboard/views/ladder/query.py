@@ -143,6 +143,20 @@ def step_to(frame: pd.DataFrame, variant: str) -> tuple[TimedCell, TimedCell] | 
     return _timed(before), _timed(row)
 
 
+def next_faster(frame: pd.DataFrame, variant: str) -> str:
+    """The rung or peer of the next smaller time; empty for the fastest, and for a variant without a time.
+
+    Args:
+        frame: rows of `ladder`.
+    """
+    timed = contestants(frame).sort_values("median_ns", kind="stable")
+    times = timed.set_index("variant")["median_ns"]
+    if variant not in times:
+        return ""
+    faster = times[times < times[variant]]
+    return str(faster.index[-1]) if len(faster) else ""
+
+
 def _timed(row: Mapping[Any, Any]) -> TimedCell:
     return row["variant"], row["config"], float(row["median_ns"])
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from warpladder.dashboard.core import winners
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.template import Chart, Look
 from warpladder.dashboard.ui.view import OfTiming, Section
 from warpladder.dashboard.views.trust import chart
@@ -24,4 +25,6 @@ def _charts(data: RunData, look: Look, workload: str, timing: Timing) -> Iterato
     yield chart.samples_over_rounds(samples, look)
 
 
-SECTION = Section(__name__, "Trust", "May these numbers be believed?", (OfTiming("comparisons", _charts, place=3),))
+SECTION = Section(
+    __name__, "Trust", "May these numbers be believed?", (OfTiming("comparisons", _charts, place=3),), Need.NOTHING
+)

@@ -30,6 +30,8 @@ _WAYS: Final = {"h2d": "to the device", "d2h": "back"}
 
 def draw(run: store.Run) -> None:
     """Draw the page."""
+    found = runs.ask(run, trust.verdict, ROOT)
+    st.markdown(f"## {plain(found.sentence)}")
     topics = {
         "findings": "Findings",
         "verdicts": "Statuses",

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpladder.dashboard.core import overview
 from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
+from warpladder.dashboard.core.suspect import stale_variants, unsteady
 from warpladder.dashboard.core.traces import NONE, Int64s
 from warpladder.dashboard.trace.ranges import nearest
 from warpladder.data import metrics
@@ -20,6 +23,58 @@ from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
 _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "timeout", "skipped")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a run may be believed.
+
+    Attributes:
+        against: the reasons not to; empty where it may.
+        but: what to keep in mind all the same.
+    """
+
+    against: tuple[str, ...]
+    but: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """`Yes. 3 doubtful times, which never win.` or `No: 2 cells failed.`"""
+        if self.against:
+            return f"No: {'; '.join(self.against)}."
+        return f"Yes. {'; '.join(self.but)}." if self.but else "Yes: every cell is right, and the checks found nothing."
+
+
+def verdict(data: RunData, root: Path) -> Verdict:
+    """Whether a run may be believed, and why.
+
+    It may not where a cell of a rung, host variant or peer failed or a check found an error, and where a workload has no winner.
+
+    Args:
+        root: the project's folder, whose sources are compared with those that were measured.
+    """
+    roles = data.variants[["workload", "variant", "role"]]
+    failed = failures(data).query("status != 'skipped'").merge(roles, on=["workload", "variant"], how="left")
+    failed = failed[failed["role"] != "specimen"]
+    found = findings(data).query("role != 'specimen'")
+    lacking = [line.summary.workload for line in overview.lines(data, root) if not line.summary.best]
+    against = (
+        _counted(len(failed), "cell", "failed") + (f", such as {failed['variant'].iloc[0]}" if len(failed) else ""),
+        _counted(int((found["severity"] == "error").sum()), "check", "found an error"),
+        f"no trusted winner of {', '.join(dict.fromkeys(lacking))}" if lacking else "",
+    )
+    but = (
+        _counted(int((found["severity"] == "warning").sum()), "warning", "about cells that therefore never win"),
+        _counted(len(unsteady(data)), "time", "known only roughly"),
+        _counted(len(stale_variants(data, root)), "source", "changed since"),
+        "what was not reached is missing" if (found["source"] == Source.NOT_REACHED).any() else "",
+    )
+    return Verdict(tuple(filter(None, against)), tuple(filter(None, but)))
+
+
+def _counted(count: int, what: str, then: str) -> str:
+    """`2 cells failed`; empty for none."""
+    return f"{count} {what}{'' if count == 1 else 's'} {then}" if count else ""
 
 
 def findings(data: RunData) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from warpladder.dashboard.text import compare_jobs
 from warpladder.dashboard.text.job import render
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.critical_path import query as critical_path
-from warpladder.dashboard.views.ranks import VIEW, query
+from warpladder.dashboard.views.ranks import SECTION, query
 from warpladder.data import store
 
 _STEPS, _US = 4, 1000
@@ -65,7 +65,7 @@ def test_the_summary_tells_how_to_profile_in_place_of_a_figure(tmp_path: Path) -
 
 
 def test_the_charts_show_what_is_known(tmp_path: Path) -> None:
-    figures, breakdown = VIEW.charts[0].draw(load(imported(tmp_path, Notes())), Look("light", {}, "", on_gpu=True))
+    figures, breakdown = SECTION.charts[0].draw(load(imported(tmp_path, Notes())), Look("light", {}, "", on_gpu=True))
     assert "busy_ns" in figures.data and "traced whole" in figures.title
     assert "CUDA graphs" in {bar.name for bar in breakdown.figure.data}
 

@@ -68,7 +68,7 @@ def test_a_run_brings_its_own_workload(open_app: Open, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "run"), [("timeline", "trace"), ("calls", "trace"), ("counters", "counted"), ("ladder", "newer")]
+    ("page", "run"), [("timeline", "trace"), ("calls", "trace"), ("counters", "counted"), ("ladder", "products")]
 )
 def test_a_page_finds_a_run_with_what_it_needs_where_none_is_named(open_app: Open, folder: Path, page: str, run: str) -> None:
     assert run_of(open_app(folder, page)) == run

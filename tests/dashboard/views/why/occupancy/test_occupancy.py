@@ -16,8 +16,7 @@ from warpladder.collectors.cuda import disassembly
 from warpladder.dashboard.core import what_if
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of
-from warpladder.dashboard.views import VIEWS
-from warpladder.dashboard.views.why.occupancy import VIEW, query
+from warpladder.dashboard.views.why.occupancy import query
 from warpladder.data import store
 
 __all__ = ["open_app"]
@@ -121,11 +120,6 @@ def test_a_run_without_machine_code_leads_to_one_with_it(open_app: Open, folder:
     app = open_app(folder, "occupancy", run="without")
     assert "This run has no machine code." in words(app)
     assert len(app.main.get("page_link")) == 1
-
-
-def test_the_view_stands_after_the_counters() -> None:
-    names = [view.name for view in VIEWS]
-    assert names.index(VIEW.name) > names.index("counters")
 
 
 def test_the_page_begins_with_the_fastest_rung() -> None:
