@@ -10,7 +10,7 @@ XLA_PROFILER: Final = "xla_profiler"
 
 
 class Advice(NamedTuple):
-    """What a user of a profiler does for a trace that has more.
+    """The advice to a user of a profiler for a trace that has more.
 
     Attributes:
         device: for the work of the device.

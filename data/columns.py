@@ -1,4 +1,4 @@
-"""What a table of a run and its columns are, and the kinds of columns that the tables of `schema` are made of."""
+"""Describe a table of a run and its columns, with the kinds of columns that the tables of `schema` are made of."""
 
 from dataclasses import dataclass
 from functools import cached_property

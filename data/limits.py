@@ -145,7 +145,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Memory:
-    """What one memory was measured to do.
+    """The measured times of one memory.
 
     Attributes:
         names, shares, ns_per_byte: the measured mixes, by rising share of bytes read; empty where none was measured.

@@ -22,7 +22,7 @@ BLOCKS: Final = "blocks"
 
 @dataclass(frozen=True)
 class Limits:
-    """What a multiprocessor of one compute capability has.
+    """The resources of a multiprocessor of one compute capability.
 
     Attributes:
         capability: such as `9.0`.

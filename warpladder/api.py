@@ -1,4 +1,4 @@
-"""What `warpladder` offers to Python beside `Benchmark`: runs to open, and recording. Nothing slow is imported before it is used."""
+"""Open and record runs from Python. Nothing slow is imported before it is used."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def open_run(run: str | Path, *, data_dir: str | Path | None = None) -> "Run":
-    """Open a run.
+    """Open a run that was recorded or imported.
 
     Args:
         run: its id, label or folder; of several runs with one label, the newest.
@@ -26,7 +26,7 @@ def open_run(run: str | Path, *, data_dir: str | Path | None = None) -> "Run":
 
 
 def runs(*, data_dir: str | Path | None = None) -> "list[Run]":
-    """The runs of a folder, newest first. One that cannot be opened is left out with a warning.
+    """List the runs of a folder, newest first. One that cannot be opened is left out with a warning.
 
     Args:
         data_dir: None for the runs of this machine and those that ship.

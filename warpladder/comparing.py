@@ -528,7 +528,7 @@ def _without_arguments(functions: Sequence[Callable[..., Any]], tolerance: Any) 
 
 
 def _outputs(function: Callable[..., Any]) -> dict[str, Any]:
-    """What a function without arguments returns, by name; empty for None."""
+    """Call a function without arguments, and give its outputs by name; empty for None."""
     returned = function()
     return {} if returned is None else outputs_by_name(returned, place_of(function))
 
@@ -545,7 +545,7 @@ def _library(outputs: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _fault(function: Callable[..., Any], right: Mapping[str, Any], tolerance: Any) -> str:
-    """What is wrong about the outputs of a function without arguments; empty where nothing is, and where it raises an exception."""
+    """Find the fault in the outputs of a function without arguments; empty where they are right, and where it raises an exception."""
     try:
         outputs = {name: _in_double(value) for name, value in _outputs(function).items()}
     except Exception:  # the recording has its status

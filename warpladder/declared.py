@@ -195,7 +195,7 @@ def _in_one_process(request: plan.Request, why: str) -> plan.Request:
 
 
 def _again(request: plan.Request, located: Sequence[_Located], reason: str) -> Sequence[str] | str:
-    """What records the same again: the arguments of the command, or a call where only this process has the workloads."""
+    """Write how to record the same again: the arguments of the command, or a call where only this process has the workloads."""
     if reason:
         options = {"cases": list(request.cases) or request.case_set, "variants": list(request.variants)}
         options |= {name: getattr(request, name) for name in ("seed", "max_rounds", "seconds")}

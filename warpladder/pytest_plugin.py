@@ -49,7 +49,7 @@ def warpladder(request: pytest.FixtureRequest, tmp_path: Path) -> "Judge":
 
 
 class Judge:
-    """What the fixture `warpladder` is.
+    """Measure in a test and judge the result: the fixture `warpladder`.
 
     Args:
         label: of the runs, which names the test.

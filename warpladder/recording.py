@@ -45,7 +45,7 @@ SHARE_OF_DEVICE: Final = 0.1
 
 @dataclass(frozen=True)
 class Order:
-    """What to record, how, and where to.
+    """An order to record: what, how, and where to.
 
     Attributes:
         request: workloads, cases and variants.

@@ -41,7 +41,7 @@ def print_text(text: str) -> None:
 
 
 def not_written(error: OSError) -> str:
-    """What to say where stdout takes no more."""
+    """The message for a stdout that takes no more."""
     return f"stdout cannot be written ({error.strerror}); make room, or print elsewhere"
 
 

@@ -1,1 +1,1 @@
-"""What is computed. Each folder with a `workload.py` is a workload; `api` has the words that it is written in."""
+"""The workloads. Each folder with a `workload.py` is a workload; `api` has the words that it is written in."""

@@ -213,7 +213,7 @@ class Call:
 
 
 class _Callable(ABC):
-    """What a benchmark asks of an operator, or of a chain of them: its inputs, its outputs and their types, by the name of the call."""
+    """The form of an operator, or of a chain of them, that a benchmark needs: its inputs, its outputs and their types, by the name of the call."""
 
     calls: Mapping[str, Any]
     allow_tf32: bool | None

@@ -18,7 +18,7 @@ _STRAGGLERS: Final = ("rank", "wait_ns", "wait_uncertainty_ns", "last", "collect
 
 
 class Job(Run):
-    """A job. The frames of the job are small; those of a rank are read when they are asked for."""
+    """Look into a job of many ranks. The frames of the job are small; those of a rank are read when they are asked for."""
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -27,7 +27,7 @@ class Job(Run):
         return tuple(found["rank"][found["status"] == "ok"].tolist())
 
     def rank(self, rank: int) -> Run:
-        """The run of a rank, with times of its own clock.
+        """Open the run of a rank, with times of its own clock.
 
         Raises:
             StoreError: the job has no profile of the rank.
@@ -35,7 +35,7 @@ class Job(Run):
         return Run(store.open_rank(self._run, rank))
 
     def breakdown(self, by: str = "rank") -> pd.DataFrame:
-        """Where the time of the devices went.
+        """Give the time of the devices by class.
 
         Args:
             by: `rank`, `device` for a row for each rank and GPU, or `iteration` for one for each rank and iteration.
@@ -52,7 +52,7 @@ class Job(Run):
         return found[found["status"] == "ok"].drop(columns="status").reset_index(drop=True)
 
     def stragglers(self) -> pd.DataFrame:
-        """The ranks by the time that they wait in collectives, the ones that others wait for first.
+        """Find the late ranks: ranks by the time that they wait in collectives, the ones that others wait for first.
 
         Returns:
             Wait and its standard deviation in ns, how often the rank came last, the number of matched collectives, whether the others
@@ -62,11 +62,11 @@ class Job(Run):
         return found[found["status"] == "ok"].drop(columns="status").sort_values("wait_ns", ignore_index=True)
 
     def collectives(self) -> pd.DataFrame:
-        """Every collective of every rank, with the columns of table `collectives`."""
+        """Give every collective of every rank, with the columns of table `collectives`."""
         return self._run.table("collectives")
 
     def kernels(self, ranks: Sequence[int] | None = None) -> pd.DataFrame:
-        """Kernel executions, with the columns of table `kernels` and `rank`; times are on the job's clock.
+        """Give the kernel executions, with the columns of table `kernels` and `rank`; times are on the job's clock.
 
         Args:
             ranks: None for all, which may be millions of rows; see `each_rank`.
@@ -74,11 +74,11 @@ class Job(Run):
         return self._of_ranks("kernels", ranks)
 
     def operations(self, ranks: Sequence[int] | None = None) -> pd.DataFrame:
-        """Operators of PyTorch, with the columns of table `operations` and `rank`; as `kernels`."""
+        """Give the operators of PyTorch, with the columns of table `operations` and `rank`; as `kernels`."""
         return self._of_ranks("operations", ranks)
 
     def critical_path(self, iteration: int | None = None, by: str = "segment") -> pd.DataFrame:
-        """The chain of activities that an iteration waits for. It covers the iteration without gap or overlap.
+        """Find the chain of activities that an iteration waits for. It covers the iteration without gap or overlap.
 
         Args:
             iteration: its number; None for the one with the median duration, or for the whole of profiles without iterations.

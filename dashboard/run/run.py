@@ -26,7 +26,7 @@ _MOST_LINES: Final = 12
 
 
 class Run:
-    """A run. Tables are pandas frames, and charts are Plotly figures, methods of `plot`.
+    """Look into a run: tables as pandas frames, times in nanoseconds; charts as Plotly figures, methods of `plot`.
 
     Methods that take `workload` need it only where the run has several. A request that the run cannot meet raises RunError, whose
     message names what the run has. A damaged run raises StoreError.
@@ -66,7 +66,7 @@ class Run:
     # -- frames ----------------------------------------------------------------------------------------------------
 
     def table(self, workload: str | None = None, *, scope: str | None = None, cache: str | None = None) -> tables.Table:
-        """Every cell, one row for each timing; a cell that failed or was skipped has a row with its reason.
+        """Give every cell, one row for each timing, times in nanoseconds; a cell that failed or was skipped has a row with its reason.
 
         Args:
             workload: None for all.
@@ -87,7 +87,7 @@ class Run:
         return tables.table(self._data, workloads, scope, cache)
 
     def answer(self) -> pd.DataFrame:
-        """One row for each workload and precision: the best variant against baseline, floor and best peer.
+        """Give the winners, one row for each workload and precision: the best variant against baseline, floor and best peer.
 
         Returns:
             The columns of `warpladder summary --format csv`.
@@ -95,18 +95,18 @@ class Run:
         return summary.figures(self._data, ROOT)
 
     def samples(self, workload: str | None = None) -> pd.DataFrame:
-        """Every sample, with the columns of table `samples`; `duration_ns` is in nanoseconds."""
+        """Give every sample, with the columns of table `samples`; `duration_ns` is in nanoseconds."""
         frame = self._run.table("samples")
         if workload is None:
             return frame
         return frame[frame["workload"] == self._workload(workload)].reset_index(drop=True)
 
     def kernels(self) -> pd.DataFrame:
-        """Kernel executions of a trace, with the columns of table `kernels`."""
+        """Give the kernel executions of a trace, with the columns of table `kernels`."""
         return self._run.table("kernels")
 
     def operations(self) -> pd.DataFrame:
-        """Operators of PyTorch of a trace, with the columns of table `operations`."""
+        """Give the operators of PyTorch of a trace, with the columns of table `operations`."""
         return self._run.table("operations")
 
     # -- figures ---------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Run:
         any_device: bool = False,
         partial: bool = False,
     ) -> "RunComparison":
-        """Another run (B) against this one (A), cell by cell: what became slower or faster in B.
+        """Compare another run (B) with this one (A), cell by cell: what became slower or faster in B.
 
         The order is the same as in `warpladder compare A B`.
 

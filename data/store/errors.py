@@ -76,6 +76,6 @@ def first_line(error: Exception) -> str:
 
 
 def cure(file: Path) -> str:
-    """What to do about bad content of a run's folder or of a file in it."""
+    """Tell the cure for bad content of a run's folder or of a file in it."""
     folder = file.parent if file.suffix == ".parquet" else file
     return f"remove the folder {folder.name}, then record or import the run again"

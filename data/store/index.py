@@ -55,7 +55,7 @@ _unkept: Final[Counter[Path]] = Counter()
 
 
 def noted(run: Run) -> str:
-    """What was noted about a run since it was read; empty where nothing was."""
+    """The notes about a run since it was read; empty where nothing was noted."""
     held, text = _notes.get(run.path, (None, ""))
     return text if held is run else ""
 

@@ -219,7 +219,7 @@ def _may_be_run(entry: os.DirEntry[str]) -> bool:
 
 
 def _as_opened(run: Run | BadRun) -> Run | BadRun:
-    """What `open_run` found of a run that has not changed since; the run itself where it was not opened."""
+    """Give back what `open_run` found of a run that has not changed since; the run itself where it was not opened."""
     earlier = _opened_before.get(run.path)
     return earlier[1] if isinstance(run, Run) and earlier and earlier[0] == state_of(run.path) else run
 

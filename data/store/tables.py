@@ -49,7 +49,7 @@ def of(table: str) -> Budget:
 
 
 def excess(table: Table, metadata: pq.FileMetaData) -> str:
-    """What of a table is more than may be read, such as `has 120,000,000 rows, and at most 30,000,000 are read`; empty if it is not."""
+    """Tell which part of a table is more than may be read, such as `has 120,000,000 rows, and at most 30,000,000 are read`; empty if it is not."""
     most = of(table.name)
     if metadata.num_rows > most.rows:
         return f"has {metadata.num_rows:,} rows, and at most {most.rows:,} are read"

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, the group, options, and the names that options had before."""
+"""Parts that the commands share: exit codes, the group, options, and the names that options had before."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class ExitCode(IntEnum):
-    """How a command ends that is not done; docs/reference.md has the table. What a signal ends has 128 and the signal's number."""
+    """How a command ends that is not done; docs/reference.md has the table. A signal ends it with 128 and the signal's number."""
 
     WRONG = 1
     REFUSED = 2

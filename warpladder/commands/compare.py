@@ -132,7 +132,7 @@ def _jobs(names: Sequence[str], data_dirs: Sequence[str]) -> "tuple[store.Run, s
 
 
 def _kind(run: "store.Run") -> str:
-    """What is compared of a run: `job`, `trace`, or `cells` of a recording or of an import with variants."""
+    """Tell how a run is compared: as `job`, `trace`, or `cells` of a recording or of an import with variants."""
     if run.info["kind"] == "job":
         return "job"
     has_cells = run.info["kind"] == "recording" or run.rows("samples") or run.rows("counters")

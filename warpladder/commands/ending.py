@@ -1,4 +1,4 @@
-"""What `record`, `versus` and `summary` print of a run at their end."""
+"""Print the answer of a run, as `record`, `versus` and `summary` do at their end."""
 
 import shutil
 import sys

@@ -122,7 +122,7 @@ def command(
 
 
 def _forms(by_default: int, number: int) -> str:
-    """What the next command leaves out."""
+    """Tell which forms the next command leaves out."""
     return f" ({by_default} of {number} forms, with most of the time; all with --set full)" if by_default < number else ""
 
 
@@ -346,7 +346,7 @@ def _wanted(choice: "Choice") -> str:
 
 
 def _there(run: "Run") -> str:
-    """What the trace has in place of what was asked for, for a message."""
+    """Tell, for a message, which operators the trace has in place of the missing one."""
     names = run.arrow("operations", ["name"]).column("name").unique().to_pylist()
     own = sorted(name for name in names if name.startswith("aten::"))
     return f"it has {len(own)} operators of PyTorch, such as {', '.join(own[:3])}" if own else "it has no operators of PyTorch"

@@ -148,7 +148,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Tools:
-    """What the tools share.
+    """The limits and folders that the tools share.
 
     Attributes:
         limit_s, memory_gb: most time and most memory for data of a command.
@@ -382,7 +382,7 @@ def _small(value: Any) -> Any:
 
 
 def _isolating() -> list[str]:
-    """What starts a process in a network of its own, which reaches nothing; empty where the system does not allow it."""
+    """The words that start a process in a network of its own, which reaches nothing; empty where the system does not allow it."""
     words = ["unshare", "--map-root-user", "--net"]
     if not shutil.which(words[0]) or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
         return []
@@ -428,6 +428,6 @@ def server(data_dir: Path, limit_s: int = 600, memory_gb: float = 64, *, network
     "--network", is_flag=True, help="Let variants use the network. By default they cannot, where the system allows it."
 )
 def command(data_dir: Path, limit: int, memory: float, network: bool) -> None:
-    """Serve Warpladder to a program that writes kernels, by the Model Context Protocol on stdin and stdout. Its client can run code."""
+    """Serve Warpladder to a program that writes kernels, with the Model Context Protocol on stdin and stdout. Its client can run code."""
     data_dir.mkdir(parents=True, exist_ok=True)
     server(data_dir.resolve(), limit, memory, network=network).run("stdio")

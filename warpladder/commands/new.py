@@ -124,7 +124,7 @@ def usual_arrays() -> str:
 
 
 def missing(arrays: str) -> str:
-    """What to install for a library that is not there; empty where nothing is missing."""
+    """Tell how to install a library that is not there; empty where nothing is missing."""
     if arrays == "numpy" or has_module(arrays):
         return ""
     return f"{arrays} is not installed here, and the file imports it; {_CURES.get(arrays) or how_to_install('gpu')}"

@@ -162,7 +162,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _documentation(names: Sequence[str]) -> str:
-    """What the tables and their columns mean. Raises Error."""
+    """Explain the tables and their columns. Raises Error."""
     from warpladder.dashboard.ui.tables import plain_lines, plain_table
     from warpladder.data import schema
 

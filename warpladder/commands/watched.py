@@ -25,7 +25,7 @@ from warpladder.workloads.api import WorkloadError
 
 @dataclass(frozen=True)
 class Task:
-    """What to load, and to record as far as it changed.
+    """The files to load, and to record as far as they changed.
 
     Attributes:
         last: the files as they were recorded last; None to record everything.

@@ -1,4 +1,4 @@
-"""What is computed: y = x.T of a matrix, `calls` times in a row with the same arrays."""
+"""The problem: y = x.T of a matrix, `calls` times in a row with the same arrays."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is computed: y[b, m, h, w] = sum over c, p, q of x[b, c, h + p, w + q] * k[m, c, p, q], valid, stride 1, 7x7.
+"""The problem: y[b, m, h, w] = sum over c, p, q of x[b, c, h + p, w + q] * k[m, c, p, q], valid, stride 1, 7x7.
 
 The two layers are the student report's: one channel of 86x86 into 4 maps of 80x80, and 4 channels of 40x40 into 16 maps of 34x34.
 """

@@ -1,4 +1,4 @@
-"""What an operation does: kernel launches and their arguments, averages over ranks, and the copies of its inputs and outputs."""
+"""The parts of an operation: kernel launches and their arguments, averages over ranks, and the copies of its inputs and outputs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -72,7 +72,7 @@ def place_of(error: BaseException) -> Place | None:
 
 
 def text_of(error: BaseException) -> str:
-    """What an exception says, on one line of at most 500 characters; empty for one that says nothing or cannot be shown."""
+    """Write an exception's text on one line of at most 500 characters; empty where it has none or cannot be shown."""
     try:
         text = error.msg if isinstance(error, SyntaxError) and error.msg else str(error)
     except Exception:  # an exception class of the user may fail at its own text

@@ -1,4 +1,4 @@
-"""What a call from Python takes before it can be made, in steps: import, compilation, load, hand-over of the arrays.
+"""The steps that a call from Python takes before it can be made: import, compilation, load, hand-over of the arrays.
 
 A library variant whose `prepare` is a `Stepwise` class runs them all at once. A collector can run them one by one in a fresh process,
 and time each.
@@ -64,7 +64,7 @@ class Stepwise(ABC):
 
     @abstractmethod
     def hand_over(self, array: Array) -> Any:
-        """What stands for a CuPy array in the route's calls."""
+        """The object that stands for a CuPy array in the route's calls."""
 
     @abstractmethod
     def address_of(self, handle: Any) -> int:

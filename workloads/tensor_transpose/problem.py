@@ -1,4 +1,4 @@
-"""What is computed: y = permute(x, perm) of a three-dimensional tensor, as `numpy.transpose` defines it.
+"""The problem: y = permute(x, perm) of a three-dimensional tensor, as `numpy.transpose` defines it.
 
 `y[j0, j1, j2]` has `y.shape[k] == x.shape[perm[k]]`, and axis k of y is axis perm[k] of x. In the student report's notation with
 x[z][y][x], permutation 210 is Output[x][y][z] = Input[z][y][x].

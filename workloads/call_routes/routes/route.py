@@ -1,4 +1,4 @@
-"""What the routes share: the kernel's text, its launch, and the calls in a row."""
+"""Parts that the routes share: the kernel's text, its launch, and the calls in a row."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping

@@ -397,7 +397,7 @@ def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def array_of(value: Any, verb: str, usual: str = "an array") -> str:
-    """What to give in place of a value that is no array."""
+    """Tell what to give in place of a value that is no array."""
     if str(type(value).__module__).partition(".")[0] == "pandas":
         return f"{verb} its columns as arrays, such as x['a'].to_numpy()"
     return f"{verb} {usual}"

@@ -64,7 +64,7 @@ class VariantOptions(TypedDict, total=False):
 
 
 class Benchmark:
-    """A problem, its inputs and reference, and the functions that are compared on it.
+    """Declare a problem: its axes, inputs and reference, and the functions to compare on it.
 
     Args:
         name: of the workload, in the data and on pages.

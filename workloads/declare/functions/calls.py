@@ -96,7 +96,7 @@ def raised_by(function: Callable[..., Any], what: str, error: BaseException) -> 
 
 @dataclass(frozen=True)
 class Arguments:
-    """What the function `inputs` gave for a case.
+    """The inputs that the function `inputs` gave for a case.
 
     Attributes:
         values: name -> form of an array, or the value itself of anything else.
@@ -142,7 +142,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def named_outputs(returned: Any, outputs: Mapping[str, Any], takes_out: bool = False) -> dict[str, Any]:
-    """What a function returned, by name of output.
+    """The outputs of a function, by name.
 
     Args:
         returned: what it returned.

@@ -262,7 +262,7 @@ class CFunction:
         return function
 
     def _cure(self) -> str:
-        """What to do where the library lacks the function; it may have it under a name of C++."""
+        """Tell what to do where the library lacks the function; it may have it under a name of C++."""
         content = self.library.read_bytes() if locate.is_file(self.library) else b""
         symbol = self.__name__.encode()
         mangled = re.search(rb"_Z(?:N\w+?)?%d%b\w*" % (len(symbol), re.escape(symbol)), content)
@@ -304,7 +304,7 @@ def _ctype(dtype: "np.dtype[Any]") -> Any:
 
 @cache
 def _pointer_of(kind: type) -> Callable[[Any], tuple[int, bool]] | None:
-    """What gives the address of an array's first element, and whether it is on the GPU; None for a type that is no array's."""
+    """The function that gives the address of an array's first element, and whether it is on the GPU; None for a type that is no array's."""
     if issubclass(kind, np.ndarray):
         return _pointer_of_numpy
     if issubclass(kind, np.generic):

@@ -17,7 +17,7 @@ _DEFINITIONS: Final = (*_FUNCTIONS, ast.ClassDef)
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import binds a name to.
+    """The object that an import binds a name to.
 
     Attributes:
         module: as it is written, without the dots of a relative import.
@@ -143,7 +143,7 @@ class ParsedFile:
 
 @dataclass
 class Pieces:
-    """What is taken of one file.
+    """The statements that are taken of one file.
 
     Attributes:
         nodes: first and last line -> the statement.

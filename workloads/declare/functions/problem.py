@@ -126,7 +126,7 @@ class Problem:
         return dict(zip(names, values, strict=False))
 
     def arguments(self, case: Case) -> Arguments:
-        """What `inputs` gave for a case whose inputs were made."""
+        """The inputs that `inputs` gave for a case whose inputs were made."""
         return self._arguments[case.name]
 
     @property
@@ -209,7 +209,7 @@ class Problem:
         return {name: _in_64(self._on_host(name, value, where)) for name, value in outputs_by_name(returned, where).items()}
 
     def _returned(self, function: Callable[..., Any], case: Case, arguments: Arguments, values: Mapping[str, Any]) -> Any:
-        """What the reference, or one in its place, returns. Raises WorkloadError."""
+        """Call the reference, or one in its place, and give its outputs. Raises WorkloadError."""
         try:
             if arguments.by_name:
                 return called_with_axes(function, {**case.params, **values})
@@ -307,7 +307,7 @@ def _output_type(name: str, array: np.ndarray, inputs: list[Form], types: str | 
 
 
 def outputs_by_name(returned: Any, where: str) -> dict[str, Any]:
-    """What the reference returned, by name: `out`, or `out0`, `out1` and so on, unless it returned a dict. Raises WorkloadError."""
+    """The reference's outputs by name: `out`, or `out0`, `out1` and so on, unless it returned a dict. Raises WorkloadError."""
     if issubclass(type(returned), Mapping):
         if bad := [name for name in returned if not isinstance(name, str) or not name.isidentifier()]:
             raise WorkloadError(f"{where}: {shortened(bad[0])} names an output; give it a name like that of a parameter")

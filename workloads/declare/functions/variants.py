@@ -202,7 +202,7 @@ def _listed(names: Mapping[str, Any]) -> str:
 
 
 class Maker:
-    """What the variants of a benchmark have in common.
+    """The facts that the variants of a benchmark share.
 
     Args:
         problem: its inputs and reference.

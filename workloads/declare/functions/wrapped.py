@@ -1,4 +1,4 @@
-"""What stands inside the objects that libraries make of Python functions, and words for what has no Python text.
+"""Find the code inside the objects that libraries make of Python functions, and words for what has no Python text.
 
 Objects are known by their attributes, so that no library is imported here.
 """
