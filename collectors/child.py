@@ -16,6 +16,20 @@ def measure(connection: int, progress: int, collector: str, modules: Sequence[st
     worker.main(connection, progress, collector_of(collector), modules)
 
 
+def fork(requests: int, collector: str, modules: Sequence[str]) -> None:
+    """Fork processes that measure; see `warpladder.collectors.core.zygote.main`."""
+    from warpladder.collectors.core import children, worker, zygote
+    from warpladder.collectors.wiring import collector_of
+
+    def measuring(connection: int, progress: int) -> None:
+        worker.main(connection, progress, collector_of(collector))
+
+    def command(connection: int, progress: int) -> Sequence[str]:
+        return children.measuring_command(connection, progress, collector, modules, sys.argv)
+
+    zygote.main(requests, measuring, command)
+
+
 def rank(collector: str) -> None:
     """Run one of the ranks that share cases; see `warpladder.collectors.ranks.ranks`."""
     from warpladder.collectors.ranks import ranks

@@ -179,6 +179,43 @@ PHASES: Final[Mapping[str, str]] = {
 }
 
 
+class Spent:
+    """Column `phase` of table `phases`."""
+
+    PLAN: Final = "plan"
+    START: Final = "start"
+    COMPILE: Final = "compile"
+    CEILINGS: Final = "ceilings"
+    INPUTS: Final = "inputs"
+    REFERENCE: Final = "reference"
+    PREPARE: Final = "prepare"
+    VERIFY: Final = "verify"
+    WARM_UP: Final = "warm_up"
+    SAMPLES: Final = "samples"
+    BETWEEN: Final = "between_samples"
+    CHECKS: Final = "checks"
+    MACHINE_CODE: Final = "machine_code"
+    WAITING: Final = "waiting"
+
+
+SPENT: Final[Mapping[str, str]] = {
+    Spent.PLAN: "workloads and the user's file are imported, and cases are planned",
+    Spent.START: "a measuring process starts, imports, and loads a workload",
+    Spent.COMPILE: "kernels are compiled before the first case",
+    Spent.CEILINGS: "ceilings are measured, or checked",
+    Spent.INPUTS: "inputs are made",
+    Spent.REFERENCE: "references are computed",
+    Spent.PREPARE: "a cell is made ready, with its first call",
+    Spent.VERIFY: "outputs are compared before the first sample and after the last one",
+    Spent.WARM_UP: "executions before the first sample",
+    Spent.SAMPLES: "executions that are timed, with what has to surround them: a flush of the cache, a barrier",
+    Spent.BETWEEN: "between two samples: inputs change, settings are restored",
+    Spent.CHECKS: "outputs of samples are compared, and cells are timed with inputs that they have not seen",
+    Spent.MACHINE_CODE: "machine code is kept",
+    Spent.WAITING: "the rest: the recorder waits for a measuring process to answer or to end",
+}
+
+
 class Source:
     """Column `source` of table `diagnostics`."""
 

@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from warpladder.data.columns import DEVICE, END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
 from warpladder.data.job_tables import COLLECTIVES, IDLE, ITERATIONS, RANK_DEVICES, RANK_KERNELS, RANKS
+from warpladder.data.names import SPENT
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
-#: `energy`, version 6 `rank_devices` and `synchronizations`.
-SCHEMA_VERSION: Final = 6
+#: `energy`, version 6 `rank_devices` and `synchronizations`, version 7 `phases`.
+SCHEMA_VERSION: Final = 7
 #: Versions that are read.
-READABLE_VERSIONS: Final = (1, 2, 3, 4, 5, 6)
+READABLE_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7)
 
 RUN_KINDS: Final = ("recording", "import", "job")
 VARIANT_KINDS: Final = ("cuda", "library", "host")
@@ -259,6 +260,23 @@ ENERGY = Table(
         *_STATE,
     ),
     (*_CELL_KEY, "twin", "round"),
+)
+
+PHASES = Table(
+    "phases",
+    "Where the time of a recording went. The rows without a case are those of the recorder; the times add up to that of the recording, from "
+    "its plan to the writing of the run.",
+    (
+        text("workload", "workload of the case; empty for what belongs to no case"),
+        text("case", "the case; empty for what belongs to none"),
+        integer("gpus", "number of GPUs, or of ranks, of the case; 0 for what belongs to none", bits=16, least=0),
+        integer("process", "which of the run's processes, from 0", bits=32, least=0),
+        text("phase", "what was done", values=tuple(SPENT)),
+        text("scope", "scope of the samples; empty for other phases"),
+        text("cache", "cache of the samples; empty for other phases"),
+        integer("duration_ns", "time that the phase took, without the phases within it", "ns", least=1, most=FAR),
+    ),
+    ("workload", "case", "gpus", "process", "phase", "scope", "cache"),
 )
 
 RANGES = Table(
@@ -535,6 +553,7 @@ TABLES: Final[dict[str, Table]] = {
         RESULTS,
         SAMPLES,
         ENERGY,
+        PHASES,
         RANGES,
         KERNELS,
         MEMORY_OPS,

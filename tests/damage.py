@@ -114,6 +114,7 @@ def write_whole(folder: Path, run_id: str) -> Path:
     shutil.rmtree(job.parent)
     made_sweeps.add(path, "operations", [row("operations", name="aten::mm", start_ns=0, end_ns=100)])
     made_sweeps.add(path, "synchronizations", [row("synchronizations", kind="event", start_ns=0, end_ns=100)])
+    made_sweeps.add(path, "phases", [row("phases", phase="samples", scope="device", cache="cold", duration_ns=100)])
     made_code.add_to(path)
     made_energy.add_to(path)
     assert {file.stem for file in path.glob("*.parquet")} == set(TABLES)

@@ -4,6 +4,7 @@ The command `record`, `--watch`, scripts and notebooks all come through `plan` a
 arguments, prints, or ends the process.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from typing import Final
 from warpladder.collectors import choice, further_passes
 from warpladder.collectors.core import journal, kernel_cache, threads
 from warpladder.collectors.core import record as recorder
-from warpladder.collectors.core.children import ChildProcess
+from warpladder.collectors.core.children import ChildProcess, Forks
 from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRef, held, make_plan, write_cells
 from warpladder.collectors.core.progress import Progress
@@ -29,6 +30,9 @@ from warpladder.workloads.api import Workload
 
 #: Collectors that are tools: the collector that records as a child of the tool, and what records.
 UNDER_TOOL: Final = {name: (entry.inside, entry.record) for name, entry in ENTRIES.items() if entry.record}
+
+#: Collectors whose processes are forked from one that has imported everything. A tool around a recording does not follow forks.
+FORKED: Final = ("host_clock",)
 
 #: Prints a line.
 Say = Callable[[str], None]
@@ -83,6 +87,7 @@ class Planned:
     Attributes:
         name, why: the collector that was chosen, and the reason; the reason is empty where it was printed before.
         further: the passes after the times.
+        plan_ns: how long the plan took.
     """
 
     order: Order
@@ -90,6 +95,7 @@ class Planned:
     name: str
     why: str
     further: tuple[FurtherPass, ...] = ()
+    plan_ns: int = 0
 
     @property
     def headline(self) -> str:
@@ -105,6 +111,7 @@ def plan(order: Order) -> Planned:
     Raises:
         Error: the label cannot be stored, the request cannot be planned, or the collector cannot run here.
     """
+    started_ns = time.monotonic_ns()
     journal.check_label(order.label)
     work = make_plan(order.request, loaded=order.declared)
     name, why = choice.choose(order.collector)
@@ -121,7 +128,7 @@ def plan(order: Order) -> Planned:
     work = work.on_host(why) if on_host else work
     if not order.request.seconds and not order.request.max_rounds:
         work = work.spread(*((_PASSES_OF_HOST, SHARE_OF_HOST) if on_host else (_PASSES_OF_DEVICE, SHARE_OF_DEVICE)))
-    return Planned(order, work, name, why, tuple(further))
+    return Planned(order, work, name, why, tuple(further), time.monotonic_ns() - started_ns)
 
 
 def _check_ranks(request: Request, ranks: int, collector: str) -> None:
@@ -188,9 +195,20 @@ def _pass(planned: Planned, folder: Path, stop: Stop, show: Show, say: Say, mach
         collector_of(inside).compile_ahead(planned.work, lambda finished, jobs: None, lambda: None)
         return under(order.request, folder, order.label, order.arguments, stop, inside=inside)[0]
     collector = collector_of(planned.name)
-    start: recorder.StartChild = partial(ChildProcess, planned.name, argv=order.script_arguments)
-    if order.why_here:
-        start = partial(threads.start, collector)
-    with show(headline) as progress, held(planned.work.workloads) if order.why_here else nullcontext():
-        recording = recorder.Recorder(planned.work, collector, progress, order.launcher.start, start, machine)
+    with (
+        _starter(planned) as start,
+        show(headline) as progress,
+        held(planned.work.workloads) if order.why_here else nullcontext(),
+    ):
+        recording = recorder.Recorder(planned.work, collector, progress, order.launcher.start, start, machine, planned.plan_ns)
         return recording.record(folder, order.label, order.arguments, stop)[0]
+
+
+def _starter(planned: Planned) -> AbstractContextManager[recorder.StartChild]:
+    """What starts the child that measures: a thread of this process, a process, or the fork of one that has imported everything."""
+    order = planned.order
+    if order.why_here:
+        return nullcontext(partial(threads.start, collector_of(planned.name)))
+    if planned.name in FORKED:
+        return Forks(planned.name, list(dict.fromkeys(job.workload for job in planned.work.jobs)), order.script_arguments)
+    return nullcontext(partial(ChildProcess, planned.name, argv=order.script_arguments))

@@ -2,6 +2,10 @@
 
 import multiprocessing
 import os
+import pickle
+import select
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,7 +20,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from warpladder.collectors.core.cells import Cell
-from warpladder.collectors.core.messages import CELL, STEP, Answer, Question
+from warpladder.collectors.core.messages import CELL, STEP, Answer, Question, Started
 
 # -- processes that end with this one ------------------------------------------------------------------------------------------
 
@@ -78,6 +82,11 @@ class Guarded:
                 self.process.wait(min(remaining_s, POLL_S))
         return True
 
+    @property
+    def returncode(self) -> int | None:
+        """Exit code of the command, negative for a signal; None while it runs."""
+        return self.process.returncode
+
     def end(self) -> None:
         """Kill the command and its descendants at once."""
         self._let_go()
@@ -99,12 +108,98 @@ class Guarded:
         self.end()
 
 
+class Zygote:
+    """A process that imports what measuring processes need, and forks them; see `warpladder.collectors.core.zygote`.
+
+    Args:
+        collector: name of the collector.
+        modules: modules to import.
+        workloads: what loads the workloads.
+        argv: the arguments of the script that the process imports.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
+
+    def __init__(self, collector: str, modules: Sequence[str], workloads: Sequence[Any], argv: Sequence[str]) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            code = f"{_prelude(argv)}; from {ENTRY} import fork; fork({theirs.fileno()}, {collector!r}, {tuple(modules)!r})"
+            self._process = Guarded(
+                [sys.executable, "-c", code], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=_STDERR
+            )
+        self._requests.send(pickle.dumps((tuple(modules), list(workloads))))
+
+    def fork(self, connection: int, progress: int) -> "Forked":
+        """Fork a process that measures.
+
+        Args:
+            connection, progress: file descriptors of the pipe to this process, and of the memory shared with it.
+
+        Raises:
+            OSError: the zygote is dead.
+        """
+        (watched, lifeline), (told, tell) = os.pipe(), os.pipe()
+        try:
+            socket.send_fds(self._requests, [b"f"], [connection, progress, watched, tell])
+        except OSError:
+            for each in (lifeline, told):
+                os.close(each)
+            raise
+        finally:
+            for each in (watched, tell):
+                os.close(each)
+        return Forked(self, lifeline, told)
+
+    def end(self) -> None:
+        """Kill the zygote and all processes that were forked from it."""
+        self._requests.close()
+        self._process.end()
+
+
+class Forked:
+    """A measuring process that was forked from a zygote, and its guard.
+
+    Args:
+        zygote: which forks it, perhaps later.
+        lifeline: end of a pipe; the guard kills the process when it is closed.
+        told: end of a pipe on which the guard tells the exit code.
+    """
+
+    def __init__(self, zygote: Zygote, lifeline: int, told: int) -> None:
+        self._zygote, self._lifeline, self._told = zygote, lifeline, told
+        self.returncode: int | None = None
+
+    def wait(self, timeout_s: float, hurry: Callable[[], bool] = never) -> bool:
+        """See `Guarded.wait`."""
+        deadline = time.monotonic() + timeout_s
+        while self.returncode is None:
+            remaining_s = deadline - time.monotonic()
+            if select.select([self._told], [], [], max(min(remaining_s, POLL_S), 0))[0]:
+                self.returncode = int(os.read(self._told, 16) or -signal.SIGKILL)
+            elif remaining_s <= 0 or hurry():
+                return False
+        return True
+
+    def end(self) -> None:
+        """Kill the process and its descendants at once."""
+        if self._lifeline < 0:
+            return
+        os.close(self._lifeline)
+        self._lifeline = -1
+        if not self.wait(_FORK_TIMEOUT_S):  # the zygote hangs while it imports
+            self._zygote.end()
+        os.close(self._told)
+
+
 # -- the measuring processes ---------------------------------------------------------------------------------------------------
 
 #: A starting child imports CuPy and perhaps PyTorch, and compiles kernels.
 START_TIMEOUT_S: Final = 180.0
 STOP_TIMEOUT_S: Final = 5.0
 _STDERR: Final = 2
+#: Seconds for a process that is to end, before its zygote ends too.
+_FORK_TIMEOUT_S: Final = 5.0
 
 
 class ChildLost(Exception):
@@ -124,10 +219,12 @@ class Child(ABC):
     Attributes:
         connection: pipe to the process that answers.
         progress: int64 array in memory shared with that process; see `warpladder.collectors.core.messages`.
+        start_ns: how long the first question waited for the process to start.
     """
 
     connection: Connection
     progress: Any
+    start_ns = 0
 
     def ask(
         self,
@@ -150,6 +247,7 @@ class Child(ABC):
             ChildLost: the child died, or made no step for `timeout_s`.
         """
         last_step, last_sign_s = -1, time.monotonic()
+        asked_ns = time.monotonic_ns()
         self.progress[CELL] = -1
         try:
             self.connection.send(question)
@@ -157,7 +255,10 @@ class Child(ABC):
                 check()
                 if self.connection.poll(POLL_S):
                     last_sign_s = time.monotonic()
-                    if take(self.connection.recv()):
+                    answer = self.connection.recv()
+                    if isinstance(answer, Started):
+                        self.start_ns = time.monotonic_ns() - asked_ns
+                    elif take(answer):
                         return
                     continue
                 step = self.progress[STEP]
@@ -207,6 +308,25 @@ def of_signal(code: int) -> tuple[str, str]:
     return "launch_error", f"its process died ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
 
 
+def _prelude(argv: Sequence[str]) -> str:
+    """The first statements of a process: it finds the same modules as this one, in any folder. It ignores SIGINT: the parent handles it."""
+    return (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        f"sys.path[:], sys.argv[:] = {sys.path!r}, {list(argv)!r}"
+    )
+
+
+def measuring_command(connection: int, progress: int, collector: str, modules: Sequence[str], argv: Sequence[str]) -> list[str]:
+    """The command of a process that measures.
+
+    Args:
+        connection, progress: file descriptors of the pipe to the recorder, and of the memory shared with it.
+        collector, modules, argv: see `ChildProcess`.
+    """
+    call = f"measure({connection}, {progress}, {collector!r}, {tuple(modules)!r})"
+    return [sys.executable, "-c", f"{_prelude(argv)}; from {ENTRY} import measure; {call}"]
+
+
 class ChildProcess(Child):
     """One process and the pipe to it. The process's output goes to stderr.
 
@@ -214,30 +334,58 @@ class ChildProcess(Child):
         collector: name of the collector.
         modules: modules that it imports before its first question; modules that are missing are skipped.
         argv: the arguments of the script that the process imports.
+        zygote: forks it; None to start it with nothing imported, as where the zygote is dead.
 
     Raises:
         OSError: the process cannot be started.
     """
 
-    def __init__(self, collector: str, modules: Sequence[str] = (), *, argv: Sequence[str] = ("-c",)) -> None:
+    def __init__(
+        self, collector: str, modules: Sequence[str] = (), *, argv: Sequence[str] = ("-c",), zygote: Zygote | None = None
+    ) -> None:
         self.connection, child_end = multiprocessing.Pipe()
         with child_end, tempfile.TemporaryFile() as shared:
             self.progress = np.memmap(shared, np.int64, "w+", shape=(2,)).view(np.ndarray)
             self.progress[:] = -1, 0
             fds = (child_end.fileno(), shared.fileno())
-            # The child finds the same modules as this process, in any folder. It ignores SIGINT: the parent handles it.
-            code = (
-                "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-                f"sys.path[:], sys.argv[:] = {sys.path!r}, {list(argv)!r}; from {ENTRY} import measure; "
-                f"measure({fds[0]}, {fds[1]}, {collector!r}, {tuple(modules)!r})"
-            )
-            self._process = Guarded([sys.executable, "-c", code], pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_STDERR)
+            if zygote:
+                with suppress(OSError):
+                    self._process: Guarded | Forked = zygote.fork(*fds)
+                    return
+            command = measuring_command(*fds, collector, modules, argv)
+            self._process = Guarded(command, pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_STDERR)
 
     def why_dead(self) -> tuple[str, str]:
         self._process.wait(STOP_TIMEOUT_S)
-        return of_signal(self._process.process.returncode or 0)
+        return of_signal(self._process.returncode or 0)
 
     def stop(self, patience_s: float = 0.0, hurry: Callable[[], bool] = never) -> None:
         self.dismiss()
         self._process.wait(patience_s, hurry)
         self._process.end()
+
+
+class Forks:
+    """Starts measuring processes, each forked from one zygote.
+
+    Args:
+        collector, argv: see `ChildProcess`.
+        workloads: see `Zygote`.
+    """
+
+    def __init__(self, collector: str, workloads: Sequence[Any], argv: Sequence[str]) -> None:
+        self._collector, self._workloads, self._argv = collector, workloads, argv
+        self._zygote: Zygote | None = None
+
+    def __call__(self, modules: Sequence[str]) -> Child:
+        """Start a process. The modules of the first call are imported for all."""
+        if self._zygote is None:
+            self._zygote = Zygote(self._collector, modules, self._workloads, self._argv)
+        return ChildProcess(self._collector, modules, argv=self._argv, zygote=self._zygote)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._zygote:
+            self._zygote.end()

@@ -32,11 +32,8 @@ _KILL_S = 10.0
 
 def main(lifeline: int, own_group: bool, command: list[str]) -> None:
     """Run the command, and end with its exit code or by its signal."""
-    _prctl(_SET_CHILD_SUBREAPER, 1)
-    woken, wake = os.pipe()
-    for end in (woken, wake):
-        os.set_blocking(end, False)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    be_subreaper()
+    woken, wake = wake_on_signals()
     received = dict.fromkeys(_SIGNALS, 0)
 
     def note(number: int, _: object) -> None:
@@ -45,16 +42,48 @@ def main(lifeline: int, own_group: bool, command: list[str]) -> None:
     for number in _SIGNALS:  # set handlers; the command does not inherit them
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, note)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
     os.set_inheritable(lifeline, False)
     words = [sys.executable, "-SPs", __file__, str(os.getpid()), *command]
     if own_group:
         child = os.posix_spawn(words[0], words, os.environ, setpgroup=0)
     else:
         child = os.posix_spawn(words[0], words, os.environ)
-    _close_all_but(lifeline, woken, wake)
+    keep_open(lifeline, woken, wake)
     status = _watch(child, own_group, lifeline, woken, received)
     _end_as(_kill_all(child, own_group) if status is None else status, child, own_group)
+
+
+def be_subreaper() -> None:
+    """Become the parent of descendants that lose theirs."""
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def wake_on_signals() -> tuple[int, int]:
+    """Make a pipe that a signal, or the end of a child, writes to. Returns its ends."""
+    woken, wake = os.pipe()
+    for end in (woken, wake):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return woken, wake
+
+
+def die_with(guard: int) -> None:
+    """Let this process die when its guard does."""
+    _prctl(_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != guard:  # the guard died before the line above
+        os._exit(1)
+
+
+def watch_over(child: int, lifeline: int, woken: int) -> int:
+    """Wait until a child with a group of its own ends, or the recorder closes the pipe; then kill what is left.
+
+    Returns:
+        The child's exit code; negative for a signal.
+    """
+    status = _watch(child, True, lifeline, woken, {})
+    killed = _kill_all(child, True)
+    return os.waitstatus_to_exitcode(killed if status is None else status)
 
 
 def become(guard: int, command: list[str]) -> None:
@@ -63,9 +92,7 @@ def become(guard: int, command: list[str]) -> None:
         signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _prctl(_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != guard:  # the guard died before the line above
-        os._exit(1)
+    die_with(guard)
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -154,7 +181,7 @@ def _end_as(status: int, child: int, own_group: bool) -> None:
     os._exit(code)
 
 
-def _close_all_but(*open_files: int) -> None:
+def keep_open(*open_files: int) -> None:
     """Close all other file descriptors, so that readers of the command's pipes see when it ends."""
     for name in os.listdir("/dev/fd"):  # noqa: PTH208
         if int(name) > 2 and int(name) not in open_files:

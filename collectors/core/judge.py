@@ -16,6 +16,7 @@ from warpladder.collectors.core.bench import Bench, Ended, Failed, Operation, Pa
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import copied_bytes
 from warpladder.collectors.core.rounding import Rounding
+from warpladder.collectors.core.stopwatch import Stopwatch
 from warpladder.collectors.core.verify import (
     check_inputs,
     check_reference,
@@ -25,6 +26,7 @@ from warpladder.collectors.core.verify import (
     snapshot,
     widened_outputs,
 )
+from warpladder.data.names import Spent
 from warpladder.workloads.api import Array, Buffers, Case, Compared, Variant, Workload
 
 # -- input sets and references -------------------------------------------------------------------------------------------------
@@ -48,14 +50,16 @@ class Problem:
         inputs: read-only arrays by name, made at the first access.
     """
 
-    def __init__(self, workload: Workload, case: Case, rng: np.random.Generator) -> None:
+    def __init__(self, workload: Workload, case: Case, rng: np.random.Generator, watch: Stopwatch | None = None) -> None:
         self._workload, self._case, self._rng = workload, case, rng
+        self._watch = watch or Stopwatch(Spent.PREPARE)
         self._right: dict[Reference, Mapping[str, np.ndarray] | BaseException] = {}
         self._placed: dict[tuple[Reference, int], Mapping[str, Array]] = {}
 
     @cached_property
     def inputs(self) -> Mapping[str, np.ndarray]:
-        inputs = self._workload.make_inputs(self._case, self._rng)
+        with self._watch.phase(Spent.INPUTS):
+            inputs = self._workload.make_inputs(self._case, self._rng)
         check_inputs(inputs, self._workload.buffers(self._case)[0])
         views = {name: array.view() for name, array in inputs.items()}
         for view in views.values():
@@ -92,8 +96,9 @@ class Problem:
     def _computed(self, definition: Reference) -> Mapping[str, np.ndarray] | BaseException:
         try:
             inputs = self.inputs
-            outputs = definition(self._case, inputs)
-            check_reference(outputs, self._workload.buffers(self._case)[1], inputs)
+            with self._watch.phase(Spent.REFERENCE):
+                outputs = definition(self._case, inputs)
+                check_reference(outputs, self._workload.buffers(self._case)[1], inputs)
         except Ended:
             raise
         except BaseException as error:  # a user's function may raise SystemExit
@@ -173,6 +178,7 @@ class Problems:
     Args:
         workload, case: whose inputs are made.
         seed: numbers that the generators of all sets are seeded from.
+        watch: measures the time of inputs and references.
 
     Attributes:
         sets: the sets that executions choose from; one where the workload always makes the same inputs.
@@ -180,15 +186,16 @@ class Problems:
         why_one: why there is one set; empty where there are more.
     """
 
-    def __init__(self, workload: Workload, case: Case, seed: Sequence[int]) -> None:
+    def __init__(self, workload: Workload, case: Case, seed: Sequence[int], watch: Stopwatch | None = None) -> None:
         self._workload, self._case, self._seed, self._count = workload, case, seed, 0
+        self._watch = watch
         self.sets = [self._make()]
         self.referenced = 1
         self.why_one = ""
 
     def _make(self) -> Problem:
         self._count += 1
-        return Problem(self._workload, self._case, np.random.default_rng([*self._seed, self._count]))
+        return Problem(self._workload, self._case, np.random.default_rng([*self._seed, self._count]), self._watch)
 
     def compute(self, variants: Sequence[Variant]) -> None:
         """Make the sets, and compute the references of these variants, before any variant runs."""
@@ -218,7 +225,7 @@ class Problems:
 
     def new(self) -> Mapping[str, np.ndarray]:
         """Inputs that no variant has seen, in no recording. Raises what the function for the inputs raises."""
-        return Problem(self._workload, self._case, np.random.default_rng()).inputs
+        return Problem(self._workload, self._case, np.random.default_rng(), self._watch).inputs
 
     def same_for_all(self, tolerances: Mapping[str, float]) -> list[str]:
         """The outputs that are nearly the same for two sets; see `verify.same_for_all_inputs`."""

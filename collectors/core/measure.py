@@ -45,7 +45,8 @@ from warpladder.collectors.core.nvtx_ranges import TWIN, WARM_UP, nvtx_range, sa
 from warpladder.collectors.core.plan import Job
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.rounds import Entry, RoundsResult, SampleFailed, Turn, run_rounds, sample_rows
-from warpladder.data.names import Phase, Source
+from warpladder.collectors.core.stopwatch import Stopwatch, phase_rows
+from warpladder.data.names import Phase, Source, Spent
 from warpladder.workloads.api import Case, Variant, Workload, format_params
 
 #: Executions before the first sample of a cell.
@@ -62,6 +63,28 @@ class _Verified:
 
 
 def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench], turn: Turn, report: Reporter) -> None:
+    """Verify and sample every cell of a job, and report where the time went.
+
+    `_measure_case` has the arguments.
+    """
+    watch = Stopwatch(Spent.PREPARE)
+
+    def tell() -> None:
+        report.rows("phases", phase_rows(watch.take(), workload.name, job.case, job.gpus, turn.process))
+
+    _measure_case(job, workload, benches, turn, report, watch, tell)
+    tell()
+
+
+def _measure_case(
+    job: Job,
+    workload: Workload,
+    benches: Mapping[str, MakeBench],
+    turn: Turn,
+    report: Reporter,
+    watch: Stopwatch,
+    tell: Callable[[], None],
+) -> None:
     """Verify and sample every cell of a job.
 
     Args:
@@ -70,18 +93,21 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
         benches: makes the bench for each kind of variant that this collector runs.
         turn: the process's turn at the rounds.
         report: receives the measurements.
+        watch: measures where the time goes.
+        tell: reports what the watch has measured.
 
     Raises:
         CellCrashed: the process must be replaced before the other cells can go on.
     """
     case, load = workload.case(job.case), Load()
     seed = [job.seed, zlib.crc32(f"{workload.name}/{case.name}".encode()), turn.process]
-    problems = Problems(workload, case, seed)
+    problems = Problems(workload, case, seed, watch)
     variants = [variant for cell in job.cells if (variant := workload.variant(cell.variant)).kind in benches]
     problems.compute(variants)
     if turn.process == 0:
         _tell_doubts(workload, case, problems, variants, report)
     report.rows("cases", [problems.sets[0].case_bytes()])
+    tell()
     for make, kinds in _by_bench(benches).items():
         cells = [cell for cell in job.cells if workload.variant(cell.variant).kind in kinds]
         if not cells:
@@ -90,7 +116,9 @@ def measure_case(job: Job, workload: Workload, benches: Mapping[str, MakeBench],
             bench = make(workload, case, problems.sets[0].inputs)
             try:
                 bench.keep([problem.inputs for problem in problems.sets])
-                _BenchRun(bench, workload, case, problems, turn, np.random.default_rng(seed), report).measure(cells)
+                _BenchRun(bench, workload, case, problems, turn, np.random.default_rng(seed), report, watch, tell).measure(
+                    cells
+                )
             except CellCrashed:
                 raise  # the process ends; on an unusable device, freeing would raise another exception in its place
             except Exception:
@@ -142,9 +170,12 @@ class _BenchRun:
         turn: Turn,
         rng: np.random.Generator,
         report: Reporter,
+        watch: Stopwatch,
+        tell: Callable[[], None],
     ) -> None:
         self._bench, self._workload, self._case = bench, workload, case
         self._problems, self._turn, self._rng, self._report = problems, turn, rng, report
+        self._watch, self._tell = watch, tell
         self._judge = Judge(bench, workload, case, problems)
         self._stopped: dict[Cell, list[str]] = {}
         self._wrong: set[Cell] = set()
@@ -160,6 +191,7 @@ class _BenchRun:
 
     def _measure(self, cells: Sequence[Cell]) -> None:
         verified = {cell: timed for cell in cells if (timed := self._verified(cell))}
+        self._tell()
         failed: set[Cell] = set()
         rows: dict[str, list[dict[str, Any]]] = {"samples": [], "energy": []}
         for how in self._bench.passes:
@@ -169,15 +201,18 @@ class _BenchRun:
                 rows["samples"] += sampled.rows
                 rows["energy"] += sampled.energy
                 failed |= lost
+                self._tell()
         remaining = [timed for cell, timed in verified.items() if cell not in failed]
         for cell, share in self._threads.at_work().items():
             text = (
                 f"a thread of it works on when no variant runs: {share:.0%} of pauses between samples; end it, or let it rest"
             )
             diagnose(self._report, "warning", Source.PROCESS_STATE, text, cell)
-        failed |= self._time_altered(remaining)
-        failed |= self._time_new_inputs([timed for timed in remaining if timed.cell not in failed])
-        failed |= self._verify_again([timed for timed in remaining if timed.cell not in failed])
+        with self._watch.phase(Spent.CHECKS):
+            failed |= self._time_altered(remaining)
+            failed |= self._time_new_inputs([timed for timed in remaining if timed.cell not in failed])
+        with self._watch.phase(Spent.VERIFY):
+            failed |= self._verify_again([timed for timed in remaining if timed.cell not in failed])
         self._judge.forget()
         for table, of_table in rows.items():
             if right := [row for row in of_table if Cell.of(row) not in self._wrong]:
@@ -205,7 +240,8 @@ class _BenchRun:
             operation = self._bench.prepare(variant, config)
             self._restore(cell)
             self._judge.refuse_changed()
-            agreement = self._judge.all_sets(variant, operation, partial(self._restore, cell))
+            with self._watch.phase(Spent.VERIFY):
+                agreement = self._judge.all_sets(variant, operation, partial(self._restore, cell))
         except Unavailable as reason:
             self._report.rows("results", [result_row(cell, "skipped", str(reason))])
             return None
@@ -360,7 +396,8 @@ class _BenchRun:
         failed: set[Cell] = set()
         while remaining := [timed for timed in active if timed.cell not in failed]:
             try:
-                result = self._rounds({timed.cell: timed for timed in remaining}, how)
+                with self._watch.phase(Spent.BETWEEN):
+                    result = self._rounds({timed.cell: timed for timed in remaining}, how)
             except SampleFailed as failure:
                 assert failure.__cause__
                 failed.add(failure.cell)
@@ -382,7 +419,7 @@ class _BenchRun:
             sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
             try:
                 with nvtx_range(f"{timed.cell.variant}{config}"):
-                    reading, is_altered = self._sampled(timed, how, self._rng.random() < SHARE, sample, number)
+                    reading, is_altered = self._sampled(timed, how, self._rng.random() < SHARE, sample, number, mark)
             finally:
                 self._restore(timed.cell)
             if not mark and reading.inputs is not None:
@@ -409,7 +446,7 @@ class _BenchRun:
         return sum(math.prod(buffer.shape) for buffer in outputs) <= judge.LARGEST_SMALL
 
     def _sampled(
-        self, timed: _Verified, how: Pass, is_altered: bool, sample: str = "", number: int = 0
+        self, timed: _Verified, how: Pass, is_altered: bool, sample: str = "", number: int = 0, mark: str = ""
     ) -> tuple[Reading, bool]:
         """Take a sample of a cell. Returns it, and whether its inputs were altered, as far as the bench and the variant can."""
         seed = int(self._rng.integers(1 << 62))
@@ -417,7 +454,8 @@ class _BenchRun:
         self._bench.draw(timed.operation, seed)
         is_altered = self._bench.alter(timed.operation, part_of(Random(seed), is_altered)) and is_altered
         try:
-            with nvtx_range(sample, number):
+            phase = Spent.WARM_UP if mark else Spent.SAMPLES if sample else Spent.CHECKS
+            with nvtx_range(sample, number), self._watch.phase(phase, how.scope, how.cache):
                 reading = self._bench.sample(timed.operation, how, seed)
             self._threads.pause(timed.cell)
             return reading, is_altered
@@ -426,7 +464,7 @@ class _BenchRun:
                 raise
         self._alters = False
         self._restore(timed.cell)
-        return self._sampled(timed, how, False, sample, number)
+        return self._sampled(timed, how, False, sample, number, mark)
 
     def _inspect(self, timed: _Verified, number: int, inspections: Inspections) -> None:
         """Compare what a timed sample left, if it is due, or differs from what was right before. Raises Failed if it is wrong."""
@@ -434,7 +472,7 @@ class _BenchRun:
         is_known = self._known.has(cell, number)
         if (is_known and self._known.are(cell, number, self._bench.last_outputs())) or not (is_due or is_known):
             return
-        with inspections.inspect(cell):
+        with inspections.inspect(cell), self._watch.phase(Spent.CHECKS):
             agreement = self._judge.last_sample(self._workload.variant(cell.variant), number)
         if not agreement.ok:
             detail = f"right at first, and wrong in a timed sample: {agreement.detail}"

@@ -47,6 +47,11 @@ Question = Describe | DescribeAllReduce | Measure
 
 
 @dataclass(frozen=True)
+class Started:
+    """The process has imported what it needs. It comes before the first answer."""
+
+
+@dataclass(frozen=True)
 class Described:
     """Columns of `run` about the GPU, and rows of `ceilings`."""
 
@@ -90,7 +95,7 @@ class JobEnd:
     """The case is measured."""
 
 
-Answer = Described | Rows | Captured | Crashed | Refused | JobEnd
+Answer = Started | Described | Rows | Captured | Crashed | Refused | JobEnd
 
 
 # -- what receives measurements ------------------------------------------------------------------------------------------------
@@ -107,7 +112,7 @@ class Reporter(Protocol):
         """Called with rows of a table of the run.
 
         Args:
-            table: `results`, `samples`, `energy` or `diagnostics`; or `variants` and `cases`, whose rows have the key and the columns that are known
+            table: `results`, `samples`, `energy`, `phases` or `diagnostics`; or `variants` and `cases`, whose rows have the key and the columns that are known
                 only now: registers and bytes of the kernels, of which the largest counts, and the bytes of a case.
             rows: values by column.
         """

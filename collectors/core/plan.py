@@ -301,7 +301,9 @@ class Plan:
 
     def spread(self, passes: int, share: float) -> "Plan":
         """Return the plan with a share of the budget for the first rounds of its cases, each sampled in so many scopes and caches."""
-        return replace(self, limits=self.limits.spread_over(passes * len(self.jobs), share)) if self.limits.budget_s else self
+        if not self.limits.budget_s:
+            return self
+        return replace(self, limits=replace(self.limits.spread_over(passes * len(self.jobs), share), passes=passes))
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ from warpladder.collectors.core.progress import Progress
 from warpladder.collectors.core.recording import begin, diagnostic_event, rows_event, unreached_event
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.core.signals import Stop, Stopped
-from warpladder.data.names import Source, diagnostic_row
+from warpladder.collectors.core.stopwatch import Part, Stopwatch, phase_rows
+from warpladder.data.names import Source, Spent, diagnostic_row
 from warpladder.data.store import StoreError, conform
 from warpladder.errors import Error
 from warpladder.workloads.api import HostVariant, LibraryVariant
@@ -53,6 +54,8 @@ _LEAVE_TIMEOUT_S: Final = 60.0
 _SAME_SIGNAL_S: Final = 0.5
 
 
+#: A job may take so many times as long as in the first process.
+_MARGIN: Final = 1.1
 _FEWER: Final = (
     "the rounds are of {} and not of {} processes, since another one does not fit into {:g} s of measuring; how far processes differ "
     "is not known"
@@ -117,6 +120,7 @@ class Recorder:
         start_ranks: starts the ranks that share a case; None if no case of the plan is shared.
         start_child: starts the child that measures the other cases; None for a process.
         machine: the device and its ceilings as an earlier recording found them; None to measure the ceilings.
+        plan_ns: how long the plan took, for the table `phases`.
     """
 
     def __init__(
@@ -127,13 +131,17 @@ class Recorder:
         start_ranks: StartRanks | None = None,
         start_child: StartChild | None = None,
         machine: MachineFacts | None = None,
+        plan_ns: int = 0,
     ) -> None:
         self._plan, self._collector, self._progress = plan, collector, _Unbreakable(progress or Progress())
         self._start_ranks, self._start_child = start_ranks, start_child or partial(ChildProcess, collector.name)
         self._children: dict[int, Child] = {}  # by number of ranks
         self._machine = machine
         self._rounds_done: dict[tuple[str, str, int], int] = {}  # by workload, case and number of ranks
+        self._took_s: list[float] = []  # by each job in the first process
+        self._spare_s = 0.0  # of the budget, for the job that comes next
         self._stop = Stop()
+        self._watch, self._plan_ns = Stopwatch(Spent.WAITING), plan_ns
         self._early = self._modules()  # that a child imports before its first question
         self._journal: Journal
         self._arguments: Sequence[str] | str = ()
@@ -164,14 +172,19 @@ class Recorder:
             )
             try:
                 try:
-                    self._compile()
-                    self._describe()
+                    with self._watch.phase(Spent.COMPILE):
+                        self._compile()
+                    with self._watch.phase(Spent.CEILINGS):
+                        self._describe()
                     self._measure()
-                    self._keep_code()
+                    with self._watch.phase(Spent.MACHINE_CODE):
+                        self._keep_code()
                 except Stopped:
                     self._diagnose("warning", Source.INTERRUPTED, "the run was interrupted; what was finished by then is kept")
                 for child in self._children.values():
                     child.dismiss()
+                whole = {Part(Spent.PLAN): self._plan_ns, **self._watch.take()}
+                self._journal.note(rows_event({"phases": phase_rows(whole)}), durable=False)
                 return self._journal.commit("the run was interrupted before it"), self._stop.number
             except BaseException:
                 self._journal.leave()
@@ -287,9 +300,20 @@ class Recorder:
             among = f" among {job.gpus}" if job.gpus > 1 else ""
             of = f", process {process + 1} of {self._plan.limits.processes}" if self._plan.limits.processes > 1 else ""
             self._progress.job(f"{job.workload.name} {job.case}{among}{of}")
+            started = time.monotonic()
+            self._spare_s = self._spare(number, process, deadline - started) if process else 0.0
             if job.cells:
                 self._measure_job(job, process)
+            if process == 0:
+                self._took_s.append(time.monotonic() - started)
             self._progress.advance()
+
+    def _spare(self, number: int, process: int, left_s: float) -> float:
+        """Seconds of the budget for a job beyond those that it took in the first process: an equal share for all that are to come."""
+        later = self._plan.limits.processes - process - 1
+        needed_s = sum(self._took_s[number:]) + later * sum(self._took_s)
+        to_come = len(self._took_s) - number + later * len(self._took_s)
+        return max(left_s - _MARGIN * needed_s, 0.0) / to_come if to_come > 0 else 0.0
 
     def _leave_out(self, jobs: Sequence[Job]) -> None:
         """Leave jobs out of the run because the time budget is used up. One diagnostic gives the command that measures all."""
@@ -303,13 +327,16 @@ class Recorder:
     def _measure_job(self, job: Job, process: int) -> None:
         """Measure a case in one process. If a cell ends the child, repeat without that cell in another one."""
         key = (job.workload.name, job.case, job.gpus)
-        turn = Turn(process, self._rounds_done.get(key, 0), self._plan.limits.of_process(process))
+        turn = Turn(process, self._rounds_done.get(key, 0), self._plan.limits.of_process(process).with_more(self._spare_s))
         lost_cells: dict[Cell, dict[str, Any]] = {}
         while True:
             cells = tuple(cell for cell in job.cells if cell not in lost_cells)
             answers = _Answers(replace(job, cells=cells))
             try:
                 self._ask(job.gpus, Measure(answers.job, turn), cells, turn.limits.cell_timeout_s, answers.take)
+            except Stopped:
+                self._journal.note(rows_event({"phases": answers.tables["phases"]}))
+                raise
             except ChildLost as lost:
                 self._end_child(job.gpus)
                 blamed = [lost.cell] if lost.cell else list(cells)
@@ -317,6 +344,8 @@ class Recorder:
                 if len(lost_cells) < len(job.cells):
                     continue
                 answers = _Answers(job)
+            finally:
+                self._watch.move(sum(row["duration_ns"] for row in answers.tables["phases"]))
             answers.tables["results"] += lost_cells.values()
             self._journal.recording.captured += answers.captured
             samples = answers.samples()
@@ -331,14 +360,18 @@ class Recorder:
         self, gpus: int, question: Question, cells: Sequence[Cell], timeout_s: float, take: Callable[[Answer], bool]
     ) -> None:
         """Ask the child, and check for signals while waiting. Raises ChildLost and Stopped."""
+        child = self._running_child(gpus)
         try:
-            self._running_child(gpus).ask(question, cells, timeout_s, take, self._stop.check)
+            child.ask(question, cells, timeout_s, take, self._stop.check)
         except ChildLost:
             deadline = time.monotonic() + _SAME_SIGNAL_S
             while time.monotonic() < deadline:  # a batch system may have signalled all processes
                 self._stop.check()
                 time.sleep(POLL_S)
             raise
+        finally:
+            self._watch.move(child.start_ns, Spent.START)
+            child.start_ns = 0
 
     def _running_child(self, gpus: int) -> Child:
         """Return the child for this number of ranks; start it if needed. Raises ChildLost if it cannot be started."""

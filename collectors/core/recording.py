@@ -5,6 +5,7 @@ same code writes the run of a recording that ends normally and of one that anoth
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -26,13 +27,15 @@ from warpladder.data.names import Source, diagnostic_row
 from warpladder.data.store import RunWriter, conform
 
 #: Version of the events; raised when their format changes.
-FORMAT: Final = 5
+FORMAT: Final = 6
 
 #: Columns of `variants` that are known once a kernel is compiled. The largest of its kernels counts.
 _RESOURCES: Final = ("registers", "shared_bytes", "spill_bytes")
 
 #: Tables whose rows are written as they come.
 _AS_THEY_COME: Final = ("ceilings", "energy", "cell_launches", "machine_code")
+#: Columns of `phases` that are its key.
+_SPENT_KEY: Final = schema.PHASES.key
 
 Event = dict[str, Any]
 
@@ -68,6 +71,7 @@ class Recording:
         self._cases: dict[tuple[str, str], dict[str, Any]] = {}
         self._samples: list[pa.Table] = []
         self._traced = False
+        self._spent_ns: Counter[tuple[Any, ...]] = Counter()
         self._unreached: set[tuple[Any, ...]] = set()
         self._withdrawn: list[Cell] = []
         self.results = Results(set())
@@ -102,6 +106,8 @@ class Recording:
                     case "variants":
                         resources = self._resources.setdefault((row["workload"], row["variant"]), {})
                         resources |= {name: max(row[name], resources.get(name, 0)) for name in _RESOURCES}
+                    case "phases":
+                        self._spent_ns[tuple(row[name] for name in _SPENT_KEY)] += row["duration_ns"]
                     case "cases":
                         self._cases[row["workload"], row["case"]] = row
                     case _:
@@ -166,6 +172,9 @@ class Recording:
         writer.append("results", self.results.rows)
         for table in _AS_THEY_COME:
             writer.append(table, self._tables[table])
+        writer.append(
+            "phases", [{**dict(zip(_SPENT_KEY, key, strict=True)), "duration_ns": ns} for key, ns in self._spent_ns.items()]
+        )
         writer.append("diagnostics", diagnostics)
 
 

@@ -41,6 +41,8 @@ class Limits:
         processes: most processes that take the rounds, one after another. A kernel's time differs from one process to the
             next, all variants alike, by about 1 % where it takes 5 to 20 us; see docs/measurement.md.
         ceilings_by_size: memory is measured by size too before the first case, which takes seconds.
+        passes: scopes and caches of a case, among which the rounds share what the first process leaves of the budget; 0 where they do not
+            take it.
     """
 
     target: float = 0.005
@@ -51,6 +53,7 @@ class Limits:
     budget_s: float | None = None
     processes: int = 1
     ceilings_by_size: bool = False
+    passes: int = 0
 
     def of_process(self, process: int) -> "Limits":
         """The limits of a process, which all together give at most as many rounds, and about as narrow an interval, as one alone.
@@ -82,6 +85,13 @@ class Limits:
         seconds = min(max(share * (self.budget_s or 0.0) / passes, self.seconds), Limits.seconds)
         more = replace(self, seconds=seconds, max_rounds=max(self.max_rounds, _MOST_ROUNDS))
         return more if seconds > self.seconds else self
+
+    def with_more(self, seconds: float) -> "Limits":
+        """The limits where so many more seconds are left for a case."""
+        longer = min(self.seconds + seconds / self.passes, Limits.seconds) if self.passes else self.seconds
+        if longer <= self.seconds:
+            return self
+        return replace(self, seconds=longer, max_rounds=math.ceil(self.max_rounds * longer / self.seconds))
 
     @property
     def most_processes(self) -> int:

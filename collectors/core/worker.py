@@ -27,11 +27,16 @@ from warpladder.collectors.core.messages import (
     DescribeAllReduce,
     Described,
     JobEnd,
+    Measure,
     Question,
     Refused,
     Rows,
+    Started,
 )
 from warpladder.collectors.core.plan import Job
+from warpladder.collectors.core.stopwatch import Stopwatch, phase_rows
+from warpladder.data.names import Spent
+from warpladder.workloads.api import Workload
 
 #: Seconds in which threads that a variant left behind may end.
 _THREADS_TIMEOUT_S: Final = 2.0
@@ -98,6 +103,15 @@ def _leave_threads() -> None:
         os._exit(0)
 
 
+def _loaded(question: Measure, report: PipeReporter) -> Workload:
+    """The workload of a job. Reports the time that it took."""
+    watch = Stopwatch(Spent.START)
+    job = question.job
+    workload = job.workload.load()
+    report.rows("phases", phase_rows(watch.take(), job.workload.name, job.case, job.gpus, question.turn.process))
+    return workload
+
+
 def serve(
     connection: Connection,
     progress: MutableProgress,
@@ -122,6 +136,7 @@ def serve(
         with suppress(Exception):  # a variant that needs the module reports the error
             import_module(module)
     try:
+        connection.send(Started())
         while True:
             question: Question = connection.recv()
             progress[CELL] = -1
@@ -135,7 +150,7 @@ def serve(
                     capture.begin()
                     report = PipeReporter(connection, progress, question.job.cells)
                     benches = benches_of(question.job) if benches_of else alone
-                    measure_case(question.job, question.job.workload.load(), benches, question.turn, report)
+                    measure_case(question.job, _loaded(question, report), benches, question.turn, report)
                     connection.send(Captured(capture.take()))
                     connection.send(JobEnd())
             except CellCrashed as crash:

@@ -216,6 +216,7 @@ def _with_figures(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> tup
 _OWN: Final = ("rung", "host")
 #: The order of the severities of findings.
 _SEVERITIES: Final = ("error", "warning", "info")
+_LEAST_SPENT_NS: Final = 50_000_000
 #: How many reasons for skipped cells are named.
 _MOST_REASONS: Final = 3
 
@@ -227,26 +228,44 @@ def findings(run: store.Run, *, every: bool = False) -> Iterator[str]:
     have to catch.
 
     Args:
-        every: whether each finding has a line of its own, those about specimens too.
+        every: whether each finding has a line of its own, those about specimens too; then the lines of `spent` follow, as they do where
+            the recording was interrupted.
     """
     variants = run.table("variants").to_dict("records")
     specimens = {(row["workload"], row["variant"]) for row in variants if row["role"] == "specimen"}
     results = run.table("results").to_dict("records")
     diagnostics = run.table("diagnostics").query("severity != 'info' or source in ('not_reached', 'load')").to_dict("records")
     aside = set() if every else specimens
+    is_interrupted = any(row["source"] == Source.INTERRUPTED for row in diagnostics)
     if results or run.info["kind"] == "recording":
         yield _counts([row for row in results if _key(row) not in aside])
     if every:
         failed = ((row, f"{_cell(row)}: {row['status']}: {row['detail']}") for row in results)
         yield from (line for row, line in failed if row["status"] not in ("ok", "skipped"))
         yield from map(_finding, diagnostics)
+        yield from spent(run)
         return
+    yield from spent(run) if is_interrupted else ()
     if caught := _caught(results, diagnostics, specimens):
         yield caught
     lines = [*_failures(results, specimens), *_kinds([row for row in diagnostics if _key(row) not in specimens])]
     yield from (line for line, _ in lines)
     if any(shortened for _, shortened in lines):
         yield "each of them: warpladder summary --all"
+
+
+def spent(run: store.Run) -> list[str]:
+    """Where the time of a recording went, the longest phase first. Nothing where the run does not know it."""
+    rows = run.table("phases")
+    if rows.empty:
+        return []
+    names = (rows["phase"] + " " + rows["scope"] + " " + rows["cache"]).str.strip().str.replace("_", " ")
+    sums = rows["duration_ns"].groupby(names, sort=False).sum().sort_values(ascending=False)
+    whole = sums.sum()
+    lines = [
+        [str(name), f"{ns / 1e9:.1f} s", format_percent(100 * ns / whole)] for name, ns in sums.items() if ns >= _LEAST_SPENT_NS
+    ]
+    return [f"where the {whole / 1e9:.1f} s of the recording went:", *plain_table(["phase", "time", "share"], lines)]
 
 
 def _key(row: Mapping[Any, Any]) -> tuple[Any, Any]:

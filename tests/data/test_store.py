@@ -124,7 +124,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> No
 def test_a_run_of_another_schema_version_is_refused_with_the_cure(tmp_path: Path) -> None:
     path = write(tmp_path, schema_version=99)
     with pytest.raises(
-        store.StoreError, match=r"run\.parquet: column schema_version is 99, .* 1, 2, 3, 4, 5 and 6; open it with"
+        store.StoreError, match=r"run\.parquet: column schema_version is 99, .* 1, 2, 3, 4, 5, 6 and 7; open it with"
     ):
         store.open_run(path)
 

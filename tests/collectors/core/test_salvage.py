@@ -159,7 +159,7 @@ def test_what_cannot_be_taken_up_is_named_and_stops_nobody(tmp_path: Path) -> No
     finish(kept, "n=100")
     folder = die(kept)
     file = folder / "events.jsonl"
-    file.write_text(file.read_text().replace('"format": 5', '"format": 99'))
+    file.write_text(file.read_text().replace('"format": 6', '"format": 99'))
     (line,) = salvage(tmp_path)
     assert f"could not be taken up (StoreError: format 99); remove {folder}" in line
     assert folder.is_dir()
