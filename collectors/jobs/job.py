@@ -402,12 +402,16 @@ def _without_profile(done: Sequence[Done], numbers: Sequence[int], notes: Notes)
             status, detail, file = "broken", broken[place].why, broken[place].path.name
         yield _empty_rank(number, status, detail, file)
     if absent:
-        listed = ", ".join(map(str, absent[:8])) + (" …" if len(absent) > 8 else "")
         notes.add(
             "warning",
             Source.RANKS,
-            f"{len(absent)} of {expected} ranks have no usable profile: {listed}; all figures are of the other{'s' if len(numbers) > 1 else ''}",
+            f"{len(absent)} of {expected} ranks have no usable profile: {_ranks(absent)}; the figures are of {_ranks(numbers)}",
         )
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    listed = ", ".join(map(str, numbers[:_RANKS_NAMED])) + (" …" if len(numbers) > _RANKS_NAMED else "")
+    return f"rank {listed} only" if len(numbers) == 1 else f"ranks {listed}"
 
 
 def _empty_rank(number: int, status: str, detail: str, file: str) -> dict[str, Any]:

@@ -1,10 +1,15 @@
 """Collects diagnostics about a trace: rows that were left out, and other doubts."""
 
+import textwrap
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from warpladder.data.names import Source, diagnostic_row
+
+#: From so many messages of Nsight Systems on, only the first is quoted, with at most so many characters.
+_SEVERAL, _QUOTED = 2, 60
 
 
 class Notes:
@@ -30,9 +35,27 @@ class Notes:
         return self.rows
 
     def warnings(self) -> list[str]:
-        """Return the warnings and errors, one line each, the profiler's own messages last. Complete after `finish`."""
-        serious = [row for row in self.rows if row["severity"] != "info"]
-        return [f"{row['severity']}: {row['text']}" for row in sorted(serious, key=lambda row: row["source"] == Source.NSYS)]
+        """Return the warnings and errors, as `told` does. Complete after `finish`."""
+        return told(self.rows)
+
+
+def told(rows: Sequence[Mapping[Any, Any]], *, every: bool = False) -> list[str]:
+    """Return the warnings and errors among rows of `diagnostics`, one line each.
+
+    Args:
+        every: each message of Nsight Systems itself, and not only the first of them.
+    """
+    serious = [row for row in rows if row["severity"] != "info"]
+    lines = [f"{row['severity']}: {row['text']}" for row in serious if row["source"] != Source.NSYS]
+    of_nsys = [row for row in serious if row["source"] == Source.NSYS]
+    quoted = [f'Nsight Systems itself left this {row["severity"]} in the report: "{row["text"]}"' for row in of_nsys]
+    if every or len(quoted) < _SEVERAL:
+        return [*lines, *quoted]
+    first = textwrap.shorten(min(of_nsys, key=lambda row: row["severity"])["text"], _QUOTED, placeholder=" …")
+    return [
+        *lines,
+        f'Nsight Systems itself left {len(of_nsys)} messages in the report, such as "{first}" (all: warpladder summary --all)',
+    ]
 
 
 def date_of_file(path: Path, notes: Notes) -> datetime:

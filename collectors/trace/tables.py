@@ -170,7 +170,7 @@ def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes)
     if not work.devices:
         notes.add("warning", Source.CUDA, f"the report has no kernels, copies or sets; {advice_of(report.collector).device}")
     if work.devices and not report.has_rows(device.API):
-        text = "the profile has no launches (CUDA API calls), so that it does not tell why the device is idle, nor the range of a kernel"
+        text = "the profile has no launches (API calls), so that it does not tell why the device is idle, or which range has a kernel"
         notes.add("warning", Source.CUDA, text)
     lost = {what: rows - with_call for what, (rows, with_call) in work.launches_of.items()}
     for table, columns in {
@@ -202,5 +202,5 @@ def _tell_lost_launches(lost: Mapping[str, tuple[int, int]], notes: Notes) -> No
         ]
         if parts:
             listed = " and ".join((", ".join(parts[:-1]), parts[-1])).removeprefix(" and ")
-            text = f"{listed} have no launch in the report, so that their range, and whether the host was late, is not known"
+            text = f"{listed} have no launch in the report, so that it is not known when they were launched"
             notes.add(severity, Source.LAUNCHES, f"{text}; profile from before the first launch")

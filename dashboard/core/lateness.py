@@ -5,7 +5,7 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.numbers import format_duration
+from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Source
 
@@ -35,12 +35,16 @@ class Lateness:
 
     @property
     def sentence(self) -> str:
-        """`rank 13 is late: the others wait 4.50 s of 38.0 s longer, 1.20 s of it exposed`, `no rank is late`, or `no late rank can be told`."""
+        """`rank 13 is late: the others wait 4.50 s longer, 11.8 % of all ranks' 38.0 s, 1.20 s of it exposed`, `no rank is late`, or
+        `no late rank can be told`.
+        """
         if not self.late:
             return "no rank is late" if self.alike else "no late rank can be told"
         which = f"rank {self.late[0]} is" if len(self.late) == 1 else f"ranks {_listed(self.late)} are"
         longer, span, exposed = map(format_duration, (self.longer_ns, self.span_ns, self.exposed_ns))
-        return f"{which} late: the others wait {longer} of {span} longer, {exposed} of it exposed"
+        share = format_percent(100 * self.longer_ns / self.span_ns)
+        exposed = "all" if exposed == longer else exposed
+        return f"{which} late: the others wait {longer} longer, {share} of all ranks' {span}, {exposed} of it exposed"
 
 
 def lateness(data: RunData) -> Lateness:

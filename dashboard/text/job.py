@@ -1,7 +1,7 @@
 """A job as text: how much of its time is exposed communication, who is late and why, which kernel differs, and its ranks."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -11,19 +11,35 @@ from warpladder.dashboard.core.job_graph import answer as graph
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form
-from warpladder.dashboard.text.parts import LINES, MUCH, Parts, Row, Steps, brief, row, table, wrapped
+from warpladder.dashboard.text.parts import MUCH, SCREEN, WIDTH, Parts, Steps, apart, row, shortened, table, wrapped
+from warpladder.dashboard.text.profile import KINDS, PROGRAMS
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks.stragglers import query as stragglers
 from warpladder.data import job_tables
 
-#: Columns of `ranks.query.breakdown` -> their words on a terminal.
-_SHORT: Final = {"span_ns": "span", "compute_ns": "compute", "exposed_ns": "exposed", "idle_ns": "idle", "wait_ns": "waits"}
-_MOST_ROWS, _FEWEST_ROWS, _MOST_KERNELS = 8, 1, 2
+#: Columns of `ranks.query.breakdown` -> their words on a terminal. Those before `wait_ns` add up to the first.
+_SHORT: Final = {
+    "span_ns": "time",
+    "compute_ns": "compute",
+    "graph_ns": "graphs",
+    "exposed_ns": "exposed",
+    "copies_ns": "copies",
+    "idle_ns": "idle",
+    "wait_ns": "waits for others",
+}
+#: Other times are shown from this part of the time of a rank on.
+_LEAST_SHOWN: Final = 1e-3
+#: Those that are always shown.
+_ALWAYS: Final = ("span_ns", "compute_ns", "idle_ns")
+_MOST_ROWS, _FEWEST_ROWS, _MOST_KERNELS = 8, 2, 4
+_SEVERAL: Final = 2
+#: Lines of a sentence.
+_MOST_LINES: Final = 3
 
 
-def render(data: RunData, form: Form, *, every: bool = False, lines: int = LINES) -> str:
+def render(data: RunData, form: Form, *, every: bool = False, lines: int = SCREEN) -> str:
     """A job as text that ends with a line feed: what it comes to, and a row for each rank, outliers first.
 
     Args:
@@ -34,12 +50,12 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = LINES
     rows, executed = ranks.breakdown(data), kernels.kernels(data, None)
     if form == "csv":
         return csv(rows)
-    parts, steps = _parts(data), Steps.of(data.job.frame("iterations", *Steps.COLUMNS))
-    hint = _next(data, parts)
+    parts, steps = _parts(data, executed), Steps.of(data.job.frame("iterations", *Steps.COLUMNS))
+    hint, sentences = _next(data, parts), _sentences(data, executed)
     if form == "json":
         content = {
             "run_id": str(data.info["run_id"]),
-            "sentences": _sentences(data, executed),
+            "sentences": sentences,
             "device_time": parts.facts(),
             "kernels": json.loads(
                 executed[["kernel", "name", "kind", "count", "total_ns", "percent"]].to_json(orient="records")
@@ -49,102 +65,163 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = LINES
             "ranks": json.loads(rows.to_json(orient="records")),
         }
         return json.dumps(content, indent=1) + "\n"
-    sentences, hint = _sentences(data, executed), f"next: {hint}"
-    of_steps = [steps.sentence] if steps else []
+    first, devices = [_title(data, len(rows)), *([parts.headline] if parts.span_ns else [])], _devices(data)
+    on = f" on {devices} devices" if devices > len(rows) else f" of {_counted(len(rows))}" if len(rows) > 1 else ""
+    of_steps = [steps.sentence(parts.span_ns, on)] if steps else []
     if form == "markdown":
         times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
         of_ranks = [_row(each, times) for each in rows.to_dict("records")]
         headings = ("rank", "host", *times.values(), "differs in", "late")
-        return plain_lines(
-            [*(f"- {markdown_text(each)}" for each in (*sentences, *of_steps, hint)), "", *markdown_table(headings, of_ranks)]
-        )
+        points = (f"- {markdown_text(each)}" for each in (*first, *sentences, *of_steps, f"next: {hint}"))
+        return plain_lines([*points, "", *markdown_table(headings, of_ranks)])
+
+    def text(told: int, most_kernels: int, most_rows: int) -> list[str]:
+        shown = (sentences if every else _above(data, sentences))[:told]
+        between = wrapped(shown) if every else [line for each in shown for line in shortened(each, _MOST_LINES)]
+        above = [*wrapped(first), *between, *wrapped(of_steps)]
+        tables = [*table(("where the time goes", "time", "share"), parts.rows()), *_kernels(executed, most_kernels)]
+        return [*above, *tables, *_ranks(rows, devices, most_rows), *wrapped([f"next: {hint}"])]
+
     if every:
-        above = [*wrapped([*sentences, *of_steps]), *_of_all_ranks(parts, executed, len(rows)), *wrapped([hint])]
-        return plain_lines([*above, *_ranks(rows, len(rows))])
-    shown = len(sentences)
-    for left_out in range(_MOST_KERNELS + shown):  # kernels first, then the last sentences
-        most, shown = max(_MOST_KERNELS - left_out, 0), min(len(sentences), len(sentences) + _MOST_KERNELS - left_out)
-        told = brief([*sentences[:shown], *of_steps])
-        above = [*told, *_of_all_ranks(parts, executed, len(rows), most), *wrapped([hint])]
-        if len(above) + min(_FEWEST_ROWS, len(rows)) + 2 <= lines:
-            break
-    return plain_lines([*above, *_ranks(rows, min(_MOST_ROWS, lines - len(above) - 2))])
+        return plain_lines(text(len(sentences), _MOST_KERNELS, len(rows)))
+    # Kernels are left out first, then ranks and the last sentences.
+    told = len(sentences)
+    choices = [(told, most, _FEWEST_ROWS) for most in range(_MOST_KERNELS, 0, -1)]
+    choices += [(told, 1, 1), (told - 1, 1, 1), (told, 0, 1), *((each, 0, 1) for each in range(told - 1, 0, -1)), (1, 0, 0)]
+    told, most, most_rows = next((each for each in choices if len(text(*each)) <= lines), choices[-1])
+    free = lines - len(text(told, most, most_rows)) if most_rows else 0
+    return plain_lines(text(told, most, min(most_rows + free, _MOST_ROWS)))
 
 
-def _parts(data: RunData) -> Parts:
+def _above(data: RunData, sentences: Sequence[str]) -> list[str]:
+    """Sentences for a screen on which the warnings stand above: a reason that is one of them is not told again."""
+    warned = data.diagnostics.loc[data.diagnostics["severity"] == "warning", "text"].tolist()
+    return [
+        f"{sentence.removesuffix(reason).rstrip(': ')}, as the warning above tells" if reason else sentence
+        for sentence in sentences
+        for reason in [next((each for each in warned if sentence.endswith(each)), "")]
+    ]
+
+
+def _title(data: RunData, count: int) -> str:
+    """What was imported."""
+    info = data.info
+    program = PROGRAMS.get(str(info["collector"]), info["collector"])
+    device = f", {info['device_name']}" if info["device_name"] else ""
+    return f"{info['source']}: job of {_counted(count)}, {program}{device}"
+
+
+def _parts(data: RunData, executed: pd.DataFrame) -> Parts:
     """The time of all ranks."""
     columns = [column.name for column in job_tables.BREAKDOWN]
-    sums = data.job.frame("ranks", *columns).sum()
-    return Parts.of({name: int(sums[name]) for name in columns})
+    of_ranks = data.job.frame("ranks", "status", "launches", *columns)
+    of_ranks = of_ranks[of_ranks["status"] == "ok"]
+    devices, whole = _devices(data), "first to last device work"
+    if devices > len(of_ranks):
+        whole = f"{_counted(len(of_ranks))} with {devices} devices in all"
+    elif len(of_ranks) > 1:
+        whole = f"{whole} of {_counted(len(of_ranks))}"
+    is_told = int(of_ranks["launches"].sum()) >= int(executed["count"].sum())
+    return Parts.of({name: int(of_ranks[name].sum()) for name in columns}, whole, {} if is_told else None)
 
 
-def _of_all_ranks(parts: Parts, executed: pd.DataFrame, count: int, most: int = _MOST_KERNELS) -> list[str]:
-    """Where the time of all ranks goes, and their longest kernels."""
-    longest: list[Row] = [
-        row(each["kernel"], each["total_ns"], executed["total_ns"].sum(), f"{each['count']:,}")
-        for each in executed.head(most).to_dict("records")
+def _devices(data: RunData) -> int:
+    """Devices of all ranks."""
+    return len(data.job.frame("rank_devices", "rank"))
+
+
+def _kernels(executed: pd.DataFrame, most: int) -> list[str]:
+    """The longest kernels, the longest one that communicates, and the rest, which add up to all."""
+    if not most or executed.empty:
+        return []
+    whole = executed["total_ns"].sum()
+    most = most if len(executed) > most + 1 else len(executed)
+    talks = executed.index[executed["kind"] == "communication"][:1]
+    places = sorted({*executed.index[:most], *talks})
+    shown, rest = executed.loc[places], executed.drop(index=places)
+    copies = (shown["kind"] == "memory").tolist()
+    names = apart(shown["kernel"].tolist(), shown["name"].tolist())
+    names = [
+        KINDS.get(kind, kind) if is_copy else name for name, kind, is_copy in zip(names, shown["name"], copies, strict=True)
     ]
-    return [
-        *table((f"all {format_duration(parts.span_ns)} of {_counted(count)}", "time", "share"), parts.rows()),
-        *table(("kernels, copies and sets of all ranks", "time", "share", "runs"), longest),
+    rows = [
+        row(name, each["total_ns"], whole, f"{each['count']:,}")
+        for name, each in zip(names, shown.to_dict("records"), strict=True)
     ]
+    if len(rest):
+        rows.append(row(f"{len(rest)} others", rest["total_ns"].sum(), whole, f"{rest['count'].sum():,}"))
+    return table((f"kernels, copies, memsets: {format_duration(whole)}", "time", "share", "runs"), rows)
 
 
 def _counted(count: int) -> str:
     return "1 rank" if count == 1 else f"{count} ranks"
 
 
-def _ranks(rows: pd.DataFrame, most: int) -> list[str]:
-    """The late ranks and then the first ones as a narrow table, and how many are left out. That line is as long as one rank."""
-    most = max(most, _FEWEST_ROWS)
+def _ranks(rows: pd.DataFrame, devices: int, most: int) -> list[str]:
+    """The late ranks and then the first ones as a narrow table, and how many are left out. Without rows where the job has one rank."""
+    if len(rows) < _SEVERAL or not most:
+        return []
     late_first = rows.assign(idle_ns=_idle).sort_values("late", ascending=False, kind="stable")
     shown = late_first.head(most + (len(rows) == most + 1))
-    known = "exposed_ns" if rows["exposed_ns"].notna().any() else "graph_ns"
-    words = {(known if name == "exposed_ns" else name): words for name, words in _SHORT.items()}
-    words |= {} if known in _SHORT else {known: ranks.PARTS[known]}
-    lines = [_short_row(each, words) for each in shown.to_dict("records")]
+    least = _LEAST_SHOWN * late_first["span_ns"]
+    words = {name: each for name, each in _SHORT.items() if name in _ALWAYS or (late_first[name].fillna(0) > least).any()}
+    words["span_ns"] += f" of {devices // len(rows)} devices" if devices > len(rows) and not devices % len(rows) else ""
+    notes = {"differs_in": "differs in", "late": "late"}
+    notes = {name: each for name, each in notes.items() if shown[name].any()}
+    lines = [
+        (str(each["rank"]), *(_time(each[name]) for name in words), *(_note(name, each[name]) for name in notes))
+        for each in shown.to_dict("records")
+    ]
     left_out = len(rows) - len(lines)
     are = "more rank is" if left_out == 1 else "more ranks are"
-    more = [f"{left_out} {are} nearer to the median: summary --all"] if left_out else []
-    return [*plain_table(("rank", *words.values(), "differs in", "late"), lines), *more]
+    beyond = [f"{left_out} {are} nearer to the median: warpladder summary --all"] if left_out else []
+    told = plain_table(("rank", *words.values(), *notes.values()), lines)
+    if max(map(len, told)) > WIDTH:
+        told = plain_table(("rank", *(words | {"wait_ns": "waits"}).values(), *notes.values()), lines)
+    return [*told, *beyond]
+
+
+def _note(name: str, value: str | bool) -> str:
+    return str(value).removesuffix(" communication") if name == "differs_in" else "late" if value else ""
+
+
+def _time(value: float) -> str:
+    return format_duration(value) if pd.notna(value) else NOTHING
 
 
 def _idle(rows: pd.DataFrame) -> "pd.Series[int]":
     return rows[["host_wait_ns", "kernel_wait_ns", "other_idle_ns"]].sum(axis=1)
 
 
-def _short_row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:
-    times = (format_duration(each[name]) if pd.notna(each[name]) else NOTHING for name in names)
-    return str(each["rank"]), *times, each["differs_in"].removesuffix(" communication"), "late" if each["late"] else ""
-
-
 def _sentences(data: RunData, executed: pd.DataFrame) -> list[str]:
-    """What the pages Ranks, Stragglers and Kernels have as titles."""
+    """Who is late and why, and which kernel differs between ranks. Of a job in which fewer than two ranks communicate, no rank is late."""
     answer, more = ranks.answer(data), graph.answer(data.job)
     cause = more.cause or stragglers.cause_of(stragglers.ranking(data))
+    talk = int((data.job.frame("ranks", "communication_ns")["communication_ns"] > 0).sum())
     if more.pipeline:
-        whole = answer.sentence.removesuffix(answer.lateness)
-        lines = [whole + more.pipeline]
+        lines = [more.pipeline]
+    elif answer.reasons and talk >= _SEVERAL:
+        lines = [f"{answer.lateness}: {answer.reasons[-1]}"]
     else:
-        lines = [answer.sentence, f"cause: {cause}" if cause else ""]
-    lines += [*more.further, kernels.title_of(executed) if len(executed) else ""]
-    reasons = () if more.pipeline else answer.reasons
-    return [line for line in (*lines, *(f"{answer.lateness}: {reason}" for reason in reasons), answer.outside) if line]
+        lines = [] if answer.reasons or talk < _SEVERAL else [answer.lateness, f"cause: {cause}" if cause else ""]
+    differs = kernels.title_of(executed) if len(executed) and kernels.most_different(executed) is not None else ""
+    return [line for line in (*lines, *more.further, differs) if line]
 
 
 def _next(data: RunData, parts: Parts) -> str:
-    """The page to look at first."""
+    """What to do first: about a late rank, else about the largest part."""
     if data.job.frame("collectives", "sends_to")["sends_to"].notna().any():
-        return f"warpladder forecast {data.info['run_id']}: what a step takes with equal stages, and with other changes"
+        return f"see what a step would take with equal stages or other changes: warpladder forecast {data.info['run_id']}"
     if data.job.frame("ranks", "late")["late"].any():
-        return "warpladder app, page Stragglers: in which steps the others wait for the late rank"
-    if parts.share("graph_ns") >= MUCH:
-        return f"profile with nsys profile {ranks.BY_NODE}: what runs inside of the graphs is not in these profiles"
-    if parts.share("exposed_ns") >= MUCH:
-        return "warpladder app, page Collectives: which ones take the time, and how fast they are"
-    if parts.share("host_wait_ns") >= MUCH:
-        return "warpladder app, page Timeline: where the devices wait for the host"
-    return "warpladder app, page Critical path: which kernel, if it were faster, would make a step shorter"
+        return "see in which steps the others wait for the late rank: warpladder app, page Ranks"
+    hints = {
+        "graph_ns": f"profile with nsys profile {ranks.BY_NODE}: what runs inside of the graphs is not in these profiles",
+        "exposed_ns": "see which collectives take the time, and how fast they are: warpladder app, page Collectives",
+        "host_wait_ns": "see where the devices wait for launches: warpladder app, page Timeline",
+    }
+    most = max(hints, key=parts.share)
+    critical = "see which kernel makes a step shorter if it is faster: warpladder app, page Critical path"
+    return hints[most] if parts.share(most) >= MUCH else critical
 
 
 def _row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:

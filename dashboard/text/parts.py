@@ -1,8 +1,10 @@
 """The parts that the time of devices is made of, and the steps of a program, as rows of a text of 80 columns."""
 
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 import pandas as pd
@@ -11,29 +13,34 @@ from warpladder.dashboard.core.numbers import format_duration, format_interval
 from warpladder.dashboard.ui.tables import plain_table
 from warpladder.dashboard.ui.text import cut
 
-#: Columns of a text, the lines of a screen, and those of them that are kept for warnings.
+#: Columns of a text, and the lines of a screen.
 WIDTH: Final = 80
 SCREEN: Final = 24
-WARNED: Final = 2
-#: Lines of a text.
-LINES: Final = SCREEN - WARNED
 #: From this share of the span on, a part is what to look at first.
 MUCH: Final = 0.2
 _NAME_CHARACTERS: Final = 42
+#: What tells alike short names apart, and what ends a word of a name.
+_NUMBER: Final = re.compile(r" #\d+\Z")
+_NO_WORD: Final = re.compile(r"[\W_]")
 #: A smaller share, in percent, would be written 0.0.
 _LEAST_SHARE: Final = 0.05
 #: Class of time -> its words. The classes add up to the span.
 CLASSES: Final = {
     "compute_ns": "compute",
-    "graph_ns": "CUDA graphs, traced whole: kinds unknown",
+    "graph_ns": "CUDA graphs, whose kernels are not known",
     "exposed_ns": "exposed communication (nothing computes)",
-    "copies_ns": "copies and sets alone",
-    "host_wait_ns": "idle: waits for the host to launch",
-    "kernel_wait_ns": "idle: between launched kernels",
-    "other_idle_ns": "idle: other",
+    "copies_ns": "copies, memsets (no kernel runs meanwhile)",
+    "host_wait_ns": "idle: the next work was not launched yet",
+    "kernel_wait_ns": "idle: under 30 µs, next work was launched",
+    "other_idle_ns": "idle: longer, though the work was launched",
 }
 #: The same of a profile with graphs that were traced as a whole.
 _OUTSIDE: Final = {"compute_ns": "compute outside of graphs", "exposed_ns": "communication outside of graphs"}
+#: The same where launches are not in the profile, so that idle time may have been a wait for the host.
+_UNTOLD: Final = {
+    "kernel_wait_ns": "idle: under 30 µs, launched or not known",
+    "other_idle_ns": "idle: longer, launched or not known",
+}
 _IDLE: Final = ("host_wait_ns", "kernel_wait_ns", "other_idle_ns")
 
 Row = tuple[str, ...]
@@ -47,18 +54,24 @@ class Parts:
         span_ns: from the first device work to the last, in sum over devices and ranks.
         times: the classes `CLASSES`.
         communication_ns: time in which communication ran, outside of graphs that were traced as a whole.
+        untold: of classes of idle time, the part before work whose launch is not in the profile; None where it may be any part.
+        whole: words for the span, as the last row has them.
+        why_untold: words for that part.
     """
 
     span_ns: int
     times: Mapping[str, int]
     communication_ns: int
+    whole: str
+    untold: Mapping[str, int] | None = field(default_factory=dict)
+    why_untold: str = "idle: the launch is not in the profile"
 
     @classmethod
-    def of(cls, sums: Mapping[str, int]) -> "Parts":
+    def of(cls, sums: Mapping[str, int], whole: str, untold: Mapping[str, int] | None, why_untold: str = "") -> "Parts":
         """The parts of sums with the columns of table `ranks` that are times."""
         copies = sums["busy_ns"] - sums["compute_ns"] - sums["graph_ns"] - sums["exposed_ns"]
         times = {name: int(copies if name == "copies_ns" else sums[name]) for name in CLASSES}
-        return cls(int(sums["span_ns"]), times, int(sums["communication_ns"]))
+        return cls(int(sums["span_ns"]), times, int(sums["communication_ns"]), whole, untold, why_untold or cls.why_untold)
 
     @property
     def known(self) -> bool:
@@ -74,10 +87,25 @@ class Parts:
         """A class as a fraction of the span."""
         return self.times[name] / self.span_ns if self.span_ns else 0.0
 
+    def _told(self) -> dict[str, int]:
+        """The words of each part that has time, the largest first."""
+        words = {**CLASSES, **({} if self.known else _OUTSIDE), **(_UNTOLD if self.untold is None else {})}
+        untold = self.untold or {}
+        parts = {words[name]: time - untold.get(name, 0) for name, time in self.times.items()}
+        parts[self.why_untold] = sum(untold.values())
+        return {what: time for what, time in sorted(parts.items(), key=lambda part: -part[1]) if time}
+
+    @property
+    def headline(self) -> str:
+        """`largest part: compute, 67.5 % of 51.9 ms`."""
+        what, time = next(iter(self._told().items()))
+        what = f"idle ({what.removeprefix('idle: ')})" if what.startswith("idle: ") else what
+        return f"largest part: {what}, {100 * time / self.span_ns:.1f} % of {format_duration(self.span_ns)}"
+
     def rows(self) -> list[Row]:
-        """A row for each class that has time."""
-        words = CLASSES if self.known else {**CLASSES, **_OUTSIDE}
-        return [row(words[name], time, self.span_ns) for name, time in self.times.items() if time]
+        """A row for each part that has time, and one for the span."""
+        parts = {**self._told(), f"sum: {self.whole}": self.span_ns}
+        return [row(what, time, self.span_ns) for what, time in parts.items()]
 
     def facts(self) -> dict[str, int | None]:
         """The same with the names of a text for programs; None for what is not known, as what communicates inside of graphs."""
@@ -101,16 +129,20 @@ class Steps:
 
     Attributes:
         median_ns, least_ns, most_ns: on the host, from the start of its range to the end.
-        device_median_ns: on the devices; None where no step launched work.
+        device_median_ns, device_least_ns, device_most_ns: on the devices; None where no step launched work.
+        device_ns: of all steps, in sum over devices and ranks; the classes of the profile hold it.
     """
 
-    COLUMNS: ClassVar = ("iteration", "start_ns", "end_ns", "device_start_ns", "device_end_ns")
+    COLUMNS: ClassVar = ("iteration", "start_ns", "end_ns", "device_start_ns", "device_end_ns", "span_ns")
 
     count: int
     median_ns: float
     least_ns: float
     most_ns: float
     device_median_ns: float | None
+    device_least_ns: float | None
+    device_most_ns: float | None
+    device_ns: int
 
     @classmethod
     def of(cls, iterations: pd.DataFrame) -> "Steps | None":
@@ -120,17 +152,41 @@ class Steps:
         lasts = (iterations["end_ns"] - iterations["start_ns"]).astype(float)
         known = iterations[iterations["device_start_ns"].notna()]
         on_device = (known["device_end_ns"] - known["device_start_ns"]).astype(float)
-        count = int(iterations["iteration"].nunique())
-        return cls(count, lasts.median(), lasts.min(), lasts.max(), on_device.median() if len(on_device) else None)
+        count, whole = int(iterations["iteration"].nunique()), int(iterations["span_ns"].sum())
+        median, least, most = (on_device.median(), on_device.min(), on_device.max()) if len(on_device) else (None, None, None)
+        return cls(count, lasts.median(), lasts.min(), lasts.max(), median, least, most, whole)
 
-    @property
-    def sentence(self) -> str:
-        """`4 steps: median 12.8 ms on the host (12.5 to 16.9 ms), 9.20 ms on the device`."""
-        spread = format_interval(format_duration(self.least_ns), format_duration(self.most_ns))
-        several = f"{self.count} steps: median {format_duration(self.median_ns)} on the host ({spread})"
-        one = f"one step: {format_duration(self.median_ns)} on the host"
-        on_device = "" if self.device_median_ns is None else f", {format_duration(self.device_median_ns)} on the device"
-        return (several if self.count > 1 else one) + on_device
+    def sentence(self, span_ns: int, on: str = "") -> str:
+        """`4 steps take 51.6 of 51.9 ms: 12.8 ms each (12.4 to 13.7 ms), on the host 12.8 ms`.
+
+        Args:
+            span_ns: of all devices, in sum.
+            on: the ranks or devices that have the steps, such as ` of 2 ranks`; empty where it is one.
+        """
+        steps = f"{self.count} steps" if self.count > 1 else "one step"
+        host = f"on the host {format_duration(self.median_ns)}"
+        if self.device_median_ns is None or self.device_least_ns is None or self.device_most_ns is None:
+            return f"{steps}, {host}{' each' if self.count > 1 else ''}"
+        lasts = _spread(
+            self.device_median_ns, self.device_least_ns, self.device_most_ns, "each" if self.count > 1 or on else ""
+        )
+        takes = "takes" if self.count == 1 else "take"
+        return f"{steps}{on} {takes} {_part(self.device_ns, span_ns)}: {lasts}, {host}"
+
+
+def _spread(median_ns: float, least_ns: float, most_ns: float, each: str) -> str:
+    """`12.8 ms each (12.5 to 16.9 ms)`: a median, and the least and the most where they differ from it."""
+    median, *ends = map(format_duration, (median_ns, least_ns, most_ns))
+    return f"{median} {each}".rstrip() + ("" if ends == [median] * 2 else f" ({format_interval(*ends)})")
+
+
+def _part(part_ns: float, whole_ns: float) -> str:
+    """`23.8 of 44.0 ms`, or `all 44.0 ms`."""
+    part, whole = format_duration(part_ns), format_duration(whole_ns)
+    if part == whole:
+        return f"all {whole}"
+    number, unit = part.split(" ")
+    return f"{number if unit == whole.split(' ')[1] else part} of {whole}"
 
 
 def row(what: str, time_ns: float, of_ns: float, *notes: str) -> Row:
@@ -145,20 +201,33 @@ def middle_cut(name: str, most: int = _NAME_CHARACTERS) -> str:
     return name if len(name) <= most else f"{name[: most - most // 3 - 1]}…{name[-(most // 3) :]}"
 
 
+def apart(names: Sequence[str], full: Sequence[str], most: int = _NAME_CHARACTERS) -> list[str]:
+    """Names of at most so many characters, of which no two are alike where the full names differ.
+
+    Args:
+        names: short names; those of kernels that differ inside of long arguments end with `#` and a number.
+        full: the full name of each.
+    """
+    cuts = [middle_cut(_NUMBER.sub("", name), most) for name in names]
+    alike = Counter(cuts)
+    groups = {each: [full[place] for place, other in enumerate(cuts) if other == each] for each in cuts if alike[each] > 1}
+    return [_differing(name, groups[name], own, most) if name in groups else name for name, own in zip(cuts, full, strict=True)]
+
+
+def _differing(name: str, group: Sequence[str], own: str, most: int) -> str:
+    """The start of a name, and what its full name has from the word on in which it differs from the others."""
+    place = next(
+        (place for place, each in enumerate(zip(*group, strict=False)) if len(set(each)) > 1), len(min(group, key=len))
+    )
+    place = max((found.end() for found in _NO_WORD.finditer(own, 0, place)), default=place)
+    head = re.split(r"\W", name, maxsplit=1)[0][: most // 2 - 1]
+    return cut(f"{head}…{own[place:]}", most)
+
+
 def table(headings: Row, rows: Sequence[Row], first_characters: int = _NAME_CHARACTERS) -> list[str]:
     """The lines of a table, no longer than `WIDTH`, with a first column of so many characters."""
     first = headings[0].ljust(first_characters)
     return [line[:WIDTH].rstrip() for line in plain_table((first, *headings[1:]), rows)] if rows else []
-
-
-def brief(sentences: Iterable[str], most: int = 2) -> list[str]:
-    """Sentences in lines as of `wrapped`, each cut after so many. Of those that begin alike, as reasons do, the first is kept."""
-    first = {sentence.split(": ")[0]: sentence for sentence in reversed(list(sentences))}
-    found = []
-    for sentence in reversed(first.values()):
-        lines = wrapped([sentence])
-        found += lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1][: WIDTH - 1]}…"]
-    return found
 
 
 def fitting(findings: Sequence[str], lines: int) -> list[str]:
@@ -167,13 +236,22 @@ def fitting(findings: Sequence[str], lines: int) -> list[str]:
     for number, each in enumerate(findings):
         whole = wrapped([each])
         left = lines - len(shown) - (number + 1 < len(findings))
-        if len(whole) > left and not number:
-            whole = [*whole[: left - 1], f"{whole[left - 1][: WIDTH - 1]}…"]
+        if not number:
+            whole = shortened(each, left)
         if len(whole) > left:
             more = len(findings) - number
-            return [*shown, f"{more} more finding{'s' if more > 1 else ''}, and all in full: warpladder summary --all"]
+            return [*shown, f"{more} more warning{'s' if more > 1 else ''}, and all in full: warpladder summary --all"]
         shown += whole
     return shown
+
+
+def shortened(text: str, lines: int) -> list[str]:
+    """A sentence in at most so many lines, cut between words."""
+    whole = wrapped([text])
+    if len(whole) <= lines:
+        return whole
+    indent = "  " if lines > 1 else ""
+    return [*whole[: lines - 1], indent + textwrap.shorten(" ".join(whole[lines - 1 :]), WIDTH - 2, placeholder=" …")]
 
 
 def wrapped(lines: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ from warpladder.dashboard.core import counted, counters
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form
-from warpladder.dashboard.text.parts import LINES, MUCH, Parts, Row, Steps, middle_cut, row, table, wrapped
+from warpladder.dashboard.text.parts import MUCH, SCREEN, Parts, Row, Steps, apart, middle_cut, row, table, wrapped
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines
 from warpladder.dashboard.views.time.calls import query as calls
@@ -28,6 +28,8 @@ PROGRAMS: Final = {
 }
 _MOST_KERNELS, _MOST_COPIES, _MOST_COUNTED = 6, 2, 16
 _COUNTED_CHARACTERS: Final = 28
+#: A profile whose device work takes less shows what launches cost, and not what kernels do.
+_TINY_NS: Final = 100_000
 _NAMES: Final = 42
 #: In the names of AMD's GPUs.
 _OF_AMD: Final = re.compile(r"\b(?:AMD|Instinct|Radeon|gfx\w*)\b")
@@ -39,10 +41,16 @@ _WITH_DEVICE_WORK: Final = {
 
 
 class Sums(NamedTuple):
-    """What an import of a job computes of each rank: its times, as columns of table `ranks`, and the rows of table `iterations`."""
+    """What an import of a job computes of each rank: its times, as columns of table `ranks`, and the rows of table `iterations`.
+
+    `untold` has the part of its idle times before work whose launch is not in the profile, as `Parts` has it. `migrates` tells that all
+    such work is migrations of managed memory, which have no launch.
+    """
 
     times: Mapping[str, int]
     iterations: pd.DataFrame
+    untold: Mapping[str, int]
+    migrates: bool
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,12 @@ def profile(data: RunData, sums: Sums) -> Profile:
     graphs = tuple(int(of_graphs[name].sum()) if len(of_graphs) else 0 for name in ("Instances", "Total Time (ns)"))
     kernels = _kernels(data, graphs[1])
     used = [data.traces.numbers(name, "device") for name in ("kernels", "memory_ops") if name in has]
+    devices = len(np.unique(np.concatenate(used))) if used else 0
+    whole = "first to last device work" + (f", {devices} devices" if devices > 1 else "")
+    why = "idle: until managed memory is touched" if sums.migrates else ""
     return Profile(
-        Parts.of(sums.times) if sums.times["span_ns"] else None,
-        len(np.unique(np.concatenate(used))) if used else 0,
+        Parts.of(sums.times, whole, sums.untold, why) if sums.times["span_ns"] else None,
+        devices,
         kernels,
         int(kernels["total_ns"].sum()) + graphs[1],
         (graphs[0], graphs[1]),
@@ -116,7 +127,7 @@ def _limits(data: RunData) -> pd.DataFrame:
     return frame.sort_values("time_ns", ascending=False, kind="stable", ignore_index=True)
 
 
-def render(data: RunData, sums: Sums, form: Form, lines: int = LINES) -> str:
+def render(data: RunData, sums: Sums, form: Form, lines: int = SCREEN) -> str:
     """A profile as text that ends with a line feed; as a table, of at most so many lines of 80 columns."""
     found = profile(data, sums)
     if form == "json":
@@ -125,18 +136,18 @@ def render(data: RunData, sums: Sums, form: Form, lines: int = LINES) -> str:
         return csv(found.kernels if found.parts else found.limits)
     title, hint = list(_title(data, found)), f"next: {_next(data, found)}"
     if form == "table":
-        around = wrapped(title), wrapped([*([found.steps.sentence] if found.steps else []), hint])
+        around = wrapped(title), wrapped([hint])
         return plain_lines([*around[0], *_fitting(found, lines - sum(map(len, around))), *around[1]])
-    points = [f"- {markdown_text(line)}" for line in (*title, *([found.steps.sentence] if found.steps else ()), hint)]
+    points = [f"- {markdown_text(line)}" for line in (*title, hint)]
     return plain_lines([*points, *(line for each in _tables(found) if each[1] for line in ("", *markdown_table(*each)))])
 
 
 def _fitting(found: Profile, lines: int) -> list[str]:
-    """The tables, with as many kernels as there are lines for, at least two."""
-    for most in range(_MOST_KERNELS, 1, -1):
+    """The tables, with as many kernels and kinds of copies as there are lines for."""
+    for most in (*((kernels, _MOST_COPIES) for kernels in range(_MOST_KERNELS, 1, -1)), (2, 1), (1, 1)):
         every = [
             line
-            for headings, rows in _tables(found, most)
+            for headings, rows in _tables(found, *most)
             for line in table(headings, rows, 0 if found.parts is None else _NAMES)
         ]
         if len(every) <= lines:
@@ -145,104 +156,143 @@ def _fitting(found: Profile, lines: int) -> list[str]:
 
 
 def _title(data: RunData, found: Profile) -> Iterator[str]:
-    """What was profiled, and how busy the devices were."""
+    """What was profiled, what most of the time is, and the steps."""
     info = data.info
     device = f", {info['device_name']}" if info["device_name"] else ""
-    yield f"{info['source']}: {PROGRAMS.get(str(info['collector']), info['collector'])}{device}"
-    if found.parts is None:
-        if not len(found.limits):
-            yield "no device work in this profile"
-        return
-    span, busy = found.parts.span_ns, found.parts.span_ns - found.parts.idle_ns
-    whose = f"{found.devices} devices worked" if found.devices > 1 else "the device worked"
-    sums = " (sums over the devices)" if found.devices > 1 else ""
-    yield f"{whose} {100 * busy / span:.1f} % of the {format_duration(span)} from the first work to the last{sums}"
+    program = PROGRAMS.get(str(info["collector"]), info["collector"])
+    yield f"{info['source']}: {program}{device}"
+    if found.parts is not None:
+        yield found.parts.headline
+    elif not len(found.limits):
+        yield "no device work in this profile"
+    if found.steps is not None:
+        on = f" on {found.devices} devices" if found.devices > 1 else ""
+        yield found.steps.sentence(found.parts.span_ns if found.parts else 0, on)
 
 
-def _tables(found: Profile, most: int = _MOST_KERNELS) -> Iterator[tuple[Row, list[Row]]]:
+def _tables(found: Profile, most: int = _MOST_KERNELS, most_copies: int = _MOST_COPIES) -> Iterator[tuple[Row, list[Row]]]:
     """Headings and rows: the parts of the span, the longest kernels, the copies, and the limits of kernels."""
     if found.parts is not None:
         yield ("where the time goes", "time", "share"), found.parts.rows()
-    yield ("kernels (those that overlap count each)", "time", "share", "runs"), list(_kernel_rows(found, most))
-    yield ("copies and sets", "time", "number", "bytes", "rate"), list(_copy_rows(found))
+    yield (
+        (f"kernels: {format_duration(found.kernel_ns)}{_beside(found)}", "time", "share", "runs"),
+        list(_kernel_rows(found, most)),
+    )
+    yield ("copies and memsets", "time", "number", "bytes", "rate"), list(_copy_rows(found, most_copies))
     shown = found.limits.head(_MOST_COUNTED).to_dict("records")
     rows: list[Row] = [_limit_row(each) for each in shown]
     if more := len(found.limits) - len(shown):
-        rows.append((f"{more} more: --format json", "", "", ""))
-    yield ("kernels under the profiler", "time", "of peak", "limit"), rows
+        rows.append((f"{more} more: --format json", "", ""))
+    yield ("kernels under the profiler", "time", "limit, and how much of its peak is reached"), rows
+
+
+def _beside(found: Profile) -> str:
+    """A remark where kernels run beside each other, so that their times are longer than the time in which any runs."""
+    parts = found.parts
+    kernels = parts.times["compute_ns"] + parts.times["exposed_ns"] + parts.times["graph_ns"] if parts else found.kernel_ns
+    return " (overlaps count twice)" if found.kernel_ns > kernels else ""
 
 
 def _kernel_rows(found: Profile, most: int) -> Iterator[Row]:
     whole = found.kernel_ns
-    if found.graphs[0]:
-        yield row("CUDA graphs, traced whole", found.graphs[1], whole, f"{found.graphs[0]:,}")
+    most = most if len(found.kernels) > most + 1 else len(found.kernels)
     shown, rest = found.kernels[:most], found.kernels[most:]
-    for each in shown.to_dict("records"):
-        yield row(each["name"], each["total_ns"], whole, f"{each['executions']:,}")
+    names = apart(shown["name"].tolist(), shown["full_name"].tolist())
+    rows = list(zip(names, shown["total_ns"].tolist(), shown["executions"].tolist(), strict=True))
+    if found.graphs[0]:
+        rows.append(("CUDA graphs, whose kernels are not known", found.graphs[1], found.graphs[0]))
+    for name, time, number in sorted(rows, key=lambda each: -each[1]):
+        yield row(name, time, whole, f"{number:,}")
     if len(rest):
-        others = f"{len(rest)} other kernels" if len(rest) > 1 else "1 other kernel"
-        yield row(others, rest["total_ns"].sum(), whole, f"{rest['executions'].sum():,}")
+        yield row(f"{len(rest)} other kernels", rest["total_ns"].sum(), whole, f"{rest['executions'].sum():,}")
 
 
-_KINDS: Final = {
+#: Kind of a copy, set or migration -> its words.
+KINDS: Final = {
     "h2d": "host to device",
     "d2h": "device to host",
     "d2d": "within a device",
     "p2p": "device to device",
     "h2h": "within the host",
-    "memset": "memory set",
+    "memset": "memset",
     "unified_h2d": "migration to the device",
     "unified_d2h": "migration to the host",
 }
 
 
-def _copy_rows(found: Profile) -> Iterator[Row]:
+def _copy_rows(found: Profile, most: int) -> Iterator[Row]:
     copies = found.copies.to_dict("records")
-    for each in copies[:_MOST_COPIES]:
+    most = most if len(copies) > most + 1 else len(copies)
+    for each in copies[:most]:
         memory = f", {each['host_memory']} memory" if each["host_memory"] not in ("", "unknown") else ""
         rate = format_rate(float(each["gb_per_s"])) if pd.notna(each["gb_per_s"]) and each["gb_per_s"] > 0 else NOTHING
-        size = format_bytes(float(each["bytes"])) if pd.notna(each["bytes"]) else "unknown"
-        size += f", {each['unknown']} unknown" if size != "unknown" and each["unknown"] else ""
-        what = f"{_KINDS.get(each['kind'], each['kind'])}{memory}"
-        yield what, format_duration(each["time_ns"]), f"{each['n']:,}", size, rate
-    if rest := copies[_MOST_COPIES:]:
+        what = f"{KINDS.get(each['kind'], each['kind'])}{memory}"
+        unsized = f" ({each['unknown']:,} of unknown size)" if each["unknown"] else ""
+        size = format_bytes(float(each["bytes"])) if pd.notna(each["bytes"]) else NOTHING
+        yield middle_cut(f"{what}{unsized}"), format_duration(each["time_ns"]), f"{each['n']:,}", size, rate
+    if rest := copies[most:]:
         time, number = (sum(each[name] for each in rest) for name in ("time_ns", "n"))
-        yield f"other kinds ({len(rest)})", format_duration(time), f"{number:,}", "", ""
+        size = sum(each["bytes"] for each in rest if pd.notna(each["bytes"]))
+        yield f"{len(rest)} other kinds", format_duration(time), f"{number:,}", format_bytes(float(size)), NOTHING
 
 
 def _limit_row(each: Mapping[Any, Any]) -> Row:
     return (
         middle_cut(each["kernel"], _COUNTED_CHARACTERS),
         format_duration(each["time_ns"]),
-        format_percent(each["limit_percent"]),
-        each["limit"],
+        f"{each['limit']}: {format_percent(each['limit_percent'])}",
     )
+
+
+#: The part of idle time that the profile does not explain.
+_UNTOLD: Final = "untold"
 
 
 def _next(data: RunData, found: Profile) -> str:
     """What to do first: about the largest part that is not the work of kernels, else about the longest kernel."""
     parts = found.parts
     if parts is None and len(found.limits):
-        return "warpladder app, page Counters: why each kernel is not faster"
+        return "see why each kernel is not faster: warpladder app, page Why"
     if parts is None:
         return _WITH_DEVICE_WORK.get(str(data.info["collector"]), "profile a part of the program that uses the device")
     if found.graphs[1] > MUCH * found.kernel_ns:
         return "profile with nsys profile --cuda-graph-trace=node: what runs inside of the graphs is not in this profile"
-    waits = {
-        "host_wait_ns": "warpladder app, page Timeline: where the device waits; fewer launches or a CUDA graph help",
-        "exposed_ns": "warpladder import --job FOLDER with the profiles of all ranks: which rank the others wait for",
-        "copies_ns": "warpladder app, page Transfers: what the copies cost; pinned memory or overlap with kernels help",
-        "other_idle_ns": "warpladder app, page Timeline: what the launched work waits for",
-    }
-    most = max(waits, key=parts.share)
-    if parts.share(most) >= MUCH or found.kernels.empty:
-        return waits[most]
+    untold = sum((parts.untold or {}).values())
+    times = {name: parts.times[name] for name in ("host_wait_ns", "exposed_ns", "copies_ns")}
+    times |= {_UNTOLD: untold, "other_idle_ns": parts.times["other_idle_ns"] - (parts.untold or {}).get("other_idle_ns", 0)}
+    most = max(times, key=lambda name: times[name])
+    if parts.span_ns < _TINY_NS:
+        return f"profile a longer part of the program: {format_duration(parts.span_ns)} is too short to tell what limits it"
+    if times[most] >= MUCH * parts.span_ns or found.kernels.empty:
+        return _about(most, found, hides=parts.times["compute_ns"] > parts.times["copies_ns"])
     if data.traces.has_operators:
-        return f"warpladder extract {data.info['run_id']}: which operations a better kernel could make faster"
+        return f"see which operations a better kernel could make faster: warpladder extract {data.info['run_id']}"
     longest = str(found.kernels.iloc[0]["name"]).split("<")[0].split(" ")[0].split("::")[-1][:_NAMES]
     if _OF_AMD.search(str(data.info["device_name"] or "")):
-        return f"rocprof-compute profile -n NAME -k {longest} -- PROGRAM: what limits it"
-    return f"ncu --set full --export report -k regex:{longest} PROGRAM, and warpladder import report.ncu-rep: what limits it"
+        return f"see what limits {longest}: rocprof-compute profile -n NAME -k {longest} -- PROGRAM"
+    command = f"ncu --set full --export report -k regex:{longest} PROGRAM"
+    return f"see what limits {longest}: {command}, then warpladder import report.ncu-rep"
+
+
+def _about(most: str, found: Profile, *, hides: bool) -> str:
+    """What to do about a part of the time. `hides`: kernels take longer than copies."""
+    copies = found.copies.to_dict("records")
+    kind, memory = (str(copies[0][name]) for name in ("kind", "host_memory")) if copies else ("", "")
+    migrates = kind.startswith("unified")
+    if most == "copies_ns" and migrates:
+        most = _UNTOLD
+    cures = {"pageable": "pinned memory makes them faster", "": "fewer or larger ones help"}
+    beside = "a stream of their own hides them behind kernels" if hides else "kernels are too short to hide them, so copy less"
+    cure = cures.get(memory if kind in ("h2d", "d2h") else "", beside)
+    return {
+        "host_wait_ns": "see where the device waits for launches: warpladder app, page Timeline; fewer launches or a CUDA graph help",
+        "exposed_ns": "see which rank the others wait for: warpladder import --job FOLDER, with the profiles of all ranks in it",
+        "copies_ns": f"see what the copies cost: warpladder app, page Transfers; {cure}",
+        "other_idle_ns": "see what the launched work waits for, such as another stream: warpladder app, page Timeline",
+        _UNTOLD: "prefetch managed memory (cudaMemPrefetchAsync), so that nothing waits for its pages"
+        if migrates
+        else "see where the device is idle: warpladder app, page Timeline; the profile does not tell why",
+    }[most]
 
 
 def _facts(data: RunData, found: Profile) -> dict[str, Any]:

@@ -1,28 +1,33 @@
 """Print the answer of a run, as `record`, `versus` and `summary` do at their end."""
 
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import numpy as np
 
 from warpladder.collectors.core.environment import measure_all
+from warpladder.collectors.trace.notes import told
 from warpladder.commands.common import ExitCode
 from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.text.formats import Form
-from warpladder.dashboard.text.parts import LINES, SCREEN, WARNED, fitting, wrapped
+from warpladder.dashboard.text.parts import SCREEN, WIDTH, fitting, wrapped
 from warpladder.data import store
+from warpladder.data.files import LOCAL, one_line
 from warpladder.screen import print_text, say
 
 if TYPE_CHECKING:
     from warpladder.dashboard.text.profile import Sums
 
-#: Lines of findings about a profile.
-_MOST_WARNED: Final = 10
+#: The most lines of warnings about a profile.
+_MOST_WARNED: Final = 6
 
 
 def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes: bool = False, every: bool = False) -> None:
@@ -35,6 +40,9 @@ def report(path: Path, form: Form = "table", *, typed: Sequence[str] = (), sizes
         every: whether each finding has its own line, and no row is left out.
     """
     run = store.open_run(path)
+    if _is_profile(run):
+        _answer(run, told(run.table("diagnostics").to_dict("records"), every=every), form, every=every)
+        return
     findings = list(summary.findings(run, every=every))
     if run.rows("results"):
         for line in findings:
@@ -60,15 +68,17 @@ def _answer(
     Args:
         taken: lines of the screen that other output takes. A profile with its findings fits on the others.
     """
-    profiled = run.info["kind"] == "job" or (run.info["kind"] == "import" and not run.rows("samples"))
+    profiled = _is_profile(run)
+    pages = _pages(run.path) if profiled and form == "table" else ""
+    taken += min(len(wrapped(findings)), _MOST_WARNED) + pages.count("\n")
 
     def text(data: RunData) -> str:
         from warpladder.dashboard.text import job, profile
 
         if run.info["kind"] == "job":
-            return job.render(data, form, every=every, lines=LINES - taken)
+            return job.render(data, form, every=every, lines=SCREEN - taken)
         if profiled:
-            return profile.render(data, _sums(run), form, LINES - taken)
+            return profile.render(data, _sums(run), form, SCREEN - taken)
         if every and form in ("csv", "json"):
             from warpladder.dashboard.run import table
 
@@ -79,10 +89,21 @@ def _answer(
         return summary.terminal(data, width, sizes=sizes, every=every)
 
     answer = _text_of(run.path, text)
-    free = min(max(SCREEN - taken - answer.count("\n"), WARNED), _MOST_WARNED)
-    for line in fitting(findings, free) if profiled and not every else wrapped(findings):
+    for line in fitting(findings, _MOST_WARNED) if profiled and not every else wrapped(findings):
         say(line)
-    print_text(answer)
+    print_text(answer + pages)
+
+
+def _pages(path: Path) -> str:
+    """The command for the pages of a run, which takes its id, or its folder where that is not among the runs of this machine."""
+    command = one_line(f"warpladder app {path.name if path.parent == LOCAL else shlex.quote(str(path))}")
+    between = " " if len(command) <= WIDTH - len("pages: ") else "\n  "
+    return f"pages:{between}{command}\n"
+
+
+def _is_profile(run: store.Run) -> bool:
+    """Whether a run is an imported profile or a job, whose time is what there is to tell."""
+    return run.info["kind"] == "job" or (run.info["kind"] == "import" and not run.rows("samples"))
 
 
 def _sums(run: store.Run) -> "Sums":
@@ -96,7 +117,15 @@ def _sums(run: store.Run) -> "Sums":
     rows = [
         {"rank": 0, **each, "collectives": 0, "wait_ns": None, "last": None} for each in iteration_rows(work, steps_of(run))
     ]
-    return Sums(breakdown(work), store.frame("iterations", rows))
+    times = breakdown(work)
+    # If work without a launch had been launched when it began, the idle time before it would be a wait for the host.
+    launched = replace(
+        work, launched=np.ones(len(work), bool), launch_start=np.where(work.launched, work.launch_start, work.start)
+    )
+    as_waits = breakdown(launched)
+    untold = {name: times[name] - as_waits[name] for name in ("kernel_wait_ns", "other_idle_ns")}
+    migrates = all(work.names[name].startswith("unified") for name in np.unique(work.name[~work.launched]).tolist())
+    return Sums(times, store.frame("iterations", rows), untold, migrates)
 
 
 def print_of(path: Path, text: Callable[[RunData], str]) -> None:

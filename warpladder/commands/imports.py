@@ -1,6 +1,5 @@
 """`warpladder profile` and `warpladder import`: reports of Nsight Systems and Nsight Compute as runs."""
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +12,8 @@ from warpladder.commands.common import FILE, ExitCode, data_dir_option, label_op
 if TYPE_CHECKING:
     from warpladder.data.naming import Naming
 
-#: Lines of the screen that the command for the pages and the id of a run take, and those that the progress of a job takes.
-_OF_ID, _OF_PROGRESS = 2, 2
+#: Lines of the screen that the id of a run takes, and those that the progress of a job takes.
+_OF_ID, _OF_PROGRESS = 1, 2
 
 
 @click.command("profile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -221,18 +220,14 @@ def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":
 def _answer(path: Path, warnings: Sequence[str], taken: int = 0) -> None:
     """Print the warnings of an import, and what the run comes to. What that needs is loaded only where a report was imported."""
     from warpladder.commands import ending
-    from warpladder.data.files import LOCAL, one_line
-    from warpladder.screen import print_text
 
     ending.imported(path, warnings, taken + _OF_ID)
-    run = path.name if path.parent == LOCAL else shlex.quote(str(path))
-    print_text(f"pages: warpladder app {one_line(run)}\n")
 
 
 def _warn(warnings: Sequence[str]) -> None:
     """Print the warnings about one of several reports on stderr."""
-    from warpladder.dashboard.text.parts import LINES, fitting
+    from warpladder.dashboard.text.parts import SCREEN, fitting
     from warpladder.screen import say
 
-    for line in fitting(warnings, LINES // 2):
+    for line in fitting(warnings, SCREEN // 2):
         say(line)

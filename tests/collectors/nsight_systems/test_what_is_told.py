@@ -142,10 +142,10 @@ def test_the_import_prints_its_warnings_to_stderr_and_the_id_to_stdout(tmp_path:
     assert open_run(tmp_path / "runs" / run_id)
     assert answer[:2] == ["idle.sqlite: Nsight Systems", "no device work in this profile"]
     lines = done.stderr.replace("\n  ", " ").splitlines()
-    assert len(done.stderr.splitlines()) == 10 and max(map(len, done.stderr.splitlines())) <= 80
+    assert max(map(len, done.stderr.splitlines())) <= 80
     assert "warning: the report has no kernels, copies or sets; profile with --trace cuda" in lines
-    assert lines[-2] == "warning: message 3", "what was found comes before what the profiler left in the report"
-    assert lines[-1] == "16 more findings, and all in full: warpladder summary --all"
+    left = 'Nsight Systems itself left 20 messages in the report, such as "message 0" (all: warpladder summary --all)'
+    assert lines[-1] == left, "what was found comes before what the profiler left in the report"
 
 
 def test_an_import_without_a_warning_prints_nothing_but_the_id(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tests.collectors.nsight_compute import ncu_reports
 from tests.collectors.nsight_systems import reports
 from warpladder.__main__ import command
 from warpladder.collectors.nsight_compute import parse as nsight_compute
+from warpladder.dashboard.text import parts
 from warpladder.dashboard.text.parts import fitting
 from warpladder.data import metrics
 
@@ -52,7 +53,7 @@ def _said(*typed: str, data_dir: Path) -> str:
     done = CliRunner().invoke(command(), [*typed, "--data-dir", str(data_dir)])
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
-    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert len(lines) <= 24 and max(len(line) for line in lines if "warpladder app " not in line) <= 80
     return done.stdout
 
 
@@ -92,19 +93,46 @@ def test_the_parts_of_a_profile_add_up_to_its_span(tmp_path: Path) -> None:
 def test_import_ends_with_what_summary_prints(tmp_path: Path) -> None:
     *answer, run_id = _said("import", str(_trace(tmp_path / "t.json")), data_dir=tmp_path / "runs").splitlines()
     assert _said("summary", run_id, data_dir=tmp_path / "runs").splitlines() == answer
-    assert answer[:2] == [
+    assert answer[:3] == [
         "t.json: PyTorch's profiler, NVIDIA H100",
-        "the device worked 71.9 % of the 160 µs from the first work to the last",
+        "largest part: compute, 53.1 % of 160 µs",
+        # The first step holds the work up to 80 us, and the second one that from 120 us on.
+        "2 steps take 120 of 160 µs: 60.0 µs each (50.0 to 70.0 µs), on the host 100 µs",
     ]
-    assert [" ".join(line.split()) for line in answer[3:8]] == [
+    assert [" ".join(line.split()) for line in answer[4:10]] == [
         "compute 85.0 µs 53.1 %",
+        "idle: the next work was not launched yet 40.0 µs 25.0 %",
         "exposed communication (nothing computes) 25.0 µs 15.6 %",
-        "copies and sets alone 5.00 µs 3.1 %",
-        "idle: waits for the host to launch 40.0 µs 25.0 %",
-        "idle: between launched kernels 5.00 µs 3.1 %",
+        "copies, memsets (no kernel runs meanwhile) 5.00 µs 3.1 %",
+        "idle: under 30 µs, next work was launched 5.00 µs 3.1 %",
+        "sum: first to last device work 160 µs 100.0 %",
     ]
-    assert answer[-1].startswith("  ") or answer[-1].startswith("next: ")
-    assert "page Timeline: where the device waits" in " ".join(answer[-2:])
+    assert "next: see where the device waits for launches: warpladder app, page Timeline" in " ".join(answer)
+    assert " ".join(answer).endswith(run_id), "the command for the pages names the run"
+
+
+def test_idle_time_before_work_without_a_launch_is_a_part_of_its_own(tmp_path: Path) -> None:
+    """Without its launch, the gap of 40 us before the second product is not known to be a wait for the host."""
+    path = _trace(tmp_path / "t.json")
+    trace = json.loads(path.read_text())
+    kept = [each for each in trace["traceEvents"] if (each["cat"], each.get("ts")) != ("cuda_runtime", 105)]
+    path.write_text(json.dumps(trace | {"traceEvents": kept}))
+    text = [" ".join(line.split()) for line in _said("import", str(path), data_dir=tmp_path / "runs").splitlines()]
+    assert "idle: the launch is not in the profile 40.0 µs 25.0 %" in text
+    assert not any(line.startswith("idle: the next work") for line in text)
+
+
+def test_names_that_are_alike_show_where_they_differ() -> None:
+    full = [
+        f"sm90_xmma_wgrad_indexed_implicit_gemm_tilesize{size}_warpgroupsize1x1x1_kernel__5x_cudnn" for size in ("64", "128")
+    ]
+    assert parts.apart(full, full) == [
+        "sm90_xmma_wgrad_inde…tilesize64_warpgroup…",
+        "sm90_xmma_wgrad_inde…tilesize128_warpgrou…",
+    ]
+    assert parts.apart(["agent<f> #1", "agent<f> #2", "gemm"], ["agent<f<int>>", "agent<f<long>>", "gemm"]) == [
+        "agent…int>>", "agent…long>>", "gemm"
+    ]  # fmt: skip
 
 
 def test_of_several_reports_the_ids_are_printed_alone(tmp_path: Path) -> None:
@@ -129,7 +157,7 @@ def test_of_graphs_that_were_traced_whole_compute_and_communication_are_unknown(
     time = facts["device_time"]
     assert [time[f"{name}_ns"] for name in ("compute", "communication", "exposed_communication")] == [None] * 3
     assert 0 < time["graphs_traced_whole_ns"] <= 4_000 <= time["busy_ns"]
-    assert "CUDA graphs, traced whole: kinds unknown" in _said("summary", data_dir=tmp_path / "runs")
+    assert "CUDA graphs, whose kernels are not known" in _said("summary", data_dir=tmp_path / "runs")
 
 
 def test_a_report_with_counters_alone_has_the_limit_of_each_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +177,7 @@ def test_a_report_with_counters_alone_has_the_limit_of_each_kernel(tmp_path: Pat
     first, second = facts["counters"]
     assert (first["kernel"], first["time_ns"], first["limit"], first["limit_percent"]) == ("fill", 5_000, "bound by DRAM", 91)
     assert (second["kernel"], second["time_ns"]) == ("scale", 4_000) and second["limit"].startswith("latency-bound")
-    assert "page Counters" in facts["next"]
+    assert "page Why" in facts["next"]
 
 
 def test_the_summary_of_a_profile_draws_and_shows_nothing(tmp_path: Path) -> None:
@@ -178,12 +206,14 @@ def test_copies_of_unknown_size_are_counted_beside_the_bytes_of_the_others(tmp_p
     copy = next(each for each in trace["traceEvents"] if each["cat"] == "gpu_memcpy")
     further = copy | {"ts": 200, "args": {name: value for name, value in copy["args"].items() if name != "bytes"}}
     path.write_text(json.dumps(trace | {"traceEvents": [*trace["traceEvents"], further]}))
-    assert "1.00 kB, 1 unknown" in _said("import", str(path), data_dir=tmp_path / "runs")
+    text = _said("import", str(path), data_dir=tmp_path / "runs")
+    assert " (1 of unknown size)" in text or " unknown size)" in text
+    assert "1.00 kB" in text and "MB/s" in text, "the rate is that of the copies whose size is known"
 
 
 def test_warnings_are_wrapped_and_the_first_is_whole_where_there_is_room() -> None:
     long, short = " ".join(["word"] * 20), "file.json: warning: short"
     assert fitting([long, short], 3) == [" ".join(["word"] * 16), "  " + " ".join(["word"] * 4), short]
-    assert fitting([long, short, short], 3)[2:] == ["2 more findings, and all in full: warpladder summary --all"]
+    assert fitting([long, short, short], 3)[2:] == ["2 more warnings, and all in full: warpladder summary --all"]
     cut, more = fitting([long, short, short], 2)
-    assert (len(cut), cut[-1], more[:1]) == (80, "…", "2")
+    assert cut.endswith("word …") and len(cut) <= 80 and more[:1] == "2"
