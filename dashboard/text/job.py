@@ -135,9 +135,9 @@ def _kernels(executed: pd.DataFrame, most: int) -> list[str]:
     if not most or executed.empty:
         return []
     whole = executed["total_ns"].sum()
-    most = most if len(executed) > most + 1 else len(executed)
     talks = executed.index[executed["kind"] == "communication"][:1]
     places = sorted({*executed.index[:most], *talks})
+    places = places if len(places) < len(executed) - 1 else list(executed.index)
     shown, rest = executed.loc[places], executed.drop(index=places)
     copies = (shown["kind"] == "memory").tolist()
     names = apart(shown["kernel"].tolist(), shown["name"].tolist())

@@ -81,7 +81,7 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """`31.0 % of the step is exposed communication; rank 13 is late: the others wait 4.50 s of 38.0 s longer, 1.20 s of it exposed`."""
+        """`31.0 % of the step is exposed communication; rank 13 is late: the others wait 4.50 s longer, …`."""
         if self.graph_percent:
             return (
                 f"{format_percent(self.graph_percent)} of the device time is CUDA graphs that were traced whole, so that the communication is "

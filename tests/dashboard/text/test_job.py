@@ -92,9 +92,8 @@ def test_of_many_ranks_the_outliers_are_shown(made: Callable[..., RunData], monk
     data = made("many")
     lines = job.render(data, "table").splitlines()
     heading = next(place for place, line in enumerate(lines) if line.startswith("rank  time"))
-    first, second, more, _, _ = lines[heading + 1 :]
-    assert (first.split()[0], len(second.split()) > 6) == ("5", True)
-    assert more == "5 more ranks are nearer to the median: warpladder summary --all"
+    first, more = lines[heading + 1 : heading + 3]
+    assert (first.split()[0], more) == ("5", "6 more ranks are nearer to the median: warpladder summary --all")
     every = job.render(data, "table", every=True).splitlines()
     heading = next(place for place, line in enumerate(every) if line.startswith("rank  time"))
     ranks = [line.split()[0] for line in every[heading + 1 : heading + made_jobs.RANKS]]
@@ -175,5 +174,5 @@ def test_a_job_with_much_to_say_takes_one_screen_and_all_of_it_with_all(
         job.ranks, "answer", lambda data: job.ranks.Answer(12.0, 0.0, "no late rank can be told", True, reasons, "much " * 40)
     )
     lines = job.render(made("much"), "table").splitlines()
-    assert len(lines) <= 22 and max(map(len, lines)) <= 80
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
     assert sum(line.startswith("no late rank can be told: reason") for line in lines) == 1

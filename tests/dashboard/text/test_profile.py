@@ -196,7 +196,7 @@ def test_a_long_name_takes_a_line(tmp_path: Path) -> None:
     path = _trace(tmp_path / "t.json")
     trace = json.loads(path.read_text())
     kernel = next(each for each in trace["traceEvents"] if each["name"] == "gemm")
-    path.write_text(json.dumps(trace | {"traceEvents": [kernel | {"name": f"{'very::' * 500}{'long' * 100}"}]}))
+    path.write_text(json.dumps(trace | {"traceEvents": [kernel | {"dur": 400, "name": f"{'very::' * 500}{'long' * 100}"}]}))
     assert "regex:long" in _said("import", str(path), data_dir=tmp_path / "runs").replace("\n  ", " ")
 
 

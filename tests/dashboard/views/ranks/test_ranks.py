@@ -44,13 +44,13 @@ def test_the_answer_is_the_exposed_share_and_how_much_longer_the_others_wait(dat
     assert found.exposed_percent == pytest.approx(100 * exposed / (7 * 4 * 77.5))
     # The six others wait 20 ms an iteration, less the same; 7 ranks of 4 iterations span 2.17 s.
     assert found.sentence.endswith(
-        "of the step is exposed communication; rank 5 is late: the others wait 472 ms of 2.17 s longer, 472 ms of it exposed"
+        "of the step is exposed communication; rank 5 is late: the others wait 472 ms longer, 21.7 % of all ranks' 2.17 s, all of it exposed"
     )
 
 
 def test_several_late_ranks_are_all_named() -> None:
     assert Lateness((5, 3), 2 * MS, MS, 8 * MS, ()).sentence == (
-        "ranks 5 and 3 are late: the others wait 2.00 ms of 8.00 ms longer, 1.00 ms of it exposed"
+        "ranks 5 and 3 are late: the others wait 2.00 ms longer, 25.0 % of all ranks' 8.00 ms, 1.00 ms of it exposed"
     )
     assert Lateness((1, 2, 3, 4, 5, 6), 0, 0, 1, ()).sentence.startswith("ranks 1, 2, 3, 4 and 2 more are late")
 

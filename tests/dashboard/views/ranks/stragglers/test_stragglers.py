@@ -37,7 +37,9 @@ def test_the_rank_with_the_least_wait_comes_first_with_its_cause(data: RunData) 
     assert ranks.loc[0, ["wait_ns", "last", "collectives", "last_percent", "late"]].tolist() == [0, 8, 8, 100.0, True]
     assert ranks.loc[0, "wait_uncertainty_ns"] == 8 * made_jobs.UNCERTAINTY_NS
     title = queries.title(lateness(data), ranks)
-    assert title == "Rank 5 is late: the others wait 472 ms of 2.17 s longer, 472 ms of it exposed. Cause: kernels take longer"
+    assert title == (
+        "Rank 5 is late: the others wait 472 ms longer, 21.7 % of all ranks' 2.17 s, all of it exposed. Cause: kernels take longer"
+    )
 
 
 def test_late_ranks_of_different_causes_have_none_in_the_title(data: RunData) -> None:
