@@ -14,7 +14,7 @@ from warpladder.data.names import SPENT
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
-#: `energy`, version 6 `rank_devices` and `synchronizations`, version 7 `phases`.
+#: `energy`, version 6 `rank_devices` and `synchronizations`, version 7 `phases` and `memory_in_use`.
 SCHEMA_VERSION: Final = 7
 #: Versions that are read.
 READABLE_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7)
@@ -379,6 +379,24 @@ MEMORY_OPS = Table(
     spans=(("start_ns", "end_ns"),),
 )
 
+MEMORY_IN_USE = Table(
+    "memory_in_use",
+    "Device memory in use over the time of a trace, a row for each change, by process, device and time. PyTorch's profiler records it with "
+    "`profile_memory=True`, Nsight Systems with `--cuda-memory-usage=true`.",
+    (
+        _PROCESS,
+        DEVICE,
+        time("start_ns", "from when on, on the trace's clock"),
+        text(
+            "source",
+            "who counts: PyTorch's caching allocator, or CUDA, whose allocations it makes",
+            values=("allocator", "cuda"),
+        ),
+        work("bytes", "in use from then on", "B"),
+        work("reserved_bytes", "held by the allocator, in use or not; null where that is not known", "B", nullable=True),
+    ),
+)
+
 API_CALLS = Table(
     "api_calls",
     "CUDA runtime and driver calls of a trace.",
@@ -557,6 +575,7 @@ TABLES: Final[dict[str, Table]] = {
         RANGES,
         KERNELS,
         MEMORY_OPS,
+        MEMORY_IN_USE,
         API_CALLS,
         SYNCHRONIZATIONS,
         OPERATIONS,

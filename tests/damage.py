@@ -115,6 +115,7 @@ def write_whole(folder: Path, run_id: str) -> Path:
     made_sweeps.add(path, "operations", [row("operations", name="aten::mm", start_ns=0, end_ns=100)])
     made_sweeps.add(path, "synchronizations", [row("synchronizations", kind="event", start_ns=0, end_ns=100)])
     made_sweeps.add(path, "phases", [row("phases", phase="samples", scope="device", cache="cold", duration_ns=100)])
+    made_sweeps.add(path, "memory_in_use", [row("memory_in_use", source="cuda", start_ns=0, bytes=100)])
     made_code.add_to(path)
     made_energy.add_to(path)
     assert {file.stem for file in path.glob("*.parquet")} == set(TABLES)

@@ -90,6 +90,15 @@ class CollectiveArguments(msgspec.Struct, gc=False):
     out_splits: Any = msgspec.field(default=None, name="Out split size")
 
 
+class MemoryArguments(msgspec.Struct, gc=False):
+    """The arguments of an event of an allocator."""
+
+    kind: Any = msgspec.field(default=None, name="Device Type")
+    device: Any = msgspec.field(default=None, name="Device Id")
+    allocated: Any = msgspec.field(default=None, name="Total Allocated")
+    reserved: Any = msgspec.field(default=None, name="Total Reserved")
+
+
 class CallArguments(msgspec.Struct, gc=False):
     """The arguments of an API call. Those of AMD have the size of a copy."""
 

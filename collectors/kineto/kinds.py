@@ -13,6 +13,8 @@ from warpladder.collectors.kineto.xla import Lanes
 from warpladder.data.arrays import Int64s
 
 LINKS: Final = "links"
+#: Events of the allocator, which have no duration.
+MEMORY: Final = "memory"
 #: Categories of events, in lower case, and what they are. Older profilers write `Kernel`, `Memcpy` and `Memset`.
 _KINDS: Final = {
     "kernel": "kernels",
@@ -23,6 +25,7 @@ _KINDS: Final = {
     "python_function": "functions",
     "cuda_sync": "synchronizations",
     "fwdbwd": LINKS,
+    "cpu_instant_event": MEMORY,
 }
 #: Categories of calls, in lower case: of CUDA, HIP, XPU, MTIA, MUSA and custom backends, and of older profilers.
 _CALLS: Final = re.compile(r"(\w+_)?(runtime|driver)")
@@ -95,7 +98,7 @@ class Kinds:
         for number, category in enumerate(categories.of):
             rows, kind = np.flatnonzero(code == number).tolist(), _kind(category.lower())
             if kind:
-                found[kind] += rows if kind == LINKS else [row for row in rows if events[row].ph == _WHOLE]
+                found[kind] += rows if kind in (LINKS, MEMORY) else [row for row in rows if events[row].ph == _WHOLE]
             elif category in _UNTOLD and len(rows):
                 self.left_out[category] += len(rows)
             elif not self._has_kinds:
@@ -106,7 +109,7 @@ class Kinds:
         if steps:
             found["operations"] = sorted(set(found["operations"]) - set(steps))
             found["ranges"] += steps
-        self._has_kinds |= any(rows for kind, rows in found.items() if kind != LINKS)
+        self._has_kinds |= any(rows for kind, rows in found.items() if kind not in (LINKS, MEMORY))
         return found
 
     def problem(self) -> str:

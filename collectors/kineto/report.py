@@ -19,17 +19,18 @@ from warpladder.collectors.kineto.events import (
     DeviceArguments,
     Event,
     KernelArguments,
+    MemoryArguments,
     TraceFile,
     arguments_of,
     times_ns,
 )
-from warpladder.collectors.kineto.kinds import LINKS, Kinds
+from warpladder.collectors.kineto.kinds import LINKS, MEMORY, Kinds
 from warpladder.collectors.kineto.operations import Operations
 from warpladder.collectors.kineto.owners import Launches, Places, Untold, Work, in_order, label_of, owners, owners_of_waits
 from warpladder.collectors.kineto.synchronizations import columns
 from warpladder.collectors.kineto.threads import Threads
 from warpladder.collectors.trace import device_tables as tables
-from warpladder.collectors.trace import synchronizations
+from warpladder.collectors.trace import memory, synchronizations
 from warpladder.collectors.trace.communication import collective_of, is_communication
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import WORK, Part
@@ -43,6 +44,7 @@ from warpladder.data.nesting import NONE
 _TIMES: Final = frozenset(("start", "end"))
 _NVTX: Final = "NVTX_EVENTS"
 _TEXTS: Final = "StringIds"
+_MEMORY_EVENT: Final = "[memory]"
 _TEXT_COLUMNS: Final = frozenset(("value",))
 _PUSH_POP: Final = 59
 #: In the tables of Nsight Systems, the codes of the memory that is set.
@@ -99,6 +101,8 @@ class KinetoReport(Report):
             for kind, chosen in self._kinds.of(events).items():
                 if kind == LINKS:
                     self._add_links(chosen.events)
+                elif kind == MEMORY:
+                    self._add_memory(chosen.events)
                 elif (timed := self._timed(kind, *chosen))[0]:
                     add[kind](*timed)
         self.events = self._kinds.events
@@ -352,6 +356,28 @@ class KinetoReport(Report):
     def _add_synchronizations(self, events: list[Event], start: Int64s, end: Int64s, place: Int64s) -> None:
         lane = self.threads.process_codes(events)
         self._add(synchronizations.SYNCHRONIZATION, {**columns(events, start, end), "lane": lane, "place": place})
+
+    def _add_memory(self, events: list[Event]) -> None:
+        """The events of the allocators of devices; those of the host have the device type 0."""
+        arguments = self._arguments(events, MemoryArguments)
+        start, begun = times_ns([event.ts for event in events])
+        of_device = numbers([each.kind for each in arguments]) > 0
+        named = np.array([event.name == _MEMORY_EVENT for event in events])
+        rows = np.flatnonzero(begun & of_device & named)
+        if not len(rows):
+            return
+        chosen = [arguments[row] for row in rows.tolist()]
+        self._owners.setdefault(memory.ALLOCATOR, []).append(self.threads.process_codes(events)[rows])
+        self._add(
+            memory.ALLOCATOR,
+            {
+                "start": start[rows],
+                "globalPid": start[rows] * 0,
+                "deviceId": int_column([each.device for each in chosen]),
+                memory.IN_USE: int_column([each.allocated for each in chosen]),
+                memory.RESERVED: int_column([each.reserved for each in chosen]),
+            },
+        )
 
     @property
     def base_ns(self) -> int:

@@ -25,7 +25,6 @@ _TABLES_LEFT_OUT: Final = {
     "CUDA_GRAPH_NODE_EVENTS": "creation of CUDA graph nodes",
     "CUDA_UM_CPU_PAGE_FAULT_EVENTS": "page faults of unified memory",
     "CUDA_UM_GPU_PAGE_FAULT_EVENTS": "page faults of unified memory",
-    "CUDA_GPU_MEMORY_USAGE_EVENTS": "GPU memory in use",
     "CUDA_GPU_MEMORY_POOL_EVENTS": "GPU memory pools",
     "CUDA_CALLCHAINS": "backtraces of CUDA calls",
     "GPU_METRICS": "GPU metrics",

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.trace.device_tables import API, COPY, GRAPH, KERNEL, SET
+from warpladder.collectors.trace.memory import ALLOCATOR, USAGE
 from warpladder.collectors.trace.ranges import process_of
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.synchronizations import EVENT, SYNCHRONIZATION
@@ -18,7 +19,10 @@ from warpladder.data.arrays import Int64s, integers
 _NVTX: Final = "NVTX_EVENTS"
 WORK: Final = (KERNEL, GRAPH, COPY, SET)
 #: Column that holds the process of a row.
-_OWNER: Final = {**dict.fromkeys((*WORK, SYNCHRONIZATION, EVENT), "globalPid"), **dict.fromkeys((API, _NVTX), "globalTid")}
+_OWNER: Final = {
+    **dict.fromkeys((*WORK, SYNCHRONIZATION, EVENT, ALLOCATOR, USAGE), "globalPid"),
+    **dict.fromkeys((API, _NVTX), "globalTid"),
+}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace import device_tables as device
-from warpladder.collectors.trace import impossible, synchronizations
+from warpladder.collectors.trace import impossible, memory, synchronizations
 from warpladder.collectors.trace.attribution import ByTime, distinct
 from warpladder.collectors.trace.cells import Cells
 from warpladder.collectors.trace.notes import Notes
@@ -59,6 +59,7 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
     for rows in (work.copies(), work.sets()):
         _append(writer, "memory_ops", rows)
     _append(writer, "synchronizations", synchronizations.rows(report))
+    _append(writer, "memory_in_use", memory.rows(report))
     _tell_what_is_missing(report, work, notes)
     pieces = _write_ranges(report, ranges, work, writer, naming, workload, notes)
     return Written(work.devices, pieces, innermost, by_time)

@@ -19,7 +19,7 @@ from warpladder.data.store.tables import SUFFIX, Rows, conform
 
 #: Folder of the runs of the ranks in the folder of their job.
 FOLDER: Final = "ranks"
-_TRACE: Final = ("ranges", "kernels", "memory_ops", "api_calls", "operations")
+_TRACE: Final = ("ranges", "kernels", "memory_ops", "memory_in_use", "api_calls", "operations")
 TABLES_OF_RANKS: Final = frozenset(_TRACE)
 #: Columns with ids that are unique within a rank.
 _IDS: Final = {
@@ -27,6 +27,7 @@ _IDS: Final = {
     "kernels": ("range_id", "time_range_id"),
     "memory_ops": ("range_id", "time_range_id"),
     "api_calls": ("range_id",),
+    "memory_in_use": (),
     "operations": ("operation_id", "parent_id", "forward_id", "range_id", "time_range_id"),
 }
 _OF_OPERATIONS: Final = ("operation_id", "parent_id", "forward_id")

@@ -39,7 +39,7 @@ SHORT: Final = Budget(1_000_000, 500_000_000)
 #: The tables without which the rest of a run can still be shown.
 LONG_TABLES: Final = frozenset(
     {"samples", "ranges", "kernels", "memory_ops", "api_calls", "counters", "instruction_counters"}
-    | {"operations", "synchronizations", "collectives", "rank_kernels"}
+    | {"operations", "synchronizations", "memory_in_use", "collectives", "rank_kernels"}
 )
 
 

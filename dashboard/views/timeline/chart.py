@@ -10,6 +10,7 @@ from warpladder.dashboard.core.numbers import format_bytes, format_duration, for
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Int32s, Lane, Lanes, build
+from warpladder.dashboard.trace.memory import MemoryInUse
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, palette, patterns, text, ticks
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
@@ -303,11 +304,13 @@ def contents(
     coloring: Coloring,
     look: Look,
     matches: Int64s,
+    memory: Sequence[MemoryInUse] = (),
 ) -> dict[str, Any]:
     """The lanes in a window and the meaning of their colours, as arguments of the component's `payload`.
 
     Args:
         matches: see `collectives.matches`.
+        memory: what is drawn as lanes of memory in use.
     """
     texts: dict[str, int] = {}
     drawn = []
@@ -336,6 +339,7 @@ def contents(
                 "barLit": shown.bar_lit.astype(int).tolist(),
             }
         )
+    drawn += [_memory_lane(each, window, len(lanes.lanes) + number) for number, each in enumerate(memory)]
     shorter = {name.removeprefix("void "): brief for name, brief in coloring.short.items()}
     return {
         "lanes": drawn,
@@ -350,6 +354,17 @@ def contents(
         "legend": legend(scene, coloring, look),
         "thin": [place for place, each in enumerate(coloring.swatches) if each.kind == "copy"],
         "tones": look.tones,
+    }
+
+
+def _memory_lane(memory: MemoryInUse, window: Window, place: int) -> dict[str, Any]:
+    """Memory in use as a lane without events: the most of each bin."""
+    lists = ("start", "end", "color", "lit", "row", "match", "name", "note", "bin", "busy", "count", "barColor", "barLit")
+    label = f"memory ≤ {format_bytes(memory.most)}"
+    used = memory.peaks(window.edges).tolist()
+    return {"group": memory.group, "label": label, "kind": "memory", "place": place, **{each: [] for each in lists}} | {
+        "used": used,
+        "most": memory.most,
     }
 
 

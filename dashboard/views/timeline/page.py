@@ -12,6 +12,7 @@ from warpladder.dashboard.core.numbers import format_duration
 from warpladder.dashboard.core.traces import NONE, Traces
 from warpladder.dashboard.trace import picked
 from warpladder.dashboard.trace.lanes import MOST_LAYERS, Kind, Lane, Lanes, build
+from warpladder.dashboard.trace.memory import memory_in_use
 from warpladder.dashboard.ui import runs, state, tables, widgets
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.views.timeline import chart, collectives, selection
@@ -153,7 +154,8 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     lit = runs.share(run, timeline_selection.belongs, chosen, linked) if chosen else None
     of_collective = [ChosenEvent("kernels", row) for row in linked]
     launched = timeline_selection.launch_of(traces, chosen) if chosen else []
-    pinned = _pinned(run, lanes)
+    memory = runs.share(run, memory_in_use) if any(lane.kind == "device" for lane in shown) else []
+    pinned = _pinned(run, len(lanes.lanes) + len(memory))
     shown = timeline_selection.with_chosen(traces, lanes, shown, chosen, [*of_collective, *launched])
     shown = [lane for place, lane in enumerate(lanes.lanes) if place in pinned or lane in shown]
     window = timeline_detail.window(begin, end, len(shown), st.session_state.get(_WIDTH, charts.PIXELS))
@@ -166,7 +168,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
         if what.step and what.search and what.search[0]:
             _step(run, lanes, Search(*what.search, search.kinds), chosen, what)
 
-    data = chart.contents(scene, window, traces, lanes, coloring, look, matches)
+    data = chart.contents(scene, window, traces, lanes, coloring, look, matches, memory)
     span = timeline_selection.span_of(traces, lanes, shown, chosen, of_collective, launched)
     measure = None if measured is None else (measured[0] - lanes.begin_ns, measured[1] - lanes.begin_ns)
     number = st.session_state.get(_NUMBER, 0)
@@ -246,11 +248,11 @@ def _measured(run: store.Run, lanes: Lanes) -> tuple[int, int] | None:
     return span
 
 
-def _pinned(run: store.Run, lanes: Lanes) -> list[int]:
-    """The places in `lanes` of the lanes that the URL pins."""
+def _pinned(run: store.Run, count: int) -> list[int]:
+    """The places of the lanes that the URL pins; those of memory in use come after those of `Lanes`."""
     address = state.text_of("pinned", run.run_id)
     places = [int(place) for place in address.split("-") if place.isdecimal() and len(place) < 10]
-    return sorted({place for place in places if place < len(lanes.lanes)})
+    return sorted({place for place in places if place < count})
 
 
 def _parse_span(lanes: Lanes, span: str) -> tuple[int, int] | None:

@@ -34,6 +34,11 @@ function niceStep(least) {
   return power * [1, 2, 5, 10].find((each) => each * power >= least);
 }
 
+function bytes(count) {
+  const [factor, unit] = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]].find(([each]) => count >= each) || [1, "B"];
+  return `${Number((count / factor).toPrecision(3))} ${unit}`;
+}
+
 function percent(share) {
   return `${Number((100 * share).toPrecision(3))} %`;
 }

@@ -143,6 +143,7 @@ const GESTURES = {
     const pixel = (this.view[1] - this.view[0]) / this.width;
     const time = this.view[0] + (x - LABELS_PX) * pixel;
     const { lane } = row;
+    if (lane.kind === "memory") return { row, hit: undefined, time };
     let [nearest, distance] = [-1, 3 * pixel];
     lane.start.forEach((start, place) => {
       const off = Math.max(start - time, time - Math.max(lane.end[place], start + pixel), 0);
@@ -158,14 +159,14 @@ const GESTURES = {
   },
 
   hover(event) {
-    const { row, hit } = this.find(event);
+    const { row, hit, time } = this.find(event);
     const onName = row?.lane && this.pixel(event) < LABELS_PX;
     this.lanes.style.cursor = row && (row.heading !== undefined || hit || onName) ? "pointer" : "";
     this.point(hit && hit.event !== undefined ? row.lane.match[hit.event] : undefined);
-    if (!hit && !onName) return this.hideTip();
+    if (!hit && !onName && time === undefined) return this.hideTip();
     const { lane } = row;
     const does = this.pinned.has(lane.place) ? "Click to put the lane back." : "Click to pin the lane at the top.";
-    const ofEvent = () => (hit.event === undefined ? this.barLines(lane, hit.bar) : this.eventLines(lane, hit.event));
+    const ofEvent = () => (time !== undefined ? this.memoryLines(lane, time) : hit.event === undefined ? this.barLines(lane, hit.bar) : this.eventLines(lane, hit.event));
     const lines = onName ? [`${lane.group} · ${lane.label}`, does] : ofEvent();
     this.tip.replaceChildren(...lines.filter(Boolean).map((line) => {
       const element = document.createElement("div");
@@ -196,6 +197,16 @@ const GESTURES = {
       texts[lane.name[place]] || "(no name)",
       `${duration(end - start)} from ${clock(start)}`,
       ...texts[lane.note[place]].split("\n"),
+      `${lane.group} · ${lane.label}`,
+    ];
+  },
+
+  memoryLines(lane, time) {
+    const [begin, end] = this.data.window;
+    const bin = Math.min(Math.max(Math.floor(((time - begin) * this.data.bins) / (end - begin)), 0), this.data.bins - 1);
+    return [
+      `${bytes(lane.used[bin])} in use, ${percent(lane.used[bin] / lane.most)} of the peak of the trace`,
+      `at ${clock(Math.round(time))}`,
       `${lane.group} · ${lane.label}`,
     ];
   },

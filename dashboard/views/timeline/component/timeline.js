@@ -4,7 +4,7 @@
 const LABELS_PX = 132;
 const AXIS_PX = 24;
 const HEADING_PX = 19;
-const LANE_PX = { device: 24, ranges: 17, calls: 15 };
+const LANE_PX = { device: 24, ranges: 17, calls: 15, memory: 34 };
 const GAP_PX = 2;
 const THIN_PX = 4;
 const FEWEST_NS = 20;
@@ -199,7 +199,7 @@ class Timeline {
       top += LANE_PX[lane.kind] + GAP_PX;
     }
     this.pinnedPx = top;
-    for (const lane of this.data.lanes) {
+    for (const lane of this.inOrder()) {
       if (pinned.includes(lane)) continue;
       if (lane.group !== group) {
         group = lane.group;
@@ -224,6 +224,16 @@ class Timeline {
     }
     this.font = `11px ${getComputedStyle(this.root).fontFamily}`;
     this.lanes.setAttribute("aria-label", `Timeline of ${this.data.lanes.length} lanes: arrows pan, plus and minus zoom, ? for keys`);
+  }
+
+  // Memory in use stands below the streams of its GPU. The server sends it last.
+  inOrder() {
+    const ordered = this.data.lanes.filter((lane) => lane.kind !== "memory");
+    for (const lane of this.data.lanes.filter((each) => each.kind === "memory")) {
+      const last = ordered.findLastIndex((each) => each.group === lane.group);
+      ordered.splice(last < 0 ? ordered.length : last + 1, 0, lane);
+    }
+    return ordered;
   }
 
   // Pinned rows stay where they are while the others scroll.
@@ -295,7 +305,24 @@ class Timeline {
     this.rows.filter((row) => row.pin !== undefined).forEach(paint);
   }
 
+  // A step a bin, whose height is the most memory in use over that of the whole trace.
+  drawMemory(context, data, lane, row) {
+    const bottom = row.top + row.height;
+    context.fillStyle = data.tones.muted;
+    context.globalAlpha = 0.45;
+    context.beginPath();
+    lane.used.forEach((bytes, bin) => {
+      const [x0, x1] = this.binSpan(data, bin).map((time) => this.x(time));
+      if (!bytes || x1 < LABELS_PX || x0 > LABELS_PX + this.width) return;
+      const height = Math.max((bytes / lane.most) * (row.height - 2), 1);
+      context.rect(x0, bottom - height, Math.max(x1 - x0, 1), height);
+    });
+    context.fill();
+    context.globalAlpha = 1;
+  }
+
   drawLane(context, data, lane, row) {
+    if (lane.kind === "memory") return this.drawMemory(context, data, lane, row);
     const bottom = row.top + row.height;
     lane.bin.forEach((bin, place) => {
       const [from, to] = this.binSpan(data, bin);
@@ -325,6 +352,7 @@ class Timeline {
       context.fillText(fitted(name, width - 8), left + 4, row.top + row.height / 2 + 0.5);
     });
     context.globalAlpha = 1;
+    return undefined;
   }
 
   drawChosen(context) {

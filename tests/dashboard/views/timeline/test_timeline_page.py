@@ -158,6 +158,22 @@ def test_what_the_browser_searches_measures_and_steps_to_is_taken_in_bounds() ->
         assert parse({**seen, **bad}) is None
 
 
+def test_memory_in_use_is_a_lane_below_the_streams(open_app: Open, tmp_path: Path) -> None:
+    changes = [{"process": 1, "source": "cuda", "start_ns": at, "bytes": size} for at, size in ((100, 1_000), (600, 4_000))]
+    kernels = [{"process": 1, "name": "k", "full_name": "k", "start_ns": 0, "end_ns": 1_000}]
+    write_trace(tmp_path, kernels=kernels, memory_in_use=changes)
+    *_, lane = sent(open_app(tmp_path, "timeline", run="run", pinned="1"))["lanes"]
+    assert (lane["kind"], lane["group"], lane["label"], lane["most"], lane["place"]) == (
+        "memory",
+        "GPU 0",
+        "memory ≤ 4.00 kB",
+        4_000,
+        1,
+    )
+    length = len(lane["used"])
+    assert [lane["used"][int(share * length)] for share in (0.05, 0.5, 0.65, 0.95)] == [0, 1_000, 4_000, 4_000]
+
+
 def test_a_link_pins_lanes_also_those_that_are_left_out(open_app: Open, traced: Path) -> None:
     app = open_app(traced, "timeline", run="trace", pinned="5-2-900-x", lanes="device")
     data = sent(app)
