@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from rich.progress import Progress, ProgressSample
 
+from tests.collectors.core.recordings import QUICK_CASES
 from tests.synthetic import made_runs
 from warpladder import progress, recording
 from warpladder.__main__ import command
@@ -170,3 +171,11 @@ def test_all_in_json_is_every_variant_at_every_size(tmp_path: Path, capsys: pyte
         ending.report(path, "json", every=every)
         rows[every] = json.loads(capsys.readouterr().out)
     assert len(rows[True]) > len(rows[False]) and {"variant", "case", "median_ns", "status"} <= set(rows[True][0])
+
+
+def test_a_quiet_recording_prints_findings_and_the_answer(tmp_path: Path) -> None:
+    order = ["record", "-q", str(QUICK_CASES), "--case", "n=100", "--max-rounds", "1", "--data-dir", str(tmp_path)]
+    done = CliRunner().invoke(command(), order)
+    assert done.exit_code == 0
+    assert done.stderr.splitlines()[0].endswith(" ok")
+    assert not done.stderr.startswith("collector") and "/2" not in done.stderr

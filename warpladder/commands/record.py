@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from warpladder.data.files import one_line
 from warpladder.errors import Error
 
 if TYPE_CHECKING:
+    from warpladder.collectors.core.progress import Progress
     from warpladder.recording import Order
 
 
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
 @click.option("--launcher-args", default="", show_default=False, help="Further arguments of the launcher.")
 @format_option("answer")
 @click.option("--verbose", "-v", is_flag=True, help="Print each finding; else those of one kind take one line.")
+@click.option("--quiet", "-q", is_flag=True, help="Print no progress: only what was found, and the answer.")
 @click.option("--summary/--no-summary", default=True, hidden=True)
 @click.option("--cells", type=click.Path(path_type=Path), hidden=True)
 @click.option("--if-none", is_flag=True, help="Record only if the folder has no run yet.")
@@ -108,6 +111,7 @@ def command(
     launcher_args: str,
     form: Form,
     verbose: bool,
+    quiet: bool,
     summary: bool,
     cells: Path | None,
     if_none: bool,
@@ -156,15 +160,16 @@ def command(
 
         watching(order)
     else:
-        _record(order, form, summary=summary, verbose=verbose)
+        _record(order, form, summary=summary, verbose=verbose, quiet=quiet)
 
 
-def _record(order: "Order", form: Form, *, summary: bool, verbose: bool) -> None:
+def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: bool) -> None:
     """Record, and print which variants win.
 
     Args:
         summary: False where another recording started this one and reads only the run's id.
         verbose: whether each finding has its own line.
+        quiet: whether no progress is printed.
 
     Raises:
         Error: the order cannot be carried out.
@@ -180,7 +185,7 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool) -> None
     planned = recording.plan(order)
     with Stop() as stop:
         try:
-            run_id = recording.record(planned, stop, TerminalProgress, screen.say)
+            run_id = recording.record(planned, stop, _no_progress if quiet else TerminalProgress, screen.say)
         except (CollectorError, ReportError) as error:
             if not stop.number:
                 raise
@@ -196,3 +201,10 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool) -> None
         raise click.exceptions.Exit(stop.exit_code)
     if summary:
         ending.exit_if_wrong(path, order.request.variants)
+
+
+def _no_progress(headline: str) -> AbstractContextManager["Progress"]:
+    """Progress that prints nothing."""
+    from warpladder.collectors.core.progress import Progress
+
+    return nullcontext(Progress())
