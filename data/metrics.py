@@ -18,7 +18,7 @@ class Metric:
 
     Attributes:
         name: Nsight Compute's.
-        group: what it is shown with on the page Counters.
+        group: what it is shown with on the page Why.
         meaning: a few words.
         combine: how the launches of a cell are combined.
     """

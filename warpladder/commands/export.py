@@ -51,7 +51,7 @@ from warpladder.errors import Error
     default="",
     show_default=False,
     metavar="nvtx:REGEX",
-    help="Pick variants from the run's ranges, like the page Pick variants.",
+    help="Pick variants from the run's ranges, as the page Time does.",
 )
 @data_dirs_option
 def command(
