@@ -84,7 +84,7 @@ def _ended(listing: runs.Listing, name: str) -> tuple[str, ...]:
     if run is None or run.info["kind"] != "recording" or not runs.opens(run):
         return ()
     found = runs.load(runs.as_recorded(run)).diagnostics["source"]
-    return ("not finished" if (found == Source.NOT_REACHED).any() else "finished",)
+    return ("not finished" if found.isin([Source.NOT_REACHED, Source.INTERRUPTED]).any() else "finished",)
 
 
 def _details(run: store.Run) -> str:

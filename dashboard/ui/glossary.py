@@ -1,4 +1,4 @@
-"""The words of the pages, with their meanings, and texts in which these words lead to them."""
+"""The words of the pages, with their meanings, which stand beside the texts that use them."""
 
 import re
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ WORDS: Final[Mapping[str, str]] = {
     "self time": "the time of an operator without that of the operators inside it",
     "critical path": "a chain of activities from the start to the end of an iteration, each of which waited for the one before it",
     "replay": "the dependencies of an iteration executed again with other durations, such as those of a faster kernel",
-    "view": "one page of the dashboard, which answers one question",
+    "view": "one page of the dashboard, with sections that answer one question each",
 }
 #: The forms in which captions write a word, as patterns of what `plain` makes of them.
 _FORMS: Final[Mapping[str, str]] = {
@@ -108,15 +108,7 @@ _FIND: Final = re.compile(
 )
 
 
-def linked(text: str) -> str:
-    """Text as `plain` gives it, in which the first of each word is a link to its meaning on the page Glossary."""
-    seen = set[str]()
-
-    def link(match: re.Match[str]) -> str:
-        word = _NAMES[str(match.lastgroup)]
-        if word in seen:
-            return match[0]
-        seen.add(word)
-        return f"[{match[0]}](glossary#{word.replace(' ', '-')})"
-
-    return _FIND.sub(link, plain(text))
+def meanings(text: str) -> str:
+    """The words of a text with their meanings, in Markdown, each once; empty where it has none."""
+    found = dict.fromkeys(_NAMES[str(match.lastgroup)] for match in _FIND.finditer(plain(text)))
+    return "\n\n".join(f"**{word}**: {WORDS[word]}" for word in found)

@@ -14,7 +14,7 @@ from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.trace import picked as of_ranges
 from warpladder.dashboard.ui import document, images, pages, runs, state, tables
-from warpladder.dashboard.ui.glossary import linked
+from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.template import Chart, Theme
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.view import Section, View
@@ -367,8 +367,11 @@ def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] |
     if on_click:
         options = {"on_select": partial(_clicked, name, on_click), "selection_mode": "points"}
     st.plotly_chart(chart.figure, theme=None, config=_PLOTLY, key=name, alt=chart.title, **options)
-    st.caption(linked(chart.note))
+    st.caption(plain(chart.note))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if words := meanings(chart.note):
+            with st.popover("Words", type="tertiary"):
+                st.markdown(words)
         with st.popover("Data", type="tertiary"):
             table(chart.data)
         downloads(chart.name, lambda: chart, key)

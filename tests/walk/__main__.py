@@ -63,7 +63,8 @@ def _in_browser(folders: list[Path], log: Path) -> list[str]:
         for view in VIEWS:
             able = _able(view, every)
             for each in able:
-                seen[view.name] += see(page, address, f"{view.name}?run={each.name}")
+                for section in view.applying(each.fits) or view.sections[:1]:
+                    seen[view.name] += see(page, address, f"{view.name}?run={each.name}&section={section.name}")
             print(_line(view.name, seen[view.name]), flush=True)
             told = [f"{each.path} at {each.width}: {problem}" for each in seen[view.name] for problem in each.problems]
             print("\n".join(told), flush=True)
@@ -77,8 +78,8 @@ def _able(view: View, every: list[ListedRun]) -> list[ListedRun]:
     able = [
         each
         for device in run_index.devices(every)
-        for each in run_index.having(every, view.needs, device)
-        if each.facts.device == device
+        for each in every
+        if each.facts.device == device and view.applying(each.fits)
     ]
     return [*able, *[each for each in every if each not in able][:1]]
 

@@ -11,7 +11,7 @@ from warpladder.dashboard.core.numbers import format_bytes
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
 from warpladder.dashboard.ui import pages, runs, state, widgets
-from warpladder.dashboard.ui.glossary import linked
+from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.text import cut, plain
 from warpladder.dashboard.views.machine_code import chart as charts
 from warpladder.dashboard.views.machine_code import component
@@ -89,7 +89,8 @@ def draw(run: store.Run) -> None:
     if not chosen.kernel.code_id:
         _no_code_of(chosen)
     if topic != "difference":
-        st.caption(linked(_resources(chosen.kernel)))
+        words = _resources(chosen.kernel)
+        st.caption(plain(words), help=meanings(words) or None)
     if topic == "source":
         _source(chosen, ptx=ptx)
     elif topic == "mix":

@@ -225,17 +225,15 @@ def best_strip(
 
 
 def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
-    """The variant that wins the most cases in each precision. A tie is no win."""
+    """The variant that wins the most cases in each precision, or where all are tied the one that is first in the most."""
     first = []
     for precision, cases in frame.groupby("compared_in", sort=False):
         won = cases[cases["verdict"].isin(["faster", ""])]
-        most = won["variant"].value_counts()
-        in_precision = f" of {word(str(precision))}" if frame["compared_in"].nunique() > 1 else ""
-        first.append(
-            f"{look.variant_name(workload, str(most.index[0]))} in {most.iloc[0]} of {len(cases)} cases"
-            if len(won)
-            else f"no variant alone in {len(cases)} case{'' if len(cases) == 1 else 's'}{in_precision}"
-        )
+        most = (won if len(won) else cases)["variant"].value_counts()
+        in_precision = "" if len(won) or frame["compared_in"].nunique() == 1 else f" of {word(str(precision))}"
+        tied = "" if len(won) else ", tied with the next one in each"
+        many = f"{most.iloc[0]} of {len(cases)} case{'' if len(cases) == 1 else 's'}"
+        first.append(f"{look.variant_name(workload, str(most.index[0]))} in {many}{in_precision}{tied}")
     return f"{workload}: fastest is {'; '.join(first)}"
 
 

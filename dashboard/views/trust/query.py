@@ -63,8 +63,11 @@ def verdict(data: RunData, root: Path) -> Verdict:
         _counted(int((found["severity"] == "error").sum()), "check", "found an error"),
         f"no trusted winner of {', '.join(dict.fromkeys(lacking))}" if lacking else "",
     )
+    warned = found[found["severity"] == "warning"]
+    of_run = list(dict.fromkeys(warned.loc[warned["variant"] == "", "source"]))
     but = (
-        _counted(int((found["severity"] == "warning").sum()), "warning", "about cells that therefore never win"),
+        _counted(int((warned["variant"] != "").sum()), "warning", "about cells that therefore never win"),
+        f"of the whole run: {', '.join(of_run).replace('_', ' ')}" if of_run else "",
         _counted(len(unsteady(data)), "time", "known only roughly"),
         _counted(len(stale_variants(data, root)), "source", "changed since"),
         "what was not reached is missing" if (found["source"] == Source.NOT_REACHED).any() else "",

@@ -55,9 +55,7 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
     for column, name in enumerate(panels, start=1):
         _bars(figure, rows, look, workload, name, format_percent, row=1, col=column)
         for threshold in (LATENCY_PERCENT, BOUND_PERCENT):
-            figure.add_vline(
-                x=threshold, line={"color": look.tones.muted, "width": 1, "dash": "dot"}, layer="below", row=1, col=column
-            )
+            figure.add_vline(x=threshold, line={"color": look.tones.grid, "width": 2}, layer="below", row=1, col=column)
     # A panel has room for the words beside its longest bar, in a narrow window too.
     figure.update_xaxes(
         range=[0, 172 if panels is _COARSE else 205],
