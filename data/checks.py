@@ -88,7 +88,8 @@ class Checker:
         """A row of a variant or a case that the run does not have."""
         for name in (
             ("variants", "cases")
-            if table.name in ("results", "samples", "energy", "counters", "cell_launches", "instruction_counters", "rules")
+            if table.name
+            in ("results", "samples", "energy", "counters", "cell_launches", "instruction_counters", "rules", "experiments")
             else ()
         ):
             key = list(schema.TABLES[name].key)

@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -17,6 +18,54 @@ Asked = Literal["reference", "tolerance"]
 REFERENCE: Final[Asked] = "reference"
 TOLERANCE: Final[Asked] = "tolerance"
 ASKED: Final[tuple[Asked, ...]] = (REFERENCE, TOLERANCE)
+
+
+class Work(StrEnum):
+    """A class of work of a kernel, which an experiment takes out."""
+
+    GLOBAL_LOADS = "loads from global memory"
+    GLOBAL_STORES = "stores to global memory"
+    SHARED = "accesses of shared memory"
+    LOCAL = "accesses of local memory"
+    ATOMICS = "atomic operations"
+    BARRIERS = "barriers"
+    CONVERSIONS = "conversions between number types"
+    SPECIAL = "special functions and divisions"
+    INTEGER_DIVISION = "integer divisions"
+    FP64 = "double-precision arithmetic"
+    TENSOR = "tensor-core products"
+
+
+class Experiment(StrEnum):
+    """Column `experiment` of table `experiments`."""
+
+    TIME = "time"
+    WITHOUT = "without"
+    DELAY = "delay"
+    STAGE = "stage"
+    ACCESS = "access"
+    FACT = "fact"
+
+
+class Fact(StrEnum):
+    """Column `what` of table `experiments`, of the experiments `fact` and `access`."""
+
+    BLOCKS = "blocks"
+    THREADS = "threads of a block"
+    MULTIPROCESSORS = "multiprocessors"
+    USED_MULTIPROCESSORS = "multiprocessors with a block"
+    RESIDENT_BLOCKS = "resident blocks of a multiprocessor"
+    BUSY = "time with a block, of all multiprocessors"
+    BUSY_FIRST_HALF = "time with a block, in the first half"
+    SPILL_BYTES = "bytes of spills"
+    CHASED = "address from the load before"
+    SPLIT = "accesses at consecutive addresses"
+    INSTRUCTIONS = "instructions"
+    LANES = "active lanes of an instruction"
+    TIMES = "times"
+    ADDRESSES = "different addresses of a lane"
+    SECTORS = "sectors over the least"
+    BANK_PASSES = "passes of the banks"
 
 
 class Ceiling:
@@ -235,6 +284,7 @@ class Source:
     DISASSEMBLY: Final = "disassembly"
     DROPPED: Final = "dropped"
     ENERGY: Final = "energy"
+    EXPERIMENTS: Final = "experiments"
     FIRST_USE: Final = "first_use"
     GPUS: Final = "gpus"
     GRAPHS: Final = "graphs"
@@ -281,6 +331,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.DISASSEMBLY: "kernels whose machine code is not kept",
     Source.DROPPED: "records that a tracer dropped",
     Source.ENERGY: "cells without energy, and what else was in the energy of the others",
+    Source.EXPERIMENTS: "altered kernels that broke their process",
     Source.FIRST_USE: "the steps of a first use that could not be timed",
     Source.GPUS: "numbers of GPUs that a case cannot be shared among",
     Source.GRAPHS: "CUDA graphs that were traced as a whole",

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from warpladder.data.columns import DEVICE, END, FAR, START, STREAM, Column, Table, identifier, integer, real, text, time, work
 from warpladder.data.job_tables import COLLECTIVES, IDLE, ITERATIONS, RANK_DEVICES, RANK_KERNELS, RANKS
-from warpladder.data.names import SPENT
+from warpladder.data.names import SPENT, Experiment
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
-#: `energy`, version 6 `rank_devices` and `synchronizations`, version 7 `phases` and `memory_in_use`.
+#: `energy`, version 6 `rank_devices` and `synchronizations`, version 7 `phases`, `memory_in_use` and `experiments`.
 SCHEMA_VERSION: Final = 7
 #: Versions that are read.
 READABLE_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7)
@@ -547,6 +547,25 @@ RULES = Table(
     (*_CELL_KEY, "launch_index", "place"),
 )
 
+EXPERIMENTS = Table(
+    "experiments",
+    "What altered kernels of a cell showed, beside the original in the same rounds. docs/why.md explains each experiment.",
+    (
+        *_CELL,
+        integer("place", "place among the rows of the cell", bits=32, least=0),
+        text("kernel", "the kernel with the most threads, which is looked into"),
+        text("experiment", "kind of the experiment", values=tuple(map(str, Experiment))),
+        text("what", "the class of work, the mark, the stage or the fact", not_empty=True),
+        real("value", "the time, the share or the number"),
+        real("low", "lower end of the 95 % interval; null where the value was not measured in rounds", nullable=True),
+        real("high", "upper end of the 95 % interval; null likewise", nullable=True),
+        text("unit", "unit of the value: `ns`, `share`, `bytes`; empty for a number"),
+        text("lines", "lines of the source, with commas between; empty where it is about no line"),
+        text("note", "what qualifies it: the class of an access, the cost of the alteration, outputs that differ"),
+    ),
+    (*_CELL_KEY, "place"),
+)
+
 DIAGNOSTICS = Table(
     "diagnostics",
     "Data that the collector lost, could not attribute or distrusts.",
@@ -590,6 +609,7 @@ TABLES: Final[dict[str, Table]] = {
         MACHINE_CODE,
         INSTRUCTION_COUNTERS,
         RULES,
+        EXPERIMENTS,
         DIAGNOSTICS,
     )
 }

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from tests.doc_pages import BLOCKS, NEW_RUNG, ROOT, name_of
 from warpladder.__main__ import command as command_line
 from warpladder.collectors import choice
+from warpladder.collectors.core.plan import Request, make_plan
 from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.programs import record as programs
 from warpladder.commands import record, watch
@@ -150,6 +151,9 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     command, *rest = words
     if command == "record":
         check_recording(words, monkeypatch)
+    elif command == "why":
+        given = APP.commands[command].make_context(command, rest).params
+        assert make_plan(Request([given["workload"]], cases=given["cases"], variants=[given["variant"]])).jobs
     elif command == "new":
         Path("my_kernel.py").unlink()  # it would not be overwritten
         _done(CliRunner().invoke(APP, words))

@@ -12,11 +12,25 @@ def command() -> "click.Group":
     import click
 
     from warpladder import __version__
-    from warpladder.commands import compare, disassemble, doctor, export, extract, imports, look, mcp, new, record, sql, versus
+    from warpladder.commands import (
+        compare,
+        disassemble,
+        doctor,
+        export,
+        extract,
+        imports,
+        look,
+        mcp,
+        new,
+        record,
+        sql,
+        versus,
+        why,
+    )
     from warpladder.commands.common import Commands
 
     every = (
-        *(record.command, new.command, versus.command, imports.profile_command, imports.import_command),
+        *(record.command, new.command, why.command, versus.command, imports.profile_command, imports.import_command),
         *(extract.command, extract.forecast_command),
         *(look.list_command, look.runs_command, look.summary_command, sql.command, compare.command),
         *(export.command, export.app_command, doctor.command, disassemble.command, mcp.command),

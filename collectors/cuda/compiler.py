@@ -1,8 +1,9 @@
 """Compiles CUDA sources with NVRTC. Needs no GPU and no driver, so that tests can compile every kernel."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from typing import Any, Final
 
@@ -96,14 +97,31 @@ def compiled(what: Compilation) -> CompiledModule:
 
 def compile_uncached(what: Compilation) -> CompiledModule:
     """Compile without the cache. Raises CompileError."""
+    with _compiled_program(what) as (program, text):
+        cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
+        _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
+        names = {name: _lowered(program, f"&{name}") for name in what.constants}
+        kernels = {expression: _resources(_lowered(program, expression), text) for expression in what.kernels}
+        return CompiledModule(cubin, kernels, names, _without_lines(_ptx(program)))
+
+
+def ptx_with_lines(what: Compilation) -> str:
+    """The PTX with the files and lines of its instructions. Raises CompileError."""
+    virtual = replace(what, arch=what.arch.replace("sm_", "compute_"))
+    with _compiled_program(virtual) as (program, _):
+        return _ptx(program).partition("\n\t.section\t.debug")[0]
+
+
+@contextmanager
+def _compiled_program(what: Compilation) -> Iterator[tuple[object, str]]:
+    """The program and the compiler's log."""
     headers_used = headers.headers_for(what.source)
     names, texts = (
         [text.encode() for text in texts] for texts in (headers_used.embedded.keys(), headers_used.embedded.values())
     )
     program = _checked(nvrtc.nvrtcCreateProgram(what.source.encode(), what.where.encode(), len(names), texts, names))
     try:
-        addresses = {name: f"&{name}" for name in what.constants}
-        for expression in (*what.kernels, *addresses.values()):
+        for expression in (*what.kernels, *(f"&{name}" for name in what.constants)):
             _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
         options = [f"--gpu-architecture={what.arch}", *_OPTIONS, *what.options, *headers_used.options]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
@@ -113,23 +131,21 @@ def compile_uncached(what: Compilation) -> CompiledModule:
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             why = headers.explain(text, version()) or text or status.name
             raise CompileError(f"{what.where} does not compile for {what.arch}: {why}")
-        cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
-        _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
-        return CompiledModule(
-            cubin,
-            {expression: _resources(_lowered(program, expression), text) for expression in what.kernels},
-            {name: _lowered(program, expression) for name, expression in addresses.items()},
-            _ptx(program),
-        )
+        yield program, text
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
 
 def _ptx(program: object) -> str:
-    """The PTX without its line information, which names files of this machine."""
     ptx = b" " * _checked(nvrtc.nvrtcGetPTXSize(program))
     _checked(nvrtc.nvrtcGetPTX(program, ptx))
-    code, *_ = ptx.decode(errors="replace").rstrip("\0 \n").partition("\n\t.section\t.debug")
+    text: str = ptx.decode(errors="replace").rstrip("\0 \n")
+    return text
+
+
+def _without_lines(ptx: str) -> str:
+    """The PTX without its line information, which names files of this machine."""
+    code, *_ = ptx.partition("\n\t.section\t.debug")
     return "\n".join(line for line in code.splitlines() if not _LINE_OF_PTX.match(line))
 
 

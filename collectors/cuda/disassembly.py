@@ -126,13 +126,13 @@ def _resolved(rows: Sequence[tuple[str, tuple[Place, ...]]], labels: Mapping[str
 
 def problem() -> str | None:
     """Why kernels cannot be disassembled here, and how to fix it; None if they can."""
-    if _path("nvdisasm") is None:
+    if program_path("nvdisasm") is None:
         return f"there is no nvdisasm; install nvidia-cuda-nvdisasm: {how_to_install('gpu')}"
     return None
 
 
 @cache
-def _path(program: str) -> str | None:
+def program_path(program: str) -> str | None:
     """The program of the package, else the one on PATH or of a toolkit."""
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -153,7 +153,7 @@ def version() -> str:
 
 
 def _run(program: str, *arguments: str, cwd: str | None = None) -> str:
-    path = _path(program)
+    path = program_path(program)
     if path is None:
         raise DisassemblyError(f"there is no {program}; pip install nvidia-cuda-{program}")
     try:

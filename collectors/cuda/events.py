@@ -30,6 +30,7 @@ from warpladder.collectors.core.nvtx_ranges import executions_text, nvtx_range
 from warpladder.collectors.core.verify import overwrite, poison, poison_free_memory
 from warpladder.collectors.cuda.allreduce import bound_steps, in_one_piece
 from warpladder.collectors.cuda.calls import prepare_function, prepare_library
+from warpladder.collectors.cuda.compiled import CompiledModule
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.cuda.device import batch_size, cold_executions, current_device
 from warpladder.collectors.cuda.gpu_state import is_throttled
@@ -136,8 +137,7 @@ class CudaBench:
         steps = variant.launches(self._case, config)
         launches = kernels_of(steps)
         parts = plan_parts(self._workload, self._case, variant, config)
-        module = compile_variant(variant, kernel_names(steps, parts), self.device.arch)
-        loaded = load(module)
+        module, loaded = self._loaded(variant, kernel_names(steps, parts))
         scratch = make_scratch(variant.scratch(self._case, config))
         buffers = {**self.inputs, **self.outputs, **scratch}
         streams, allreduces = bound_steps(steps, loaded, buffers, self.communicator, self.device.stream)
@@ -175,6 +175,11 @@ class CudaBench:
         if parts:
             self._overlap(operation, variant, parts, loaded, scratch)
         return operation
+
+    def _loaded(self, variant: CudaVariant, kernels: Sequence[str]) -> tuple[CompiledModule, dict[str, Any]]:
+        """The kernels of a variant, compiled and loaded. An experiment loads others in their place."""
+        module = compile_variant(variant, kernels, self.device.arch)
+        return module, load(module)
 
     def _overlap(
         self,

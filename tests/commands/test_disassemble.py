@@ -235,13 +235,13 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, content: b
 
 @needs_nvdisasm
 def test_a_program_without_kernels_is_refused() -> None:
-    if disassembly._path("cuobjdump") is None:
+    if disassembly.program_path("cuobjdump") is None:
         pytest.skip("needs cuobjdump")
     assert "/bin/true: has no machine code of a GPU; build it with nvcc" in refused("/bin/true")
 
 
 def test_without_a_disassembler_the_package_is_named(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disassembly, "_path", lambda program: None)
+    monkeypatch.setattr(disassembly, "program_path", lambda program: None)
     assert "there is no nvdisasm; install nvidia-cuda-nvdisasm: pip install" in refused(source)
 
 

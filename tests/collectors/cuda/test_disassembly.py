@@ -125,7 +125,7 @@ def test_ptx_of_one_kernel_is_cut_out_of_its_module() -> None:
 
 
 def test_without_a_disassembler_one_line_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disassembly, "_path", lambda program: None)
+    monkeypatch.setattr(disassembly, "program_path", lambda program: None)
     assert "install nvidia-cuda-nvdisasm" in str(disassembly.problem())
     with pytest.raises(disassembly.DisassemblyError, match=r"there is no nvdisasm; pip install nvidia-cuda-nvdisasm"):
         disassembly._run("nvdisasm", "--version")

@@ -1,0 +1,127 @@
+"""Experiments on the cells of a run, each in a process that an altered kernel may break, and the run with what they showed."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from warpladder.collectors.core import inside
+from warpladder.collectors.core.cells import Cell
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.core.under_tool import begin, finish
+from warpladder.data import store
+from warpladder.data.names import Source, diagnostic_row
+
+#: A step that takes longer is ended: an altered kernel waits for what never comes.
+_SECONDS_A_STEP: Final = 120.0
+#: Steps of one cell that may break the process.
+_MOST_BROKEN: Final = 6
+
+
+@dataclass
+class Shown:
+    """What the experiments on a cell showed.
+
+    Attributes:
+        rows: of table `experiments`.
+        broken: the steps that broke the process, and how.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    broken: dict[str, str] = field(default_factory=dict)
+
+
+def look_into(cell: Cell, file: Path | None, seconds: float, told: Callable[[str], object] = lambda step: None) -> Shown:
+    """Make the experiments on a cell. A step that breaks the process is left out when they are made again.
+
+    Args:
+        file: the user's file that declares the workload; None for a workload of the project.
+        seconds: of the rounds of each experiment.
+        told: called with the name of each step as it begins.
+    """
+    shown = Shown()
+    for _ in range(_MOST_BROKEN):
+        request = {"file": str(file) if file else "", **cell.key, "seconds": seconds, "skip": list(shown.broken)}
+        shown.rows, step, why = _once(request, told)
+        if not why or step in shown.broken:
+            break
+        shown.broken[step] = why
+    shown.rows = [{**cell.key, "place": place, **row} for place, row in enumerate(shown.rows)]
+    return shown
+
+
+def _once(request: dict[str, Any], told: Callable[[str], object]) -> tuple[list[dict[str, Any]], str, str]:
+    """The rows of one process, its last step, and how it ended; empty if well."""
+    command = [sys.executable, "-m", "warpladder.collectors.inside.child", json.dumps(request)]
+    rows, step, why = list[dict[str, Any]](), "start", ""
+    with tempfile.TemporaryFile() as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as child:
+        assert child.stdout
+        for line in _lines(child.stdout.fileno(), _SECONDS_A_STEP):
+            if line is None:
+                child.kill()
+                why = f"took longer than {_SECONDS_A_STEP:.0f} s"
+            elif isinstance(message := json.loads(line), str):
+                step = message
+                told(step)
+            else:
+                rows.append(message)
+        if child.wait() != 0 and not why:
+            errors.seek(0)
+            last = errors.read().decode(errors="replace").strip().splitlines()
+            why = last[-1] if last else f"exit code {child.returncode}"
+    return rows, step, why
+
+
+def _lines(number: int, seconds: float) -> Iterator[str | None]:
+    """The lines of a pipe as they come; None and no more where the next one takes longer."""
+    pending, deadline = b"", time.monotonic() + seconds
+    while True:
+        if not select.select([number], [], [], max(deadline - time.monotonic(), 0))[0]:
+            yield None
+            return
+        read = os.read(number, 1 << 16)
+        if not read:
+            return
+        *whole, pending = (pending + read).split(b"\n")
+        for line in whole:
+            deadline = time.monotonic() + seconds
+            yield line.decode(errors="replace")
+
+
+def record(
+    data_dir: Path,
+    label: str,
+    times: Callable[[Path], str],
+    look: Callable[[store.Run], Sequence[tuple[Cell, Shown]]],
+    stop: Stop,
+) -> str:
+    """Record times, make experiments on cells of that run, and write both as one run. Returns the run's id.
+
+    Args:
+        times: records into a data folder, and returns the run's id.
+        look: makes the experiments.
+    """
+    with begin(data_dir, label) as writer:
+        _, runs = inside.make_folder(writer.staging)
+        run = store.open_run(runs / times(runs))
+        shown = [] if stop.number else look(run)
+        return finish(writer, data_dir, label, run, partial(_together, run, shown), stop.number)
+
+
+def _together(run: store.Run, shown: Sequence[tuple[Cell, Shown]], into: store.RunWriter) -> None:
+    broken = [
+        diagnostic_row("warning", Source.EXPERIMENTS, f"without {step}: the altered kernel broke its process ({why})", cell.key)
+        for cell, each in shown
+        for step, why in each.broken.items()
+    ]
+    inside.copy(run, into, broken)
+    for _, each in shown:
+        into.append("experiments", each.rows)

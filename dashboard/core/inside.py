@@ -1,0 +1,246 @@
+"""What limits a kernel, from experiments inside it: the causes that explain the most of its time."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from warpladder.data.names import Experiment, Fact, Work
+
+Row = Mapping[str, Any]
+
+#: A cause that explains less than this share of the time is not named.
+LEAST: Final = 0.1
+#: What a share counts, where the alteration changed more than the class.
+_DOUBTED: Final = 0.5
+#: A lane's part of different addresses, up to which the lanes of a warp share addresses.
+_SHARED: Final = 0.25
+#: Sectors or passes over the least, from which accesses are scattered or conflict.
+_SCATTERED: Final = 1.5
+_CONFLICTS: Final = 1.5
+
+
+class Cause(StrEnum):
+    """What limits a kernel."""
+
+    SPILLS = "spills"
+    BANK_CONFLICTS = "bank conflicts"
+    SHARED = "accesses of shared memory"
+    LOCAL_ARRAYS = "local arrays"
+    POINTER_CHASING = "loads that wait for one another"
+    SPLIT_VECTORS = "narrow accesses"
+    SCATTERED_LOADS = "scattered loads"
+    LOADS = "loads from global memory"
+    SAME_ADDRESS_STORES = "stores to the same addresses"
+    SCATTERED_STORES = "scattered stores"
+    STORES = "stores to global memory"
+    ATOMICS = "atomic operations"
+    BARRIERS = "barriers"
+    DIVERGENCE = "divergence"
+    CONVERSIONS = "conversions between number types"
+    SPECIAL = "special functions and divisions"
+    INTEGER_DIVISION = "integer divisions"
+    FP64 = "double-precision arithmetic"
+    TENSOR = "tensor-core products"
+    TAIL = "a last wave with few blocks"
+    TOO_FEW_BLOCKS = "too few blocks"
+    IMBALANCE = "multiprocessors without work"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A cause.
+
+    Attributes:
+        share: of the kernel's time that it explains, from 0 to 1.
+        without_ns: the time without the work, with its interval; None for a cause that no ablation shows.
+        lines: of the source, such as `12,40`.
+        detail: how it shows, such as `a bank gives 32 words in turn`.
+        doubt: what else the alteration changed; empty if nothing.
+    """
+
+    cause: Cause
+    share: float
+    without_ns: tuple[float, float, float] | None
+    lines: str
+    detail: str
+    doubt: str = ""
+
+
+class Inside:
+    """The rows of table `experiments` of one cell."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def of(self, experiment: Experiment, what: str = "", note: str = "") -> list[Row]:
+        """The rows of an experiment."""
+        return [
+            row
+            for row in self._rows
+            if row["experiment"] == experiment and (not what or row["what"] == what) and (not note or row["note"] == note)
+        ]
+
+    def fact(self, what: Fact) -> float | None:
+        """A fact; None where it is not known."""
+        rows = self.of(Experiment.FACT, what)
+        return float(rows[0]["value"]) if rows else None
+
+    @property
+    def original_ns(self) -> float:
+        """The time of the kernel."""
+        return float(self.of(Experiment.TIME, "original")[0]["value"])
+
+    @property
+    def assembled_over_original(self) -> float | None:
+        """The time of the unaltered PTX, assembled like the altered one, over the time of the kernel; None where it was not made."""
+        rows = self.of(Experiment.TIME, "assembled")
+        return float(rows[0]["value"]) / self.original_ns if rows else None
+
+    def findings(self) -> list[Finding]:
+        """The causes, the one that explains the most first. One that is in doubt counts half."""
+        rows = [self._of_row(row) for row in self.of(Experiment.WITHOUT) if math.isfinite(row["value"])]
+        found = [*rows, *self._of_launch()]
+        rest = 1 - max((each.share for each in found), default=0.0)
+        found += self._of_lanes(rest)
+        return sorted(
+            (each for each in found if each.share >= LEAST), key=lambda each: -each.share * (_DOUBTED if each.doubt else 1)
+        )
+
+    # -- work that was taken out -------------------------------------------------------------------------------------------
+
+    def _of_row(self, row: Row) -> Finding:
+        times = float(row["value"]), float(row["low"]), float(row["high"])
+        share = 1 - times[0] / self.original_ns
+        if row["what"] == "the limit of registers":
+            detail = (
+                f"the compiler spills {self.fact(Fact.SPILL_BYTES) or 0:.0f} bytes a thread, for it may not use more registers"
+            )
+            return Finding(Cause.SPILLS, share, times, row["lines"], detail, row["note"])
+        work = Work(row["what"])
+        cause, lines, detail = self._cause(work)
+        return Finding(cause, share, times, lines or row["lines"], detail, row["note"])
+
+    def _cause(self, work: Work) -> tuple[Cause, str, str]:
+        """The cause behind a class of work, the lines that show it, and how."""
+        match work:
+            case Work.SHARED:
+                return self._of_banks()
+            case Work.GLOBAL_LOADS:
+                return self._of_loads()
+            case Work.GLOBAL_STORES:
+                return self._of_stores()
+            case Work.ATOMICS:
+                row = self._worst(Fact.ADDRESSES, work, largest=False)
+                lanes = round(1 / row["value"]) if row and row["value"] else 1
+                return (
+                    Cause.ATOMICS,
+                    row["lines"] if row else "",
+                    f"{lanes} lanes of a warp share an address" if lanes > 1 else "",
+                )
+            case Work.LOCAL:
+                return Cause.LOCAL_ARRAYS, "", "an array with an index that is known at run time lies in local memory"
+            case _:
+                return Cause(str(work)), "", ""
+
+    def _worst(self, what: Fact, work: Work, *, largest: bool = True) -> Row | None:
+        """The access of a class with the largest value, among those that make a tenth of its accesses or more."""
+        rows, times = self.of(Experiment.ACCESS, what, str(work)), self.of(Experiment.ACCESS, Fact.TIMES, str(work))
+        total = sum(float(row["value"]) for row in times)
+        frequent = [row for row, count in zip(rows, times, strict=True) if float(count["value"]) >= total / 10]
+        return (max if largest else min)(frequent, key=lambda row: float(row["value"]), default=None)
+
+    def _of_banks(self) -> tuple[Cause, str, str]:
+        row = self._worst(Fact.BANK_PASSES, Work.SHARED)
+        if row and row["value"] >= _CONFLICTS:
+            return Cause.BANK_CONFLICTS, row["lines"], f"a bank gives {row['value']:.3g} words one after another for one access"
+        return Cause.SHARED, "", ""
+
+    def _of_loads(self) -> tuple[Cause, str, str]:
+        if split := self._split(Work.GLOBAL_LOADS):
+            return split
+        if chased := self.of(Experiment.FACT, Fact.CHASED):
+            return Cause.POINTER_CHASING, chased[0]["lines"], "the address of a load comes from the load before"
+        row = self._worst(Fact.SECTORS, Work.GLOBAL_LOADS)
+        if row and row["value"] >= _SCATTERED:
+            return Cause.SCATTERED_LOADS, row["lines"], f"a load reads {row['value']:.3g} times the sectors that its bytes need"
+        return Cause.LOADS, "", ""
+
+    def _split(self, work: Work) -> tuple[Cause, str, str] | None:
+        groups = self.of(Experiment.FACT, Fact.SPLIT, str(work))
+        if not groups:
+            return None
+        most = max(groups, key=lambda row: float(row["value"]))
+        return (
+            Cause.SPLIT_VECTORS,
+            most["lines"],
+            f"{most['value']:.0f} narrow accesses of consecutive addresses, where a wide one does",
+        )
+
+    def _of_stores(self) -> tuple[Cause, str, str]:
+        row = self._worst(Fact.ADDRESSES, Work.GLOBAL_STORES, largest=False)
+        if row and row["value"] <= _SHARED:
+            return Cause.SAME_ADDRESS_STORES, row["lines"], f"{1 / row['value']:.3g} lanes of a warp store to one address"
+        if split := self._split(Work.GLOBAL_STORES):
+            return split
+        row = self._worst(Fact.SECTORS, Work.GLOBAL_STORES)
+        if row and row["value"] >= _SCATTERED:
+            return (
+                Cause.SCATTERED_STORES,
+                row["lines"],
+                f"a store writes {row['value']:.3g} times the sectors that its bytes need",
+            )
+        return Cause.STORES, "", ""
+
+    # -- multiprocessors and lanes -----------------------------------------------------------------------------------------
+
+    def _of_launch(self) -> Iterator[Finding]:
+        busy, blocks, sms = self.fact(Fact.BUSY), self.fact(Fact.BLOCKS), self.fact(Fact.MULTIPROCESSORS)
+        if busy is None or blocks is None or sms is None:
+            return
+        share = 1 - busy
+        if blocks < sms:
+            yield Finding(Cause.TOO_FEW_BLOCKS, share, None, "", f"{blocks:.0f} blocks for {sms:.0f} multiprocessors")
+            return
+        places = (self.fact(Fact.RESIDENT_BLOCKS) or 1) * sms
+        of_last = blocks % places
+        if of_last and blocks > places:
+            detail = f"{of_last:.0f} blocks run in the last wave, which has room for {places:.0f}"
+            yield Finding(Cause.TAIL, share, None, "", detail)
+        else:
+            yield Finding(Cause.IMBALANCE, share, None, "", f"a multiprocessor has a block for {busy:.0%} of the time")
+
+    def _of_lanes(self, rest: float) -> Iterator[Finding]:
+        """Lanes that do nothing, in the part of the time that nothing else explains."""
+        lanes = self.fact(Fact.LANES)
+        if lanes is not None:
+            detail = f"{lanes:.3g} of 32 lanes are active in an instruction"
+            yield Finding(Cause.DIVERGENCE, rest * (1 - lanes / 32), None, "", detail)
+
+
+#: What to try, by cause.
+ADVICE: Final[Mapping[Cause, str]] = {
+    Cause.SPILLS: "raise the limit of __launch_bounds__, or keep fewer values at once",
+    Cause.BANK_CONFLICTS: "pad each row of the array by one access",
+    Cause.SHARED: "keep values in registers, or read several words at once",
+    Cause.LOCAL_ARRAYS: "unroll the loop, so that the compiler knows each index, or use shared memory",
+    Cause.POINTER_CHASING: "compute the addresses, or give each thread several chains",
+    Cause.SPLIT_VECTORS: "align the data, and read vectors of up to 16 bytes",
+    Cause.SCATTERED_LOADS: "let neighbouring lanes read neighbouring addresses",
+    Cause.LOADS: "read less, read it once, or have more loads in flight",
+    Cause.SAME_ADDRESS_STORES: "let one lane store",
+    Cause.SCATTERED_STORES: "let neighbouring lanes write neighbouring addresses",
+    Cause.STORES: "write less, or write it once",
+    Cause.ATOMICS: "add up within the warp or the block first",
+    Cause.BARRIERS: "have fewer barriers, or smaller groups that wait",
+    Cause.DIVERGENCE: "sort the work, so that the lanes of a warp go one way",
+    Cause.CONVERSIONS: "keep one type: write constants as 0.5f",
+    Cause.SPECIAL: "use the fast functions, or compute a reciprocal once",
+    Cause.INTEGER_DIVISION: "divide by a constant or a power of two, or count along",
+    Cause.FP64: "compute in single precision where that is enough",
+    Cause.TENSOR: "a lower precision, or larger tiles, make the products faster",
+    Cause.TAIL: "choose a size of blocks whose number fills the last wave, or a persistent grid",
+    Cause.TOO_FEW_BLOCKS: "split the work into at least as many blocks as there are multiprocessors",
+    Cause.IMBALANCE: "split the work into more and equal blocks",
+}

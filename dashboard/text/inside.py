@@ -1,0 +1,126 @@
+"""What experiments inside kernels showed, as text: a table a cell, and a sentence about its cause."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from warpladder.dashboard.core.inside import ADVICE, LEAST, Finding, Inside, Row
+from warpladder.dashboard.core.numbers import format_duration
+from warpladder.data.names import Experiment
+
+#: Stages and delays that are shown of a kernel, the largest first.
+_MOST: Final = 6
+#: The PTX that is assembled here may make other machine code than the compiler: from this difference of the times on, that is told.
+_FAR: Final = 0.03
+_CELL: Final = ("workload", "variant", "config", "case")
+
+
+def lines(rows: Sequence[Row]) -> str:
+    """The text about every cell."""
+    return "".join(f"{line}\n" for cell in _cells(rows) for line in _of_cell(cell))
+
+
+def facts(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The findings of every cell, for programs, the one that explains the most first."""
+    return [
+        {
+            **{name: cell[0][name] for name in _CELL},
+            "cause": str(each.cause),
+            "share": each.share,
+            "without_ns": list(each.without_ns) if each.without_ns else None,
+            "lines": each.lines,
+            "detail": each.detail,
+            "advice": ADVICE.get(each.cause, ""),
+        }
+        for cell in _cells(rows)
+        for each in Inside(cell).findings()
+    ]
+
+
+def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows for JSON, which has no NaN."""
+    return [{str(name): None if value != value else value for name, value in row.items()} for row in rows]
+
+
+def _cells(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    for _, cell in groupby(rows, lambda row: [row[name] for name in _CELL]):
+        yield list(cell)
+
+
+def _of_cell(rows: Sequence[Row]) -> Iterator[str]:
+    first, inside = rows[0], Inside(rows)
+    config = f"[{first['config']}]" if first["config"] else ""
+    yield f"{first['workload']} {first['case']}  {first['variant']}{config}  {first['kernel']}"
+    if not inside.of(Experiment.TIME, "original"):
+        yield "  no experiment could be made: `warpladder summary RUN` has the reason"
+        return
+    yield f"  {sentence(inside)}"
+    yield ""
+    yield f"  {'what is left out':<44} {'time':>9}   95 % interval        lines"
+    yield f"  {'nothing':<44} {format_duration(inside.original_ns):>9}   {_ends(inside.of(Experiment.TIME, 'original')[0])}"
+    if (longer := inside.assembled_over_original) is not None and abs(longer - 1) > _FAR:
+        yield f"  {'nothing, the PTX assembled as the rest':<44} {longer - 1:>+8.0%}   the rest is compared with it"
+    for row in sorted(inside.of(Experiment.WITHOUT), key=lambda row: float(row["value"])):
+        note = f"  ({row['note']})" if row["note"] else ""
+        yield f"  {row['what']:<44} {format_duration(row['value']):>9}   {_ends(row):<20} {_few(row['lines'])}{note}".rstrip()
+    yield from _of_marks(inside)
+
+
+def _of_marks(inside: Inside) -> Iterator[str]:
+    delays = sorted(inside.of(Experiment.DELAY), key=lambda row: -float(row["value"]))
+    if delays:
+        yield ""
+        yield "  1 us less at a mark saves"
+        for row in delays[:_MOST]:
+            yield f"    {row['what']:<42} {row['value']:>6.2f} us   {row['low']:.2f} to {row['high']:.2f}"
+    stages = [row for row in inside.of(Experiment.STAGE) if row["value"] >= 0.01]
+    if stages:
+        yield ""
+        yield "  a warp spends its time"
+        for row in sorted(stages, key=lambda row: -float(row["value"]))[:_MOST]:
+            yield f"    {row['what']:<42} {row['value']:>6.1%}   {row['note']}"
+    if probes := inside.of(Experiment.TIME, "probes"):
+        longer = probes[0]["value"] / inside.original_ns - 1
+        refused = "; too much, so its stages are left out" if not inside.of(Experiment.STAGE) else ""
+        yield f"  with the probes, the kernel takes {longer:+.1%}{refused}"
+
+
+def sentence(inside: Inside) -> str:
+    """The cause, how much it explains, and what to try."""
+    found = inside.findings()
+    if not found:
+        return (
+            f"No class of work explains {LEAST:.0%} of the time: others take its place as soon as one is out, "
+            "or the kernel issues instructions all the time."
+        )
+    first = found[0]
+    where = f" (line{'s' if ',' in first.lines else ''} {_few(first.lines)})" if first.lines else ""
+    detail = f": {first.detail}" if first.detail else ""
+    also = [each for each in found[1:] if each.share >= first.share / 2]
+    more = f" {also[0].cause.capitalize()} would save {also[0].share:.0%}: they overlap." if also else ""
+    return f"{_saved(first, inside.original_ns, where)}{detail}.{more} Try this: {ADVICE[first.cause]}."
+
+
+def _saved(finding: Finding, original_ns: float, where: str) -> str:
+    name = finding.cause.capitalize()
+    if finding.without_ns is None:
+        return f"{name}{where} explain{'s' if _is_one(finding) else ''} {finding.share:.0%} of the time"
+    value, low, high = finding.without_ns
+    return (
+        f"{name}{where}: if they were free, {format_duration(value)} in place of {format_duration(original_ns)} "
+        f"({format_duration(low)} to {format_duration(high)})"
+    )
+
+
+def _is_one(finding: Finding) -> bool:
+    return not finding.cause.endswith("s") or finding.cause.startswith("a ")
+
+
+def _ends(row: Mapping[str, Any]) -> str:
+    return f"{format_duration(row['low'])} to {format_duration(row['high'])}"
+
+
+def _few(lines_of_source: str) -> str:
+    """The first lines, and how many more there are."""
+    each = lines_of_source.split(",")
+    return lines_of_source if len(each) <= 4 else f"{', '.join(each[:4])} and {len(each) - 4} more"

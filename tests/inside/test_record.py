@@ -1,0 +1,69 @@
+"""Experiments in processes that break, the run that keeps what they showed, and the command."""
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.synthetic import made_runs
+from warpladder.__main__ import command
+from warpladder.collectors.core.cells import Cell
+from warpladder.collectors.core.signals import Stop
+from warpladder.collectors.inside import assembly, record
+from warpladder.data import store
+from warpladder.data.names import Source
+
+#: In place of Python: breaks in the step `barriers`, until it is to be left out.
+PROGRAM = """#!/bin/sh
+echo '"loads"'
+case "$3" in *'"skip": []'*) echo '"barriers"'; echo 'illegal address' >&2; exit 1;; esac
+echo '{"kernel": "k", "experiment": "time", "what": "original", "value": 9.0, "low": 8.0, "high": 10.0, "unit": "ns", "lines": "", "note": ""}'
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "program"
+    file.write_text(PROGRAM)
+    file.chmod(0o755)
+    monkeypatch.setattr(record.sys, "executable", str(file))
+
+
+@pytest.mark.usefixtures("program")
+def test_a_step_that_breaks_its_process_is_left_out_and_the_run_tells(tmp_path: Path) -> None:
+    steps = list[str]()
+
+    def look(run: store.Run) -> list[tuple[Cell, record.Shown]]:
+        cell = Cell.of(run.records("results")[0])
+        return [(cell, record.look_into(cell, None, 1.0, steps.append))]
+
+    with Stop() as stop:
+        run_id = record.record(
+            tmp_path / "runs", "mine", lambda folder: made_runs.write(folder, rounds=6, label="mine").name, look, stop
+        )
+    run = store.open_run(tmp_path / "runs" / run_id)
+    assert steps == ["loads", "barriers", "loads"]
+    assert [(row["place"], row["what"], row["value"]) for row in run.records("experiments")] == [(0, "original", 9.0)]
+    (told,) = (row for row in run.records("diagnostics") if row["source"] == Source.EXPERIMENTS)
+    assert told["text"] == "without barriers: the altered kernel broke its process (illegal address)"
+    assert run.info["label"] == "mine" and len(run.table("samples"))
+
+
+def test_a_process_that_is_silent_too_long_is_given_up(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"one\ntwo\nno end")
+    with file.open("rb") as lines:
+        assert list(record._lines(lines.fileno(), 1.0)) == ["one", "two"]
+    reading, writing = os.pipe()
+    os.write(writing, b"one\n")
+    assert list(record._lines(reading, 0.02)) == ["one", None]
+    for number in (reading, writing):
+        os.close(number)
+
+
+def test_without_an_assembler_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assembly, "_nvjitlink", lambda: None)
+    monkeypatch.setattr(assembly, "program_path", lambda program: None)
+    done = CliRunner().invoke(command(), ["why", "conv2d", "--variant", "v02_naive_global", "--case", "n=256"])
+    assert done.exit_code == 2 and "nvidia-nvjitlink" in done.stderr

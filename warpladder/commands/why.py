@@ -1,0 +1,101 @@
+"""`warpladder why`: what limits a kernel, by experiments inside it, without hardware counters."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+import click
+
+from warpladder.commands.common import cases_of, data_dir_option, format_option, label_option, names_and_files
+from warpladder.errors import Error
+from warpladder.installation import how_to_install
+
+if TYPE_CHECKING:
+    from warpladder.collectors.core import plan
+    from warpladder.collectors.core.cells import Cell
+    from warpladder.collectors.inside.record import Shown
+    from warpladder.data import store
+
+Form = Literal["table", "json"]
+#: Rounds of the times that come first.
+_ROUNDS: Final = 30
+
+
+@click.command("why")
+@click.argument("workload", metavar="WORKLOAD")
+@click.option("--variant", required=True, help="The variant to look into; it has kernels in CUDA C++.")
+@click.option("--case", "cases", multiple=True, required=True, help="The case, by name or axes: n=3000.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), default=3.0, help="Time limit for the rounds of an experiment."
+)
+@label_option
+@data_dir_option
+@format_option("findings", get_args(Form))
+def command(workload: str, variant: str, cases: Sequence[str], seconds: float, label: str, data_dir: Path, form: Form) -> None:
+    """Find what limits a kernel, by experiment: times without each class of work, waits at its marks, lanes and addresses.
+
+    Needs no right to read counters. The variant is verified and timed first; the run has both. About a minute.
+
+    WORKLOAD: a workload, or a Python file of yours that declares one.
+    """
+    from warpladder import recording, screen
+    from warpladder.collectors.core.plan import Request
+    from warpladder.collectors.core.signals import Stop
+    from warpladder.collectors.further_passes import TIMED_BY, fastest
+    from warpladder.dashboard.text import inside as text
+    from warpladder.data import store
+    from warpladder.progress import TerminalProgress
+
+    _check()
+    names, files = names_and_files([workload])
+    request = Request(names, files, cases=cases_of(cases), variants=[variant], max_rounds=_ROUNDS, processes=1)
+    planned = recording.plan(recording.Order(request, data_dir, sys.argv[1:], TIMED_BY, label))
+    _check_kinds(planned.work, variant)
+    from warpladder.collectors.inside import record as inside
+
+    def look(run: "store.Run") -> list[tuple["Cell", "Shown"]]:
+        file = files[0].resolve() if files else None
+        found = fastest(run).cells
+        if not found:
+            raise Error(f"{workload}: {variant} is not right at {', '.join(cases)}, so there is nothing to explain")
+        return [(cell, inside.look_into(cell, file, seconds, partial(_told, screen.say, cell))) for cell in found]
+
+    with Stop() as stop:
+
+        def times(folder: Path) -> str:
+            into = replace(planned, order=replace(planned.order, data_dir=folder))
+            return recording.record(into, stop, TerminalProgress, screen.say)
+
+        run_id = inside.record(data_dir, label, times, look, stop)
+    rows = store.open_run(data_dir / run_id).records("experiments")
+    if form == "json":
+        screen.print_text(
+            f"{json.dumps({'run': run_id, 'experiments': text.plain(rows), 'findings': text.facts(rows)}, indent=1)}\n"
+        )
+        return
+    screen.print_text(text.lines(rows))
+    screen.print_id(run_id)
+
+
+def _told(say: Callable[[str], object], cell: "Cell", step: str) -> None:
+    say(f"{cell.variant}: {step}")
+
+
+def _check() -> None:
+    """Raise Error where kernels cannot be altered here."""
+    try:
+        from warpladder.collectors.inside import assembly
+    except ImportError as error:
+        raise Error(f"there is no {error.name}; {how_to_install('gpu')}") from error
+    if problem := assembly.problem():
+        raise Error(problem)
+
+
+def _check_kinds(work: "plan.Plan", variant: str) -> None:
+    for workload in work.workloads:
+        if workload.variant(variant).kind != "cuda":
+            raise Error(f"--variant {variant}: has no kernel in CUDA C++; choose one that has, or record it with --counters")
