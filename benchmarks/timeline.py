@@ -46,7 +46,7 @@ def main() -> None:
             print(f"server, most memory held: {peak_bytes(process) / 1e9:.2f} GB")
         with serving(run.parent) as (address, process):
             page = new_page(browser)
-            page.goto(f"{address}/published?run={run.name}")
+            page.goto(f"{address}/trust?run={run.name}")
             link = page.get_by_test_id("stSidebarNav").get_by_role("link", name="Timeline")
             link.wait_for(timeout=PATIENCE_MS)
             page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=PATIENCE_MS)
@@ -98,7 +98,7 @@ def serving(folder: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     command = [
         sys.executable,
         "-m",
-        "dashboard",
+        "warpladder",
         "app",
         "--port",
         str(port),

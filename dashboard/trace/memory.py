@@ -1,11 +1,12 @@
 """Device memory in use over the time of a trace."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from warpladder.dashboard.core.traces import Int64s, Traces
+from warpladder.dashboard.core.traces import NONE, Int64s, Traces
 
 _TABLE: Final = "memory_in_use"
 
@@ -41,20 +42,26 @@ class MemoryInUse:
         return peaks
 
 
-def memory_in_use(traces: Traces) -> list[MemoryInUse]:
-    """The memory in use of each process and device; of the allocator where it was recorded, else of CUDA. Nothing for a trace without it."""
+def memory_in_use(traces: Traces, several: bool = False) -> list[MemoryInUse]:
+    """The memory in use of each process and device; of the allocator where it was recorded, else of CUDA. Nothing for a trace without it.
+
+    Args:
+        several: the trace has several processes, which the headings of its lanes name.
+    """
     if _TABLE not in traces.run.tables:
         return []
     process, device, start, used = (traces.numbers(_TABLE, name) for name in ("process", "device", "start_ns", "bytes"))
     sources = traces.texts(_TABLE, "source")
-    several = len(np.unique(process)) > 1
     word = "rank" if traces.of_ranks else "process"
-    found = {}
-    keys = np.stack([process, device, np.asarray(sources.codes, dtype=np.int64)])
-    for number, ordinal, code in np.unique(keys, axis=1).T.tolist():
-        rows = np.flatnonzero((process == number) & (device == ordinal) & (sources.codes == code))
-        group = f"{word} {number} · GPU {ordinal}" if several else f"GPU {ordinal}"
-        source = str(sources.categories[code])
-        if source == "allocator" or (number, ordinal) not in found:
-            found[number, ordinal] = MemoryInUse(group, source, start[rows], used[rows])
+    codes = np.asarray(sources.codes, dtype=np.int64)
+    # Rows of one process, device and source follow each other.
+    changes = sum(np.abs(np.diff(key, prepend=NONE)) for key in (process, device, codes))
+    bounds = [*np.flatnonzero(changes).tolist(), len(start)]
+    found: dict[tuple[int, int], MemoryInUse] = {}
+    for first, last in pairwise(bounds):
+        owner = int(process[first]), int(device[first])
+        group = f"{word} {owner[0]} · GPU {owner[1]}" if several else f"GPU {owner[1]}"
+        source = str(sources.categories[codes[first]])
+        if source == "allocator" or owner not in found:
+            found[owner] = MemoryInUse(group, source, start[first:last], used[first:last])
     return list(found.values())

@@ -154,7 +154,7 @@ def _draw(run: store.Run, lanes: Lanes, shown: Sequence[Lane], left_out: int, co
     lit = runs.share(run, timeline_selection.belongs, chosen, linked) if chosen else None
     of_collective = [ChosenEvent("kernels", row) for row in linked]
     launched = timeline_selection.launch_of(traces, chosen) if chosen else []
-    memory = runs.share(run, memory_in_use) if any(lane.kind == "device" for lane in shown) else []
+    memory = runs.share(run, memory_in_use, lanes.processes > 1) if any(lane.kind == "device" for lane in shown) else []
     pinned = _pinned(run, len(lanes.lanes) + len(memory))
     shown = timeline_selection.with_chosen(traces, lanes, shown, chosen, [*of_collective, *launched])
     shown = [lane for place, lane in enumerate(lanes.lanes) if place in pinned or lane in shown]

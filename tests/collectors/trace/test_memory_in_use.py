@@ -59,6 +59,7 @@ def test_the_allocator_of_each_gpu_is_read_and_that_of_the_host_is_not(tmp_path:
     assert not any("memory" in text for text in warnings)
     first, second = memory_in_use(Traces(run))
     assert (first.group, first.most, second.group) == ("GPU 0", 3000, "GPU 1")
+    assert memory_in_use(Traces(run), several=True)[1].group == "process 100 · GPU 1"
 
 
 def test_allocations_and_releases_of_nsight_systems_add_up_to_what_is_in_use(tmp_path: Path) -> None:
