@@ -33,7 +33,7 @@ APP: Final = command_line()
 OTHER_OPTIONS: Final = {"--host", "--no-dashboard", "--nthreads", "--nworkers", "--protocol"} | {
     *("--tls-ca-file", "--tls-cert", "--tls-key", "--type"),
     "--import-source",
-    "--cuda-graph-trace",
+    *("--cuda-graph-trace", "--cuda-memory-usage"),
     *("--bind-to", "--include-blobs", "--output"),
     *("--warpladder-baseline", "--warpladder-runs"),
 }
