@@ -41,7 +41,7 @@ def run(folder: Path, *arguments: str) -> Result:
     return done
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "arguments",
     [

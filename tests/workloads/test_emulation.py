@@ -61,7 +61,7 @@ def test_emulation_cases_are_small_and_are_not_those_that_are_measured(workload)
         assert case.min_bytes < 1_000_000
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.xdist_group("numba")  # compiled once, not by each worker
 @pytest.mark.parametrize(("workload", "variant"), HOST, ids=name_of)
 def test_a_host_variant_computes_the_reference(workload, variant):

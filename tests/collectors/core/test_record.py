@@ -238,6 +238,7 @@ def test_how_a_variant_copies_stands_beside_it(workload: str, variant: str, tran
     assert variant_row(found, found.variant(variant))["transfer"] == transfer
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("error", "reason"),
     [

@@ -337,7 +337,7 @@ def test_without_times_by_size_nothing_is_known_of_what_the_l2_explains() -> Non
 RECORDED = [run for run in store.list_runs([store.RECORDED])[0] if run.rows("samples")]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("run", RECORDED, ids=lambda run: run.path.name)
 def test_no_honest_cell_of_a_run_that_ships_is_distrusted(run: store.Run) -> None:
     cases, variants, ceilings = (run.table(name).to_dict("records") for name in ("cases", "variants", "ceilings"))

@@ -17,7 +17,7 @@ def refused_or_read(path: Path) -> None:
         assert len(str(error).splitlines()) == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=300))
 def test_random_bytes(tmp_path_factory, content: bytes) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.getbasetemp() / "random.ncu-rep"
@@ -25,7 +25,7 @@ def test_random_bytes(tmp_path_factory, content: bytes) -> None:  # type: ignore
     refused_or_read(path)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=60), st.binary(max_size=20), st.data())
 def test_blocks_of_which_some_bytes_changed(tmp_path_factory, details: bytes, payload: bytes, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
     path = write(tmp_path_factory.getbasetemp() / "changed.ncu-rep", [block(details, payload), block(details)])

@@ -23,7 +23,7 @@ from warpladder.data import schema
 from warpladder.workloads.api import WorkloadError
 
 _TURN: Final = Turn(0, 0, Limits(min_rounds=1, max_rounds=1))
-_SETTINGS: Final = settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+_SETTINGS: Final = settings(max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 _LARGE: Final = 10**7
 _STATUSES: Final = {status for column in schema.RESULTS.columns if column.name == "status" for status in column.values}
 
