@@ -60,7 +60,7 @@ def test_app_opens_a_run_and_a_trace_that_it_imports_once(tmp_path: Path, monkey
     trace = tmp_path / "step.json"
     trace.write_text(json.dumps(document([kernel(0, 10, 1)])))
     folder = tmp_path / "runs"
-    for said in ("pages: warpladder app", "step.json: was imported before, as"):
+    for said in ("warpladder app", "step.json: was imported before, as"):
         done = CliRunner().invoke(command(), ["app", str(trace), "--data-dir", str(folder)])
         assert done.exit_code == 0 and said in done.output
     (run,) = store.list_runs([folder])[0]
