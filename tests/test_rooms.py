@@ -133,7 +133,7 @@ def test_a_process_that_measures_starts_without_what_only_the_recorder_needs() -
         (["list"], {"pandas", "pyarrow", "pydantic", "rich"}),
         (["runs"], {"pandas", "pydantic", "rich"}),
         (["doctor"], {"pandas", "pyarrow", "pydantic", "numpy"}),
-        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "warpladder.collectors.core.record"}),
+        (["import", "absent.sqlite"], {"pydantic", "rich", "numba", "warpladder.collectors.core.recorder"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

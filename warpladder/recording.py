@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from warpladder.collectors import choice, further_passes
-from warpladder.collectors.core import journal, kernel_cache, threads
-from warpladder.collectors.core import record as recorder
+from warpladder.collectors.core import journal, kernel_cache, recorder, threads
 from warpladder.collectors.core.children import ChildProcess, Forks
 from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRef, held, make_plan, write_cells

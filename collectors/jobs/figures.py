@@ -49,12 +49,6 @@ def rank_columns(work: DeviceWork) -> dict[str, int]:
     }
 
 
-def iteration_of(work: DeviceWork, steps: Steps) -> Int64s:
-    """Return the number of the iteration in which each work was launched, `NONE` outside of all."""
-    place = steps.at(_launched_at(work))
-    return np.where(place == NONE, NONE, np.append(steps.number, NONE)[place])
-
-
 def iteration_rows(work: DeviceWork, steps: Steps) -> list[dict[str, Any]]:
     """Return the rows of `iterations`, without the columns of the rank and of matched collectives.
 

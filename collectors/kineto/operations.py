@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from warpladder.collectors.kineto.columns import Codes, Texts, int_column, numbers
 from warpladder.collectors.kineto.events import NO_TEXT, Event, FunctionArguments, OperatorArguments, arguments_of, times_ns
 from warpladder.collectors.kineto.threads import Threads
-from warpladder.collectors.trace.attribution import ByTime
+from warpladder.collectors.trace.attribution import ByTime, LaunchedWork
 from warpladder.collectors.trace.ranges import process_of
 from warpladder.data import nesting
 from warpladder.data.arrays import Int64s
@@ -23,14 +23,6 @@ from warpladder.data.nesting import NONE, Innermost
 _MOST_FRAMES: Final = 32
 _TEXTS: Final = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 _MOST_TEXT: Final = 2000
-
-
-class DeviceWork(NamedTuple):
-    """Kernels, copies and sets that a call launched: thread and start of the call, and their duration in ns."""
-
-    thread: Int64s
-    called: Int64s
-    duration: Int64s
 
 
 class Spans:
@@ -115,7 +107,7 @@ class Operations:
                 (number[m], thread[m], time[m]) for (number, thread, time), m in zip(links, masks, strict=True)
             ]
 
-    def table(self, base_ns: int, work: DeviceWork, ranges: Innermost, by_time: ByTime, threads: Threads) -> pa.Table:
+    def table(self, base_ns: int, work: LaunchedWork, ranges: Innermost, by_time: ByTime, threads: Threads) -> pa.Table:
         """The rows of `operations`. Frees what was gathered.
 
         Args:
@@ -129,7 +121,7 @@ class Operations:
         thread, start, end = thread[order], start[order], end[order]
         innermost = Innermost(thread, start, end)
         parent = nesting.parents(thread, end)
-        own, launches = _sums(innermost.at(work.thread, work.called), work.duration, len(order))
+        own, launches = _sums(innermost.at(work.thread, work.launched), work.end - work.start, len(order))
         inside = ranges.at(thread, start)
         of_step = by_time.at(thread, start, inside >= 0)
         forward = self._forward(base_ns, innermost, len(order))

@@ -16,9 +16,9 @@ from warpladder.collectors.core.environment import NO_GPU, host_facts
 from warpladder.collectors.core.journal import open_writer
 from warpladder.collectors.kineto.compressed import UNREADABLE, NotTheFile, text_blocks
 from warpladder.collectors.kineto.events import Head
-from warpladder.collectors.kineto.operations import DeviceWork
 from warpladder.collectors.kineto.report import KinetoReport
 from warpladder.collectors.trace import device_tables as tables
+from warpladder.collectors.trace.attribution import LaunchedWork
 from warpladder.collectors.trace.notes import Notes, date_of_file
 from warpladder.collectors.trace.parts import PartOfReport
 from warpladder.collectors.trace.report import Report, ReportError
@@ -190,16 +190,16 @@ class _Launches:
         place = self.find(correlation)
         return np.where(place >= 0, np.append(self._start, 0)[place], otherwise)
 
-    def work(self) -> DeviceWork:
+    def work(self) -> LaunchedWork:
         """All device work with a call."""
         parts = []
         for table in (tables.KERNEL, tables.COPY, tables.SET):
             for batch in self._report.batches(table, ("correlationId", "start", "end")):
                 place = self.find(integers(batch["correlationId"]))
                 known = place >= 0
-                duration = (integers(batch["end"]) - integers(batch["start"]))[known]
-                parts.append((self._thread[place[known]], self._start[place[known]], duration))
-        return DeviceWork(*map(np.concatenate, zip((np.empty(0, np.int64),) * 3, *parts, strict=True)))
+                times = (integers(batch[name])[known] for name in ("start", "end"))
+                parts.append((self._thread[place[known]], self._start[place[known]], *times))
+        return LaunchedWork(*map(np.concatenate, zip((np.empty(0, np.int64),) * 4, *parts, strict=True)))
 
 
 def _with_true_times(gathered: pa.Table, report: Report) -> pa.Table:

@@ -116,7 +116,7 @@ class Attributed(NamedTuple):
     unclear: LaunchedWork
 
 
-class DeviceWork:
+class DeviceTables:
     """Joins the device rows of a report to their launches, and keeps the work launched while ranges were open.
 
     Args:

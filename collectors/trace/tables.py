@@ -52,7 +52,7 @@ def write_tables(report: Report, writer: RunWriter, naming: Naming | None, workl
     calls = device.Calls()
     _append(writer, "api_calls", device.api_rows(report, strings, innermost, calls, notes))
     by_time = ByTime(ranges.thread, ranges.start, ranges.end, innermost, _steps(ranges, notes))
-    work = device.DeviceWork(report, strings, calls, ranges.thread, by_time, notes)
+    work = device.DeviceTables(report, strings, calls, ranges.thread, by_time, notes)
     del calls  # `work` frees them when it has found every launch
     for rows in (work.kernels(), work.graph_launches()):
         _append(writer, "kernels", rows)
@@ -119,7 +119,7 @@ def _steps(ranges: Ranges, notes: Notes) -> Int64s:
 def _write_ranges(
     report: Report,
     ranges: Ranges,
-    work: device.DeviceWork,
+    work: device.DeviceTables,
     writer: RunWriter,
     naming: Naming | None,
     workload: str,
@@ -167,7 +167,7 @@ def _append(writer: RunWriter, table: str, batches: Iterable[pa.Table]) -> None:
             writer.append(table, rows.slice(begin, at_once))
 
 
-def _tell_what_is_missing(report: Report, work: device.DeviceWork, notes: Notes) -> None:
+def _tell_what_is_missing(report: Report, work: device.DeviceTables, notes: Notes) -> None:
     if not work.devices:
         notes.add("warning", Source.CUDA, f"the report has no kernels, copies or sets; {advice_of(report.collector).device}")
     if work.devices and not report.has_rows(device.API):

@@ -18,7 +18,7 @@ from warpladder.collectors import choice, further_passes
 from warpladder.collectors.core import threads
 from warpladder.collectors.core.bench import NO_GPU_STATE, Failed, Operation, Pass, Reading, Unavailable
 from warpladder.collectors.core.plan import HeldWorkload, PlanError, Request, held, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.cuda.energy import EnergyError, Meter

@@ -6,7 +6,7 @@ import pytest
 
 from warpladder.collectors import choice
 from warpladder.collectors.core.plan import Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.data.names import Source

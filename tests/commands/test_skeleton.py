@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.emulator import emulator
 from warpladder.__main__ import command
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.wiring import collector_of
 from warpladder.commands import new as skeleton

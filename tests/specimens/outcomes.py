@@ -11,7 +11,7 @@ import pandas as pd
 import warpladder
 from tests.specimens.catalogue import Flagged, Honest, Outcome, Restored, Specimen, Unmoved, Wrong
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.wiring import collector_of
 
 #: The least part of an honest variant's time that a specimen that gains nothing takes.

@@ -9,7 +9,7 @@ from pathlib import Path
 from warpladder import recording
 from warpladder.collectors.core.environment import NO_GPU
 from warpladder.collectors.core.plan import Request
-from warpladder.collectors.core.record import MachineFacts
+from warpladder.collectors.core.recorder import MachineFacts
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.watch import snapshot
 from warpladder.collectors.watch.files import kernel_files

@@ -14,7 +14,7 @@ from tests.collectors.core.test_measure import Kept
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.measure import measure_case
 from warpladder.collectors.core.plan import LIMITS, Job, Request, WorkloadRef, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.rounds import Turn
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.wiring import collector_of

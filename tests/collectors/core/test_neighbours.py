@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from warpladder.__main__ import command
 from warpladder.collectors.core import kernel_cache, under_tool
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.cuda import compile_ahead
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store

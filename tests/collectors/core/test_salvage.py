@@ -20,7 +20,7 @@ from warpladder.collectors.core import journal
 from warpladder.collectors.core.cells import Cell, result_row
 from warpladder.collectors.core.journal import Journal, SavedElsewhere
 from warpladder.collectors.core.plan import Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.recording import begin, diagnostic_event, rows_event
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.wiring import collector_of

@@ -14,7 +14,7 @@ import pytest
 from tests.collectors.core.recordings import FORKING, MISBEHAVING, QUICK_CASES, RANKS, ROOT, Recording
 from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.plan import Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.salvage import salvage
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.ranks.launchers import Launcher

@@ -9,7 +9,7 @@ import pytest
 from tests.collectors.core.recordings import QUICK_CASES
 from warpladder import recording
 from warpladder.collectors.core.plan import Request
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.signals import Stop, Stopped
 from warpladder.collectors.core.stopwatch import Part, Stopwatch
 from warpladder.collectors.wiring import collector_of

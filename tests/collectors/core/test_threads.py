@@ -14,7 +14,7 @@ import pytest
 
 from warpladder.collectors.core import threads
 from warpladder.collectors.core.plan import LIMITS, HeldWorkload, Request, held, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store

@@ -11,7 +11,7 @@ from tests.collectors.cuda.fake_cuda import FakeArray, FakeCommunicator, install
 from tests.collectors.cuda.test_transfers import FakeEvent, FakeStream
 from warpladder.collectors.core.bench import OneProcess, Unavailable
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.cuda.averages import averaged_bytes, sizes_of
 from warpladder.collectors.cuda.steps import BoundStep, TwoStreams, joined, rows_taken
 from warpladder.collectors.ranks.launchers import Launcher, gpus_here

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.data.limits import DEVICE_MIXES

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import hand_over, store
 from warpladder.data.names import Phase, Source

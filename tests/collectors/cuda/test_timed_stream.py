@@ -11,7 +11,7 @@ import pytest
 
 from tests.collectors.cuda import torch_streams
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.cuda import timed_stream
 from warpladder.collectors.cuda.timed_stream import Prints, fault_of, look
 from warpladder.collectors.wiring import collector_of

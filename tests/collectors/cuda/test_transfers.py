@@ -7,7 +7,7 @@ import pytest
 
 from tests.collectors.cuda import fake_cuda
 from warpladder.collectors.core.plan import BufferRows, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.cuda.transfers import BoundCall, BoundCopy, BoundPart, Overlap, plan_parts
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store

@@ -18,7 +18,7 @@ from warpladder.collectors.core.bench import ONE_PROCESS, Failed, Pass, Reading,
 from warpladder.collectors.core.cells import Cell, Results
 from warpladder.collectors.core.environment import has_module
 from warpladder.collectors.core.plan import LIMITS, Request, WorkloadRef, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.rounds import Entry, Limits, Turn, run_rounds
 from warpladder.collectors.host.host_clock import HostBench
 from warpladder.collectors.ranks.launchers import Launcher, gpus_here, processors_of

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from warpladder.collectors.core import plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.core.rounds import Limits
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store

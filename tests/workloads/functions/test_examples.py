@@ -18,7 +18,7 @@ import pytest
 from tests.emulator import emulator
 from warpladder.collectors.choice import has_module
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan
-from warpladder.collectors.core.record import Recorder
+from warpladder.collectors.core.recorder import Recorder
 from warpladder.collectors.cuda.compiler import compile_variant
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store

@@ -14,7 +14,7 @@ from tests.collectors.core.recordings import MISBEHAVING, QUICK_CASES, Recording
 from warpladder.collectors.core.cells import result_row
 from warpladder.collectors.core.messages import Rows
 from warpladder.collectors.core.plan import LIMITS, Request, make_plan, variant_row
-from warpladder.collectors.core.record import Recorder, _Answers
+from warpladder.collectors.core.recorder import Recorder, _Answers
 from warpladder.collectors.cuda.disassembly import DisassemblyError
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
