@@ -113,8 +113,9 @@ def _headline(summary: Summary) -> str:
     """`conv2d: v09_loads_first takes 128 µs (127 µs to 129 µs), 96.1 % of the floor, 1.90× npp`; empty without a winner."""
     if not summary.best_ns.known:
         return ""
+    won = f"is tied with {summary.tied_with}:" if summary.tied_with else "wins with"
     parts = [
-        f"{summary.workload}: {summary.best} wins with {format_duration(summary.best_ns.value)} ({format_ends(summary.best_ns, format_duration)})"
+        f"{summary.workload}: {summary.best} {won} {format_duration(summary.best_ns.value)} ({format_ends(summary.best_ns, format_duration)})"
     ]
     parts += [f"{format_percent(summary.percent_of_floor.value)} of its limit"] if summary.percent_of_floor.known else []
     parts += [f"{format_ratio(summary.over_peer.value)} {summary.peer}"] if summary.over_peer.known else []
