@@ -186,19 +186,29 @@ def _findings(run: store.Run) -> None:
 
 
 def _job(run: store.Run) -> None:
-    """The late rank, the exposed communication, and where the time of each rank goes."""
-    answer, look = runs.ask(run, ranks.answer), runs.look_of(run, widgets.theme())
-    st.markdown(f"## {plain(answer.sentence[0].upper() + answer.sentence[1:])}")
-    cause = stragglers.cause_of(runs.ask(run, stragglers.ranking))
-    for words in (f"Cause: {cause}" if cause else "", *answer.reasons):
-        if words:
-            st.markdown(plain(words))
+    """The stage or the rank that the others wait for, and where the time of each rank goes."""
+    answer, graph, look = runs.ask(run, ranks.answer), runs.ask(run, ranks.graph_answer), runs.look_of(run, widgets.theme())
+    if graph.pipeline:
+        first, *further = graph.further
+        lines = [graph.pipeline, *further]
+    else:
+        cause = graph.cause or stragglers.cause_of(runs.ask(run, stragglers.ranking))
+        first = answer.sentence if answer.reasons else answer.lateness
+        lines = [f"cause: {cause}" if cause else "", *graph.further, *answer.reasons]
+    st.markdown(f"## {plain(_capital(first))}")
+    for words in filter(None, lines):
+        st.markdown(plain(_capital(words)))
     widgets.show_chart(of_ranks.breakdown(runs.ask(run, ranks.breakdown), look))
-    leads = {"ranks.stragglers": "Who is late, and in which steps →", "collectives": "How fast the collectives are →"}
+    leads = {"ranks": "What a change would bring →", "ranks.stragglers": "Who is late, and in which steps →"}
+    leads |= {"collectives": "How fast the collectives are →"}
     leads |= {"critical_path": "Which faster kernel would shorten a step →", "timeline": "Timeline of the ranks →"}
     with st.container(horizontal=True, gap="small"):
         for where, label in leads.items():
             pages.link(where, label, **state.link())
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def _counters(run: store.Run) -> None:

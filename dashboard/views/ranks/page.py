@@ -37,6 +37,13 @@ def draw(run: store.Run) -> None:
         widgets.show_chart(charts.gantt(passes, look))
     if len(rows := runs.ask(run, queries.routed)):
         widgets.show_chart(charts.routes(rows, look))
+    if len(after := runs.ask(run, queries.after_changes)):
+        st.markdown("## What a step would take after one change")
+        st.caption(
+            "A replay of the job with the change, under the profiler. The range goes from the shortest to the longest step. "
+            "Give the step without the profiler to `warpladder forecast RUN --step-time`, and its cost is taken off."
+        )
+        widgets.table_of_times(after, _AFTER)
     st.markdown("## Ranks, outliers first")
     hidden = queries.PARTS.keys() - queries.parts(ranks).keys()
     widgets.table_of_times(ranks, {name: column for name, column in _COLUMNS.items() if name not in hidden})
@@ -89,6 +96,13 @@ _COLUMNS: Final = {
     "other_idle_ns": _ms("Other idle"),
 }
 _GPU: Final = st.column_config.NumberColumn("GPU", format="%d")
+_AFTER: Final = {
+    "change": "Change",
+    "step_ns": _ms("Step"),
+    "gain": st.column_config.NumberColumn("Gain, %", format="%.1f"),
+    "low_ns": _ms("Shortest"),
+    "high_ns": _ms("Longest"),
+}
 _GPUS: Final = {
     "device": _GPU,
     "busy_percent": st.column_config.NumberColumn("Busy, %", format="%.1f"),

@@ -6,7 +6,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.core.job_graph import answer as of_graph
 from warpladder.dashboard.core.job_graph.experts import experts_of
+from warpladder.dashboard.core.job_graph.forecast import forecast
 from warpladder.dashboard.core.job_graph.graph import job_graph
 from warpladder.dashboard.core.job_graph.pipelines import pipeline_of
 from warpladder.dashboard.core.lateness import lateness
@@ -104,6 +106,26 @@ def answer(data: RunData) -> Answer:
         late.reasons,
         _outside(data, cells),
     )
+
+
+def graph_answer(data: RunData) -> of_graph.GraphAnswer:
+    """Say what the graph of the job waits for: a stage, an expert or a host."""
+    return of_graph.answer(data.job)
+
+
+def after_changes(data: RunData) -> pd.DataFrame:
+    """Forecast what a step of the job takes after one change each, the largest gain first.
+
+    Returns:
+        `change`, `step_ns`, `low_ns` and `high_ns` (the shortest and the longest step), `gain` in percent; without rows where the replay
+        without a change is not the measured step. See `job_graph.forecast`.
+    """
+    found = forecast(data.job)
+    rows = [
+        (each.words, each.step_ns, each.low_ns, each.high_ns, 100 * (1 - each.step_ns / found.step_ns))
+        for each in found.outcomes
+    ]
+    return pd.DataFrame(rows, columns=["change", "step_ns", "low_ns", "high_ns", "gain"])
 
 
 def _outside(data: RunData, cells: pd.DataFrame) -> str:
