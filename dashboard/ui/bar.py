@@ -170,7 +170,7 @@ def table() -> None:
     """All runs with a filter. A click on one opens it, or selects it to be named, noted or deleted."""
     listing = runs.listing(runs.data_dirs())
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        words = st.text_input("Filter", key=_FILTER, placeholder="h200 conv2d trace").lower().split()
+        words = st.text_input("Filter", key=_FILTER, placeholder="a device, a label, trace").lower().split()
         click = st.segmented_control("A click", ["opens", "edits"], default="opens", key=_CLICK, required=True)
     notes = store.notes(runs.data_dirs())
     every = run_index.newest_first(listing.index.values())
