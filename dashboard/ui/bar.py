@@ -192,12 +192,16 @@ def table() -> None:
         st.session_state[_TABLE] = st.session_state.get(_TABLE, 0) + 1  # the button Back would repeat the click
         pages.go(pages.HOME, run=shown[places[0]].name)
     if places:
-        _edit(shown[places[0]], notes.get(shown[places[0]].run.path, ""))
+        edit(shown[places[0]], notes.get(shown[places[0]].run.path, ""))
 
 
-def _edit(each: ListedRun, note: str) -> None:
+def edit(each: ListedRun, note: str) -> None:
+    """Widgets with which a run of your own is named, noted or deleted."""
     if each.shipped:
         st.info("This run ships with Warpladder and stays as it is.")
+        return
+    if (address := st.get_option("server.address")) not in _OWN_ADDRESSES:
+        st.info(f"Others reach this dashboard at {address}, so that it changes no run: use warpladder runs rename or delete.")
         return
     with st.form(f"edit {each.name}", border=False):
         label = st.text_input("Name", str(each.run.info["label"] or ""))
@@ -239,6 +243,8 @@ def _row(each: ListedRun, notes: Any) -> dict[str, Any]:
     }
 
 
+#: Of a server that this machine alone reaches; no server has None.
+_OWN_ADDRESSES: Final = (None, "127.0.0.1", "localhost", "::1")
 _COLUMNS: Final[dict[str, Any]] = {
     "run": st.column_config.TextColumn("Run", width=200),
     "kind": st.column_config.TextColumn("Kind", width=80),

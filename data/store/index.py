@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warpladder import __version__
 from warpladder.data import checks, schema
 from warpladder.data.store.errors import StoreError
 from warpladder.data.store.run import Run
@@ -28,7 +27,8 @@ FILE: Final = ".index.parquet"
 LEAST_NEW: Final = 20
 _MOST_BYTES: Final = 1 << 30
 _STATE: Final = ("folder_mtime_ns", "folder_inode", "bytes", "mtime_ns", "inode", "mode")
-_FORMAT: Final = {b"warpladder.index": f"1 of {__version__}".encode()}
+#: Raise the first number when an entry is read differently.
+_FORMAT: Final = {b"warpladder.index": f"1 of schema {schema.SCHEMA_VERSION}".encode()}
 _COLUMNS: Final = pa.schema(
     [
         pa.field("name", pa.string()),

@@ -5,6 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from streamlit import config
+from streamlit.testing.v1 import AppTest
 
 from tests.dashboard.pages import choose_run, run_of
 from tests.dashboard.test_app import Open, open_app, words
@@ -92,7 +94,7 @@ def test_the_menu_has_the_pages_that_apply_to_the_run(open_app: Open, folder: Pa
     assert of("trace") == ["home", "time", "timeline", "transfers", "trust"]
 
 
-def test_a_run_is_found_by_a_word_then_named_noted_and_deleted(open_app: Open, tmp_path: Path) -> None:
+def test_a_run_is_found_by_a_word_and_by_its_note(open_app: Open, tmp_path: Path) -> None:
     for name in ("kept", "spare"):
         made_runs.write_host_run(tmp_path, name, rounds=6)
     app = open_app(tmp_path, run="gone")  # shows the table of runs, as the button of the bar does
@@ -105,3 +107,35 @@ def test_a_run_is_found_by_a_word_then_named_noted_and_deleted(open_app: Open, t
     assert store.notes([tmp_path]) == {spare.path: "before tiling"}
     app.text_input(key="runs that contain").set_value("tiling").run()
     assert list(app.main.dataframe[0].value["note"]) == ["before tiling"]
+
+
+def _editor(folder: str) -> None:
+    from pathlib import Path
+
+    from warpladder.dashboard.ui import bar, runs
+
+    for each in runs.listing((Path(folder),)).index.values():
+        bar.edit(each, "")
+
+
+def test_a_run_is_named_noted_and_deleted(tmp_path: Path) -> None:
+    made_runs.write_host_run(tmp_path, "spare", rounds=6)
+    app = AppTest.from_function(_editor, args=(str(tmp_path),)).run()
+    name, note = app.text_input
+    name.set_value("tiled")
+    note.set_value("before tiling")
+    app.button[0].click().run()
+    (run,) = store.list_runs([tmp_path])[0]
+    assert run.info["label"] == "tiled" and store.notes([tmp_path]) == {run.path: "before tiling"}
+    app.button(key=f"delete {run.path.name}").click().run()
+    assert not store.list_runs([tmp_path])[0] and not app.exception
+
+
+def test_a_dashboard_that_others_reach_changes_no_run(tmp_path: Path) -> None:
+    made_runs.write_host_run(tmp_path, "spare", rounds=6)
+    config.set_option("server.address", "10.0.0.7")
+    try:
+        app = AppTest.from_function(_editor, args=(str(tmp_path),)).run()
+    finally:
+        config.set_option("server.address", None)
+    assert not app.button and "10.0.0.7" in app.info[0].value
