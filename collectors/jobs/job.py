@@ -405,13 +405,14 @@ def _without_profile(done: Sequence[Done], numbers: Sequence[int], notes: Notes)
         notes.add(
             "warning",
             Source.RANKS,
-            f"{len(absent)} of {expected} ranks have no usable profile: {_ranks(absent)}; the figures are of {_ranks(numbers)}",
+            f"{len(absent)} of {expected} ranks have no usable profile: {_ranks(absent)}; the figures are of "
+            f"{_ranks(numbers)}{' only' if len(numbers) == 1 else ''}",
         )
 
 
 def _ranks(numbers: Sequence[int]) -> str:
     listed = ", ".join(map(str, numbers[:_RANKS_NAMED])) + (" …" if len(numbers) > _RANKS_NAMED else "")
-    return f"rank {listed} only" if len(numbers) == 1 else f"ranks {listed}"
+    return f"rank {listed}" if len(numbers) == 1 else f"ranks {listed}"
 
 
 def _empty_rank(number: int, status: str, detail: str, file: str) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def _next(data: RunData, parts: Parts) -> str:
         "exposed_ns": "see which collectives take the time, and how fast they are: warpladder app, page Collectives",
         "host_wait_ns": "see where the devices wait for launches: warpladder app, page Timeline",
     }
-    most = max(hints, key=parts.share)
+    most = "graph_ns" if parts.share("graph_ns") >= MUCH else max(hints, key=parts.share)
     critical = "see which kernel makes a step shorter if it is faster: warpladder app, page Critical path"
     return hints[most] if parts.share(most) >= MUCH else critical
 

@@ -54,7 +54,7 @@ def first_recording(folder: Path, caught: int) -> Path:
         "results": results,
         "diagnostics": found,
     }
-    return made_runs.write_tables(folder, made_runs.run_row("first", ""), tables)
+    return made_runs.write_tables(folder, made_runs.run_row("first", "") | {"kind": "recording"}, tables)
 
 
 @pytest.fixture(scope="module")

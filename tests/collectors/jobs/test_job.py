@@ -116,7 +116,7 @@ def test_a_missing_rank_is_named(tmp_path: Path) -> None:
     notes = Notes()
     ranks = imported(tmp_path, tmp_path / "job", notes).table("ranks").set_index("rank")
     assert ranks["status"].to_dict() == {0: "ok", 2: "ok", 3: "ok", 1: "missing"}
-    assert "1 of 4 ranks have no usable profile: 1" in texts(notes)
+    assert "1 of 4 ranks have no usable profile: rank 1; the figures are of ranks 0, 2, 3" in texts(notes)
 
 
 def test_two_profiles_of_one_rank_are_refused(tmp_path: Path) -> None:
