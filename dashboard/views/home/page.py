@@ -61,16 +61,23 @@ def draw(run: store.Run) -> None:
     else:
         st.info("Nothing was timed in this run; the checks say why, cell by cell.")
         pages.link("trust", "Checks →", **state.link())
-    if own and st.toggle(
+    if own:
+        _links([*own, *_others(run)])
+
+
+def _others(run: store.Run) -> list[_ShownLine]:
+    """The lines of the workloads that the run lacks, which the page shows where they are asked for."""
+    if not st.toggle(
         f"The other workloads of {plain(runs.context().device)}, each from its newest suitable run",
         value=_computed_ahead(),
         key=_OTHERS,
     ):
-        others = [each for name, source, workloads in _other_sources(run) for each in _lines(name, source, workloads)]
-        others.sort(key=lambda each: each.line.summary.workload)
-        if others:
-            _table(others, "others")
-            _links(others)
+        return []
+    others = [each for name, source, workloads in _other_sources(run) for each in _lines(name, source, workloads)]
+    others.sort(key=lambda each: each.line.summary.workload)
+    if others:
+        _table(others, "others")
+    return others
 
 
 def _computed_ahead() -> bool:
