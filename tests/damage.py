@@ -22,7 +22,7 @@ from tests.synthetic import made_code, made_energy, made_jobs, made_runs, made_s
 from tests.synthetic.made_runs import row
 from warpladder.data import schema
 from warpladder.data.columns import Column
-from warpladder.data.names import Phase
+from warpladder.data.names import Experiment, Phase, Work
 from warpladder.data.schema import TABLES
 
 #: Variants of conv2d that the whole run has.
@@ -114,6 +114,12 @@ def write_whole(folder: Path, run_id: str) -> Path:
     shutil.rmtree(job.parent)
     made_sweeps.add(path, "operations", [row("operations", name="aten::mm", start_ns=0, end_ns=100)])
     made_sweeps.add(path, "synchronizations", [row("synchronizations", kind="event", start_ns=0, end_ns=100)])
+    experiments = [
+        row("experiments", workload="conv2d", variant="v01_naive", config="block=8", case="n=512", place=place, kernel="k",
+            experiment=experiment, what=what, value=value, low=value, high=value, unit="ns", lines="12,40")
+        for place, (experiment, what, value) in enumerate([(Experiment.TIME, "original", 100.0), (Experiment.WITHOUT, Work.SHARED, 60.0)])
+    ]  # fmt: skip
+    made_sweeps.add(path, "experiments", experiments)
     made_sweeps.add(path, "phases", [row("phases", phase="samples", scope="device", cache="cold", duration_ns=100)])
     made_sweeps.add(path, "memory_in_use", [row("memory_in_use", source="cuda", start_ns=0, bytes=100)])
     made_code.add_to(path)

@@ -174,7 +174,7 @@ def test_the_page_begins_with_a_run_that_has_a_cell_in_common_though_a_newer_one
     app.selectbox(key="choose with.cupti").select("newer").run()
     assert "Run newer has no cell in common with this run." in words(app)
     # The choice belongs to the run: another begins with its own.
-    choose_run(app, "newer")
+    choose_run(app, "newer", topic="collectors")
     assert app.query_params["with.cuda_events"] == "none"
     assert "No run of cuda_events has a cell in common with this run." in words(app)
     assert "No run is chosen to compare with." in words(app)
