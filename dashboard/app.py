@@ -13,7 +13,7 @@ from warpladder.dashboard import server
 from warpladder.dashboard.core.run_index import OF_WORKLOADS, Need
 from warpladder.dashboard.ui import bar, pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
-from warpladder.dashboard.ui.view import View
+from warpladder.dashboard.ui.view import Section, View
 from warpladder.dashboard.views import GROUPS, VIEWS
 from warpladder.data import store
 
@@ -47,12 +47,18 @@ def main() -> None:
 
 def _draw(view: View) -> None:
     """A section of the page, and what every page ends with."""
-    # A page that the menu does not have for this run, such as that of a link, says what it lacks.
-    section = widgets.heading(view, view.applying(_applies) or view.sections[:1])
+    section = widgets.heading(view, _sections(view))
     with contextlib.suppress(pages.Ended):
         import_module(f"{section.module}.page").draw(widgets.run_of_page())
     bar.bad(in_full=view.name == "trust")
     widgets.end_page()
+
+
+def _sections(view: View) -> tuple[Section, ...]:
+    """The sections that apply to the run, and the one that the URL names, which tells what the run lacks."""
+    asked = state.coming(pages.SECTION) if pages.SECTION in st.query_params else ""
+    applying = view.applying(_applies) or view.sections[:1]
+    return tuple(section for section in view.sections if section in applying or section.name == asked)
 
 
 def _menu(shown: Container[str]) -> Page:

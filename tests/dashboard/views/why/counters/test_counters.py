@@ -307,8 +307,8 @@ def test_a_run_without_counters_leads_to_one_of_the_same_device(open_app: Open, 
     app = open_app(folder, "counters", run="uncounted")
     assert "This run has no hardware counters." in words_of(app)
     assert "Runs with hardware counters:" in words_of(app)
-    links = [link.proto.query_string for link in app.main.get("page_link") if link.proto.page == "counters"]
-    assert "run=counted" in links
+    links = [link.proto.query_string for link in app.main.get("page_link") if link.proto.page == "why"]
+    assert "section=counters&run=counted" in links
 
 
 def test_where_there_are_none_at_all_the_command_is_shown(open_app: Open, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_run_without_machine_code_leads_to_one_with_it(open_app: Open, folder:
 
 
 def test_the_page_begins_with_the_fastest_rung() -> None:
-    run = Path(__file__).parents[3] / "fixtures" / "planted-pairs" / "run"
+    run = Path(__file__).parents[4] / "fixtures" / "planted-pairs" / "run"
     data = load(store.open_run(run))
     names = query.launch_names(data, "planted_pairs", "cause=spills")
     assert list(names) == ["v01_slow", "v02_fast"]
