@@ -90,6 +90,7 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
     if len(own) == 1 and (headline := _headline(own[0].line.summary)):
         st.markdown(f"## {plain(headline)}")
     _table(own, "own")
+    _links(own)
     verdict = runs.ask(run, trust.verdict, ROOT)
     with st.container(gap="xxsmall"):
         _fact("Can I believe it?", verdict.sentence, "trust", "Trust →", **state.link())
@@ -349,8 +350,14 @@ def _links(shown: list[_ShownLine]) -> None:
     several = [name for name in sorted(first) if precisions[name] > 1]
     _line("Error and time", "ladder", {name: {state.RUN: first[name], "show": "error"} for name in several})
     context = runs.context()
-    scaled = run_index.workloads(context.every, context.device, Need.GPUS)
-    _line("Several GPUs", "devices.gpus", {name: state.link() for name in scaled})
+    scaled = {
+        name: [each.name for each in run_index.suitable(context.every, context.device, name, Need.GPUS)]
+        for name in sorted(first)
+    }
+    links = {
+        name: {state.RUN: first[name] if first[name] in having else having[0]} for name, having in scaled.items() if having
+    }
+    _line("Several GPUs", "devices.gpus", links)
 
 
 def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:

@@ -142,7 +142,7 @@ def test_a_run_of_one_process_leads_to_those_of_several_gpus_and_says_how_to_rec
     assert "Every sample of this run was taken by one process." in words(app)
     assert "Runs with samples of several GPUs:" in words(app)
     links = [link.proto for link in app.main.get("page_link")]
-    assert [link.query_string for link in links if link.page == "gpus"] == ["run=scaling"]
+    assert [link.query_string for link in links if link.page == "devices"] == ["section=gpus&run=scaling"]
 
 
 def test_without_runs_of_several_gpus_the_page_says_how_to_record_one(open_app: Open, tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_without_runs_of_several_gpus_the_page_says_how_to_record_one(open_app: 
     assert not app.main.get("page_link")
 
 
-def test_overview_leads_to_the_page_where_several_gpus_shared_a_workload(open_app: Open, folder: Path) -> None:
-    links = [link.proto for link in open_app(folder, "overview", run="scaling").main.get("page_link")]
-    assert [link.query_string for link in links if link.page == "gpus"] == [
-        "run=scaling&workload=gan_tconv",
-        "run=scaling&workload=mlp_training",
+def test_home_leads_to_the_section_where_several_gpus_shared_a_workload(open_app: Open, folder: Path) -> None:
+    links = [link.proto for link in open_app(folder, "home", run="scaling").main.get("page_link")]
+    assert [link.query_string for link in links if link.page == "devices"] == [
+        "section=gpus&run=scaling&workload=gan_tconv",
+        "section=gpus&run=scaling&workload=mlp_training",
     ]
