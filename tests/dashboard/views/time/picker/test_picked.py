@@ -20,7 +20,7 @@ from warpladder.data.naming import Naming, NamingError
 
 pytestmark = pytest.mark.slow
 
-FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "nsight-systems-2025.3" / "graph_traced_by_node" / "report.sqlite"
+FIXTURE = Path(__file__).resolve().parents[4] / "fixtures" / "nsight-systems-2025.3" / "graph_traced_by_node" / "report.sqlite"
 
 
 @pytest.fixture(scope="module")
