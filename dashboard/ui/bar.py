@@ -98,14 +98,12 @@ def _find(listing: runs.Listing, need: Need) -> str | None:
     """The name of the run to show; None without a run.
 
     Raises:
-        Gone: the link names a run that is not here.
+        Gone: the link names a run that is not here, or that cannot even be listed.
     """
     if name := state.text_of(state.RUN, "", written=False):
         if name not in listing.runs and name not in listing.refused:
             runs.choose(None)
-            raise state.Gone(
-                f"The link asks for run {short(name)}, which is not here: it was deleted, or lies in another --data-dir."
-            )
+            raise state.Gone(f"The link asks for run {short(name)}, {_why_not(listing, name)}")
         name = _of_chosen_workload(listing, name, need)
         st.session_state[_CHOSEN_LAST] = name
         _opens(listing, name)  # what a check finds too large is left out of the listing from then on
@@ -114,6 +112,12 @@ def _find(listing: runs.Listing, need: Need) -> str | None:
         if _opens(listing, each.name):
             return each.name
     return next(iter(listing.refused), None)
+
+
+def _why_not(listing: runs.Listing, name: str) -> str:
+    """Why no run of a name is shown: its folder cannot be read, or is not there."""
+    reasons = (f"which cannot be opened. {each.reason}" for each in listing.bad if each.name == name)
+    return next(reasons, "which is not here: it was deleted, or lies in another --data-dir.")
 
 
 def _of_chosen_workload(listing: runs.Listing, name: str, need: Need) -> str:
