@@ -90,7 +90,6 @@ def _recording(run: store.Run, own: list[_ShownLine]) -> None:
     if len(own) == 1 and (headline := _headline(own[0].line.summary)):
         st.markdown(f"## {plain(headline)}")
     _table(own, "own")
-    _links(own)
     verdict = runs.ask(run, trust.verdict, ROOT)
     with st.container(gap="xxsmall"):
         _fact("Can I believe it?", verdict.sentence, "trust", "Trust →", **state.link())
@@ -350,14 +349,15 @@ def _links(shown: list[_ShownLine]) -> None:
     several = [name for name in sorted(first) if precisions[name] > 1]
     _line("Error and time", "ladder", {name: {state.RUN: first[name], "show": "error"} for name in several})
     context = runs.context()
-    scaled = {
-        name: [each.name for each in run_index.suitable(context.every, context.device, name, Need.GPUS)]
-        for name in sorted(first)
-    }
-    links = {
-        name: {state.RUN: first[name] if first[name] in having else having[0]} for name, having in scaled.items() if having
-    }
-    _line("Several GPUs", "devices.gpus", links)
+    scaled = run_index.workloads(context.every, context.device, Need.GPUS)
+    _line("Several GPUs", "devices.gpus", {name: state.link(run=_on_several_gpus(name)) for name in scaled})
+
+
+def _on_several_gpus(workload: str) -> str:
+    """The run to show of a workload on several GPUs: the one of the page if it has any, else the first suitable one."""
+    context = runs.context()
+    having = [each.name for each in run_index.suitable(context.every, context.device, workload, Need.GPUS)]
+    return runs.chosen_name() if runs.chosen_name() in having else having[0]
 
 
 def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) -> None:
