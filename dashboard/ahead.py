@@ -33,6 +33,8 @@ def _job(job: runs.NamedRun) -> None:
     for query in (
         ranks.by_iteration,
         ranks.answer,
+        ranks.graph_answer,
+        ranks.after_changes,
         ranks.breakdown,
         ranks.passes,
         ranks.routed,

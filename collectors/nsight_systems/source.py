@@ -171,7 +171,7 @@ def open_report(path: Path, name: str = "") -> Iterator[Report]:
     else:
         packed = next((name for magic, name in _PACKED.items() if head.startswith(magic)), "")
         why = (
-            f"compressed with {packed}, which is read only of a trace as JSON; unpack it, and import what is inside"
+            f"compressed with {packed}, which Warpladder unpacks for JSON traces only; unpack it, and import what is inside"
             if packed
             else ""
         )

@@ -31,15 +31,15 @@ CLASSES: Final = {
     "exposed_ns": "exposed communication (nothing computes)",
     "copies_ns": "copies, memsets (no kernel runs meanwhile)",
     "host_wait_ns": "idle: the next work was not launched yet",
-    "kernel_wait_ns": "idle: under 30 µs, next work was launched",
-    "other_idle_ns": "idle: longer, though the work was launched",
+    "kernel_wait_ns": "idle: gaps under 30 µs, work was launched",
+    "other_idle_ns": "idle: gaps over 30 µs, work was launched",
 }
 #: The same of a profile with graphs that were traced as a whole.
 _OUTSIDE: Final = {"compute_ns": "compute outside of graphs", "exposed_ns": "communication outside of graphs"}
 #: The same where launches are not in the profile, so that idle time may have been a wait for the host.
 _UNTOLD: Final = {
-    "kernel_wait_ns": "idle: under 30 µs, launched or not known",
-    "other_idle_ns": "idle: longer, launched or not known",
+    "kernel_wait_ns": "idle: gaps under 30 µs, launch unknown",
+    "other_idle_ns": "idle: gaps over 30 µs, launch unknown",
 }
 _IDLE: Final = ("host_wait_ns", "kernel_wait_ns", "other_idle_ns")
 

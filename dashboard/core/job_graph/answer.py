@@ -86,7 +86,8 @@ def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> str:
     if more["host_ns"] > more["compute_ns"]:
         waits = format_duration(sums["host_ns"].tolist()[stage])
         which = f"the host of {ranks}, stage {stage}, paces it: its GPU waits {waits} a step for launches"
-        return f"{which}{_takes(found, 'stages-median', f'with stage {stage} like the others')}"
+        takes = _takes(found, "stages-median", "with equal compute in the stages")
+        return f"{which}{takes}{', but with fewer launches' if takes.endswith('shorter') else ''}"
     own, median = format_duration(sums["compute_ns"].tolist()[stage]), format_duration(others["compute_ns"])
     which = f"stage {stage}, {ranks}, paces it: {own} of compute a step, the others {median}"
     return f"{which}{_takes(found, 'stages-median', f'with stage {stage} like the others')}"
