@@ -44,9 +44,10 @@ def test_every_page_opens_on_a_run_that_is_a_trace_alone(open_app: Open, traced:
     assert run_of(app) == run
 
 
-def test_the_overview_of_a_trace_without_variants_leads_to_its_pages(open_app: Open, traced: Path) -> None:
+def test_home_of_a_trace_without_variants_leads_to_its_pages(open_app: Open, traced: Path) -> None:
     app = open_app(traced, "overview", run="trace")
-    assert "none of its NVTX ranges names a variant yet" in words(app)
+    leads = [link.proto.label for link in app.main.get("page_link")]
+    assert leads == ["Time by kernel and operator →", "Timeline →", "Copies →", "Compare its ranges as variants →"]
 
 
 def test_api_and_kernels_names_what_makes_up_the_time_and_shows_each_summary(open_app: Open, traced: Path) -> None:
@@ -130,7 +131,7 @@ def test_the_commit_beside_an_import_is_not_shown_as_the_programs(open_app: Open
 def test_a_hostile_kernel_name_is_text_in_every_chart(traced: Path, tmp_path: Path) -> None:
     data = load(store.open_run(traced / "trace"))
     charts = list(charts_of(data))
-    assert [chart.name for chart in charts] == ["timeline", "trace-kernels", "trace-api-calls", "transfers", "transfer-stages"]
+    assert [chart.name for chart in charts] == ["trace-kernels", "trace-api-calls", "timeline", "transfers", "transfer-stages"]
     assert all("<img" not in chart.figure.to_json() for chart in charts)
     hostile = load(store.open_run(made_traces.write(tmp_path, label=HOSTILE)))
     export.write(hostile, tmp_path / "out", ["csv"])
