@@ -194,7 +194,7 @@ def table() -> None:
     places = [each[0] if isinstance(each, tuple | list) else each for each in picked]
     if places and click == "opens":
         st.session_state[_TABLE] = st.session_state.get(_TABLE, 0) + 1  # the button Back would repeat the click
-        pages.go(pages.HOME, run=shown[places[0]].name)
+        pages.go(pages.HOME, **state.link(run=shown[places[0]].name))
     if places:
         edit(shown[places[0]], notes.get(shown[places[0]].run.path, ""))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.pages import choose_run
+from tests.dashboard.pages import choose_run, lead
 from tests.dashboard.test_app import PAGES, Open, open_app, words
 from tests.synthetic import made_runs, made_traces
 from tests.synthetic.made_traces import EXPRESSION
@@ -48,8 +48,9 @@ def test_a_page_without_variants_leads_to_the_picker_and_with_picked_ones_compar
     assert "tiled" in words(open_app(annotated, page, run="annotated", pick=PICK))
 
 
-def test_the_overview_leads_to_the_picker_and_names_no_winner_of_three_samples(open_app: Open, annotated: Path) -> None:
-    assert "Pick those to compare" in words(open_app(annotated, run="annotated"))
+def test_home_leads_to_the_picker_and_names_no_winner_of_three_samples(open_app: Open, annotated: Path) -> None:
+    leads = [link.proto.label for link in open_app(annotated, run="annotated").main.get("page_link")]
+    assert "Compare its ranges as variants →" in leads
     app = open_app(annotated, run="annotated", pick=PICK)
     frame = app.main.dataframe[0].value
     assert frame["workload"].tolist() == ["report"] and frame["speedup"].isna().all()
@@ -65,7 +66,8 @@ def test_a_suggestion_is_compared_by_one_click_and_undone_by_another(open_app: O
     next(button for button in app.main.button if button.label == "Compare these").click().run()
     assert app.query_params["pick"] == r"nvtx:^(?P<variant>\w+) (?P<case>n=\d+)$"
     assert "compared on all pages" in words(app)
-    app.switch_page("views/sizes/page.py").run()
+    lead(app, "sizes")
+    app.run()
     assert "tiled" in words(app)
     assert app.query_params["pick"], "the next page's URL has it too"
     app.button(key="undo pick").click().run()
@@ -123,13 +125,14 @@ def test_a_pattern_that_cannot_be_used_is_said_and_tried_once(
     assert len(tried) == 1
 
 
-def test_another_run_is_shown_as_it_is_and_the_first_as_it_was_picked(open_app: Open, annotated: Path) -> None:
+def test_a_pick_is_of_its_run_and_of_the_link_that_has_it(open_app: Open, annotated: Path) -> None:
     app = open_app(annotated, "sizes", run="annotated", pick=PICK)
     choose_run(app, "host")
     assert "pick" not in app.query_params
     assert badges(app) == ""
     choose_run(app, "annotated")
-    assert app.query_params["pick"] == PICK
+    assert "pick" not in app.query_params and "tiled" not in words(app)
+    choose_run(app, "annotated", pick=PICK)
     assert "tiled" in words(app)
 
 
