@@ -157,7 +157,7 @@ class Steps:
         return cls(count, lasts.median(), lasts.min(), lasts.max(), median, least, most, whole)
 
     def sentence(self, span_ns: int, on: str = "") -> str:
-        """`4 steps take 51.6 of 51.9 ms: 12.8 ms each (12.4 to 13.7 ms), on the host 12.8 ms`.
+        """`4 steps take 51.6 of 51.9 ms: median 12.8 ms (12.4 to 13.7 ms), on the host 12.8 ms`.
 
         Args:
             span_ns: of all devices, in sum.
@@ -167,17 +167,17 @@ class Steps:
         host = f"on the host {format_duration(self.median_ns)}"
         if self.device_median_ns is None or self.device_least_ns is None or self.device_most_ns is None:
             return f"{steps}, {host}{' each' if self.count > 1 else ''}"
-        lasts = _spread(
-            self.device_median_ns, self.device_least_ns, self.device_most_ns, "each" if self.count > 1 or on else ""
-        )
+        lasts = _spread(self.device_median_ns, self.device_least_ns, self.device_most_ns)
+        if self.count == 1 and not on:
+            return f"one step takes {_part(self.device_ns, span_ns)}, {host}"
         takes = "takes" if self.count == 1 else "take"
         return f"{steps}{on} {takes} {_part(self.device_ns, span_ns)}: {lasts}, {host}"
 
 
-def _spread(median_ns: float, least_ns: float, most_ns: float, each: str) -> str:
-    """`12.8 ms each (12.5 to 16.9 ms)`: a median, and the least and the most where they differ from it."""
+def _spread(median_ns: float, least_ns: float, most_ns: float) -> str:
+    """`12.8 ms each`, or `median 12.8 ms (12.5 to 16.9 ms)` where the least and the most differ from it."""
     median, *ends = map(format_duration, (median_ns, least_ns, most_ns))
-    return f"{median} {each}".rstrip() + ("" if ends == [median] * 2 else f" ({format_interval(*ends)})")
+    return f"{median} each" if ends == [median] * 2 else f"median {median} ({format_interval(*ends)})"
 
 
 def _part(part_ns: float, whole_ns: float) -> str:

@@ -97,7 +97,7 @@ def test_import_ends_with_what_summary_prints(tmp_path: Path) -> None:
         "t.json: PyTorch's profiler, NVIDIA H100",
         "largest part: compute, 53.1 % of 160 µs",
         # The first step holds the work up to 80 us, and the second one that from 120 us on.
-        "2 steps take 120 of 160 µs: 60.0 µs each (50.0 to 70.0 µs), on the host 100 µs",
+        "2 steps take 120 of 160 µs: median 60.0 µs (50.0 to 70.0 µs), on the host 100 µs",
     ]
     assert [" ".join(line.split()) for line in answer[4:10]] == [
         "compute 85.0 µs 53.1 %",
