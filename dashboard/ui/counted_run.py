@@ -15,6 +15,11 @@ def sources(run: store.Run, workload: str) -> _Sources:
     return frozenset(frame[["variant", "source_sha256"]].itertuples(index=False, name=None))
 
 
+def equal_variants(run: store.Run, other: store.Run, workload: str) -> frozenset[str]:
+    """The variants of a workload with equal sources in both runs."""
+    return frozenset(variant for variant, _ in sources(run, workload) & sources(other, workload))
+
+
 def find(run: store.Run, workload: str) -> ListedRun | None:
     """The run with counters of the most variants of the workload that have the sources of this run: the run itself before others, one of its
     device before one of another device, and a newer one before an older one. None where there is none.

@@ -103,7 +103,7 @@ def _in_one_line(error: "duckdb.Error") -> str:
     import duckdb
 
     if isinstance(error, duckdb.PermissionException):
-        return "the query asks for a file; it sees the tables of the run alone, which warpladder sql --schema lists"
+        return "the query asks for a file; it sees only the tables of the run; warpladder sql --schema lists them"
     first, *others = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     told = [first, *(line for line in others if line.startswith(("Did you mean", "Candidate bindings")))]
     return f"{'; '.join(told)}; warpladder sql --schema lists tables and columns"

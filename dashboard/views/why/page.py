@@ -37,6 +37,8 @@ def draw(run: store.Run) -> None:
     timed = runs.ask(run, counted.times, workload, case) if _same_device(run, found) else pd.DataFrame()
     timed = timed if len(timed) else runs.ask(source, counted.times, workload, case)
     every = counted.best(data, workload, case, timed)
+    if found.run.path != run.path:
+        every = every[every["variant"].isin(counted_run.equal_variants(run, found.run, workload))]
     rows = {row["variant"]: row for row in every.to_dict("records")}
     if len(rows) < 2:
         widgets.nothing("Only one variant was counted.", "Record two variants or more with --counters.")
@@ -48,7 +50,7 @@ def draw(run: store.Run) -> None:
     _explain(data, workload, case, rows[a], rows[b], everything=everything)
     _links(found, workload, case, a, b)
     if found.run.path != run.path:
-        st.caption(plain(f"Counters of {found.title}, whose variants have the sources of this run."))
+        st.caption(plain(f"Counters of {found.title}, of the variants whose sources are those of this run."))
     drawn = query.most_time(every)
     steps = counted.steps(data, workload, case, drawn)
     if len(steps):

@@ -23,6 +23,10 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, run_rounds
 
+#: On a single processor, no thread can be bound to fewer, and Numba has no second thread to give up.
+two_processors = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="needs two processors: on one, nothing can be bound to fewer"
+)
 _BLAS = next(each for each in ThreadpoolController().lib_controllers if each.internal_api == "openblas")
 
 
@@ -75,7 +79,7 @@ def test_a_priority_that_no_user_may_raise_again_is_named_all_the_same(monkeypat
         assert state.restore() == ()
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors: on one, every thread is bound to it")
+@two_processors
 def test_other_threads_that_were_bound_to_a_processor_run_everywhere_again() -> None:
     end = threading.Event()
     thread = threading.Thread(target=end.wait)
@@ -104,8 +108,15 @@ def test_what_is_as_before_is_not_named() -> None:
         (lambda: setattr(sys, "stderr", None), lambda: sys.stderr, "sys.stderr"),
         (lambda: warnings.simplefilter("error"), lambda: list(warnings.filters), "the filters of warnings"),
         (lambda: flush_to_zero(), lambda: smallest_product(), "how floating-point numbers are rounded"),
-        (lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}), os_affinity, "the processors that it may run on"),
-        (lambda: numba.set_num_threads(1), numba.get_num_threads, "Numba's number of threads"),
+        pytest.param(
+            lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
+            os_affinity,
+            "the processors that it may run on",
+            marks=two_processors,
+        ),
+        pytest.param(
+            lambda: numba.set_num_threads(1), numba.get_num_threads, "Numba's number of threads", marks=two_processors
+        ),
         (lambda: sys.setprofile(lambda *_: None), sys.getprofile, "the profiling of Python (sys.setprofile)"),
         (lambda: sys.settrace(lambda *_: None), sys.gettrace, "the tracing of Python (sys.settrace)"),
         (lambda: threading.setprofile(lambda *_: None), threading.getprofile, "the profiling of threads"),
