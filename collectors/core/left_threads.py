@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from warpladder.collectors.core.cells import Cell
@@ -15,6 +16,9 @@ _PAUSE_S: Final = 0.001
 _SHARE: Final = 0.15
 #: It rests after the samples of a cell if it takes less than this part.
 _RESTS: Final = 0.03
+#: Seconds to wait, in steps, for the threads of other cells before one runs.
+_STEP_S: Final = 0.0003
+_WAIT_S: Final = 0.2
 #: The low bits of the number that Linux gives the clock of a thread's processor time (clock_getcpuclockid(3), include/linux/posix-timers.h).
 _OF_THREAD: Final = 6
 
@@ -27,6 +31,17 @@ class LeftThreads:
         self._used: dict[int, Counter[Cell]] = defaultdict(Counter)
         self._paused: Counter[Cell] = Counter()
         self._pauses: Counter[Cell] = Counter()
+        self._restless: set[int] = set()
+
+    def wait_for_others(self, cell: Cell) -> None:
+        """Wait before a cell runs until the threads of other cells rest, since they may write to the outputs that all cells share. A thread that
+        has not rested for 0.2 s is waited for no more."""
+        until = time.perf_counter() + _WAIT_S
+        for thread in _others():
+            while thread not in self._restless and self._owners.get(thread) != cell and _is_at_work(thread):
+                time.sleep(_STEP_S)
+                if time.perf_counter() > until:
+                    self._restless.add(thread)
 
     def note(self, cell: Cell) -> None:
         """Note that a cell has run: threads that are new are its own."""
@@ -68,6 +83,14 @@ def _others() -> list[int]:
         return []
     mine = (threading.main_thread(), threading.current_thread())
     return [each.native_id for each in threading.enumerate() if each not in mine and each.native_id]
+
+
+def _is_at_work(thread: int) -> bool:
+    """Whether a thread runs or waits for a processor; False where the system does not tell."""
+    try:
+        return Path(f"/proc/self/task/{thread}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+    except OSError:
+        return False
 
 
 def _processor_ns(thread: int) -> int:

@@ -228,7 +228,7 @@ class _BenchRun:
 
     def _verified(self, cell: Cell) -> _Verified | None:
         """Verify a cell. Returns its operation if the outputs are right; else reports the status and returns None."""
-        self._report.working_on(cell)
+        self._begin(cell)
         variant = self._workload.variant(cell.variant)
         config = next(c for c in variant.configs if format_params(c) == cell.config)
         try:
@@ -276,7 +276,7 @@ class _BenchRun:
                     reading, how = Reading(duration_ns, state=NO_GPU_STATE), Pass(scope, first_use.cache)
                     rows = sample_rows(Entry(cell), how, self._bench.gpus, self._turn, first_use.number, 0, reading)
                     self._report.rows("samples", rows)
-                self._report.working_on(cell)
+                self._begin(cell)
         except Exception as error:
             text = f"its first use could not be timed to the end: {classify(error)[1]}"
             diagnose(self._report, "warning", Source.FIRST_USE, text, cell)
@@ -325,7 +325,7 @@ class _BenchRun:
 
     def _time_pairs(self, timed: _Verified, how: Pass, pairs: Durations) -> None:
         for number in range(2 * PAIRS):
-            self._report.working_on(timed.cell)
+            self._begin(timed.cell)
             reading, is_altered = self._sampled(timed, how, bool(number % 2))
             (pairs.altered if is_altered else pairs.usual).append(reading.duration_ns)
             self._restore(timed.cell)
@@ -368,7 +368,7 @@ class _BenchRun:
 
     def _attempt(self, cell: Cell, step: Callable[[], None]) -> bool:
         """Do a step of a cell. If it fails, report the cell's status and return False."""
-        self._report.working_on(cell)
+        self._begin(cell)
         try:
             step()
         except Ended:
@@ -379,6 +379,11 @@ class _BenchRun:
         finally:
             self._restore(cell)
         return True
+
+    def _begin(self, cell: Cell) -> None:
+        """Tell that a cell runs now, when what other cells left at work rests."""
+        self._report.working_on(cell)
+        self._threads.wait_for_others(cell)
 
     def _restore(self, cell: Cell) -> None:
         """Restore what a cell changed for the whole process, and say it once."""
@@ -414,7 +419,7 @@ class _BenchRun:
 
         def take(entry: Entry, number: int, mark: str = "") -> Reading:
             timed = verified[entry.cell]
-            self._report.working_on(timed.cell)
+            self._begin(timed.cell)
             config = f"[{timed.cell.config}]" if timed.cell.config else ""
             sample = sample_text(how.scope, how.cache, mark or (TWIN if entry.twin else ""), number)
             try:

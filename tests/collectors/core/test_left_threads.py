@@ -109,3 +109,24 @@ def test_without_other_threads_nothing_waits(monkeypatch: Any) -> None:
     threads = LeftThreads()
     threads.pause(CELL)
     assert threads.at_work() == {}
+
+
+def test_a_cell_begins_when_the_threads_of_others_rest_and_does_not_wait_for_its_own_or_for_one_that_never_rests() -> None:
+    threads, busy = LeftThreads(), threading.Event()
+    busy.set()
+    with worker(busy.is_set) as start:
+        start()
+        threads.note(CELL)
+
+        def waited(cell: Cell) -> float:
+            started = time.perf_counter()
+            threads.wait_for_others(cell)
+            return time.perf_counter() - started
+
+        assert waited(CELL) < 0.1
+        threading.Timer(0.05, busy.clear).start()
+        assert 0.03 < waited(OTHER) < 0.2
+        busy.set()
+        time.sleep(0.05)
+        assert waited(OTHER) >= 0.2
+        assert waited(OTHER) < 0.1

@@ -49,12 +49,12 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_report_without_a_session_start_gets_the_date_of_its_file_and_says_so(tmp_path: Path) -> None:
     run = imported(tmp_path, small())
     assert run.info["started_at"] == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
-    ((severity, _),) = told(run, "does not say when it was made")
+    ((severity, _),) = told(run, "does not tell when it was made")
     assert severity == "warning"
 
 
 def test_a_report_with_a_session_start_says_nothing_of_its_date(tmp_path: Path) -> None:
-    assert not told(imported(tmp_path, schema_3_20()), "when it was captured")
+    assert not told(imported(tmp_path, schema_3_20()), "when it was made")
 
 
 @pytest.mark.parametrize(
