@@ -12,10 +12,10 @@ from typing import Final
 import pandas as pd
 
 from benchmarks.gains import GAINS, Gain
+from warpladder.dashboard.compare.within_run import noise_of, verdict, word
 from warpladder.dashboard.core import run_data, run_index
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.compare import noise_of, verdict, word
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData

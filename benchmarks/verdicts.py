@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, judge, ratio_and_noise
-from warpladder.dashboard.core.compare import noise_of, verdict
-from warpladder.dashboard.core.history import levels
+from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, judge, ratio_and_noise
+from warpladder.dashboard.compare.levels import levels
+from warpladder.dashboard.compare.within_run import noise_of, verdict
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry
 

@@ -3,7 +3,8 @@
 import argparse
 import contextlib
 
-from warpladder.dashboard.core import critical_path, lateness, overview, run_index
+from warpladder.dashboard.compare import overview
+from warpladder.dashboard.core import critical_path, lateness, run_index
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui import runs
 from warpladder.dashboard.views.collectives import query as collectives

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from warpladder.dashboard.core.changes import Options, Side, compare
+from warpladder.dashboard.compare.changes import Options, Side, compare
 from warpladder.dashboard.core.run_data import RunData
 
 #: Times from which more of the planted differences must be found, in nanoseconds.

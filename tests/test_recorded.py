@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from warpladder.dashboard.core import run_data, suspect
+from warpladder.dashboard.compare import suspect
+from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.reports import detail
 from warpladder.dashboard.reports.detail import Detail

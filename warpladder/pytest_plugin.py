@@ -85,8 +85,9 @@ class Judge:
         return run
 
     def _against_baseline(self, run: "Run") -> None:
-        from warpladder.dashboard.core import changes, run_data
-        from warpladder.dashboard.core.between_runs import Recordings
+        from warpladder.dashboard.compare import changes
+        from warpladder.dashboard.compare.between_runs import Recordings
+        from warpladder.dashboard.core import run_data
         from warpladder.dashboard.text import compare
         from warpladder.data import store
 

@@ -1,1 +1,1 @@
-"""A run as it was read, its cells, and the comparisons that all views share. Nothing here draws."""
+"""A run as it was read, its cells, and what all views share. Nothing here draws."""

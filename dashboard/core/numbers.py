@@ -58,7 +58,7 @@ def format_over(ratio: float, variant: str, reference: str, verdict: str) -> str
     Args:
         variant: the variant that the ratio belongs to, by its fastest config.
         reference: the baseline, which has its fastest config too.
-        verdict: of the ratio, by `compare.verdict`.
+        verdict: of the ratio, by `within_run.verdict`.
     """
     if variant == reference:
         return ITSELF

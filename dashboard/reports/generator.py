@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.compare.within_run import verdict
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.compare import verdict
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.traces import NONE, Int64s, Traces
 from warpladder.dashboard.core.trusted import is_trusted

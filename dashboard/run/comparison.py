@@ -7,9 +7,9 @@ from functools import partial
 
 import pandas as pd
 
-from warpladder.dashboard.core import changes
+from warpladder.dashboard.compare import changes
+from warpladder.dashboard.compare.changes import Change, Comparison, NotComparable, Options, Side
 from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.changes import Change, Comparison, NotComparable, Options, Side
 from warpladder.dashboard.core.numbers import format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.run.plot import Figure, of

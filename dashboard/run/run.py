@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare.changes import Match, Options
 from warpladder.dashboard.core import run_data
-from warpladder.dashboard.core.changes import Match, Options
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.run import table as tables
 from warpladder.dashboard.run.table import chosen, html_table
@@ -147,7 +147,7 @@ class Run:
             RunError: no cell is in both runs, or they are of different GPUs.
             StoreError: there is no such run.
         """
-        from warpladder.dashboard.core.between_runs import Recordings
+        from warpladder.dashboard.compare.between_runs import Recordings
         from warpladder.dashboard.run.comparison import RunComparison
 
         other = (

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare.levels import reading
+from warpladder.dashboard.compare.within_run import with_speedups
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import ROLE_ORDER, Estimate, Timing, name_of
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.compare import with_speedups
-from warpladder.dashboard.core.history import reading
 from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,

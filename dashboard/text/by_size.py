@@ -7,14 +7,14 @@ from typing import Final
 import pandas as pd
 from rich.cells import cell_len
 
+from warpladder.dashboard.compare.winners import best_per_size
+from warpladder.dashboard.compare.within_run import compared, judged, noise_of, with_precision
 from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cell import Cell, Contender, Timing, name_on, records
 from warpladder.dashboard.core.cells import best_config, best_of_charted, cells
-from warpladder.dashboard.core.compare import compared, judged, noise_of, with_precision
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import doubt, is_trusted
-from warpladder.dashboard.core.winners import best_per_size
 
 _FASTEST, _TIED, _DOUBTED = "*", "=", "?"
 _LEGEND: Final = {_FASTEST: "the fastest", _TIED: "tied with it", _DOUBTED: "not compared: distrusted, or too few samples"}

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 from xml.etree import ElementTree
 
+from warpladder.dashboard.compare.changes import BLIND, Change, Comparison, LostCell, loss_lines, sentence, unseen
+from warpladder.dashboard.compare.differences import Fact
 from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.changes import BLIND, Change, Comparison, LostCell, loss_lines, sentence, unseen
-from warpladder.dashboard.core.differences import Fact
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form

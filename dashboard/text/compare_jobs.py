@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Final
 from xml.etree import ElementTree
 
-from warpladder.dashboard.core.job_changes import GRAPHS, JobChange, JobComparison, JobData, OneSided, where
+from warpladder.dashboard.compare.job_changes import GRAPHS, JobChange, JobComparison, JobData, OneSided, where
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.text.compare import element, ratio_text, title, without_nan
 from warpladder.dashboard.text.formats import Comparison as Form

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare.energy import energies, metered_cases, of_case
 from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.energy import energies, metered_cases, of_case
 from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,

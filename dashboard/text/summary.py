@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare.overview import overview
+from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Estimate, name_of
-from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,
@@ -20,7 +21,6 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.core.overview import overview
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import by_size, energy, reasons
 from warpladder.dashboard.text.formats import Form

@@ -12,11 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
+from warpladder.dashboard.compare.between_runs import Verdict
+from warpladder.dashboard.compare.changes import Change, History, NotComparable, Options, Side, compare
 from warpladder.dashboard.core import axes, run_data
-from warpladder.dashboard.core.between_runs import Verdict
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells
-from warpladder.dashboard.core.changes import Change, History, NotComparable, Options, Side, compare
 from warpladder.dashboard.core.numbers import (
     ITSELF,
     NOTHING,

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare.within_run import speedups
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import baselines, cells
-from warpladder.dashboard.core.compare import speedups
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_estimate, format_ratio, significant
 from warpladder.dashboard.core.run_data import RunData

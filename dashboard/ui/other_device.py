@@ -6,11 +6,12 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import run_index, side_by_side
+from warpladder.dashboard.compare import side_by_side
+from warpladder.dashboard.compare.side_by_side import Beside, SideBySide
+from warpladder.dashboard.core import run_index
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, label_of
-from warpladder.dashboard.core.side_by_side import Beside, SideBySide
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.data import store

@@ -7,11 +7,12 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import changes, counters
-from warpladder.dashboard.core.between_runs import runs_of, same_machine
+from warpladder.dashboard.compare import changes
+from warpladder.dashboard.compare.between_runs import runs_of, same_machine
+from warpladder.dashboard.compare.changes import Change, History, sentence
+from warpladder.dashboard.compare.levels import Medians, medians
+from warpladder.dashboard.core import counters
 from warpladder.dashboard.core.cell import Timing, name_of
-from warpladder.dashboard.core.changes import Change, History, sentence
-from warpladder.dashboard.core.history import Medians, medians
 from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import label_of

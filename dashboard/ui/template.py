@@ -14,11 +14,11 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.compare.side_by_side import Beside
+from warpladder.dashboard.compare.within_run import is_mixed, with_precision, word
 from warpladder.dashboard.core.cell import Cell, Estimate, Timing
-from warpladder.dashboard.core.compare import is_mixed, with_precision, word
 from warpladder.dashboard.core.numbers import format_error, format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.ui.text import plain_line
 
 #: Lightnesses (CIELAB, 0 to 100) that differ by less look alike in print.

@@ -15,7 +15,8 @@ from tests.recomputed.figures import Rules, draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check, of_charts
 from warpladder.collectors.core.plan import Request
-from warpladder.dashboard.core import compare, counters, run_data, what_if
+from warpladder.dashboard.compare import within_run
+from warpladder.dashboard.core import counters, run_data, what_if
 from warpladder.dashboard.views.trust import query
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.dashboard.views.why.occupancy import query as occupancy_query
@@ -79,7 +80,7 @@ def test_runs_and_checks() -> None:
         data = displayed.loaded(run.id)
         tables = [("verdicts", trust.statuses(data), counts.VERDICTS), ("errors", trust.errors(data), counts.ERRORS),
                   ("skips", trust.skips(data), counts.SKIPS), ("stops", trust.stop_reasons(data), counts.STOPS),
-                  ("noise", compare.noise_floors(data), counts.NOISE)]  # fmt: skip
+                  ("noise", within_run.noise_floors(data), counts.NOISE)]  # fmt: skip
         if run.has("kernels"):
             tables += [
                 ("kernels", query.unattributed(data), counts.UNATTRIBUTED),

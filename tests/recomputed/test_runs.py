@@ -15,7 +15,8 @@ from tests.recomputed.displayed import Shown
 from tests.recomputed.figures import draw
 from tests.recomputed.sentences import numbers
 from tests.recomputed.test_cells import SEED, VIEW, check
-from warpladder.dashboard.core import axes, history, side_by_side
+from warpladder.dashboard.compare import levels, side_by_side
+from warpladder.dashboard.core import axes
 from warpladder.dashboard.run.opened import open_run
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views import ladder as of_ladder
@@ -144,7 +145,7 @@ def test_trends() -> None:
             groups.setdefault((str(run.info["collector"]), workload), []).append(run.id)
     for (_, workload), ids in rng.sample([each for each in groups.items() if len(each[1]) > 1], 1):
         stored = [store.open_run(definitions.RECORDED / each) for each in ids]
-        recorded = [query.RecordedRun(run.run_id, run.info, history.medians(run, workload)) for run in stored]
+        recorded = [query.RecordedRun(run.run_id, run.info, levels.medians(run, workload)) for run in stored]
         cases = query.counts(recorded, lambda cell: (cell.case, cell.timing))
         for case, timing in rng.sample([each for each, number in cases.items() if number > 1], 4):
             frame = chart.frame_of(query.trends(recorded, workload, case, timing))

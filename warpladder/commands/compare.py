@@ -11,8 +11,8 @@ from warpladder.dashboard.text import formats
 from warpladder.data.names import ASKED, Asked
 
 if TYPE_CHECKING:
-    from warpladder.dashboard.core import job_changes
-    from warpladder.dashboard.core.changes import Side
+    from warpladder.dashboard.compare import job_changes
+    from warpladder.dashboard.compare.changes import Side
     from warpladder.data import store
 
 _NAMES: Final = {"job": "a job", "trace": "an import of one trace", "cells": "a run with cells, such as a recording"}
@@ -92,8 +92,8 @@ def command(
         )
         _compare_jobs(*jobs, fail_above, smallest, form, any_device=any_device)
         return
-    from warpladder.dashboard.core import changes
-    from warpladder.dashboard.core.between_runs import Recordings
+    from warpladder.dashboard.compare import changes
+    from warpladder.dashboard.compare.between_runs import Recordings
     from warpladder.dashboard.text import compare
 
     before, after = _side(a, data_dirs), _side(b, data_dirs)
@@ -112,7 +112,7 @@ def _jobs(names: Sequence[str], data_dirs: Sequence[str]) -> "tuple[store.Run, s
 
     Raises NotComparable for a job and another run, and for a trace and a run with cells.
     """
-    from warpladder.dashboard.core.changes import NotComparable
+    from warpladder.dashboard.compare.changes import NotComparable
     from warpladder.data import store
 
     found = []
@@ -141,7 +141,7 @@ def _kind(run: "store.Run") -> str:
 
 def _refuse_of_recordings(**given: bool) -> None:
     """Raises NotComparable where an option is given that jobs and traces do not have."""
-    from warpladder.dashboard.core.changes import NotComparable
+    from warpladder.dashboard.compare.changes import NotComparable
 
     if names := [f"--{name.replace('_', '-')}" for name, is_given in given.items() if is_given]:
         raise NotComparable(
@@ -152,7 +152,7 @@ def _refuse_of_recordings(**given: bool) -> None:
 def _compare_jobs(
     a: "store.Run", b: "store.Run", fail_above: float, smallest: float, form: formats.Comparison, *, any_device: bool
 ) -> None:
-    from warpladder.dashboard.core import job_changes
+    from warpladder.dashboard.compare import job_changes
     from warpladder.dashboard.text import compare_jobs
 
     before, after = (job_changes.JobData.of(run) if run.info["kind"] == "job" else _as_job(run) for run in (a, b))
@@ -165,7 +165,7 @@ def _compare_jobs(
 def _as_job(run: "store.Run") -> "job_changes.JobData":
     """A trace as a job of one rank, whose collectives are not matched."""
     from warpladder.collectors.jobs.rank import by_iteration, device_work
-    from warpladder.dashboard.core.job_changes import JobData
+    from warpladder.dashboard.compare.job_changes import JobData
     from warpladder.data import store
     from warpladder.data.iterations import steps_of
 
@@ -178,7 +178,7 @@ def _as_job(run: "store.Run") -> "job_changes.JobData":
 
 def _side(text: str, data_dirs: Sequence[str]) -> "Side":
     """A run, or RUN@VARIANT. Raises StoreError, NotComparable."""
-    from warpladder.dashboard.core.changes import NotComparable, Side
+    from warpladder.dashboard.compare.changes import NotComparable, Side
     from warpladder.data import store
 
     run, at, variant = text.rpartition("@")

@@ -27,7 +27,7 @@ from warpladder.collectors.watch.saves import LOOK_S, Saves
 from warpladder.collectors.watch.snapshot import listed
 from warpladder.commands import ending, watched
 from warpladder.commands.watched import Loaded, Message, Mistake, Recorded, Task
-from warpladder.dashboard.core.between_runs import Recordings
+from warpladder.dashboard.compare.between_runs import Recordings
 from warpladder.dashboard.text.verdict import JudgedVariant, verdicts
 from warpladder.data import store
 from warpladder.recording import Order

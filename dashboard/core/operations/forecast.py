@@ -10,9 +10,9 @@ from math import isnan, nan
 
 import pandas as pd
 
+from warpladder.dashboard.compare.within_run import with_speedups
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.compare import with_speedups
 from warpladder.dashboard.core.operations.baseline_check import AXIS, BASELINE
 from warpladder.dashboard.core.operations.hot_operations import Form, Operation
 from warpladder.dashboard.core.operations.program import Program

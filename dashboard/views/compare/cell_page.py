@@ -7,8 +7,8 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
+from warpladder.dashboard.compare.changes import Change, Comparison
 from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.changes import Change, Comparison
 from warpladder.dashboard.core.counters import Counter
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.core.run_index import label_of

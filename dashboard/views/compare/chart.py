@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from plotly.subplots import make_subplots
 
-from warpladder.dashboard.core.between_runs import VERDICTS
+from warpladder.dashboard.compare.between_runs import VERDICTS
+from warpladder.dashboard.compare.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.changes import Change, Comparison, sentence
 from warpladder.dashboard.core.intervals import interval_kind, median_interval
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_interval
 from warpladder.dashboard.ui.template import (

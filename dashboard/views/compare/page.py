@@ -6,8 +6,8 @@ from typing import Final
 
 import streamlit as st
 
-from warpladder.dashboard.core import changes
-from warpladder.dashboard.core.changes import Change, Comparison
+from warpladder.dashboard.compare import changes
+from warpladder.dashboard.compare.changes import Change, Comparison
 from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun

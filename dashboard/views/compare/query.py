@@ -10,9 +10,9 @@ from typing import Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare.changes import Change, Comparison, LostCell, durations
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Timing
-from warpladder.dashboard.core.changes import Change, Comparison, LostCell, durations
 from warpladder.dashboard.core.run_data import RunData
 
 #: The places of the roles in a list of variants: the competitors first.

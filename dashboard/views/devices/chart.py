@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.compare.side_by_side import Contest, Pair, SideBySide, labels
 from warpladder.dashboard.core.cell import Cell, Estimate
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_ratio
-from warpladder.dashboard.core.side_by_side import Contest, Pair, SideBySide, labels
 from warpladder.dashboard.ui.template import (
     ABOVE,
     Chart,

@@ -4,12 +4,13 @@ from typing import Any, NoReturn, cast
 
 import streamlit as st
 
-from warpladder.dashboard.core import axes, run_index, side_by_side
+from warpladder.dashboard.compare import side_by_side
+from warpladder.dashboard.compare.side_by_side import SideBySide
+from warpladder.dashboard.core import axes, run_index
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.numbers import significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
-from warpladder.dashboard.core.side_by_side import SideBySide
 from warpladder.dashboard.ui import other_device, pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.devices import chart as charts

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare.side_by_side import Contest, OneSided, Pair, SideBySide, slower
+from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Cell, Estimate
 from warpladder.dashboard.core.cells import measured
-from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.numbers import format_estimate, format_measure, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.side_by_side import Contest, OneSided, Pair, SideBySide, slower
 from warpladder.data.limits import COMPUTE, compute_ceiling
 from warpladder.data.names import Ceiling
 

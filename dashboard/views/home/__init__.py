@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from warpladder.dashboard.core import overview
+from warpladder.dashboard.compare import overview
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need
 from warpladder.dashboard.ui.template import Chart, Look

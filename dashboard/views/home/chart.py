@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Estimate, Timing
-from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,

@@ -8,13 +8,13 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
+from warpladder.dashboard.compare import overview as queries
+from warpladder.dashboard.compare.changes import sentence
+from warpladder.dashboard.compare.overview import Line, Summary
+from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core import counted, counters, run_index
-from warpladder.dashboard.core import overview as queries
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.changes import sentence
-from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends, format_percent, format_ratio
-from warpladder.dashboard.core.overview import Line, Summary
 from warpladder.dashboard.core.run_index import ListedRun, Need, label_of
 from warpladder.dashboard.trace.lanes import build
 from warpladder.dashboard.ui import pages, pinned, runs, state, widgets

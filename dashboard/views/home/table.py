@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.compare.overview import Line
+from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.numbers import (
     NOTHING,
     format_duration,
@@ -15,7 +16,6 @@ from warpladder.dashboard.core.numbers import (
     format_percent,
     format_ratio,
 )
-from warpladder.dashboard.core.overview import Line
 
 #: After a rung that is tied with the next one.
 TIED: Final = " ≈"

@@ -8,10 +8,11 @@ from typing import Any, Final, Literal
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core import energy
+from warpladder.dashboard.compare import energy
+from warpladder.dashboard.compare.changes import Change
+from warpladder.dashboard.compare.side_by_side import Beside
+from warpladder.dashboard.compare.within_run import PEERS_OF, compared, precisions, word
 from warpladder.dashboard.core.cell import records
-from warpladder.dashboard.core.changes import Change
-from warpladder.dashboard.core.compare import PEERS_OF, compared, precisions, word
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_energy,
@@ -23,7 +24,6 @@ from warpladder.dashboard.core.numbers import (
     format_rate,
     format_ratio,
 )
-from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.core.trusted import about, passed_over, sentence
 from warpladder.dashboard.ui.template import (
     Chart,

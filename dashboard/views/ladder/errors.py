@@ -7,8 +7,8 @@ from typing import Final
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.compare.within_run import with_precision
 from warpladder.dashboard.core.cell import records
-from warpladder.dashboard.core.compare import with_precision
 from warpladder.dashboard.core.numbers import format_duration, format_error, format_estimate, format_ratio
 from warpladder.dashboard.core.trusted import about, passed_over, sentence
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, hover, measured, slug, text, ticks

@@ -6,11 +6,11 @@ from typing import Any, Final, cast
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import compare, side_by_side, suspect
+from warpladder.dashboard.compare import side_by_side, suspect, within_run
+from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
-from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.ui import ideas, other_device, pages, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import chart as charts
@@ -159,7 +159,7 @@ def _code(variant: dict[Any, Any], height: int) -> None:
 
 
 def _resources(variant: dict[Any, Any]) -> list[str]:
-    lines = [variant["source_path"] or "source as measured", compare.word(variant["precision"])]
+    lines = [variant["source_path"] or "source as measured", within_run.word(variant["precision"])]
     for key, unit in (("registers", "registers"), ("shared_bytes", "B shared"), ("spill_bytes", "B spilled")):
         if pd.notna(variant[key]):
             lines.append(f"{variant[key]} {unit}")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from warpladder.dashboard.core import side_by_side, why
+from warpladder.dashboard.compare import side_by_side
+from warpladder.dashboard.compare.energy import add_energy
+from warpladder.dashboard.compare.within_run import UNDECIDED, judged, noise_of, precisions, steps, with_speedups
+from warpladder.dashboard.core import why
 from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_config, cells, select
-from warpladder.dashboard.core.compare import UNDECIDED, judged, noise_of, precisions, steps, with_speedups
-from warpladder.dashboard.core.energy import add_energy
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import is_trusted
 
@@ -21,10 +22,10 @@ class Rung(Cell):
 
     Attributes:
         speedup: over the baseline.
-        verdict: of the speedup; see `compare.with_speedups`.
+        verdict: of the speedup; see `within_run.with_speedups`.
         baseline, baseline_config: the cell that speedups are counted from; empty without a baseline.
         no_speedup: why there is no speedup over it; empty where there is one.
-        gain: of a rung, over the rung `gain_over`, whose precision is `gain_from`; see `compare.steps`.
+        gain: of a rung, over the rung `gain_over`, whose precision is `gain_from`; see `within_run.steps`.
         gain_verdict: of the gain; empty for the first rung and for other roles.
         beats, ties: the variants of `leaders` than which it is faster, and those than which it is not known to be slower or faster.
         energy_mj, energy_n, per_watt, per_watt_unit, loop_ns, loop_w, idle_w: see `energy.energies`.
@@ -59,7 +60,7 @@ class RungBeside(Rung):
     """A row of `beside`.
 
     Attributes:
-        ratio: its time over the time of the variant on the first device; see `history.ratio`.
+        ratio: its time over the time of the variant on the first device; see `levels.ratio`.
     """
 
     ratio: Estimate

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from warpladder.dashboard.core import axes, winners
+from warpladder.dashboard.compare import winners
+from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.ui.template import Chart, Look

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.compare.side_by_side import Beside
+from warpladder.dashboard.compare.winners import UndecidedCase, Winner, frame_of
+from warpladder.dashboard.compare.within_run import compared, precisions, word
 from warpladder.dashboard.core.cell import Estimate, records
-from warpladder.dashboard.core.compare import compared, precisions, word
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,
@@ -21,9 +23,7 @@ from warpladder.dashboard.core.numbers import (
     format_rate,
     format_ratio,
 )
-from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.core.trusted import about, is_trusted, passed_over, sentence
-from warpladder.dashboard.core.winners import UndecidedCase, Winner, frame_of
 from warpladder.dashboard.ui.template import (
     BESIDE,
     Chart,

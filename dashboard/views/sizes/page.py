@@ -4,10 +4,11 @@ from typing import Final, cast
 
 import streamlit as st
 
-from warpladder.dashboard.core import axes, winners
+from warpladder.dashboard.compare import winners
+from warpladder.dashboard.compare.side_by_side import Beside
+from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_index import ListedRun
-from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.core.trusted import about
 from warpladder.dashboard.ui import other_device, pinned, runs, state, widgets
 from warpladder.dashboard.ui.text import plain

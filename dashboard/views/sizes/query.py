@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from warpladder.dashboard.compare.winners import best_per_size
+from warpladder.dashboard.compare.within_run import with_speedups
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Contender, Estimate, Timing
 from warpladder.dashboard.core.cells import add_floors, best_of_charted, ceiling
-from warpladder.dashboard.core.compare import with_speedups
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.winners import best_per_size
 from warpladder.data.names import Ceiling
 
 
@@ -20,7 +20,7 @@ class Point(Contender):
 
     Attributes:
         speedup: over the baseline.
-        verdict: of the speedup; see `compare.with_speedups`.
+        verdict: of the speedup; see `within_run.with_speedups`.
         baseline, baseline_config: the cell of the size that speedups are counted from; empty without a baseline.
         no_speedup: why there is no speedup over it; empty where there is one.
         tied_with: of the winner of the case, the next variant where the two are tied; else empty.

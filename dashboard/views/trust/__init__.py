@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from warpladder.dashboard.core import winners
+from warpladder.dashboard.compare import winners
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import Need

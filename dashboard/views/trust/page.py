@@ -6,12 +6,13 @@ from typing import Final, Literal
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import cells, compare, suspect
+from warpladder.dashboard.compare import suspect, within_run
+from warpladder.dashboard.compare.suspect import WIDE, unsteady
+from warpladder.dashboard.compare.within_run import noise_floors
+from warpladder.dashboard.core import cells
 from warpladder.dashboard.core.cells import baselines
-from warpladder.dashboard.core.compare import noise_floors
 from warpladder.dashboard.core.numbers import format_measure, significant
 from warpladder.dashboard.core.run_index import Need, label_of
-from warpladder.dashboard.core.suspect import WIDE, unsteady
 from warpladder.dashboard.ui import runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.trust import chart as charts
@@ -149,7 +150,7 @@ def _samples(run: store.Run) -> None:
         names = [f"{row.variant} {row.config}".strip() for row in here.itertuples()]
         reference = runs.ask(run, baselines, workload, timing, (case,)).get(case)
         first = f"{reference.variant} {reference.config}".strip() if reference else None
-        precision_words = dict(zip(names, here["precision"].map(compare.word), strict=True))
+        precision_words = dict(zip(names, here["precision"].map(within_run.word), strict=True))
         name = state.choose("cell", "Variant", names, default=first, text=lambda cell: f"{cell} · {precision_words[cell]}")
     row = here.iloc[names.index(name)]
     samples = runs.load(run).samples

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core import overview
-from warpladder.dashboard.core.compare import word
+from warpladder.dashboard.compare import overview
+from warpladder.dashboard.compare.suspect import stale_variants, unsteady
+from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
-from warpladder.dashboard.core.suspect import stale_variants, unsteady
 from warpladder.dashboard.core.traces import NONE, Int64s
 from warpladder.dashboard.trace.ranges import nearest
 from warpladder.data import metrics

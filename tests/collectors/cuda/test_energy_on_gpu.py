@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.collectors.cuda import energy_kernels
-from warpladder.dashboard.core.energy import of_case
+from warpladder.dashboard.compare.energy import of_case
 from warpladder.dashboard.core.run_data import load
 from warpladder.data import store
 

@@ -10,8 +10,8 @@ from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.findings import tell
 from warpladder.collectors.jobs.job import Request, import_job, profiles
 from warpladder.collectors.trace.notes import Notes
-from warpladder.dashboard.core import job_changes
-from warpladder.dashboard.core.job_changes import GRAPHS, JobData
+from warpladder.dashboard.compare import job_changes
+from warpladder.dashboard.compare.job_changes import GRAPHS, JobData
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.text import compare_jobs
 from warpladder.dashboard.text.job import render

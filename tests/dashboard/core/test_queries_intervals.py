@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from warpladder.dashboard.core.compare import verdict
+from warpladder.dashboard.compare.within_run import verdict
 from warpladder.dashboard.core.intervals import grouped_median_intervals, interval_kind, median_interval, paired_ratio
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.synthetic import made_runs
+from warpladder.dashboard.compare.within_run import with_speedups
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.compare import with_speedups
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
 from warpladder.data import store

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tests.synthetic import made_runs
-from warpladder.dashboard.core import winners
+from warpladder.dashboard.compare import winners
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.reports import blocks, conflicts, copies, matrices, overheads

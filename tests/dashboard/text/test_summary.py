@@ -5,7 +5,8 @@ import json
 import pandas as pd
 import pytest
 
-from warpladder.dashboard.core import overview, run_data
+from warpladder.dashboard.compare import overview
+from warpladder.dashboard.core import run_data
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.views.home.table import frame_of
 from warpladder.data import store

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
-from warpladder.dashboard.core.history import reading
+from warpladder.dashboard.compare.levels import reading
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import verdict
 from warpladder.dashboard.text.verdict import JudgedVariant, verdicts

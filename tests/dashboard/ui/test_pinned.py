@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.core.test_changes import MINE, OTHERS, run
+from tests.dashboard.compare.test_changes import MINE, OTHERS, run
 from tests.dashboard.pages import choose_run, lead
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs, made_sweeps
-from warpladder.dashboard.core.changes import NotComparable, Options, Side, against_variant
+from warpladder.dashboard.compare.changes import NotComparable, Options, Side, against_variant
 
 __all__ = ["open_app"]
 

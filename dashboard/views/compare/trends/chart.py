@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from warpladder.dashboard.core.differences import value_text
+from warpladder.dashboard.compare.differences import value_text
 from warpladder.dashboard.core.numbers import (
     format_duration,
     format_ends,

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import streamlit as st
 
-from warpladder.dashboard.core import axes, history
+from warpladder.dashboard.compare import levels
+from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain, short
@@ -110,7 +111,7 @@ def _read(group: _Group, workload: str) -> list[query.RecordedRun]:
     """What the runs of the group measured of the workload. Runs that cannot be read are named below the page."""
     having = {name: run for name, run in group.items() if workload in (_timed(run) or ())}
     with st.spinner("Reading the runs …"):
-        every = runs.glance(list(having.values()), history.medians, workload)
+        every = runs.glance(list(having.values()), levels.medians, workload)
     unread = [name for name, run in group.items() if _timed(run) is None]
     unread += [name for name, medians in zip(having, every, strict=True) if isinstance(medians, store.StoreError)]
     if unread:

@@ -13,11 +13,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from warpladder.dashboard.core import differences, steps
-from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, Judgement, Machine, Pair, Verdict
+from warpladder.dashboard.compare import differences
+from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, Judgement, Machine, Pair, Verdict
+from warpladder.dashboard.compare.differences import Fact
+from warpladder.dashboard.compare.levels import Medians, TimedCell, timing_group
+from warpladder.dashboard.core import steps
 from warpladder.dashboard.core.cell import Estimate, Timing, name_of
-from warpladder.dashboard.core.differences import Fact
-from warpladder.dashboard.core.history import Medians, TimedCell, timing_group
 from warpladder.data import store
 
 Floats = npt.NDArray[np.float64]

@@ -10,10 +10,10 @@ from typing import Final, get_type_hints
 
 import pandas as pd
 
+from warpladder.dashboard.compare.within_run import UNDECIDED, noise_of, verdict
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Estimate, Timing, records, with_estimates
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.compare import UNDECIDED, noise_of, verdict
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import doubt, is_trusted
@@ -78,7 +78,7 @@ class CrossoverRow(ScalingRow):
 
     Attributes:
         over_best: time over the time of the best number of ranks at the case.
-        place: `best`, `tied` (see `compare.verdict`), `slower`, or `unknown` where this row or every row may not be called best.
+        place: `best`, `tied` (see `within_run.verdict`), `slower`, or `unknown` where this row or every row may not be called best.
     """
 
     over_best: Estimate

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import name_of, records
-from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_rate, significant
 from warpladder.dashboard.core.trusted import doubt
 from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_bars, hover, measured, slug, text, ticks

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
+from warpladder.dashboard.compare.within_run import word
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.compare import word
 from warpladder.dashboard.core.numbers import format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.views.sizes.ship.dispatch import Branch, Dispatch

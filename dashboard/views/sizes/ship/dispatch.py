@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from warpladder.dashboard.compare.within_run import UNDECIDED, Noise, judged, noise_of
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.compare import UNDECIDED, Noise, judged, noise_of
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, Rounds, RunData
 from warpladder.dashboard.core.trusted import is_trusted

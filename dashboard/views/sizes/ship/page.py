@@ -6,7 +6,8 @@ from typing import Final, cast
 import pandas as pd
 import streamlit as st
 
-from warpladder.dashboard.core import axes, compare, energy
+from warpladder.dashboard.compare import energy, within_run
+from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.numbers import NOTHING, format_ends, format_estimate, format_percent
 from warpladder.dashboard.core.run_data import RunData
@@ -97,7 +98,7 @@ def _choices(run: store.Run) -> _Choices:
             )
         picked = precisions[0]
         if len(precisions) > 1:
-            picked = state.choose("precision", "Precision", precisions, text=compare.word, style="segmented")
+            picked = state.choose("precision", "Precision", precisions, text=within_run.word, style="segmented")
         series = [query.ALL, *runs.ask(run, axes.series, workload)]
         one = state.choose("series", "Series", series) if len(series) > 2 else query.ALL
         choices = list(runs.ask(run, query.choices, workload, timing))

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core import energy
+from warpladder.dashboard.compare import energy
+from warpladder.dashboard.compare.within_run import UNDECIDED, compared, judged, noise_of, precisions
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import best_of_charted, cells
-from warpladder.dashboard.core.compare import UNDECIDED, compared, judged, noise_of, precisions
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import about, doubt, is_trusted, passed_over
@@ -228,7 +228,7 @@ def contest(data: RunData, workload: str, timing: Timing, precision: str, among:
     """Rank the variants at every charted case. Only what may be called best is ranked; see `core.trusted`.
 
     Ties are groups with a leader. The fastest variant of a case leads the first group. A variant belongs to it if the
-    interval of their ratio holds 1 or lies within the noise floor of the case (`compare.verdict`). The fastest of the others
+    interval of their ratio holds 1 or lies within the noise floor of the case (`within_run.verdict`). The fastest of the others
     leads the next group, and so on. So members are tied with their leader, and not always with each other.
 
     Args:

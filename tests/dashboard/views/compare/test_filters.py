@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.core.test_changes import MINE, OTHERS, run
+from tests.dashboard.compare.test_changes import MINE, OTHERS, run
 from tests.synthetic import made_sweeps
-from warpladder.dashboard.core.changes import Comparison, Side, compare
+from warpladder.dashboard.compare.changes import Comparison, Side, compare
 from warpladder.dashboard.core.run_data import load
 from warpladder.dashboard.core.why import between
 from warpladder.dashboard.ui.template import look

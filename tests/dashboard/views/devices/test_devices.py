@@ -7,7 +7,7 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_devices import COPY, NAMES, TIMES, TIMING, loaded, write, write_both
-from warpladder.dashboard.core import side_by_side
+from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.ui.template import look
 from warpladder.dashboard.views.devices import chart as charts
 from warpladder.dashboard.views.devices import query as queries

@@ -6,9 +6,9 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_devices import DEVICES, NAMES, TIMES, TIMING, loaded, write, write_both
-from warpladder.dashboard.core import side_by_side
+from warpladder.dashboard.compare import side_by_side
+from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.ui.template import Chart, look
 from warpladder.dashboard.views.ladder import chart as charts
 from warpladder.dashboard.views.ladder import query as queries

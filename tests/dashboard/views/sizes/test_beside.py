@@ -6,8 +6,8 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_devices import COPY, DEVICES, MIN_BYTES, TIMES, TIMING, loaded, write, write_both
+from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.side_by_side import Beside
 from warpladder.dashboard.ui.template import Chart, look
 from warpladder.dashboard.views.sizes import chart as charts
 from warpladder.dashboard.views.sizes import query as queries

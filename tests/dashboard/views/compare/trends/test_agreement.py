@@ -7,9 +7,9 @@ from itertools import combinations, pairwise
 
 import pytest
 
+from warpladder.dashboard.compare.changes import Change, NotComparable, Options, Side, compare
+from warpladder.dashboard.compare.levels import Medians, TimedCell, medians
 from warpladder.dashboard.core import run_data
-from warpladder.dashboard.core.changes import Change, NotComparable, Options, Side, compare
-from warpladder.dashboard.core.history import Medians, TimedCell, medians
 from warpladder.dashboard.views.compare.trends.query import RecordedRun, Trends, trends
 from warpladder.data import store
 

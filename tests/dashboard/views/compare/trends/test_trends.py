@@ -12,8 +12,8 @@ import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_runs import row, run_row, write_tables
+from warpladder.dashboard.compare.levels import Levels, Medians, TimedCell, medians
 from warpladder.dashboard.core.cell import Timing
-from warpladder.dashboard.core.history import Levels, Medians, TimedCell, medians
 from warpladder.dashboard.ui import runs as runs_of_pages
 from warpladder.dashboard.ui.template import Look
 from warpladder.dashboard.views.compare.trends import chart

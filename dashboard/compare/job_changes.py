@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core import between_runs, job_resampling
-from warpladder.dashboard.core.between_runs import VERDICTS, Verdict
+from warpladder.dashboard.compare import between_runs, job_resampling
+from warpladder.dashboard.compare.between_runs import VERDICTS, Verdict
+from warpladder.dashboard.compare.changes import NotComparable
+from warpladder.dashboard.compare.differences import Fact, of_runs
 from warpladder.dashboard.core.cell import Estimate
-from warpladder.dashboard.core.changes import NotComparable
-from warpladder.dashboard.core.differences import Fact, of_runs
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
 

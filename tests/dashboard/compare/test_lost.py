@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.dashboard.core.test_queries_cells import frame, run_of, samples, variant
-from warpladder.dashboard.core.changes import Comparison, NotComparable, Options, Side, compare, loss_lines, sentence
+from warpladder.dashboard.compare.changes import Comparison, NotComparable, Options, Side, compare, loss_lines, sentence
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Source, diagnostic_row
 

@@ -1,8 +1,8 @@
 """Times that scatter, and times that fall as the work grows."""
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
+from warpladder.dashboard.compare.suspect import unsteady
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.suspect import unsteady
 from warpladder.dashboard.text import summary
 
 STEADY = (1.0, 1.001, 0.999, 1.0, 1.002, 0.998, 1.0, 1.001)

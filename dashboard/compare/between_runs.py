@@ -16,8 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpladder.dashboard.core.cell import Estimate, Timing
-from warpladder.dashboard.core.history import (
+from warpladder.dashboard.compare.levels import (
     ENOUGH_ALIKE,
     LIKE,
     Level,
@@ -28,7 +27,8 @@ from warpladder.dashboard.core.history import (
     student,
     timing_group,
 )
-from warpladder.dashboard.core.history import ratio as ratio_of
+from warpladder.dashboard.compare.levels import ratio as ratio_of
+from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
 

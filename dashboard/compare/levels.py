@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from warpladder.dashboard.compare.common_mode import steadied
+from warpladder.dashboard.compare.within_run import Noise, noise_of
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.common_mode import steadied
-from warpladder.dashboard.core.compare import Noise, noise_of
 from warpladder.dashboard.core.intervals import grouped_median_intervals
 from warpladder.dashboard.core.run_data import CELL, Entry, RunData
 from warpladder.data import store
@@ -371,7 +371,7 @@ class Reading:
         return self._of(cell.key[0])[0].sources.get(cell.variant, "")
 
     def medians(self, workload: str) -> Medians:
-        """The medians of a workload, as `history.medians` reads them, including the samples that ranks took together."""
+        """The medians of a workload, as `levels.medians` reads them, including the samples that ranks took together."""
         return self._of(workload)[0]
 
     def _of(self, workload: str) -> tuple[Medians, dict[TimedCell, int]]:

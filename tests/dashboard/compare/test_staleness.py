@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, variant
-from warpladder.dashboard.core import suspect
+from warpladder.dashboard.compare import suspect
 from warpladder.data import source_text
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
-from warpladder.dashboard.core.between_runs import EqualCode, noise_of
-from warpladder.dashboard.core.changes import NotComparable, Options, Side, compare, sentence
-from warpladder.dashboard.core.history import Medians, TimedCell, reading
+from warpladder.dashboard.compare.between_runs import EqualCode, noise_of
+from warpladder.dashboard.compare.changes import NotComparable, Options, Side, compare, sentence
+from warpladder.dashboard.compare.levels import Medians, TimedCell, reading
 from warpladder.dashboard.core.run_data import RunData
 
 pytestmark = pytest.mark.slow

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.dashboard.core.test_changes import MINE, run
+from tests.dashboard.compare.test_changes import MINE, run
 from tests.dashboard.core.test_queries_cells import only, run_of, samples, variant, with_ceilings
-from warpladder.dashboard.core.changes import Side, compare, sentence
-from warpladder.dashboard.core.history import medians
+from warpladder.dashboard.compare.changes import Side, compare, sentence
+from warpladder.dashboard.compare.levels import medians
 from warpladder.dashboard.core.intervals import UNMEASURED_NS
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import store

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
-from warpladder.dashboard.core.changes import Comparison, Side, compare
-from warpladder.dashboard.core.history import reading
+from warpladder.dashboard.compare.changes import Comparison, Side, compare
+from warpladder.dashboard.compare.levels import reading
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.compare import Gate
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.synthetic.made_compared_jobs import REDUCE, MadeJob
 from tests.synthetic.made_runs import run_row
-from warpladder.dashboard.core import job_resampling
-from warpladder.dashboard.core.changes import NotComparable
-from warpladder.dashboard.core.job_changes import JobComparison, JobData, compare, where
+from warpladder.dashboard.compare import job_resampling
+from warpladder.dashboard.compare.changes import NotComparable
+from warpladder.dashboard.compare.job_changes import JobComparison, JobData, compare, where
 
 JOB = MadeJob()
 

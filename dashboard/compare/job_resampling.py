@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpladder.dashboard.core.history import ENOUGH_ALIKE
+from warpladder.dashboard.compare.levels import ENOUGH_ALIKE
 from warpladder.dashboard.core.intervals import RESAMPLES
 
 Floats = npt.NDArray[np.float64]

@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.compare.suspect import stale_variants, unsteady
+from warpladder.dashboard.compare.within_run import is_peer_of, judged, noise_floors, noise_of, precisions, verdict
 from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
 from warpladder.dashboard.core.cell import Estimate, Timing, records
 from warpladder.dashboard.core.cells import baselines, best_of_charted, cells
-from warpladder.dashboard.core.compare import is_peer_of, judged, noise_floors, noise_of, precisions, verdict
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry, once
-from warpladder.dashboard.core.suspect import stale_variants, unsteady
 from warpladder.dashboard.core.trusted import DOUBTED, about, is_trusted, passed_over
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
@@ -151,7 +151,7 @@ def overview(data: RunData, root: Path | None = None) -> pd.DataFrame:
         - `tied_with`: the next rung, where it is not known to be slower; else null;
         - `best_ns`, `percent_of_floor`: estimates of the best rung's time and percent of floor;
         - `speedup`, `speedup_verdict`: estimate of the best rung's speedup over the baseline, and the word for it
-          (`compare.verdict`);
+          (`within_run.verdict`);
         - `peer_percent_of_floor`: percent of the best rung's floor;
         - `over_peer`, `over_peer_verdict`: estimate of the peer's time over the best rung's, and the word for it;
         - `n`: least number of samples of the cells used;

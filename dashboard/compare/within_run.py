@@ -215,7 +215,7 @@ class Judgement(NamedTuple):
 
 
 def judged(rounds: Mapping[Entry, "pd.Series[float]"], noise: Noise, entry: Entry, reference: Entry) -> Judgement:
-    """Compare two entries of a case. `faster` means that the entry is faster than the reference; see `compare.verdict`."""
+    """Compare two entries of a case. `faster` means that the entry is faster than the reference; see `within_run.verdict`."""
     ratio = paired_ratio(rounds[reference], rounds[entry])
     band = noise.between(reference.variant, entry.variant)
     return Judgement(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))

@@ -7,10 +7,10 @@ from typing import Final
 
 import pandas as pd
 
+from warpladder.dashboard.compare.within_run import compared, judged, noise_of, precisions
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Cell, Contender, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted
-from warpladder.dashboard.core.compare import compared, judged, noise_of, precisions
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import PassedCell, is_trusted, passed_over
 
@@ -26,7 +26,7 @@ class Winner:
         compared_in: the precision; see `precision.precisions`.
         runner_up: the next variant; empty without a second variant.
         margin: the runner-up's time over the winner's.
-        verdict: of the margin, see `compare.verdict`; empty where there is no runner-up.
+        verdict: of the margin, see `within_run.verdict`; empty where there is no runner-up.
         passed: a faster cell that may not be called best, or None.
     """
 

@@ -10,8 +10,8 @@ from typing import Any, Final, cast
 import numpy as np
 import pandas as pd
 
+from warpladder.dashboard.compare.within_run import Noise, judged, noise_of
 from warpladder.dashboard.core.cell import Estimate, with_estimates
-from warpladder.dashboard.core.compare import Noise, judged, noise_of
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
 from warpladder.dashboard.core.run_data import STATUS_KEY, Entry, RunData
 
@@ -87,8 +87,8 @@ def add_energy(frame: pd.DataFrame, data: RunData, workload: str, case: str) -> 
     """Add `COLUMNS` to rows of a case that have the columns `variant`, `config`, `baseline` and `baseline_config`.
 
     `energy_ratio` is the energy over that of the baseline, paired by round. `energy_verdict` is `less`, `more`, `tied` or `unknown`, as
-    `compare.verdict` has them of times; empty without the energy of both. `energy_noise` is how far the two copies of the baseline differ,
-    as a factor of at least 1; see `compare.Noise`.
+    `within_run.verdict` has them of times; empty without the energy of both. `energy_noise` is how far the two copies of the baseline differ,
+    as a factor of at least 1; see `within_run.Noise`.
     """
     own = energies(data)
     own = own[(own["workload"] == workload) & (own["case"] == case)].drop(columns=["workload", "case"])

@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core import axes, history
+from warpladder.dashboard.compare import levels
+from warpladder.dashboard.compare.levels import TimedCell
+from warpladder.dashboard.compare.within_run import Noise, compared, judged, noise_of, precisions, word
+from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Cell, Contender, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted, cells
-from warpladder.dashboard.core.compare import Noise, compared, judged, noise_of, precisions, word
-from warpladder.dashboard.core.history import TimedCell
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import Entry, Rounds, RunData
 from warpladder.dashboard.core.trusted import doubt
@@ -32,7 +33,7 @@ class Pair:
     """A variant of a case on both devices, on each with its own fastest config.
 
     Attributes:
-        ratio: time on B over the time on A. The runs are separate; see `history.ratio`.
+        ratio: time on B over the time on A. The runs are separate; see `levels.ratio`.
         same_source: whether both runs measured the same source.
         wins: `both`, `A` or `B`, where no rival is faster beyond the noise of the case; else empty.
     """
@@ -261,14 +262,14 @@ def _wins(contest: Contest) -> Iterator[tuple[str, str]]:
 
 def ratios(a: RunData, b: RunData, workload: str) -> Callable[[Cell, Cell], Estimate]:
     """The time of a cell on B over that on A."""
-    medians = [history.reading(data).medians(workload) for data in (a, b)]
+    medians = [levels.reading(data).medians(workload) for data in (a, b)]
     places = [{cell: place for place, cell in enumerate(each.cells)} for each in medians]
 
-    def level(side: int, cell: Cell) -> history.Level:
+    def level(side: int, cell: Cell) -> levels.Level:
         key = TimedCell(cell.case, cell.scope, cell.cache, cell.variant, cell.config, cell.gpus)
         return medians[side].levels.at(places[side][key])
 
-    return lambda one, other: history.ratio(level(0, one), level(1, other))
+    return lambda one, other: levels.ratio(level(0, one), level(1, other))
 
 
 def _sources(data: RunData, workload: str) -> dict[str, str]:

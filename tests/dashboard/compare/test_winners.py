@@ -10,11 +10,11 @@ import pytest
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic.made_runs import row, run_row, write_tables
 from warpladder.dashboard import report
-from warpladder.dashboard.core import overview as overviews
-from warpladder.dashboard.core import winners
+from warpladder.dashboard.compare import overview as overviews
+from warpladder.dashboard.compare import winners
+from warpladder.dashboard.compare.within_run import speedups
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.cells import cells
-from warpladder.dashboard.core.compare import speedups
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
 from warpladder.dashboard.run.run import Run

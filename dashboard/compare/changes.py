@@ -10,12 +10,13 @@ from typing import Final, Literal
 
 import pandas as pd
 
-from warpladder.dashboard.core import axes, between_runs, intervals
-from warpladder.dashboard.core.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict
+from warpladder.dashboard.compare import between_runs
+from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, VERDICTS, Judgement, Machine, Pair, Verdict
+from warpladder.dashboard.compare.differences import Fact, facts, value_text
+from warpladder.dashboard.compare.levels import Medians, Reading, SampledCell, reading
+from warpladder.dashboard.core import axes, intervals
 from warpladder.dashboard.core.cell import Estimate, Timing, name_on
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.differences import Fact, facts, value_text
-from warpladder.dashboard.core.history import Medians, Reading, SampledCell, reading
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_index import label_from

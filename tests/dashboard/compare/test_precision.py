@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.compare.test_within_run import steps
 from tests.dashboard.core.test_queries_cells import COLD, run_of, samples, variant
-from tests.dashboard.core.test_queries_compare import steps
 from tests.dashboard.test_app import Open, open_app, words
 from tests.synthetic import made_runs
-from warpladder.dashboard.core import numbers, winners
-from warpladder.dashboard.core import overview as overviews
+from warpladder.dashboard.compare import overview as overviews
+from warpladder.dashboard.compare import winners
+from warpladder.dashboard.core import numbers
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.export import charts_of

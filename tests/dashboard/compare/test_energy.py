@@ -10,7 +10,7 @@ from tests.dashboard.views.sizes.ship.test_ship import COLD, WORKLOAD, write
 from tests.synthetic import made_energy, made_runs
 from tests.synthetic.made_runs import row, run_row, write_tables
 from tests.synthetic.made_sweeps import add
-from warpladder.dashboard.core import energy
+from warpladder.dashboard.compare import energy
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.numbers import format_energy, format_rate
 from warpladder.dashboard.core.run_data import RunData, load, select
