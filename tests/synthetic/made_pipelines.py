@@ -13,11 +13,12 @@ BASE_NS = 1_711_964_646_000_000_000
 
 @dataclass(frozen=True)
 class Pipelines:
-    """A job of GPipe pipelines. Rank = (stage * replicas + replica) * tensor + place in the tensor group. Times are us.
+    """A job of pipelines that run all micro-batches forward, then backward. Rank = (stage * replicas + replica) * tensor + place in the tensor group. Times are us.
 
     Attributes:
         forward_us: compute of a micro-batch forward of each stage; backward takes twice as long.
         transfer_us: of a message or an all-reduce of a tensor group.
+        weights_later: a stage sends the gradients of its inputs on before it computes those of its weights, half of its backward pass.
         late_host_us: rank -> how much later its host launches the first work of a step.
     """
 
@@ -27,6 +28,7 @@ class Pipelines:
     replicas: int = 1
     steps: int = 3
     transfer_us: float = 10.0
+    weights_later: bool = False
     late_host_us: tuple[tuple[int, float], ...] = ()
 
     @property
@@ -92,7 +94,7 @@ class Pipelines:
                                 rank,
                             )
                             now[rank] = end
-                        lasts = self.forward_us[stage] * (2 if backward else 1)
+                        lasts = self.forward_us[stage] * (2 if backward and not self.weights_later else 1)
                         events[rank] += _launched(rank, 7, _GEMM, now[rank], lasts, {})
                         now[rank] += lasts
                     if self.tensor > 1:
@@ -100,6 +102,9 @@ class Pipelines:
                     for rank in ranks if place + 1 < len(order) else ():
                         sent[rank, micro] = now[rank]
                         now[rank] += self.transfer_us
+                    for rank in ranks if backward and self.weights_later else ():
+                        events[rank] += _launched(rank, 7, _GEMM, now[rank], self.forward_us[stage], {})
+                        now[rank] += self.forward_us[stage]
                 if micro + 1 == self.micro_batches:
                     sent.clear()
 

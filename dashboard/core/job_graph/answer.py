@@ -6,7 +6,7 @@ from typing import Final
 import pandas as pd
 
 from warpladder.dashboard.core.job import Job
-from warpladder.dashboard.core.job_graph import experts, pipelines
+from warpladder.dashboard.core.job_graph import dimensions, experts, pipelines
 from warpladder.dashboard.core.job_graph.forecast import UNEVEN, JobForecast, of_graph
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.job_graph.host_gap import host_gap
@@ -45,15 +45,15 @@ def answer(job: Job) -> GraphAnswer:
     if pipeline:
         kind = "" if pipeline.schedule == pipelines.UNKNOWN else f", {pipeline.schedule}"
         what = f"pipeline of {len(pipeline.stages)} stages, {pipeline.micro_batches} micro-batches{kind}"
-        return GraphAnswer(what, "", (_pacing(graph, pipeline, found), *_bubble(graph, pipeline)))
+        return GraphAnswer(what, "", (_pacing(graph, pipeline, found), *_bubble(graph, pipeline), *_dimensions(graph)))
     cause = _of_experts(routed, found)
     if cause and routed and (late.empty or routed.hot in set(late["rank"])):
-        return GraphAnswer("", cause)
+        return GraphAnswer("", cause, _dimensions(graph))
     host = _of_host(job, late)
     takes = (
         _takes(found, f"rank-{late['rank'].iloc[0]}", f"with rank {late['rank'].iloc[0]} like the others") if len(late) else ""
     )
-    return GraphAnswer("", host, tuple(each for each in (takes.removeprefix("; "), cause) if each))
+    return GraphAnswer("", host, tuple(each for each in (takes.removeprefix("; "), cause, *_dimensions(graph)) if each))
 
 
 def _ranks(ranks: tuple[int, ...]) -> str:
@@ -104,6 +104,22 @@ def _bubble(graph: JobGraph, pipeline: Pipeline) -> tuple[str, ...]:
     split = ", ".join(f"{pipelines.PARTS[name].removeprefix('bubble: ')} {format_percent(shares[name])}" for name in parts)
     compute, transfer = format_percent(shares["compute_ns"]), format_percent(shares["transfer_ns"])
     return (f"stages compute {compute}, transfer {transfer}, and wait {format_percent(total)} of the time (bubble): {split}",)
+
+
+def _dimensions(graph: JobGraph) -> tuple[str, ...]:
+    """The exposed communication of each dimension, where there are several."""
+    times = dimensions.times(graph)
+    if len(times[times["dimension"] != dimensions.BEFORE]) < 2:
+        return ()
+    whole = times["exposed_ns"].sum()
+    parts = [
+        f"{dimension} {format_percent(percent)} ({format_percent(percent * wait / max(exposed, 1))} waiting for other ranks)"
+        for dimension, percent, wait, exposed in zip(
+            *(times[name] for name in ("dimension", "percent", "wait_ns", "exposed_ns")), strict=True
+        )
+        if exposed > 0.01 * whole
+    ]
+    return (f"exposed communication: {', '.join(parts)}",)
 
 
 def _of_experts(routed: experts.Experts | None, found: JobForecast | None) -> str:

@@ -1,14 +1,13 @@
 """What a step of a job gains by one change each, from a replay of what its ranks waited for."""
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.job_graph import experts, pipelines
+from warpladder.dashboard.core.job_graph.dimensions import pieces_by_dimension
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.job_graph.replay import Change, replay
@@ -21,12 +20,6 @@ UNEVEN: Final = 1.03
 _TRIES: Final = 30
 #: How much longer the kernels of halved micro-batches may take in sum, as a part of the slowest stage's compute; measured on two H200.
 _LESS_EFFICIENT: Final = 0.12
-_NAMED: Final = {
-    "tensor": r"\b(tp|tensor|mp|model)",
-    "data": r"\b(dp|data|fsdp|replicat|shard)",
-    "pipeline": r"\b(pp|pipe)",
-    "expert": r"\b(ep|expert)",
-}
 
 
 @dataclass(frozen=True)
@@ -139,7 +132,7 @@ def _options(job: Job, graph: JobGraph, pipeline: Pipeline | None) -> list[tuple
     if late:
         found.append((f"rank-{late[0]}", f"rank {late[0]} as fast as the median of its peers", late[1]))
     found.append(("host", "no wait for hosts, as with CUDA graphs", Change(ones, 0 * ones, ones)))
-    for name, chosen in dimensions(graph).items():
+    for name, chosen in pieces_by_dimension(graph).items():
         found.append((f"{name}-twice", f"{name} communication twice as fast", Change(ones, ones, np.where(chosen, 0.5, 1.0))))
         found.append((f"{name}-hidden", f"{name} communication hidden", Change(ones, ones, np.where(chosen, 0.0, 1.0))))
     return found
@@ -165,40 +158,6 @@ def _slowest(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) -> tu
     own, change = (graph.pieces["rank"] == best[1]).to_numpy(), Change.none(graph)
     change.compute[own], change.host[own] = best[2:]
     return best[1], change
-
-
-def dimensions(graph: JobGraph) -> dict[str, "np.ndarray[tuple[int], np.dtype[np.bool_]]"]:
-    """The pieces of each dimension of the grid of ranks: by the program's own names of groups, else by what they do and which ranks they have."""
-    pieces = graph.pieces
-    groups = pieces["group_ranks"].fillna("").astype(str)
-    names = pd.Series("", index=pieces.index)
-    for (title, ranks, message, kind), own in pieces.groupby(
-        [
-            pieces["group_title"].fillna(""),
-            groups,
-            pieces["sends_to"].notna() | pieces["receives_from"].notna(),
-            pieces["collective"].fillna(""),
-        ]
-    ):
-        if kind or message:
-            names[own.index] = _dimension(str(title), str(ranks), bool(message), str(kind), set(groups))
-    return {str(name): (names == name).to_numpy(bool) for name in sorted(names.unique()) if name}
-
-
-def _dimension(title: str, ranks: str, message: bool, kind: str, every: set[str]) -> str:
-    plain = title.replace("_", " ").lower()
-    for name, words in _NAMED.items():
-        if title not in ("", "default_pg", "undefined") and re.search(words, plain):
-            return name
-    if message:
-        return "pipeline"
-    if kind in ("alltoall", "dispatch", "combine"):
-        return "expert"
-    numbers = experts.numbers(ranks)
-    several = len({each for each in every if each}) > 1
-    if several and len(numbers) > 1:
-        return "tensor" if numbers[1] - numbers[0] == 1 else "data"
-    return "collective"
 
 
 def _micro_batches(graph: JobGraph, pipeline: Pipeline | None, base: float) -> list[Outcome]:

@@ -23,6 +23,8 @@ PARTS: Final = {
     "rest_ns": "bubble: not explained",
 }
 UNKNOWN: Final = "unknown"
+#: Compute behind a gradient that was sent on, over the compute before it, from which weights' gradients are computed there.
+_SPLIT: Final = 0.25
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Pipeline:
     Attributes:
         stages: the ranks of each stage, in the order of the forward pass.
         micro_batches: of an iteration.
-        schedule: `GPipe`, `1F1B`, `interleaved`, `forward only`, or `unknown`.
+        schedule: `GPipe`, `1F1B`, `interleaved`, `zero bubble`, `forward only`, or `unknown`.
         events: forward and backward passes of each rank by time: `rank`, `iteration`, `stage`, `pass` (`F` or `B`), `number`, `start_ns`, `end_ns`.
     """
 
@@ -82,7 +84,27 @@ def pipeline_of(graph: JobGraph) -> Pipeline | None:
     if wraps:
         rounds = wraps // max(len(stages[-1]) * len(graph.iterations), 1)
         return Pipeline(stages, max(count - rounds, 1), "interleaved", events)
+    if _computes_weights_later(pieces, sends, receives, stage):
+        return Pipeline(stages, count, "zero bubble", events)
     return Pipeline(stages, count, _schedule(events, last), events)
+
+
+def _computes_weights_later(
+    pieces: pd.DataFrame, sends: list[list[int]], receives: list[list[int]], stage: dict[int, int]
+) -> bool:
+    """Whether stages send their inputs' gradients on before they compute those of their weights, as zero bubble schedules do (Qi et al., "Zero
+    Bubble Pipeline Parallelism", ICLR 2024). What follows the last message of an iteration may be the optimizer."""
+    of = pieces["rank"].map(stage).fillna(-1).astype(int).tolist()
+    last = max(of)  # behind its messages the last stage goes on with the next micro-batch
+    behind = [
+        own < last and bool(to) and not got and all(stage[other] < own for other in to)
+        for to, got, own in zip(sends, receives, of, strict=True)
+    ]
+    before = [bool(got) and all(stage[other] > own for other in got) for got, own in zip(receives, of, strict=True)]
+    is_last = ~pieces.duplicated(["rank", "iteration"], keep="last")
+    compute = pieces["compute_ns"]
+    later, earlier = compute[np.array(behind) & ~is_last].median(), compute[np.array(before)].median()
+    return bool(later > _SPLIT * earlier)
 
 
 def _events(

@@ -4,6 +4,7 @@ from typing import Final
 
 import streamlit as st
 
+from warpladder.dashboard.core.job_graph.pipelines import PARTS as PARTS_OF_STAGES
 from warpladder.dashboard.ui import pages, runs, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ranks import chart as charts
@@ -35,6 +36,12 @@ def draw(run: store.Run) -> None:
     widgets.show_chart(charts.breakdown(ranks, look))
     if len(passes := runs.ask(run, queries.passes)):
         widgets.show_chart(charts.gantt(passes, look))
+        st.markdown("## Where the time of each stage goes")
+        st.caption(
+            "In sum over its ranks and iterations; the parts add up to the time. A bubble's parts come from replays: of equal stages, then with the "
+            "measured stages, hosts and transfers, one after the other."
+        )
+        widgets.table_of_times(runs.ask(run, queries.stages), _STAGES)
     if len(rows := runs.ask(run, queries.routed)):
         widgets.show_chart(charts.routes(rows, look))
     if len(after := runs.ask(run, queries.after_changes)):
@@ -44,6 +51,13 @@ def draw(run: store.Run) -> None:
             "Give the step without the profiler to `warpladder forecast RUN --step-time`, and its cost is taken off."
         )
         widgets.table_of_times(after, _AFTER)
+    if len(along := runs.ask(run, queries.by_dimension)) > 1:
+        st.markdown("## Exposed communication by dimension")
+        st.caption(
+            "In sum over ranks and iterations. Exposed communication belongs to the collective or message that the rank began last, and is the wait for "
+            "other ranks plus the transfer."
+        )
+        widgets.table_of_times(along, _DIMENSIONS)
     st.markdown("## Ranks, outliers first")
     hidden = queries.PARTS.keys() - queries.parts(ranks).keys()
     widgets.table_of_times(ranks, {name: column for name, column in _COLUMNS.items() if name not in hidden})
@@ -102,6 +116,20 @@ _AFTER: Final = {
     "gain": st.column_config.NumberColumn("Gain, %", format="%.1f"),
     "low_ns": _ms("Shortest"),
     "high_ns": _ms("Longest"),
+}
+_STAGES: Final = {
+    "stage": st.column_config.NumberColumn("Stage", format="%d"),
+    "ranks": "Ranks",
+    "span_ns": _ms("Time"),
+    **{name: _ms(words.capitalize()) for name, words in PARTS_OF_STAGES.items()},
+}
+_DIMENSIONS: Final = {
+    "dimension": "Dimension",
+    "count": "Communications",
+    "exposed_ns": _ms("Exposed"),
+    "percent": st.column_config.NumberColumn("Of the time, %", format="%.1f"),
+    "wait_ns": _ms("Wait"),
+    "transfer_ns": _ms("Transfer"),
 }
 _GPUS: Final = {
     "device": _GPU,

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.job_graph import answer as of_graph
+from warpladder.dashboard.core.job_graph import dimensions
 from warpladder.dashboard.core.job_graph.experts import experts_of
 from warpladder.dashboard.core.job_graph.forecast import forecast
 from warpladder.dashboard.core.job_graph.graph import job_graph
-from warpladder.dashboard.core.job_graph.pipelines import pipeline_of
+from warpladder.dashboard.core.job_graph.pipelines import pipeline_of, stage_times
 from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData
@@ -159,6 +160,19 @@ def passes(data: RunData) -> pd.DataFrame:
     rows.loc[both & (rows["pass"] == "B"), "start_ns"] = third
     rows[["start_ns", "end_ns"]] -= rows["start_ns"].min()
     return rows[rows["end_ns"] > rows["start_ns"]].sort_values(["stage", "rank", "start_ns"], ignore_index=True)[columns]
+
+
+def stages(data: RunData) -> pd.DataFrame:
+    """`pipelines.stage_times` of a job; empty without a pipeline."""
+    graph = job_graph(data.job)
+    pipeline = pipeline_of(graph) if graph else None
+    return stage_times(graph, pipeline) if graph and pipeline else pd.DataFrame()
+
+
+def by_dimension(data: RunData) -> pd.DataFrame:
+    """`dimensions.times` of a job; empty where its ranks cannot be compared."""
+    graph = job_graph(data.job)
+    return pd.DataFrame() if graph is None else dimensions.times(graph)
 
 
 def routed(data: RunData) -> pd.DataFrame:

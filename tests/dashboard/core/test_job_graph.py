@@ -18,7 +18,7 @@ from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.job import Request, import_job, profiles
 from warpladder.collectors.trace.notes import Notes
 from warpladder.dashboard.core.job import Job
-from warpladder.dashboard.core.job_graph import answer, experts, forecast, pipelines
+from warpladder.dashboard.core.job_graph import answer, dimensions, experts, forecast, pipelines
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.job_graph.host_gap import host_gap
 from warpladder.dashboard.views.ranks import query as ranks
@@ -101,6 +101,30 @@ def test_a_slow_stage_of_a_tensor_group_is_named_with_both_of_its_ranks(tmp_path
     found = answer.answer(imported(STAGES_OF_TWO, tmp_path))
     assert found.pipeline == "pipeline of 2 stages, 4 micro-batches, GPipe"
     assert found.further[0].startswith("stage 1, ranks 2, 3, paces it: 1.80 ms of compute a step, the others 1.20 ms")
+
+
+def test_a_schedule_whose_stages_send_gradients_on_before_those_of_their_weights_is_a_zero_bubble_schedule(
+    tmp_path: Path,
+) -> None:
+    graph = job_graph(imported(Pipelines((100.0,) * 3, micro_batches=4, weights_later=True), tmp_path))
+    assert graph is not None
+    found = pipelines.pipeline_of(graph)
+    assert found is not None and (found.micro_batches, found.schedule) == (4, "zero bubble")
+
+
+def test_exposed_communication_by_dimension_adds_up_and_is_named_as_the_program_names_its_groups(tmp_path: Path) -> None:
+    """Two stages of two tensor-parallel ranks, two replicas: by a second method, from the pieces' own groups and messages."""
+    graph = job_graph(imported(Pipelines((100.0, 150.0), micro_batches=4, tensor=2, replicas=2), tmp_path))
+    assert graph is not None
+    times = dimensions.times(graph).set_index("dimension")
+    assert set(times.index) == {"pipeline", "tensor", "data"}
+    pieces = graph.pieces
+    assert times["exposed_ns"].sum() == pieces["exposed_ns"].sum()
+    # Eight ranks, three steps, four micro-batches, two passes; one sum of gradients a step.
+    assert times["count"].to_dict() == {"pipeline": 8 * 3 * 4 * 2, "tensor": 8 * 3 * 4 * 2, "data": 8 * 3}
+    assert (times["wait_ns"] + times["transfer_ns"] == times["exposed_ns"]).all()
+    # An all-reduce takes 10 us beside the wait for the last rank.
+    assert times.loc["data", "transfer_ns"] == pytest.approx(8 * 3 * 10_000, rel=0.01)
 
 
 def test_the_host_of_a_late_rank_is_named_with_what_it_did(tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""The dimensions of the grid of a job's ranks (data, tensor, pipeline, expert), and the communication along each."""
+
+import re
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from warpladder.dashboard.core.job_graph import experts
+from warpladder.dashboard.core.job_graph.graph import JobGraph
+
+Bools: TypeAlias = npt.NDArray[np.bool_]
+_NAMED: Final = {
+    "tensor": r"\b(tp|tensor|mp|model)",
+    "data": r"\b(dp|data|fsdp|replicat|shard)",
+    "pipeline": r"\b(pp|pipe)",
+    "expert": r"\b(ep|expert)",
+}
+#: The row of `times` for communication that goes on from the iteration before.
+BEFORE: Final = "begun in the step before"
+
+
+def pieces_by_dimension(graph: JobGraph) -> dict[str, Bools]:
+    """The pieces of each dimension of the grid of ranks: by the program's own names of groups, else by what they do and which ranks they have."""
+    pieces = graph.pieces
+    groups = pieces["group_ranks"].fillna("").astype(str)
+    names = pd.Series("", index=pieces.index)
+    for (title, ranks, message, kind), own in pieces.groupby(
+        [
+            pieces["group_title"].fillna(""),
+            groups,
+            pieces["sends_to"].notna() | pieces["receives_from"].notna(),
+            pieces["collective"].fillna(""),
+        ]
+    ):
+        if kind or message:
+            names[own.index] = _dimension(str(title), str(ranks), bool(message), str(kind), set(groups))
+    return {str(name): (names == name).to_numpy(bool) for name in sorted(names.unique()) if name}
+
+
+def _dimension(title: str, ranks: str, message: bool, kind: str, every: set[str]) -> str:
+    plain = title.replace("_", " ").lower()
+    for name, words in _NAMED.items():
+        if title not in ("", "default_pg", "undefined") and re.search(words, plain):
+            return name
+    if message:
+        return "pipeline"
+    if kind in ("alltoall", "dispatch", "combine"):
+        return "expert"
+    numbers = experts.numbers(ranks)
+    several = len({each for each in every if each}) > 1
+    if several and len(numbers) > 1:
+        return "tensor" if numbers[1] - numbers[0] == 1 else "data"
+    return "collective"
+
+
+def times(graph: JobGraph) -> pd.DataFrame:
+    """Exposed communication by dimension, in sum over ranks and iterations.
+
+    Exposed communication belongs to the collective or message of the rank that began last. Of it, a rank waits for others at most as long as it
+    waits for them in that collective or message; the rest is transfer.
+
+    Returns:
+        One row for each dimension, the most exposed first: `dimension`, `count` (collectives and messages of all ranks), `exposed_ns` = `wait_ns` +
+        `transfer_ns`, and `percent` of the time of all ranks. The row `BEFORE` is left
+        out where it is 0. The rows add up to the exposed communication of the iterations.
+    """
+    pieces = graph.pieces
+    wait = np.minimum(pieces["wait_ns"].astype(float).fillna(0), pieces["exposed_ns"]).astype("int64")
+    name = pd.Series(BEFORE, index=pieces.index)
+    for dimension, chosen in pieces_by_dimension(graph).items():
+        name[chosen] = dimension
+    frame = pd.DataFrame({"count": 1, "exposed_ns": pieces["exposed_ns"], "wait_ns": wait})
+    found = frame.groupby(name.rename("dimension")).sum()
+    found["transfer_ns"] = found["exposed_ns"] - found["wait_ns"]
+    found["percent"] = 100 * found["exposed_ns"] / pieces["duration_ns"].sum()
+    found = found[(found.index != BEFORE) | (found["exposed_ns"] != 0)]
+    return found.sort_values("exposed_ns", ascending=False).reset_index()
