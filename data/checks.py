@@ -89,7 +89,10 @@ class Checker:
         for name in (
             ("variants", "cases")
             if table.name
-            in ("results", "samples", "energy", "counters", "cell_launches", "instruction_counters", "rules", "experiments")
+            in (
+                *("results", "samples", "energy", "counters", "cell_launches", "instruction_counters", "rules"),
+                *("experiments", "experiment_blocks"),
+            )
             else ()
         ):
             key = list(schema.TABLES[name].key)

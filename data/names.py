@@ -47,6 +47,10 @@ class Experiment(StrEnum):
     FACT = "fact"
 
 
+#: Column `note` of a class that was done twice in place of not at all.
+DONE_TWICE: Final = "done twice, and the time more taken off: its results choose addresses or branches"
+
+
 class Fact(StrEnum):
     """Column `what` of table `experiments`, of the experiments `fact` and `access`."""
 

@@ -14,7 +14,8 @@ from warpladder.data.names import SPENT, Experiment
 
 #: Version that is written. Version 2 added `samples.process`, version 3 the tables `cell_launches`, `machine_code`,
 #: `instruction_counters` and `rules`, version 4 `operations`, `collectives`, `ranks`, `iterations`, `rank_kernels` and `idle`, version 5
-#: `energy`, version 6 `rank_devices` and `synchronizations`, version 7 `phases`, `memory_in_use` and `experiments`.
+#: `energy`, version 6 `rank_devices` and `synchronizations`, version 7 `phases`,
+#: `memory_in_use`, `experiments` and `experiment_blocks`.
 SCHEMA_VERSION: Final = 7
 #: Versions that are read.
 READABLE_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7)
@@ -566,6 +567,22 @@ EXPERIMENTS = Table(
     (*_CELL_KEY, "place"),
 )
 
+EXPERIMENT_BLOCKS = Table(
+    "experiment_blocks",
+    "When blocks of a kernel with probes ran, of some multiprocessors, and their time in each stage.",
+    (
+        *_CELL,
+        integer("multiprocessor", "number of the multiprocessor", bits=32, least=0),
+        integer("block", "number of the block in the grid", bits=32, least=0),
+        time("start_ns", "start of the block, from the start of the kernel's first one"),
+        time("end_ns", "end of the block"),
+        text("stage", "stage of its warps, as in table `experiments`", not_empty=True),
+        integer("stage_ns", "time in the stage, the mean of the warps; several visits together", "ns"),
+    ),
+    (*_CELL_KEY, "block", "stage"),
+    spans=(("start_ns", "end_ns"),),
+)
+
 DIAGNOSTICS = Table(
     "diagnostics",
     "Data that the collector lost, could not attribute or distrusts.",
@@ -610,6 +627,7 @@ TABLES: Final[dict[str, Table]] = {
         INSTRUCTION_COUNTERS,
         RULES,
         EXPERIMENTS,
+        EXPERIMENT_BLOCKS,
         DIAGNOSTICS,
     )
 }

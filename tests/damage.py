@@ -120,6 +120,18 @@ def write_whole(folder: Path, run_id: str) -> Path:
         for place, (experiment, what, value) in enumerate([(Experiment.TIME, "original", 100.0), (Experiment.WITHOUT, Work.SHARED, 60.0)])
     ]  # fmt: skip
     made_sweeps.add(path, "experiments", experiments)
+    block = row(
+        "experiment_blocks",
+        workload="conv2d",
+        variant="v01_naive",
+        config="block=8",
+        case="n=512",
+        start_ns=0,
+        end_ns=100,
+        stage="to the end",
+        stage_ns=90,
+    )
+    made_sweeps.add(path, "experiment_blocks", [block])
     made_sweeps.add(path, "phases", [row("phases", phase="samples", scope="device", cache="cold", duration_ns=100)])
     made_sweeps.add(path, "memory_in_use", [row("memory_in_use", source="cuda", start_ns=0, bytes=100)])
     made_code.add_to(path)

@@ -9,6 +9,10 @@ machine code serves for both measurements: with 1 the kernel computes what it di
 The compiler executes arithmetic behind a predicate all the same, and chooses between the results. So a copy of an operand takes
 the place of an arithmetic instruction: what follows still depends on what came before. A store that never happens needs the other operands,
 so that the compiler goes on computing them.
+
+Addresses stay valid and loops end. Arithmetic whose results choose addresses or branches, such as the division that makes a row and a
+column of a number, is done twice, the second time from operands that wait for the first result: the time more is the time that it takes.
+Loads of pointers stay. A load from shared memory that an address comes from gives 0. An atomic operation that branches depend on stays.
 """
 
 from collections import Counter
@@ -101,19 +105,36 @@ def _of_arithmetic(name: str, kind: str) -> Work | None:
 
 
 def works(module: Module) -> dict[Work, list[Instruction]]:
-    """The classes that a module has, and their instructions."""
+    """The classes that can be taken out of a module, and their instructions."""
     found = dict[Work, list[Instruction]]()
     for function in module.functions:
+        kept = _kept(function)
         for instruction in function.instructions:
-            if (work := work_of(instruction)) is not None:
+            if (work := work_of(instruction)) is not None and instruction not in kept:
                 found.setdefault(work, []).append(instruction)
     return found
 
 
 def without(module: Module, work: Work) -> Module:
-    """The module without a class of arithmetic, or in which another class is done only while the first word of `SWITCH` is not 0."""
-    change = _switched if is_switched(work) else _replaced
+    """The module without a class of arithmetic, or in which another class is done only while the first word of `SWITCH` is not 0.
+
+    Arithmetic that `is_doubled` is done twice.
+    """
+    change = _switched if is_switched(work) else _doubled if is_doubled(module, work) else _replaced
     return module.altered(lambda function: change(function, work) if function.is_kernel else function, [_SINK_DECLARATION])
+
+
+def is_doubled(module: Module, work: Work) -> bool:
+    """Whether a class of arithmetic is done twice, since its results choose addresses or branches."""
+    if is_switched(work) or work is Work.TENSOR:
+        return False
+    return any(
+        steering.intersection(_results(each))
+        for function in module.functions
+        for steering in [_steering(function)]
+        for each in function.instructions
+        if work_of(each) is work
+    )
 
 
 def is_switched(work: Work) -> bool:
@@ -131,6 +152,18 @@ def _replaced(function: Function, work: Work) -> Function:
     prologue = lines(f"ld.param.b32 %wl_switch, [{SWITCH}]; setp.eq.u32 {_NEVER}, %wl_switch, {_NO_NUMBER};")
     changed = with_prologue(replace(function, body=tuple(body)), (f".pred {_NEVER}", ".b32 %wl_switch"), prologue)
     return with_parameter(changed, SWITCH)
+
+
+def _doubled(function: Function, work: Work) -> Function:
+    writer = _Writer(function)
+    body = [
+        moved
+        for each in function.body
+        for moved in (writer.twice(each) if isinstance(each, Instruction) and work_of(each) is work else (each,))
+    ]
+    prologue = lines(f"ld.param.b32 %wl_0b32, [{SWITCH}]; cvt.u64.u32 %wl_0b64, %wl_0b32; cvt.u16.u32 %wl_0b16, %wl_0b32;")
+    zeros = (f".{kind} %wl_0{kind}, %wl_z{kind}" for kind in ("b16", "b32", "b64"))
+    return with_parameter(with_prologue(replace(function, body=tuple(body)), (*zeros, *writer.copies), prologue), SWITCH)
 
 
 def without_register_limit(module: Module) -> Module | None:
@@ -171,10 +204,12 @@ class _Writer:
 
     def __init__(self, function: Function) -> None:
         self._types = function.register_types
+        self._kept = _kept(function)
+        self._steering = _steering(function)
         self.copies: list[str] = []
 
     def rewritten(self, statement: Statement, work: Work) -> Iterator[Statement]:
-        if not isinstance(statement, Instruction) or work_of(statement) is not work:
+        if not isinstance(statement, Instruction) or work_of(statement) is not work or statement in self._kept:
             yield statement
             return
         if redirected := self._redirected(statement, work):
@@ -202,13 +237,43 @@ class _Writer:
         is_load = statement.name in ("ld", "ldu", "ldmatrix") and work in (Work.GLOBAL_LOADS, Work.SHARED)
         if not is_load or not base.startswith("%") or not _is_near(int(offset or 0), work):
             return ()
-        kind, copy = _bits(type_of(base, self._types)), f"%wl_copy_{len(self.copies)}"
-        self.copies.append(f".{kind} {copy}")
+        kind = _bits(type_of(base, self._types))
+        copy = self._copy(kind)
         choose = Instruction(
             "", f"selp.{kind}", (copy, base, "%wl_sink" if work is Work.GLOBAL_LOADS else "0", _ON), statement.place
         )
         first, address, *rest = statement.operands
-        return choose, replace(statement, operands=(first, address.replace(base, copy, 1), *rest))
+        steering = [each for each in _results(statement) if work is Work.SHARED and each in self._steering]
+        return (
+            choose,
+            replace(statement, operands=(first, address.replace(base, copy, 1), *rest)),
+            *(
+                Instruction(statement.predicate, f"selp.{_bits(type_of(each, self._types))}", (each, each, "0", _ON))
+                for each in steering
+            ),
+        )
+
+    def _copy(self, kind: str) -> str:
+        """A further register."""
+        self.copies.append(f".{kind} %wl_copy_{len(self.copies)}")
+        return f"%wl_copy_{len(self.copies) - 1}"
+
+    def twice(self, statement: Instruction) -> Iterator[Instruction]:
+        """The instruction, and again with operands that wait for its result."""
+        (result,) = _results(statement)
+        of = _bits(type_of(result, self._types))
+        first, guard, place = self._copy(of), statement.predicate, statement.place
+        yield replace(statement, operands=(first, *statement.operands[1:]))
+        yield Instruction(guard, f"and.{of}", (f"%wl_z{of}", first, f"%wl_0{of}"), place)
+        operands = list(statement.operands)
+        for number, operand in enumerate(operands[1:], start=1):
+            if operand.startswith("%"):
+                kind = _bits(type_of(operand, self._types))
+                if kind != of:
+                    yield Instruction(guard, f"cvt.u{kind[1:]}.u{of[1:]}", (f"%wl_z{kind}", f"%wl_z{of}"), place)
+                operands[number] = self._copy(kind)
+                yield Instruction(guard, f"xor.{kind}", (operands[number], operand, f"%wl_z{kind}"), place)
+        yield replace(statement, operands=tuple(operands))
 
     def _with_copies(self, statement: Instruction, results: Sequence[str]) -> tuple[list[Statement], Instruction]:
         """Copies of the registers that the instruction both reads and writes, and the instruction that reads the copies."""
@@ -216,8 +281,8 @@ class _Writer:
         both = [each for each in dict.fromkeys(registers(" ".join(rest))) if each in results]
         copies = list[Statement]()
         for register in both:
-            kind, copy = type_of(register, self._types), f"%wl_copy_{len(self.copies)}"
-            self.copies.append(f".{kind} {copy}")
+            kind = type_of(register, self._types)
+            copy = self._copy(kind)
             copies.append(Instruction(statement.predicate, f"mov.{_bits(kind)}", (copy, register), statement.place))
             rest = [_renamed(each, register, copy) for each in rest]
         return copies, replace(statement, operands=(first, *rest)) if both else statement
@@ -290,6 +355,45 @@ def _renamed(operand: str, register: str, copy: str) -> str:
     for piece in pieces[1:]:
         out += (register if piece[:1].isalnum() or piece[:1] in "_$" else copy) + piece
     return out
+
+
+def _kept(function: Function) -> frozenset[Instruction]:
+    """Instructions that stay: loads of pointers, and atomic operations that branches depend on."""
+    pointers = _feeding(function, _addresses(function), frozenset({"add", "sub", "mov", "cvta"}))
+    guards = _feeding(function, _guards(function))
+    return frozenset(
+        each
+        for each in function.instructions
+        if work_of(each) in (Work.GLOBAL_LOADS, Work.ATOMICS)
+        and (guards if work_of(each) is Work.ATOMICS else pointers).intersection(_results(each))
+    )
+
+
+def _steering(function: Function) -> frozenset[str]:
+    """The registers that addresses and branches depend on."""
+    return _feeding(function, _addresses(function) | _guards(function))
+
+
+def _addresses(function: Function) -> frozenset[str]:
+    return frozenset(register for each in function.instructions for register in registers(each.address))
+
+
+def _guards(function: Function) -> frozenset[str]:
+    return frozenset(each.predicate.lstrip("!") for each in function.instructions if each.predicate)
+
+
+def _feeding(function: Function, ends: frozenset[str], by: frozenset[str] | None = None) -> frozenset[str]:
+    """The registers that others are computed from, and these.
+
+    Args:
+        by: the instructions that count; None for all.
+    """
+    sources = dict[str, set[str]]()
+    for each in function.instructions:
+        if by is None or each.name in by:
+            for result in _results(each):
+                sources.setdefault(result, set()).update(registers(" ".join(each.operands[1:])))
+    return frozenset(_reached(sources, tuple(ends)))
 
 
 # -- what the text tells of a class --------------------------------------------------------------------------------------------

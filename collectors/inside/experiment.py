@@ -25,7 +25,7 @@ from warpladder.collectors.cuda.launch import load
 from warpladder.collectors.cuda.operation import HOT
 from warpladder.collectors.inside import ablation, marks, ptx
 from warpladder.collectors.inside.assembly import assemble
-from warpladder.data.names import Experiment, Fact, Work
+from warpladder.data.names import DONE_TWICE, Experiment, Fact, Work
 from warpladder.data.occupancy import limits_of, occupancy
 from warpladder.data.statistics import median_interval
 from warpladder.workloads.api import Case, CudaVariant, Launch, Params, Step, Workload, kernels_of
@@ -227,16 +227,23 @@ class Inside:
     # -- the experiments ---------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[Row]:
-        """Make all experiments."""
-        self._operations[Entry(ORIGINAL)] = (self._bench.prepare(self.variant, self.config), {})
-        assert self._expected
+        """Make all experiments. A row with a multiprocessor is of table `experiment_blocks`."""
+        self._begin()
         yield from self._of_ablation()
         yield from self._facts()
-        probes = marks.probed(
-            self.module, self._symbol, int(np.prod(self.longest.grid)), -(-int(np.prod(self.longest.block)) // 32)
-        )
-        yield from self._of_probes(probes)
+        yield from self._of_probes()
         yield from self._of_counts()
+
+    def of_marks(self) -> Iterator[Row]:
+        """The probes and the delays alone."""
+        self._begin()
+        self.build({ASSEMBLED: _Altered(self.module)})
+        self.time([Entry(ORIGINAL), Entry(ASSEMBLED)])
+        yield from self._of_probes()
+
+    def _begin(self) -> None:
+        self._operations[Entry(ORIGINAL)] = (self._bench.prepare(self.variant, self.config), {})
+        assert self._expected
 
     def _row(self, experiment: Experiment, what: str, value: Interval | float, unit: str, **more: Any) -> Row:
         value, low, high = value if isinstance(value, tuple) else (value, None, None)
@@ -270,9 +277,15 @@ class Inside:
     def _without(self, work: Work, instructions: Sequence[ptx.Instruction]) -> Row:
         name = str(work)
         before = Entry(name, 1) if ablation.is_switched(work) else Entry(ASSEMBLED)
-        free = _scaled(self._ratio(Entry(name), before), self.original_ns[0])
-        notes = [self._cost(before) if ablation.is_switched(work) else self._changed_besides(work)]
-        return self._row(Experiment.WITHOUT, name, free, "ns", lines=_lines(instructions), note="; ".join(filter(None, notes)))
+        ratio, lines = self._ratio(Entry(name), before), _lines(instructions)
+        if ablation.is_doubled(self.module, work):
+            value, low, high = ratio
+            free = _scaled((2 - value, 2 - high, 2 - low), self.original_ns[0])
+            note = DONE_TWICE if self.is_right(Entry(name)) else "its outputs differ where it is done twice"
+        else:
+            free = _scaled(ratio, self.original_ns[0])
+            note = self._cost(before) if ablation.is_switched(work) else self._changed_besides(work)
+        return self._row(Experiment.WITHOUT, name, free, "ns", lines=lines, note=note)
 
     def _cost(self, switched_on: Entry) -> str:
         """What is wrong with a kernel that has all of its work; empty if nothing."""
@@ -306,9 +319,10 @@ class Inside:
                 Experiment.FACT, Fact.SPLIT, float(len(group)), "", lines=_lines(group), note=str(ablation.work_of(group[0]))
             )
 
-    def _of_probes(self, probes: marks.Probes) -> Iterator[Row]:
+    def _of_probes(self) -> Iterator[Row]:
         """Stages, and the time in which multiprocessors have a block; then the waits, whose lengths depend on them."""
-        name = "probes"
+        name, launch = "probes", self.longest
+        probes = marks.probed(self.module, self._symbol, int(np.prod(launch.grid)), -(-int(np.prod(launch.block)) // 32))
         if not self.build({name: _Altered(probes.module, (marks.RECORDS,))}):
             return
         self.time([Entry(ASSEMBLED), Entry(name)])
@@ -335,7 +349,8 @@ class Inside:
         for number, stage in enumerate(probes.stages):
             share = float(ran["spent"][:, number].sum()) / total
             yield self._row(Experiment.STAGE, stage, share, "share", note=f"{ran['passed'][:, number].mean():.4g} times a warp")
-        yield from self._of_delays(probes, ran)
+        yield from marks.blocks_of(records, probes)
+        yield from self._of_delays(ran)
 
     def _records(self, name: str, probes: marks.Probes) -> np.ndarray:
         operation, addresses = self._operations[Entry(name)]
@@ -348,13 +363,13 @@ class Inside:
         runtime.memcpy(host.ctypes.data, addresses[marks.RECORDS], size, runtime.memcpyDeviceToHost)
         return host
 
-    def _of_delays(self, probes: marks.Probes, ran: np.ndarray) -> Iterator[Row]:
+    def _of_delays(self, ran: np.ndarray) -> Iterator[Row]:
         found = marks.marks(self.function)
         columns, at = [], 0
         for mark in found:
             columns.append(at)
             at += 2 if mark.kind == "barrier" else 1
-        passed = ran["passed"].mean(axis=0)
+        passed = marks.passes(ran)
         cycles, ns = float(ran["cycles"].mean()), float((ran["end_ns"] - ran["start_ns"]).mean())
         waits = dict[str, tuple[marks.Mark, list[int], float]]()
         for number, mark in enumerate(found):
@@ -372,8 +387,7 @@ class Inside:
         }
         names = self.build(modules)
         self.time([Entry(name, number) for name in names for number in modules[name].numbers])
-        probed_ns = median_interval(self._times[Entry("probes")])[0]
-        in_sequence = max(1.0, probed_ns / ns)  # blocks, one after another, in the place of one
+        in_sequence = marks.in_sequence(ran)
         for name, (mark, lengths, times) in waits.items():
             if name in names:
                 added = np.array([length / cycles * ns * times * in_sequence for length in lengths])

@@ -255,12 +255,67 @@ def busy_ns(records: np.ndarray) -> float:
     return total
 
 
+def in_sequence(records: np.ndarray) -> float:
+    """Blocks, one after another, in the place of one: the time with a block over the time of a block."""
+    ns = float((records["end_ns"] - records["start_ns"]).mean())
+    return max(1.0, busy_ns(records) / len(np.unique(records["sm"])) / ns)
+
+
+def passes(records: np.ndarray) -> np.ndarray:
+    """How often a warp passes each mark, the mean of the warps that do: those of a kernel may have different tasks."""
+    passed = records["passed"]
+    means: np.ndarray = passed.sum(axis=0) / np.maximum((passed > 0).sum(axis=0), 1)
+    return means
+
+
 def until(records: np.ndarray, ns: float) -> np.ndarray:
     """The records up to a time after the first, cut there."""
     limit = np.uint64(int(records["start_ns"].min()) + int(ns))
     cut = records[records["start_ns"] < limit].copy()
     cut["end_ns"] = np.minimum(cut["end_ns"], limit)
     return cut
+
+
+#: Blocks whose times are kept at most, and rows of them.
+_MOST_BLOCKS: Final = 2048
+_MOST_ROWS: Final = 8192
+
+
+def blocks_of(ran: np.ndarray, probes: Probes) -> Iterator[dict[str, int | str]]:
+    """The blocks of some multiprocessors, with their time in each stage: all where they are few.
+
+    Args:
+        ran: the records of all warps that ran; all warps of a block write, or the first alone.
+    """
+    number = np.flatnonzero(ran["end_ns"] > 0) // probes.warps
+    first = int(ran["start_ns"].min())
+    ran = ran[ran["end_ns"] > 0]
+    chosen = np.isin(ran["sm"], _chosen_multiprocessors(ran, number, len(probes.stages)))
+    ns_a_cycle = (ran["end_ns"] - ran["start_ns"]) / np.maximum(ran["cycles"], 1)
+    for block in np.unique(number[chosen]):
+        warps = number == block
+        of_block = ran[warps]
+        about = {
+            "multiprocessor": int(of_block["sm"][0]),
+            "block": int(block),
+            "start_ns": int(of_block["start_ns"].min()) - first,
+            "end_ns": int(of_block["end_ns"].max()) - first,
+        }
+        spent = dict[str, int]()  # stages of unrolled code may have one name
+        for stage, ns in zip(probes.stages, (of_block["spent"] * ns_a_cycle[warps, None]).mean(axis=0), strict=True):
+            spent[stage] = spent.get(stage, 0) + round(float(ns))
+        for stage, ns in spent.items():
+            yield {**about, "stage": stage, "stage_ns": ns}
+
+
+def _chosen_multiprocessors(ran: np.ndarray, number: np.ndarray, stages: int) -> np.ndarray:
+    """Multiprocessors evenly along the order in which they end, the first and the last among them."""
+    sms = np.unique(ran["sm"])
+    ends = np.array([ran["end_ns"][ran["sm"] == sm].max() for sm in sms])
+    most = min(_MOST_BLOCKS, _MOST_ROWS // stages)
+    blocks_of_sm = len(np.unique(number)) / len(sms)
+    count = max(2, min(len(sms), int(most / blocks_of_sm)))
+    return sms[np.argsort(ends, kind="stable")][np.linspace(0, len(sms) - 1, count).round().astype(int)]
 
 
 # -- lanes and addresses -------------------------------------------------------------------------------------------------------

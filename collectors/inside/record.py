@@ -32,10 +32,12 @@ class Shown:
 
     Attributes:
         rows: of table `experiments`.
+        blocks: of table `experiment_blocks`.
         broken: the steps that broke the process, and how.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
+    blocks: list[dict[str, Any]] = field(default_factory=list)
     broken: dict[str, str] = field(default_factory=dict)
 
 
@@ -50,11 +52,13 @@ def look_into(cell: Cell, file: Path | None, seconds: float, told: Callable[[str
     shown = Shown()
     for _ in range(_MOST_BROKEN):
         request = {"file": str(file) if file else "", **cell.key, "seconds": seconds, "skip": list(shown.broken)}
-        shown.rows, step, why = _once(request, told)
+        rows, step, why = _once(request, told)
         if not why or step in shown.broken:
             break
         shown.broken[step] = why
-    shown.rows = [{**cell.key, "place": place, **row} for place, row in enumerate(shown.rows)]
+    shown.blocks = [{**cell.key, **row} for row in rows if "multiprocessor" in row]
+    of_cell = (row for row in rows if "multiprocessor" not in row)
+    shown.rows = [{**cell.key, "place": place, **row} for place, row in enumerate(of_cell)]
     return shown
 
 
@@ -125,3 +129,4 @@ def _together(run: store.Run, shown: Sequence[tuple[Cell, Shown]], into: store.R
     inside.copy(run, into, broken)
     for _, each in shown:
         into.append("experiments", each.rows)
+        into.append("experiment_blocks", each.blocks)

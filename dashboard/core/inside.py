@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from warpladder.data.names import Experiment, Fact, Work
+from warpladder.data.names import DONE_TWICE, Experiment, Fact, Work
 
 Row = Mapping[str, Any]
 
@@ -120,7 +120,7 @@ class Inside:
             return Finding(Cause.SPILLS, share, times, row["lines"], detail, row["note"])
         work = Work(row["what"])
         cause, lines, detail = self._cause(work)
-        return Finding(cause, share, times, lines or row["lines"], detail, row["note"])
+        return Finding(cause, share, times, lines or row["lines"], detail, "" if row["note"] == DONE_TWICE else row["note"])
 
     def _cause(self, work: Work) -> tuple[Cause, str, str]:
         """The cause behind a class of work, the lines that show it, and how."""

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from warpladder.collectors.inside import marks
+from warpladder.collectors.inside import marks, ptx
 from warpladder.dashboard.core.inside import ADVICE, Cause, Inside
 from warpladder.dashboard.text import inside as text
 
@@ -126,3 +126,36 @@ def test_the_time_of_multiprocessors_with_a_block_is_their_union() -> None:
     records["start_ns"], records["end_ns"], records["sm"] = [10, 15, 30, 12], [20, 25, 40, 22], [0, 0, 0, 1]
     assert marks.busy_ns(records) == 15 + 10 + 10
     assert marks.busy_ns(marks.until(records, 10)) == 10 + 8
+
+
+def test_warps_with_another_task_do_not_lower_the_passes_of_a_mark() -> None:
+    records = np.zeros(4, [("start_ns", "u8"), ("end_ns", "u8"), ("sm", "u4"), ("passed", "u4", (2,))])
+    records["passed"] = [[8, 0], [8, 0], [0, 2], [0, 4]]
+    records["end_ns"], records["start_ns"], records["sm"] = [10, 20, 10, 20], [0, 10, 0, 10], [0, 0, 1, 1]
+    assert marks.passes(records).tolist() == [8, 3]
+    assert marks.in_sequence(records) == 2
+
+
+def test_blocks_have_the_time_of_their_warps_in_each_stage() -> None:
+    probes = marks.Probes(ptx.Module(()), ("load", "add", "load"), warps=2, records=8)
+    records = np.zeros(8, probes.dtype)
+    records["start_ns"][:4], records["end_ns"][:4] = [100, 100, 150, 150], [150, 140, 250, 250]
+    records["sm"][:4], records["cycles"][:4] = [3, 3, 5, 5], [100, 80, 200, 200]
+    records["spent"][:4] = [[50, 50, 0], [40, 20, 20], [100, 50, 50], [100, 50, 50]]
+    shown = [tuple(row.values()) for row in marks.blocks_of(records, probes)]
+    # Half a nanosecond a cycle; the mean of the two warps.
+    assert shown == [
+        (3, 0, 0, 50, "load", 28),
+        (3, 0, 0, 50, "add", 18),
+        (5, 1, 50, 150, "load", 75),
+        (5, 1, 50, 150, "add", 25),
+    ]
+
+
+def test_of_many_blocks_those_of_the_first_and_the_last_multiprocessor_to_end_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marks, "_MOST_BLOCKS", 4)
+    probes = marks.Probes(ptx.Module(()), ("to the end",), warps=1, records=12)
+    records = np.zeros(12, probes.dtype)
+    records["sm"] = np.arange(12) % 6
+    records["start_ns"], records["end_ns"] = 1000, 2000 + 100 * (records["sm"] ^ 1)
+    assert {row["multiprocessor"] for row in marks.blocks_of(records, probes)} == {1, 4}

@@ -145,6 +145,36 @@ def test_a_copy_takes_the_place_of_arithmetic_and_other_operands_stay_needed() -
     assert conversions[-1] == "mov.b64 {_, %f1}, %fd1;"
 
 
+DIVISION = "ld.global.u32 %r1, [%rd1]; rem.u32 %r2, %r1, 12; cvt.u64.u32 %rd2, %r2; "
+
+
+def test_a_division_that_chooses_an_address_is_done_twice() -> None:
+    registers = ".b32 %r<4>;.b64 %rd<4>;.pred %p<2>"
+    steers = ("add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;", "setp.eq.u64 %p1, %rd2, 0; @%p1 ret;")
+    for end in steers:
+        module = module_of(DIVISION + end, registers)
+        assert ablation.is_doubled(module, Work.INTEGER_DIVISION)
+    assert body_of(ablation.without(module_of(DIVISION + steers[0], registers), Work.INTEGER_DIVISION))[-7:-3] == [
+        "rem.u32 %wl_copy_0, %r1, 12;",
+        "and.b32 %wl_zb32, %wl_copy_0, %wl_0b32;",
+        "xor.b32 %wl_copy_1, %r1, %wl_zb32;",
+        "rem.u32 %r2, %wl_copy_1, 12;",
+    ]
+    harmless = module_of(DIVISION + "st.global.u32 [%rd1], %r2;", registers)
+    assert not ablation.is_doubled(harmless, Work.INTEGER_DIVISION)
+
+
+def test_addresses_stay_valid_and_loops_end() -> None:
+    registers = ".b32 %r<4>;.b64 %rd<4>;.pred %p<2>"
+    pointer = module_of("ld.global.u64 %rd1, [%rd0]; ld.global.u32 %r1, [%rd1+4]; st.global.u32 [%rd0], %r1;", registers)
+    assert [each.address for each in ablation.works(pointer)[Work.GLOBAL_LOADS]] == ["%rd1+4"]
+    assert "\tld.global.u64 %rd1, [%rd0];" in str(ablation.without(pointer, Work.GLOBAL_LOADS))
+    taken = module_of("L: atom.global.add.u32 %r1, [%rd0], 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra L;", registers)
+    assert Work.ATOMICS not in ablation.works(taken)
+    index = module_of("ld.shared.u32 %r1, [%r0]; mul.wide.u32 %rd1, %r1, 4; ld.global.u32 %r2, [%rd1];", registers)
+    assert "selp.b32 %r1, %r1, 0, %wl_on;" in body_of(ablation.without(index, Work.SHARED))
+
+
 def test_what_the_compiler_removed_besides_is_told() -> None:
     before = ablation.counts(
         ["F2F.F64.F32 R1, R2", "@P0 DFMA R1, R2, R3, R4", "LDG.E R1", "@!P1 I2F.RP R1, R2", "MUFU.RCP R1, R2"]
@@ -215,6 +245,18 @@ def test_arithmetic_is_gone_from_the_machine_code_and_what_it_needs_is_not() -> 
     after = mix(ablation.without(module, Work.CONVERSIONS))
     assert mix(module)["F2F"] == 2 and after["F2F"] == 0
     assert (after["DFMA"], after["LDG"], after["STG"]) == (1, 1, 1)
+
+
+@assembled
+def test_the_machine_code_has_the_division_twice() -> None:
+    module = compiled(
+        'extern "C" __global__ void k(float* y, int n, double d) { int i = threadIdx.x; y[i / n * 3 + i % n] = y[(int)(i * d)]; }'
+    )
+    assert ablation.is_doubled(module, Work.CONVERSIONS) and ablation.is_doubled(module, Work.FP64)
+    once = mix(module)
+    assert (
+        mix(ablation.without(module, Work.INTEGER_DIVISION))["I2F"] == once["I2F"] + 1
+    )  # the remainder comes from the quotient
 
 
 @assembled

@@ -27,7 +27,13 @@ _ROUNDS: Final = 30
 
 @click.command("why")
 @click.argument("workload", metavar="WORKLOAD")
-@click.option("--variant", required=True, help="The variant to look into; it has kernels in CUDA C++.")
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    required=True,
+    help="A variant to look into; it has kernels in CUDA C++. Repeat it for several.",
+)
 @click.option("--case", "cases", multiple=True, required=True, help="The case, by name or axes: n=3000.")
 @click.option(
     "--seconds", type=click.FloatRange(min=0, min_open=True), default=3.0, help="Time limit for the rounds of an experiment."
@@ -35,7 +41,9 @@ _ROUNDS: Final = 30
 @label_option
 @data_dir_option
 @format_option("findings", get_args(Form))
-def command(workload: str, variant: str, cases: Sequence[str], seconds: float, label: str, data_dir: Path, form: Form) -> None:
+def command(
+    workload: str, variants: Sequence[str], cases: Sequence[str], seconds: float, label: str, data_dir: Path, form: Form
+) -> None:
     """Find what limits a kernel, by experiment: times without each class of work, waits at its marks, lanes and addresses.
 
     Needs no right to read counters. The variant is verified and timed first; the run has both. About a minute.
@@ -52,16 +60,16 @@ def command(workload: str, variant: str, cases: Sequence[str], seconds: float, l
 
     _check()
     names, files = names_and_files([workload])
-    request = Request(names, files, cases=cases_of(cases), variants=[variant], max_rounds=_ROUNDS, processes=1)
+    request = Request(names, files, cases=cases_of(cases), variants=variants, max_rounds=_ROUNDS, processes=1)
     planned = recording.plan(recording.Order(request, data_dir, sys.argv[1:], TIMED_BY, label))
-    _check_kinds(planned.work, variant)
+    _check_kinds(planned.work, variants)
     from warpladder.collectors.inside import record as inside
 
     def look(run: "store.Run") -> list[tuple["Cell", "Shown"]]:
         file = files[0].resolve() if files else None
         found = fastest(run).cells
         if not found:
-            raise Error(f"{workload}: {variant} is not right at {', '.join(cases)}, so there is nothing to explain")
+            raise Error(f"{workload}: {', '.join(variants)}: not right at {', '.join(cases)}, so there is nothing to explain")
         return [(cell, inside.look_into(cell, file, seconds, partial(_told, screen.say, cell))) for cell in found]
 
     with Stop() as stop:
@@ -95,7 +103,10 @@ def _check() -> None:
         raise Error(problem)
 
 
-def _check_kinds(work: "plan.Plan", variant: str) -> None:
+def _check_kinds(work: "plan.Plan", variants: Sequence[str]) -> None:
     for workload in work.workloads:
-        if workload.variant(variant).kind != "cuda":
-            raise Error(f"--variant {variant}: has no kernel in CUDA C++; choose one that has, or record it with --counters")
+        for variant in variants:
+            if workload.variant(variant).kind != "cuda":
+                raise Error(
+                    f"--variant {variant}: has no kernel in CUDA C++; choose one that has, or record it with --counters"
+                )
