@@ -288,8 +288,8 @@ def blocks_of(ran: np.ndarray, probes: Probes) -> Iterator[dict[str, int | str]]
         ran: the records of all warps that ran; all warps of a block write, or the first alone.
     """
     number = np.flatnonzero(ran["end_ns"] > 0) // probes.warps
-    first = int(ran["start_ns"].min())
     ran = ran[ran["end_ns"] > 0]
+    first = int(ran["start_ns"].min())
     chosen = np.isin(ran["sm"], _chosen_multiprocessors(ran, number, len(probes.stages)))
     ns_a_cycle = (ran["end_ns"] - ran["start_ns"]) / np.maximum(ran["cycles"], 1)
     for block in np.unique(number[chosen]):
@@ -301,11 +301,11 @@ def blocks_of(ran: np.ndarray, probes: Probes) -> Iterator[dict[str, int | str]]
             "start_ns": int(of_block["start_ns"].min()) - first,
             "end_ns": int(of_block["end_ns"].max()) - first,
         }
-        spent = dict[str, int]()  # stages of unrolled code may have one name
+        spent = dict[str, float]()  # stages of unrolled code may have one name
         for stage, ns in zip(probes.stages, (of_block["spent"] * ns_a_cycle[warps, None]).mean(axis=0), strict=True):
-            spent[stage] = spent.get(stage, 0) + round(float(ns))
+            spent[stage] = spent.get(stage, 0.0) + float(ns)
         for stage, ns in spent.items():
-            yield {**about, "stage": stage, "stage_ns": ns}
+            yield {**about, "stage": stage, "stage_ns": round(ns)}
 
 
 def _chosen_multiprocessors(ran: np.ndarray, number: np.ndarray, stages: int) -> np.ndarray:
@@ -315,7 +315,8 @@ def _chosen_multiprocessors(ran: np.ndarray, number: np.ndarray, stages: int) ->
     most = min(_MOST_BLOCKS, _MOST_ROWS // stages)
     blocks_of_sm = len(np.unique(number)) / len(sms)
     count = max(2, min(len(sms), int(most / blocks_of_sm)))
-    return sms[np.argsort(ends, kind="stable")][np.linspace(0, len(sms) - 1, count).round().astype(int)]
+    chosen: np.ndarray = sms[np.argsort(ends, kind="stable")][np.linspace(0, len(sms) - 1, count).round().astype(int)]
+    return chosen
 
 
 # -- lanes and addresses -------------------------------------------------------------------------------------------------------
