@@ -2,12 +2,13 @@
 
 import errno
 import os
-import shutil
 import sys
 import textwrap
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TextIO
 
+from warpladder.dashboard.ui.text import columns
 from warpladder.data.files import one_line
 
 #: Errors of a disk that takes no more.
@@ -16,12 +17,24 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def say(text: str) -> None:
     """Print a line on stderr, on a terminal in as many as it takes without cutting words; do nothing if stderr is closed."""
-    lines = one_line(text)
     with suppress(OSError):
-        if sys.stderr.isatty():
-            columns = shutil.get_terminal_size().columns
-            lines = textwrap.fill(lines, columns, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
-        print(lines, file=sys.stderr, flush=True)
+        print(_folded(text, sys.stderr), file=sys.stderr, flush=True)
+
+
+def print_lines(lines: Iterable[str], indent: str = "  ") -> None:
+    """Print lines on stdout, on a terminal folded between words.
+
+    Args:
+        indent: what a line goes on with where it is folded.
+    """
+    print_text("".join(f"{_folded(line, sys.stdout, indent)}\n" for line in lines))
+
+
+def _folded(text: str, stream: TextIO, indent: str = "  ") -> str:
+    line, width = one_line(text), columns(stream)
+    if len(line) <= width:
+        return line
+    return textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
 
 
 def print_id(run_id: str) -> None:

@@ -1,6 +1,5 @@
 """A comparison of two runs as a table, Markdown, JSON and JUnit."""
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from warpladder.dashboard.core.cell import Estimate, name_of
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_ends
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form
+from warpladder.dashboard.text.formats import json_text
 from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.data.files import one_line
 from warpladder.data.names import Asked
@@ -135,7 +135,7 @@ def _json(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
         "changes": changes,
         "gate": gate.lines(comparison),
     }
-    return json.dumps(without_nan(content), indent=1) + "\n"
+    return json_text(content)
 
 
 def _junit(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
@@ -249,12 +249,3 @@ def alone(comparison: Comparison) -> list[str]:
         more = f" and {len(comparison.new) - _MOST_NAMED} more" if len(comparison.new) > _MOST_NAMED else ""
         lines.append(f"new in B: {', '.join(names)}{more}")
     return lines
-
-
-def without_nan(value: object) -> object:
-    """The same with null for each figure that is not a number, which JSON does not have."""
-    if isinstance(value, dict):
-        return {key: without_nan(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [without_nan(each) for each in value]
-    return None if isinstance(value, float) and value != value else value

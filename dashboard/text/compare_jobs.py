@@ -1,6 +1,5 @@
 """A comparison of two jobs as a table, Markdown, JSON and JUnit."""
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -9,8 +8,9 @@ from xml.etree import ElementTree
 
 from warpladder.dashboard.compare.job_changes import GRAPHS, JobChange, JobComparison, JobData, OneSided, where
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
-from warpladder.dashboard.text.compare import element, ratio_text, title, without_nan
+from warpladder.dashboard.text.compare import element, ratio_text, title
 from warpladder.dashboard.text.formats import Comparison as Form
+from warpladder.dashboard.text.formats import json_text
 from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.data.files import one_line
 
@@ -64,7 +64,7 @@ def _json(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> st
         "gone": [asdict(each) for each in comparison.gone],
         "changes": [{**asdict(each), "failed": id(each) in failed} for each in comparison.changes],
     }
-    return json.dumps(without_nan(content), indent=1) + "\n"
+    return json_text(content)
 
 
 def _junit(comparison: JobComparison, a: JobData, b: JobData, limit: float) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from math import isnan
-from typing import Final
+from typing import Any, Final
 
 from warpladder.dashboard.core.numbers import format_duration, significant
 from warpladder.dashboard.core.operations.baseline_check import AGREES, Checked, Difference
@@ -12,6 +12,50 @@ from warpladder.dashboard.ui.tables import plain_lines, plain_table
 _HEADINGS: Final = ("operator", "benchmark", "of the time", "a step", "calls a step", "forms", "floor", "worth")
 #: Operations below this share of the device time are summed up.
 LEAST_SHARE: Final = 0.01
+
+
+def facts(run_id: str, hot: HotOperations, written: Sequence[Operation], ceilings: Ceilings) -> dict[str, Any]:
+    """All operations for programs, those that cannot be called again with the reason. Times are those of a step."""
+    return {
+        "run_id": run_id,
+        "time": hot.time,
+        "steps": hot.steps if hot.has_steps else None,
+        "step_ns": hot.device_ns / hot.steps,
+        "ceilings": {"device": ceilings.device, "runs": list(ceilings.runs)},
+        "operations": [
+            {
+                "operator": each.name,
+                "benchmark": each.workload,
+                "written": each in written,
+                "why_not": each.reason or None,
+                "share": hot.share(each),
+                "step_ns": each.device_ns / hot.steps,
+                "calls": each.calls / hot.steps,
+                "forms": len(each.forms),
+                "floor_ns": each.floor_ns / hot.steps,
+                "worth_ns": each.worth_ns / hot.steps,
+                "lacks": list(each.lacks),
+            }
+            for each in hot.operations
+        ],
+    }
+
+
+def facts_of_check(checked: Sequence[Checked]) -> list[dict[str, Any]]:
+    """The times of baselines beside those of the trace, for programs."""
+    return [
+        {
+            "benchmark": each.operation.workload,
+            "case": each.form.name,
+            "trace_ns": each.trace_ns,
+            "cold_ns": each.cold_ns,
+            "warm_ns": each.warm_ns,
+            "nearest": each.nearest,
+            "kernels_differ": None if each.differences is None else bool(each.differences),
+            "cause": each.cause or None,
+        }
+        for each in checked
+    ]
 
 
 def render(hot: HotOperations, written: Sequence[Operation], ceilings: Ceilings) -> str:

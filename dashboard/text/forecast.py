@@ -1,7 +1,8 @@
 """A forecast as a table."""
 
+from dataclasses import asdict
 from math import isnan
-from typing import Final
+from typing import Any, Final
 
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, significant
@@ -10,6 +11,49 @@ from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
 from warpladder.dashboard.core.operations.hot_operations import short_name
 from warpladder.dashboard.core.operations.step_words import about_steps, advice, in_vain, times_faster
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
+
+
+def facts(hosts: Hosts, profiled: Forecast, hidden: Forecast, own: Forecast | None) -> dict[str, Any]:
+    """The same as `render`, for programs: the forecast for each host that is known, with all gains."""
+    of = {"as_profiled": profiled, "hidden": hidden, "own": own}
+    return {
+        "run_id": hosts.profiled.run_id,
+        "hosts": {host: _facts_of(each) if each else None for host, each in of.items()},
+        "advice": list(advice(hosts)),
+    }
+
+
+def _facts_of(found: Forecast) -> dict[str, Any]:
+    return {
+        "step_ns": found.step_ns,
+        **found.gained_ns.columns("gained_ns"),
+        "bound_ns": found.step_ns - found.bound_ns,
+        "gains": [
+            {
+                "operator": gain.operation.name,
+                "benchmark": gain.operation.workload,
+                **gain.saved_ns.columns("saved_ns"),
+                **gain.gained_ns.columns("gained_ns"),
+                "forms": [
+                    {"case": each.form.name, "variant": each.variant, **each.ratio.columns("times_faster")}
+                    for each in gain.forms
+                ],
+            }
+            for gain in found.gains
+        ],
+    }
+
+
+def facts_of_check(found: ForecastCheck) -> dict[str, Any]:
+    """The same as `render_check`, for programs."""
+    steps = {"before_ns": found.before_ns, "forecast_ns": found.forecast_ns, "after_ns": found.after_ns}
+    return {
+        **{name: value for step, estimate in steps.items() for name, value in estimate.columns(step).items()},
+        "missed_percent": found.missed_percent,
+        "replaced": list(dict.fromkeys(gain.operation.name for gain in found.forecast.gains)),
+        "changes": [asdict(each) for each in found.changes],
+    }
+
 
 _CHANGED: Final = ("device time a step of", "before", "forecast", "after", "after less forecast")
 

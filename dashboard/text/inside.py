@@ -37,11 +37,6 @@ def facts(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows for JSON, which has no NaN."""
-    return [{str(name): None if value != value else value for name, value in row.items()} for row in rows]
-
-
 def _cells(rows: Sequence[Row]) -> Iterator[list[Row]]:
     for _, cell in groupby(rows, lambda row: [row[name] for name in _CELL]):
         yield list(cell)

@@ -1,6 +1,5 @@
 """A job as text: how much of its time is exposed communication, who is late and why, which kernel differs, and its ranks."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final
@@ -10,7 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.job_graph import answer as graph
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.dashboard.text.parts import MUCH, SCREEN, WIDTH, Parts, Steps, apart, row, shortened, table, wrapped
 from warpladder.dashboard.text.profile import KINDS, PROGRAMS
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
@@ -57,14 +56,12 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = SCREE
             "run_id": str(data.info["run_id"]),
             "sentences": sentences,
             "device_time": parts.facts(),
-            "kernels": json.loads(
-                executed[["kernel", "name", "kind", "count", "total_ns", "percent"]].to_json(orient="records")
-            ),
+            "kernels": executed[["kernel", "name", "kind", "count", "total_ns", "percent"]],
             "steps": asdict(steps) if steps else None,
             "next": hint,
-            "ranks": json.loads(rows.to_json(orient="records")),
+            "ranks": rows,
         }
-        return json.dumps(content, indent=1) + "\n"
+        return json_text(content)
     first, devices = [_title(data, len(rows)), *([parts.headline] if parts.span_ns else [])], _devices(data)
     on = f" on {devices} devices" if devices > len(rows) else f" of {_counted(len(rows))}" if len(rows) > 1 else ""
     of_steps = [steps.sentence(parts.span_ns, on)] if steps else []

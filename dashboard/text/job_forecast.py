@@ -1,8 +1,17 @@
 """What a step of a job gains by one change each, as text."""
 
+from dataclasses import asdict
+from typing import Any
+
 from warpladder.dashboard.core.job_graph.forecast import JobForecast
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_percent
 from warpladder.dashboard.ui.tables import plain_lines, plain_table
+
+
+def facts(run_id: str, found: JobForecast) -> dict[str, Any]:
+    """The same for programs, with the gain as a part of the step."""
+    changes = [{**asdict(each), "gain": 1 - each.step_ns / found.step_ns} for each in found.outcomes]
+    return {"run_id": run_id, "step_ns": found.step_ns, "replayed_ns": found.replayed_ns, "changes": changes}
 
 
 def render(found: JobForecast) -> str:

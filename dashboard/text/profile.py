@@ -1,6 +1,5 @@
 """An imported profile as text: where the time of the device goes, the largest parts of it, the steps, and what to do next."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -12,7 +11,7 @@ import pandas as pd
 from warpladder.dashboard.core import counted, counters
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.dashboard.text.parts import MUCH, SCREEN, Parts, Row, Steps, apart, middle_cut, row, table, wrapped
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines
@@ -131,7 +130,7 @@ def render(data: RunData, sums: Sums, form: Form, lines: int = SCREEN) -> str:
     """A profile as text that ends with a line feed; as a table, of at most so many lines of 80 columns."""
     found = profile(data, sums)
     if form == "json":
-        return json.dumps(_facts(data, found), indent=1) + "\n"
+        return json_text(_facts(data, found))
     if form == "csv":
         return csv(found.kernels if found.parts else found.limits)
     title, hint = list(_title(data, found)), f"next: {_next(data, found)}"
@@ -306,10 +305,10 @@ def _facts(data: RunData, found: Profile) -> dict[str, Any]:
         "devices": found.devices,
         "device_time": found.parts.facts() if found.parts else None,
         "kernels_total_ns": found.kernel_ns,
-        "kernels": json.loads(found.kernels.to_json(orient="records")),
+        "kernels": found.kernels,
         "graphs_traced_whole": {"launches": found.graphs[0], "total_ns": found.graphs[1]},
-        "copies": json.loads(found.copies.to_json(orient="records")),
+        "copies": found.copies,
         "steps": asdict(found.steps) if found.steps else None,
-        "counters": json.loads(found.limits.to_json(orient="records")),
+        "counters": found.limits,
         "next": _next(data, found),
     }

@@ -1,6 +1,5 @@
 """A run as text: the best variant of each workload against floor, baseline and best peer; what failed; and what was distrusted."""
 
-import json
 from collections import Counter
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from warpladder.dashboard.core.numbers import (
 )
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import by_size, energy, reasons
-from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.dashboard.ui.tables import csv, markdown_table, plain_lines, plain_table
 from warpladder.data import store
 from warpladder.data.names import NOT_DONE, Source
@@ -70,7 +69,7 @@ def figures(data: RunData, root: Path | None = None) -> pd.DataFrame:
 def render(rows: pd.DataFrame, form: Form) -> str:
     """The rows of `figures` as text that ends with a line feed; without rows empty, except in JSON."""
     if form == "json":
-        return json.dumps(json.loads(rows.to_json(orient="records")), indent=1) + "\n"
+        return json_text(rows)
     if rows.empty:
         return ""
     if form == "csv":

@@ -1,6 +1,5 @@
 """The answer of a comparison of programs as text: a row for each, with its time, and how many times as fast as the first it is."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from warpladder.dashboard.core.cells import baselines, cells
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_estimate, format_ratio, significant
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.data.names import Phase
 
@@ -61,7 +60,7 @@ def figures(data: RunData) -> pd.DataFrame:
 def render(rows: pd.DataFrame, form: Form) -> str:
     """The rows of `figures` as text that ends with a line feed."""
     if form == "json":
-        return json.dumps(json.loads(rows.to_json(orient="records")), indent=1) + "\n"
+        return json_text(rows)
     if form == "csv":
         return csv(rows)
     phases = {name: title for phase, title in _PHASES.items() if rows[name := f"{phase.partition(':')[2]}_ns"].notna().any()}

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.numbers import NOTHING, format_error, significant
-from warpladder.dashboard.ui.text import plain_line
+from warpladder.dashboard.ui.text import columns, plain_line
 from warpladder.data.files import one_line
 
 if TYPE_CHECKING:  # a recording prints its summary without Plotly
@@ -32,11 +32,11 @@ def markdown_text(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", plain_line(text))
 
 
-def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int = 1000) -> list[str]:
+def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int = 0) -> list[str]:
     """The lines of a table in columns, without borders; none without rows.
 
     Args:
-        width: the most characters of a line; a longer cell takes several lines.
+        width: the most characters of a line; a longer cell takes several lines. 0 for those of the terminal.
     """
     if not rows:
         return []
@@ -47,7 +47,7 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: i
         table.add_row(*map(one_line, row))
     text = io.StringIO()
     # In Jupyter, Rich would display the table and return nothing.
-    console = Console(file=text, width=width, highlight=False, markup=False, no_color=True, force_jupyter=False)
+    console = Console(file=text, width=width or columns(), highlight=False, markup=False, no_color=True, force_jupyter=False)
     console.print(table)
     return [line.rstrip() for line in text.getvalue().splitlines()]
 

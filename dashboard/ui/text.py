@@ -1,7 +1,9 @@
 """Names as plain text for Streamlit, which reads Markdown, and cut where they are too long."""
 
 import re
-from typing import Final
+import shutil
+import sys
+from typing import Final, TextIO
 
 from warpladder.data.files import one_line
 
@@ -18,6 +20,15 @@ _WORD_JOINER: Final = "\u2060"  # takes no room and breaks no line
 
 
 _MOST_CHARACTERS: Final = 80
+
+
+#: Of a line that is not for a terminal.
+ANY_LENGTH: Final = 1000
+
+
+def columns(stream: TextIO | None = None) -> int:
+    """The characters that fit on a line of stdout or another stream: those of a terminal, of COLUMNS, or any number elsewhere."""
+    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else ANY_LENGTH
 
 
 def short(text: str) -> str:

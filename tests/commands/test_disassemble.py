@@ -1,6 +1,5 @@
 """`warpladder disassemble`: kernels of sources, workloads, cubins and programs, without a GPU; and one line for each mistake."""
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +10,7 @@ from click.testing import CliRunner, Result
 
 pytest.importorskip("cuda.bindings")
 
+from tests.commands.test_json import fits
 from warpladder.__main__ import command
 from warpladder.collectors.core.demangle import demangled, without_parameters
 from warpladder.collectors.cuda import compiler, cubin, disassembly
@@ -51,8 +51,7 @@ def disassemble(*arguments: object) -> Result:
 def kernels(*arguments: object) -> list[dict[str, Any]]:
     done = disassemble(*arguments, "--format", "json")
     assert done.exit_code == 0, done.output
-    facts = json.loads(done.stdout)
-    assert isinstance(facts, list)
+    facts: list[dict[str, Any]] = fits("disassemble", done.stdout)
     return facts
 
 

@@ -1,5 +1,6 @@
 """Parts that the commands share: exit codes, the group, options, and the names that options had before."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from warpladder.dashboard.text.formats import FORMS
+from warpladder.dashboard.ui.text import ANY_LENGTH
 from warpladder.data.files import LOCAL, one_line
 from warpladder.errors import Error
 from warpladder.installation import IS_CHECKOUT, what_is_missing
@@ -97,7 +99,7 @@ def split(values: Sequence[str]) -> list[str]:
 
 
 def format_option(of: str, forms: Sequence[str] = FORMS) -> Callable[[_F], _F]:
-    """The option `--format` of a command.
+    """The options `--format` and `--wide` of a command.
 
     Args:
         of: what is written in the format.
@@ -109,8 +111,16 @@ def format_option(of: str, forms: Sequence[str] = FORMS) -> Callable[[_F], _F]:
             raise Error(replaced(f"--format {form}") or f"--format {form}: no such format; choose {', '.join(forms)}")
         return form
 
+    def widen(ctx: click.Context, param: click.Parameter, wide: bool) -> None:
+        if wide:
+            os.environ["COLUMNS"] = str(ANY_LENGTH)
+
     text = f"Format of the {of}: {', '.join(forms)}."
-    return click.option("--format", "form", default="table", callback=check_format, help=text)
+    format_of = click.option("--format", "form", default="table", callback=check_format, help=text)
+    width = click.option(
+        "--wide", is_flag=True, expose_value=False, callback=widen, help="Let lines be wider than the terminal."
+    )
+    return lambda command: format_of(width(command))
 
 
 def folder(text: str) -> Path:

@@ -1,6 +1,5 @@
 """`warpladder disassemble`: the machine code of the kernels in a file."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import click
 
 from warpladder.commands.common import FILE, format_option, split
+from warpladder.dashboard.text.formats import json_text
 from warpladder.data.files import one_line
 from warpladder.errors import Error
 from warpladder.installation import how_to_install
@@ -51,7 +51,7 @@ def command(file: Path, architectures: Sequence[str], kernels: Sequence[str], bl
         raise Error(problem)
     codes = kernels_of_file.read(file, split(architectures), kernels)
     if form == "json":
-        print(json.dumps([_facts(each, block, ptx) for each in codes], indent=1))
+        print(json_text([_facts(each, block, ptx) for each in codes]), end="")
     else:
         print("\n\n".join("\n".join(_text(each, block, ptx, form)) for each in codes))
 

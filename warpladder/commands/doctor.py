@@ -1,6 +1,5 @@
 """`warpladder doctor`: checks this machine for everything that recording and the dashboard can use, and says how to get what is missing."""
 
-import json
 import os
 import shutil
 import sys
@@ -18,7 +17,9 @@ from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.nsight_systems.tool import NSYS
 from warpladder.collectors.ranks.programs import LAUNCHERS, launcher_program
 from warpladder.commands.common import format_option
+from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 from warpladder.installation import how_to_install
+from warpladder.screen import print_text
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Module -> the peers that it provides.
@@ -56,31 +57,18 @@ class Finding:
 
 
 @click.command("doctor")
-@format_option("findings", ("table", "json"))
-def command(form: str) -> None:
+@format_option("findings", TABLE_OR_JSON)
+def command(form: TableOrJson) -> None:
     """Show which requirements this machine meets, which are missing and how to get them, and which commands work here."""
     if form == "json":
-        findings = [asdict(each) for each in examine()]
-        print(
-            json.dumps(
-                {"findings": findings, "possible": [dict(zip(("command", "does"), each, strict=True)) for each in possible()]},
-                indent=1,
-            )
-        )
+        now = [dict(zip(("command", "does"), each, strict=True)) for each in possible()]
+        print_text(json_text({"findings": [asdict(each) for each in examine()], "possible": now}))
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from warpladder.dashboard.ui.tables import plain_lines, plain_table
 
-    table = Table("", "what", "found, or how to get it", box=None)
-    for finding in examine():
-        table.add_row("[green]yes[/]" if finding.is_met else "[yellow]no[/]", finding.what, escape(finding.detail))
-    console = Console(highlight=False)
-    console.print(table)
-    now = Table("what you can do now", "", box=None)
-    for line in possible():
-        now.add_row(*map(escape, line))
-    console.print(now)
+    found = [("yes" if each.is_met else "no", each.what, each.detail) for each in examine()]
+    lines = plain_table(("", "what", "found, or how to get it"), found)
+    print_text(plain_lines([*lines, "", *plain_table(("what you can do now", ""), list(possible()))]))
 
 
 def examine() -> Iterator[Finding]:

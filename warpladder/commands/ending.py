@@ -1,12 +1,12 @@
 """Print the answer of a run, as `record`, `versus` and `summary` do at their end."""
 
+import json
 import shlex
-import shutil
-import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import numpy as np
@@ -19,6 +19,7 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import summary
 from warpladder.dashboard.text.formats import Form
 from warpladder.dashboard.text.parts import SCREEN, WIDTH, fitting, wrapped
+from warpladder.dashboard.ui.text import columns
 from warpladder.data import store
 from warpladder.data.files import LOCAL, one_line
 from warpladder.screen import print_text, say
@@ -73,25 +74,38 @@ def _answer(
     taken += min(len(wrapped(findings)), _MOST_WARNED) + pages.count("\n")
 
     def text(data: RunData) -> str:
-        from warpladder.dashboard.text import job, profile
-
-        if run.info["kind"] == "job":
-            return job.render(data, form, every=every, lines=SCREEN - taken)
         if profiled:
-            return profile.render(data, _sums(run), form, SCREEN - taken)
+            return _profiled(run, data, form, SCREEN - taken, every=every)
         if every and form in ("csv", "json"):
             from warpladder.dashboard.run import table
 
             return summary.render(table.table(data, data.workloads, table.ALL, None), form)
         if form != "table":
             return summary.render(summary.figures(data), form)
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-        return summary.terminal(data, width, sizes=sizes, every=every)
+        return summary.terminal(data, columns(), sizes=sizes, every=every)
 
     answer = _text_of(run.path, text)
     for line in fitting(findings, _MOST_WARNED) if profiled and not every else wrapped(findings):
         say(line)
     print_text(answer + pages)
+
+
+def _profiled(run: store.Run, data: RunData, form: Form, lines: int = SCREEN, *, every: bool = False) -> str:
+    """What a profile or a job comes to."""
+    from warpladder.dashboard.text import job, profile
+
+    if run.info["kind"] == "job":
+        return job.render(data, form, every=every, lines=lines)
+    return profile.render(data, _sums(run), form, lines)
+
+
+def facts(path: Path) -> Any:
+    """What `summary` has of an imported run, for programs; None where it cannot be summarized."""
+    run = store.open_run(path)
+    render = (
+        partial(_profiled, run, form="json") if _is_profile(run) else lambda data: summary.render(summary.figures(data), "json")
+    )
+    return json.loads(_text_of(path, render) or "null")
 
 
 def _pages(path: Path) -> str:

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from warpladder.commands.common import FILE, data_dir_option
+from warpladder.commands.common import FILE, data_dir_option, format_option
+from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 from warpladder.data.files import one_line
 from warpladder.errors import Error
+from warpladder.screen import print_text, say
 
 #: Reports of Nsight Systems.
 _REPORTS: Final = (".nsys-rep", ".qdrep", ".sqlite")
 
 if TYPE_CHECKING:
+    from warpladder.dashboard.core.job_graph.forecast import JobForecast
+    from warpladder.dashboard.core.operations.baseline_check import Checked
     from warpladder.dashboard.core.operations.hot_operations import Ceilings, Choice, HotOperations
     from warpladder.dashboard.core.operations.program import Program
     from warpladder.data.store import Run
@@ -67,6 +71,7 @@ _eager_option = click.option(
 @click.option("--out", type=FILE, metavar="FILE.py", help="Write the benchmarks to this file. No file is overwritten.")
 @click.option("--check", default="", show_default=False, metavar="RUN", help="Compare a recording of that file with the trace.")
 @data_dir_option
+@format_option("operations", TABLE_OR_JSON)
 def command(
     trace: str,
     top: int,
@@ -80,6 +85,7 @@ def command(
     out: Path | None,
     check: str,
     data_dir: Path,
+    form: TableOrJson,
 ) -> None:
     """Rank the operations of a trace by the device time that a better kernel could save, and write them as benchmarks.
 
@@ -108,17 +114,21 @@ def command(
     if not hot.operations:
         raise Error(f"{run.run_id}: no operation with device work {_wanted(choice)}; {_there(run)}")
     if recording is not None:
-        print(_checked(recording, hot, run), end="")
+        checked = _checked(recording, hot, run)
+        as_json = form == "json"
+        print_text(json_text(extracted.facts_of_check(checked)) if as_json else extracted.render_check(checked, hot.on_host))
         return
     chosen = [each for each in hot.operations if not each.reason][:top]
-    print(extracted.render(hot, chosen, ceilings), end="")
+    found = extracted.facts(run.run_id, hot, chosen, ceilings) if form == "json" else None
+    print_text(json_text(found) if found else extracted.render(hot, chosen, ceilings))
     if out is None:
         return
     if not chosen:
         raise Error(f"{trace}: none of its operations can be called again; the table has the reasons")
     text = bench_file.render(hot, chosen, run.info, _command(trace, top, choice, eager, rank))
     new.write({out: text})
-    print(one_line(f"wrote {out}; next: warpladder record {out}{_forms(*bench_file.counts(chosen))}"))
+    line = f"wrote {out}; next: warpladder record {out}{_forms(*bench_file.counts(chosen))}"
+    (say if form == "json" else print)(one_line(line))
 
 
 def _forms(by_default: int, number: int) -> str:
@@ -142,6 +152,7 @@ def _forms(by_default: int, number: int) -> str:
 @click.option("--after", metavar="TRACE2", help="A profile with some of them replaced: the forecast beside what became of it.")
 @click.option("--rank", type=click.IntRange(0), metavar="R", help="The rank of a job.")
 @data_dir_option
+@format_option("forecast", TABLE_OR_JSON)
 def forecast_command(
     trace: str,
     run: str,
@@ -151,6 +162,7 @@ def forecast_command(
     after: str | None,
     rank: int | None,
     data_dir: Path,
+    form: TableOrJson,
 ) -> None:
     """Print what a step of a program gains if each operation takes the time of its best verified variant.
 
@@ -164,13 +176,15 @@ def forecast_command(
     from warpladder.dashboard.core.operations.forecast import Hosts, forecast
     from warpladder.dashboard.core.operations.forecast_check import check_forecast
     from warpladder.dashboard.text import forecast as text
+    from warpladder.dashboard.text import job_forecast
     from warpladder.data import store
     from warpladder.data.schema import CUDA_GRAPH
 
     if not run:
         if eager or after is not None or rank is not None:
             raise Error("--eager, --after and --rank need RUN, the recording of the file that extract wrote")
-        print(_of_job(trace, changes, step_time, data_dir), end="")
+        job_id, of_job = _of_job(trace, changes, step_time, data_dir)
+        print_text(json_text(job_forecast.facts(job_id, of_job)) if form == "json" else job_forecast.render(of_job))
         return
     if changes:
         raise Error("--if is of a job, without RUN; leave one out")
@@ -181,8 +195,9 @@ def forecast_command(
     data = run_data.load(recording)
     if after is None:
         hosts = Hosts.of(program, step_time)
-        profiled, hidden = (forecast(each, data) for each in (hosts.profiled, hosts.hidden))
-        print(text.render(hosts, profiled, hidden, forecast(hosts.own, data) if hosts.own else None), end="")
+        own = forecast(hosts.own, data) if hosts.own else None
+        of_hosts = (forecast(hosts.profiled, data), forecast(hosts.hidden, data), own)
+        print_text(json_text(text.facts(hosts, *of_hosts)) if form == "json" else text.render(hosts, *of_hosts))
     else:
         if step_time is not None:
             raise Error("--step-time is of the first program, and --after compares the profiles of two; leave one out")
@@ -192,16 +207,16 @@ def forecast_command(
             raise Error(
                 f"{later.run_id}: what was replaced is not known of {unknown}; give --eager a profile of it without the graph too"
             )
-        print(text.render_check(check_forecast(program, later, data)), end="")
+        check = check_forecast(program, later, data)
+        print_text(json_text(text.facts_of_check(check)) if form == "json" else text.render_check(check))
 
 
-def _of_job(name: str, changes: Sequence[str], step_time: float | None, data_dir: Path) -> str:
-    """The forecast of a job as text. Raises Error."""
+def _of_job(name: str, changes: Sequence[str], step_time: float | None, data_dir: Path) -> "tuple[str, JobForecast]":
+    """The id of a job, and its forecast. Raises Error."""
     from dataclasses import replace
 
     from warpladder.dashboard.core.job import Job
     from warpladder.dashboard.core.job_graph.forecast import forecast
-    from warpladder.dashboard.text import job_forecast
     from warpladder.data import store
 
     job = store.find_run(name, [data_dir, store.LOCAL, store.RECORDED])
@@ -216,7 +231,7 @@ def _of_job(name: str, changes: Sequence[str], step_time: float | None, data_dir
     if unknown := [each for each in changes if each not in known]:
         raise Error(f"--if {unknown[0]}: no change of this job; it has {', '.join(known)}")
     chosen = tuple(each for each in found.outcomes if not changes or each.name in changes)
-    return job_forecast.render(replace(found, outcomes=chosen))
+    return job.run_id, replace(found, outcomes=chosen)
 
 
 def _program_of(recording: "Run", trace: str, eager: Sequence["Run"], rank: int | None, data_dir: Path) -> "Program":
@@ -291,7 +306,8 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
         if (known := store.import_of(path, data_dir)) and known.info["kind"] != "job":
             return store.open_run(known.path)
         run_id = read(path, data_dir, "", None, [])
-        print(one_line(f"imported as {run_id}"))
+        as_json = click.get_current_context().params["form"] == "json"
+        (say if as_json else print)(one_line(f"imported as {run_id}"))
         return store.open_run(data_dir / run_id)
     run = store.find_run(trace, [data_dir, store.LOCAL, store.RECORDED])
     if run.info["kind"] != "job":
@@ -303,18 +319,17 @@ def _run(trace: str, rank: int | None, data_dir: Path) -> "Run":
     return store.open_rank(run, rank)
 
 
-def _checked(recording: "Run", hot: "HotOperations", trace: "Run") -> str:
+def _checked(recording: "Run", hot: "HotOperations", trace: "Run") -> "tuple[Checked, ...]":
     """The comparison of a recording with the trace. Raises Error."""
     from warpladder.dashboard.core import run_data
     from warpladder.dashboard.core.operations.baseline_check import check
-    from warpladder.dashboard.text import extracted
 
     checked = check(hot, trace.info, run_data.load(recording), recording)
     if not checked:
         raise Error(
             f"{recording.run_id}: has no baseline of an operation of {trace.run_id}; record the file that extract --out writes"
         )
-    return extracted.render_check(checked, hot.on_host)
+    return checked
 
 
 def _ceilings(run: "Run", data_dir: Path) -> "Ceilings":

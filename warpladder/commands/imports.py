@@ -3,11 +3,20 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from warpladder.commands.common import FILE, ExitCode, data_dir_option, label_option, take_up, variant_from_option
+from warpladder.commands.common import (
+    FILE,
+    ExitCode,
+    data_dir_option,
+    format_option,
+    label_option,
+    take_up,
+    variant_from_option,
+)
+from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 
 if TYPE_CHECKING:
     from warpladder.data.naming import Naming
@@ -22,13 +31,16 @@ _OF_ID, _OF_PROGRESS = 1, 2
 @label_option
 @variant_from_option
 @click.option("--keep", type=FILE, metavar="FILE", help="Keep the report as this .nsys-rep file.")
-def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None) -> None:
+@format_option("answer", TABLE_OR_JSON)
+def profile_command(
+    command: Sequence[str], data_dir: Path, label: str, variant_from: str, keep: Path | None, form: TableOrJson
+) -> None:
     """Profile a program of your own under Nsight Systems and import the report. The run's id is the last line of stdout."""
     from warpladder.collectors.core.signals import Stop
     from warpladder.collectors.nsight_systems.parse import import_report
     from warpladder.collectors.nsight_systems.profile import profile
     from warpladder.collectors.trace.notes import Notes
-    from warpladder.screen import print_id, say
+    from warpladder.screen import say
 
     naming = _prepare(data_dir, label, variant_from)
     with Stop() as stop:
@@ -36,8 +48,7 @@ def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_
         run_id, exit_code = profile(import_report, command, data_dir, label, naming, keep, sys.argv[1:], stop, notes)
         if exit_code:
             say(f"{command[0]} ended with exit code {exit_code}; what was captured by then is imported")
-        _answer(data_dir / run_id, notes.warnings())
-        print_id(run_id)
+        _print([_Imported(command[0], data_dir / run_id, notes.warnings())], form)
     exit_code = stop.exit_code or exit_code
     if exit_code:
         raise click.exceptions.Exit(exit_code)
@@ -65,6 +76,7 @@ def profile_command(command: Sequence[str], data_dir: Path, label: str, variant_
     envvar="DASK_SCHEDULER_ADDRESS",
     help="With --job: a Dask scheduler, such as tls://host:8786.",
 )
+@format_option("answer", TABLE_OR_JSON)
 def import_command(
     paths: Sequence[Path],
     data_dir: Path,
@@ -73,6 +85,7 @@ def import_command(
     job: bool,
     workers: int | None,
     scheduler: str | None,
+    form: TableOrJson,
 ) -> None:
     """Import reports of Nsight Systems and Nsight Compute and traces of PyTorch's profiler, each as one run. Of a single one, what it
     comes to is printed, as by summary, and the command for its pages. The last run's id is the last line of stdout.
@@ -90,32 +103,46 @@ def import_command(
     if job:
         if variant_from:
             raise click.UsageError("--variant-from names ranges of one trace; leave it out with --job")
-        if not _import_job(_profiles(paths), data_dir, label, workers or 0, scheduler or "").complete:
+        imported = _import_job(_profiles(paths), data_dir, label, workers or 0, scheduler or "")
+        _print([imported], form)
+        if not imported.complete:
             raise click.exceptions.Exit(ExitCode.WRONG)
         return
     given = click.get_current_context().get_parameter_source("scheduler")
     if workers or given is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--workers and --scheduler need --job")
     refused = False
-    merged: list[Path] = []
+    runs: list[_Imported] = []
     with Leave():
         for path in paths:
             try:
-                if not _import(path, data_dir, label, naming, answered=len(paths) == 1):
-                    merged.append(path)
+                runs.append(_import(path, data_dir, label, naming))
+                if form == "table":
+                    _print(runs[-1:], form, answered=len(paths) == 1)
             except (ReportError, NamingError, StoreError) as error:
                 say(str(error))
                 refused = True
-    jobs = [_import_merged(path, data_dir, label) for path in merged]
-    if refused or not all(job.complete for job in jobs):
+    if form == "json":
+        _print(runs, form)
+    if refused or not all(run.complete for run in runs):
         raise click.exceptions.Exit(ExitCode.REFUSED if refused else ExitCode.WRONG)
 
 
-class _ImportedJob(NamedTuple):
-    """The id of a job, and whether all of its ranks could be imported."""
+class _Imported(NamedTuple):
+    """A run that was imported.
 
-    run_id: str
-    complete: bool
+    Attributes:
+        source: name of the report, the program or the job.
+        path: the run's folder.
+        complete: whether it has all ranks of the job.
+        printed: lines that were printed already.
+    """
+
+    source: str
+    path: Path
+    warnings: Sequence[str]
+    complete: bool = True
+    printed: int = 0
 
 
 def run_of(file: Path, data_dir: Path) -> Path:
@@ -132,15 +159,13 @@ def run_of(file: Path, data_dir: Path) -> Path:
         say(f"{file.name}: was imported before, as {known.run_id}")
         return known.path
     with Leave():
-        run_id = _import(file, data_dir, "", None)
-    return data_dir / (run_id or _import_merged(file, data_dir, "").run_id)
+        imported = _import(file, data_dir, "", None)
+    _print([imported], "table")
+    return imported.path
 
 
-def _import(path: Path, data_dir: Path, label: str, naming: "Naming | None", *, answered: bool = True) -> str:
-    """Import one report or trace, and print its warnings and its id; with what it comes to, where that is asked for.
-
-    Returns:
-        the run's id; empty for a trace of several processes, which is no single run.
+def _import(path: Path, data_dir: Path, label: str, naming: "Naming | None") -> _Imported:
+    """Import one report or trace; a trace of several processes as a job.
 
     Raises:
         Error: it cannot be imported.
@@ -149,7 +174,6 @@ def _import(path: Path, data_dir: Path, label: str, naming: "Naming | None", *, 
     from warpladder.collectors.nsight_compute import parse as nsight_compute
     from warpladder.collectors.nsight_systems.parse import import_report
     from warpladder.collectors.trace.notes import Notes
-    from warpladder.screen import print_id
 
     of_ncu = nsight_compute.is_report(path) or nsight_compute.is_printed(path)
     otherwise = kineto.import_report if kineto.is_trace(path) else import_report
@@ -160,16 +184,11 @@ def _import(path: Path, data_dir: Path, label: str, naming: "Naming | None", *, 
     except kineto.SeveralProcesses:
         if naming:
             raise
-        return ""
-    if answered:
-        _answer(data_dir / run_id, notes.warnings())
-    else:
-        _warn([f"{path.name}: {text}" for text in notes.warnings()])
-    print_id(run_id)
-    return run_id
+        return _import_merged(path, data_dir, label)
+    return _Imported(path.name, data_dir / run_id, notes.warnings())
 
 
-def _import_merged(path: Path, data_dir: Path, label: str) -> _ImportedJob:
+def _import_merged(path: Path, data_dir: Path, label: str) -> _Imported:
     """Import a trace of several processes as a job."""
     from warpladder.dashboard.text.parts import wrapped
     from warpladder.screen import say
@@ -187,23 +206,19 @@ def _profiles(places: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(path for place in places for path in profiles(str(place))))
 
 
-def _import_job(
-    paths: Sequence[Path], data_dir: Path, label: str, workers: int, scheduler: str, taken: int = 0
-) -> _ImportedJob:
+def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int, scheduler: str, printed: int = 0) -> _Imported:
     """Import the ranks of a job, with a bar, where so many lines are printed already."""
     from warpladder.collectors.core.signals import Leave
     from warpladder.collectors.jobs.job import Request, import_job
     from warpladder.collectors.trace.notes import Notes
     from warpladder.progress import TerminalProgress
-    from warpladder.screen import print_id
 
     notes = Notes()
     with Leave(), TerminalProgress(f"job of {len(paths)} {'profile' if len(paths) == 1 else 'profiles'}") as progress:
         request = Request(paths, label, workers, scheduler, sys.argv[1:])
         run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("importing ranks", done, of))
-    _answer(data_dir / run_id, notes.warnings(), taken + _OF_PROGRESS)
-    print_id(run_id)
-    return _ImportedJob(run_id, all(row["severity"] != "error" for row in notes.rows))
+    complete = all(row["severity"] != "error" for row in notes.rows)
+    return _Imported(label, data_dir / run_id, notes.warnings(), complete, printed + _OF_PROGRESS)
 
 
 def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":
@@ -217,17 +232,33 @@ def _prepare(data_dir: Path, label: str, variant_from: str) -> "Naming | None":
     return naming
 
 
-def _answer(path: Path, warnings: Sequence[str], taken: int = 0) -> None:
-    """Print the warnings of an import, and what the run comes to. What that needs is loaded only where a report was imported."""
+def _print(runs: Sequence[_Imported], form: TableOrJson, *, answered: bool = True) -> None:
+    """Print what runs come to, where that is asked for, with their warnings and ids. What that needs is loaded only after an import."""
+    from warpladder.commands import ending
+    from warpladder.dashboard.text.parts import SCREEN, fitting
+    from warpladder.screen import print_id, print_text, say
+
+    if form == "json":
+        print_text(json_text([_facts(each) for each in runs]))
+        return
+    for each in runs:
+        if answered:
+            ending.imported(each.path, each.warnings, each.printed + _OF_ID)
+        else:
+            for line in fitting([f"{each.source}: {text}" for text in each.warnings], SCREEN // 2):
+                say(line)
+        print_id(each.path.name)
+
+
+def _facts(imported: _Imported) -> dict[str, Any]:
+    """A run that was imported, for programs; with what `summary` has of it."""
     from warpladder.commands import ending
 
-    ending.imported(path, warnings, taken + _OF_ID)
-
-
-def _warn(warnings: Sequence[str]) -> None:
-    """Print the warnings about one of several reports on stderr."""
-    from warpladder.dashboard.text.parts import SCREEN, fitting
-    from warpladder.screen import say
-
-    for line in fitting(warnings, SCREEN // 2):
-        say(line)
+    names = ("source", "complete", "warnings")
+    summary = ending.facts(imported.path)
+    return {
+        "run_id": imported.path.name,
+        "path": str(imported.path),
+        **{name: getattr(imported, name) for name in names},
+        "summary": summary,
+    }

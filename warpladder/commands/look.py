@@ -1,9 +1,9 @@
 """`warpladder list`, `runs` and `summary`: what can be recorded, what has been recorded, and what a run says."""
 
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,36 +16,62 @@ from warpladder.commands.common import (
     take_up,
     workloads_argument,
 )
-from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.formats import TABLE_OR_JSON, Form, TableOrJson, json_text
 from warpladder.data.files import one_line
+from warpladder.screen import print_lines, print_text
+
+if TYPE_CHECKING:
+    from warpladder.workloads.api import Workload
 
 
 @click.command("list")
 @workloads_argument
-def list_command(workloads: Sequence[str]) -> None:
+@format_option("list", TABLE_OR_JSON)
+def list_command(workloads: Sequence[str], form: TableOrJson) -> None:
     """List workloads, their variants and their cases.
 
     WORKLOAD: workloads to list, or Python files of your own that declare one; all of the project when none is named.
     """
     from warpladder.workloads import registry
+
+    found = registry.load_all(*names_and_files(workloads))
+    if form == "json":
+        print_text(json_text([_facts(workload) for workload in found]))
+    else:
+        print_lines((line for workload in found for line in _listed(workload)), indent=" " * 10)
+
+
+def _facts(workload: "Workload") -> dict[str, Any]:
+    """A workload for programs."""
+    of_variant = ("name", "title", "kind", "role", "precision", "draft")
+    return {
+        **{name: getattr(workload, name) for name in ("name", "title", "baseline", "draft")},
+        "variants": [
+            {**{name: getattr(each, name) for name in of_variant}, "configs": [dict(config) for config in each.configs]}
+            for each in workload.variants
+        ],
+        "cases": [{"name": each.name, "sets": each.sets, "params": dict(each.params)} for each in workload.cases],
+    }
+
+
+def _listed(workload: "Workload") -> Iterator[str]:
     from warpladder.workloads.api import format_params
 
-    for workload in registry.load_all(*names_and_files(workloads)):
-        print(one_line(f"{workload.name}: {workload.title}{' (draft)' if workload.draft else ''}"))
-        for variant in workload.variants:
-            configs = " ".join(f"[{format_params(config)}]" for config in variant.configs if config)
-            title = f"{variant.title}{' (draft)' if variant.draft else ''}"
-            kinds = f"{variant.kind:8} {variant.role:9} {variant.precision:7}"
-            print(one_line(f"  variant {variant.name:28} {kinds} {title} {configs}"))
-        for case in workload.cases:
-            print(one_line(f"  case    {case.name:28} {','.join(case.sets)}"))
+    yield f"{workload.name}: {workload.title}{' (draft)' if workload.draft else ''}"
+    for variant in workload.variants:
+        configs = " ".join(f"[{format_params(config)}]" for config in variant.configs if config)
+        title = f"{variant.title}{' (draft)' if variant.draft else ''}"
+        kinds = f"{variant.kind:8} {variant.role:9} {variant.precision:7}"
+        yield f"  variant {variant.name:28} {kinds} {title} {configs}".rstrip()
+    for case in workload.cases:
+        yield f"  case    {case.name:28} {','.join(case.sets)}"
 
 
 @click.group("runs", invoke_without_command=True)
-@format_option("list", ("table", "json"))
+@format_option("list", TABLE_OR_JSON)
 @data_dir_option
 @click.pass_context
-def runs_command(context: click.Context, form: Form, data_dir: Path) -> None:
+def runs_command(context: click.Context, form: TableOrJson, data_dir: Path) -> None:
     """List the runs that ship with the project and the runs in the data folder, delete one, or give it another label."""
     from warpladder.data import store
 
@@ -64,10 +90,9 @@ def runs_command(context: click.Context, form: Form, data_dir: Path) -> None:
             }
             for run in good
         ]
-        print(json.dumps(rows, indent=1))
+        print_text(json_text(rows))
     else:
-        for run in good:
-            print(one_line(f"{run.run_id}  {run.title}"))
+        print_lines(f"{run.run_id}  {run.title}" for run in good)
     for broken in bad:
         print(one_line(f"{broken.name}  cannot be opened: {broken.reason}"), file=sys.stderr)
 

@@ -1,7 +1,5 @@
 """`warpladder sql`: the tables of a run, asked in SQL."""
 
-import json
-import math
 import re
 import sys
 from collections import Counter
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from warpladder.commands.common import data_dirs_option, folders, format_option
-from warpladder.dashboard.text.formats import Form
+from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.errors import Error
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ _CONFINED: Final = (
 )
 #: Functions of DuckDB whose argument names a table.
 _COMPUTED: Final = frozenset(("query", "query_table"))
-_WIDTH: Final = 120
+_WIDEST: Final = 120
 
 
 @click.command("sql")
@@ -145,8 +143,7 @@ def _written(names: Sequence[str], rows: Sequence[tuple[Any, ...]], form: Form) 
     from warpladder.dashboard.ui.tables import csv, plain_lines, plain_table
 
     if form == "json":
-        records = [{name: _json_value(value) for name, value in zip(names, row, strict=True)} for row in rows]
-        return json.dumps(records, indent=1, default=str) + "\n"
+        return json_text([dict(zip(names, row, strict=True)) for row in rows])
     if form == "csv":
         import pandas as pd
 
@@ -156,14 +153,10 @@ def _written(names: Sequence[str], rows: Sequence[tuple[Any, ...]], form: Form) 
     return plain_lines(plain_table(names, [["" if value is None else str(value) for value in row] for row in rows]))
 
 
-def _json_value(value: Any) -> Any:
-    """JSON has no number for what is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _documentation(names: Sequence[str]) -> str:
     """Explain the tables and their columns. Raises Error."""
     from warpladder.dashboard.ui.tables import plain_lines, plain_table
+    from warpladder.dashboard.ui.text import columns
     from warpladder.data import schema
 
     if unknown := [name for name in names if name not in schema.TABLES]:
@@ -181,7 +174,11 @@ def _documentation(names: Sequence[str]) -> str:
             )
             for column in table.columns
         ]
-        lines += ["", f"{name}: {table.meaning}{key}", *plain_table(("column", "type", "unit", "meaning"), rows, _WIDTH)]
+        lines += [
+            "",
+            f"{name}: {table.meaning}{key}",
+            *plain_table(("column", "type", "unit", "meaning"), rows, min(columns(), _WIDEST)),
+        ]
     return plain_lines(lines[1:])
 
 

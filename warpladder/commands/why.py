@@ -1,16 +1,16 @@
 """`warpladder why`: what limits a kernel, by experiments inside it, without hardware counters."""
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from warpladder.commands.common import cases_of, data_dir_option, format_option, label_option, names_and_files
+from warpladder.dashboard.text.formats import TABLE_OR_JSON, TableOrJson, json_text
 from warpladder.errors import Error
 from warpladder.installation import how_to_install
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from warpladder.collectors.inside.record import Shown
     from warpladder.data import store
 
-Form = Literal["table", "json"]
 #: Rounds of the times that come first.
 _ROUNDS: Final = 30
 
@@ -40,9 +39,9 @@ _ROUNDS: Final = 30
 )
 @label_option
 @data_dir_option
-@format_option("findings", get_args(Form))
+@format_option("findings", TABLE_OR_JSON)
 def command(
-    workload: str, variants: Sequence[str], cases: Sequence[str], seconds: float, label: str, data_dir: Path, form: Form
+    workload: str, variants: Sequence[str], cases: Sequence[str], seconds: float, label: str, data_dir: Path, form: TableOrJson
 ) -> None:
     """Find what limits a kernel, by experiment: times without each class of work, waits at its marks, lanes and addresses.
 
@@ -81,9 +80,7 @@ def command(
         run_id = inside.record(data_dir, label, times, look, stop)
     rows = store.open_run(data_dir / run_id).records("experiments")
     if form == "json":
-        screen.print_text(
-            f"{json.dumps({'run': run_id, 'experiments': text.plain(rows), 'findings': text.facts(rows)}, indent=1)}\n"
-        )
+        screen.print_text(json_text({"run": run_id, "experiments": rows, "findings": text.facts(rows)}))
         return
     screen.print_text(text.lines(rows))
     screen.print_id(run_id)

@@ -1,6 +1,5 @@
 """The command `versus`: its answer, its mistakes, and the example of its page."""
 
-import json
 import re
 import shlex
 import shutil
@@ -12,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.collectors.programs.recording import script, statuses
+from tests.commands.test_json import fits
 from tests.doc_pages import blocks_of
 from warpladder.__main__ import command
 from warpladder.collectors import choice
@@ -94,7 +94,7 @@ def test_other_formats_have_the_same_rows_and_nothing_else(form: str, tmp_path: 
     done = versus("true", "false", "true", "--runs", "6", "--format", form, "--data-dir", "runs", folder=tmp_path)
     assert done.returncode == 1, done.stderr
     if form == "json":
-        rows = json.loads(done.stdout)
+        rows = fits("versus", done.stdout)
         assert [(row["variant"], row["status"], row["n"]) for row in rows] == [
             ("true", "ok", 6),
             ("false", "launch_error", 0),

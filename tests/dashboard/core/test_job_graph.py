@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from tests.commands.test_json import fits
 from tests.synthetic.made_pipelines import Pipelines
 from warpladder.__main__ import command
 from warpladder.collectors.jobs import engine
@@ -208,5 +209,7 @@ def test_forecast_lists_the_changes_of_a_job_and_refuses_others(slow: Job) -> No
     listed = CliRunner().invoke(command(), options)
     assert listed.exit_code == 0 and "stages-median" in listed.output
     assert "tensor" not in listed.output
+    best = fits("forecast-job", CliRunner().invoke(command(), [*options, "--format", "json"]).stdout)["changes"][0]
+    assert f" {100 * best['gain']:.3g} % " in next(line for line in listed.output.splitlines() if line.startswith(best["name"]))
     refused = CliRunner().invoke(command(), [*options, "--if", "faster"])
     assert refused.exit_code == 2 and "no change of this job" in refused.output
