@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.job_graph import answer as graph
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form, json_text
@@ -192,7 +191,7 @@ def _idle(rows: pd.DataFrame) -> "pd.Series[int]":
 
 def _sentences(data: RunData, executed: pd.DataFrame) -> list[str]:
     """Who is late and why, and which kernel differs between ranks. Of a job in which fewer than two ranks communicate, no rank is late."""
-    answer, more = ranks.answer(data), graph.answer(data.job)
+    answer, more = ranks.answer(data), ranks.graph_answer(data)
     cause = more.cause or stragglers.cause_of(stragglers.ranking(data))
     talk = int((data.job.frame("ranks", "communication_ns")["communication_ns"] > 0).sum())
     if more.pipeline:

@@ -14,7 +14,7 @@ from warpladder.dashboard.core.job_graph.graph import job_graph
 from warpladder.dashboard.core.job_graph.pipelines import pipeline_of, stage_times
 from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_percent
-from warpladder.dashboard.core.run_data import RunData
+from warpladder.dashboard.core.run_data import RunData, once
 
 #: Figure of a rank in an iteration -> its words.
 FIGURES: Final = {
@@ -71,6 +71,7 @@ class Answer:
             is not known.
         lateness: which rank is late.
         by_iteration: the ranks have iterations; else the span is that of the whole profile.
+        pacing: which stage of a pipeline paces it; empty without a pipeline. A rank that is late for one collective is no finding beside it.
         outside: what of the profiles is outside of all iterations; empty where nothing is.
         reasons: why no late rank can be told, or how alike the ranks are; empty where one is late.
     """
@@ -81,34 +82,38 @@ class Answer:
     by_iteration: bool
     reasons: tuple[str, ...]
     outside: str = ""
+    pacing: str = ""
 
     @property
     def sentence(self) -> str:
         """`31.0 % of the step is exposed communication; rank 13 is late: the others wait 4.50 s longer, …`."""
+        finding = self.pacing or self.lateness
         if self.graph_percent:
             return (
                 f"{format_percent(self.graph_percent)} of the device time is CUDA graphs that were traced whole, so that the communication is "
-                f"not known: profile with {BY_NODE}; {self.lateness}"
+                f"not known: profile with {BY_NODE}; {finding}"
             )
         whole = "step" if self.by_iteration else "profile"
-        return f"{format_percent(self.exposed_percent)} of the {whole} is exposed communication; {self.lateness}"
+        return f"{format_percent(self.exposed_percent)} of the {whole} is exposed communication; {finding}"
 
 
 def answer(data: RunData) -> Answer:
     """The exposed communication of a job and its late rank."""
     cells = by_iteration(data)
-    (span, busy, graph), late = cells[["span_ns", "busy_ns", "graph_ns"]].sum(), lateness(data)
-    percent = 100 * cells["exposed_ns"].sum() / span if span and not graph else np.nan
+    (span, busy, whole), late, graph = cells[["span_ns", "busy_ns", "graph_ns"]].sum(), lateness(data), graph_answer(data)
+    percent = 100 * cells["exposed_ns"].sum() / span if span and not whole else np.nan
     return Answer(
         float(percent),
-        float(100 * graph / busy) if graph else 0.0,
+        float(100 * whole / busy) if whole else 0.0,
         late.sentence,
         bool(cells["iteration"].notna().any()),
         late.reasons,
         _outside(data, cells),
+        graph.further[0] if graph.pipeline else "",
     )
 
 
+@once
 def graph_answer(data: RunData) -> of_graph.GraphAnswer:
     """Say what the graph of the job waits for: a stage, an expert or a host."""
     return of_graph.answer(data.job)

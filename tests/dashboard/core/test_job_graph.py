@@ -18,6 +18,7 @@ from warpladder.__main__ import command
 from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.job import Request, import_job, profiles
 from warpladder.collectors.trace.notes import Notes
+from warpladder.dashboard.core import run_data
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.job_graph import answer, dimensions, experts, forecast, pipelines
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
@@ -213,3 +214,10 @@ def test_forecast_lists_the_changes_of_a_job_and_refuses_others(slow: Job) -> No
     assert f" {100 * best['gain']:.3g} % " in next(line for line in listed.output.splitlines() if line.startswith(best["name"]))
     refused = CliRunner().invoke(command(), [*options, "--if", "faster"])
     assert refused.exit_code == 2 and "no change of this job" in refused.output
+
+
+def test_the_page_of_a_pipeline_is_headed_by_the_stage_that_paces_it(slow: Job) -> None:
+    found = ranks.answer(run_data.load(slow._opened))
+    assert (
+        "is exposed communication; stage 2, rank 2, paces it: 1.80 ms of compute a step, the others 1.20 ms" in found.sentence
+    )
