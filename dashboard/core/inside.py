@@ -4,9 +4,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final
 
+import pandas as pd
+
+from warpladder.dashboard.core.numbers import format_duration
+from warpladder.data import store
 from warpladder.data.names import DONE_TWICE, Experiment, Fact, Work
+from warpladder.data.naming import CellName
 
 Row = Mapping[str, Any]
 
@@ -68,6 +74,43 @@ class Finding:
     doubt: str = ""
 
 
+class Experiments:
+    """The tables `experiments` and `experiment_blocks` of a run."""
+
+    def __init__(self, run: store.Run | None) -> None:
+        self._run = run
+
+    @cached_property
+    def _rows(self) -> Mapping[CellName, list[Row]]:
+        rows = dict[CellName, list[Row]]()
+        for row in self._run.records("experiments") if self._run is not None else ():
+            rows.setdefault(_cell_of(row), []).append(row)
+        return rows
+
+    @cached_property
+    def cells(self) -> tuple[CellName, ...]:
+        """The cells whose kernel was timed altered, in the order of the run."""
+        return tuple(cell for cell, rows in self._rows.items() if Inside(rows).of(Experiment.TIME, "original"))
+
+    def of(self, cell: CellName) -> "Inside":
+        """What the experiments on a cell showed."""
+        return Inside(self._rows[cell])
+
+    def blocks(self, cell: CellName) -> pd.DataFrame:
+        """The rows of table `experiment_blocks` of a cell."""
+        assert self._run is not None
+        frame = self._run.table("experiment_blocks")
+        is_of_cell = (frame[list(CellName._fields)] == list(cell)).all(axis=1)
+        return frame[is_of_cell].reset_index(drop=True)
+
+
+NO_EXPERIMENTS: Final = Experiments(None)
+
+
+def _cell_of(row: Row) -> CellName:
+    return CellName(*(row[name] for name in CellName._fields))
+
+
 class Inside:
     """The rows of table `experiments` of one cell."""
 
@@ -86,6 +129,11 @@ class Inside:
         """A fact; None where it is not known."""
         rows = self.of(Experiment.FACT, what)
         return float(rows[0]["value"]) if rows else None
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that was looked into."""
+        return str(self._rows[0]["kernel"])
 
     @property
     def original_ns(self) -> float:
@@ -244,3 +292,40 @@ ADVICE: Final[Mapping[Cause, str]] = {
     Cause.TOO_FEW_BLOCKS: "split the work into at least as many blocks as there are multiprocessors",
     Cause.IMBALANCE: "split the work into more and equal blocks",
 }
+
+
+def sentence(inside: Inside) -> str:
+    """The cause, how much it explains, and what to try."""
+    found = inside.findings()
+    if not found:
+        return (
+            f"No class of work explains {LEAST:.0%} of the time: others take its place as soon as one is out, "
+            "or the kernel issues instructions all the time."
+        )
+    first = found[0]
+    where = f" (line{'s' if ',' in first.lines else ''} {few(first.lines)})" if first.lines else ""
+    detail = f": {first.detail}" if first.detail else ""
+    also = [each for each in found[1:] if each.share >= first.share / 2]
+    more = f" {also[0].cause.capitalize()} would save {also[0].share:.0%}: they overlap." if also else ""
+    return f"{_saved(first, inside.original_ns, where)}{detail}.{more} Try this: {ADVICE[first.cause]}."
+
+
+def _saved(finding: Finding, original_ns: float, where: str) -> str:
+    name = finding.cause.capitalize()
+    if finding.without_ns is None:
+        return f"{name}{where} explain{'s' if _is_one(finding) else ''} {finding.share:.0%} of the time"
+    value, low, high = finding.without_ns
+    return (
+        f"{name}{where}: if they were free, {format_duration(value)} in place of {format_duration(original_ns)} "
+        f"({format_duration(low)} to {format_duration(high)})"
+    )
+
+
+def _is_one(finding: Finding) -> bool:
+    return not finding.cause.endswith("s") or finding.cause.startswith("a ")
+
+
+def few(lines_of_source: str) -> str:
+    """The first lines, and how many more there are."""
+    each = lines_of_source.split(",")
+    return lines_of_source if len(each) <= 4 else f"{', '.join(each[:4])} and {len(each) - 4} more"

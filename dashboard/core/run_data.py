@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpladder.dashboard.core.inside import NO_EXPERIMENTS, Experiments
 from warpladder.dashboard.core.job import NO_JOB, Job
 from warpladder.dashboard.core.machine_code import NO_CODE, MachineCode
 from warpladder.dashboard.core.traces import NO_TRACES, Traces
@@ -100,6 +101,7 @@ class RunData:
     traces: Traces = NO_TRACES
     code: MachineCode = NO_CODE
     job: Job = NO_JOB
+    experiments: Experiments = NO_EXPERIMENTS
     counters: pd.DataFrame = field(default_factory=lambda: NO_COUNTERS)
     energy: pd.DataFrame = field(default_factory=lambda: NO_ENERGY)
     together: pd.DataFrame = field(default_factory=lambda: NO_SAMPLES)
@@ -216,6 +218,7 @@ def load(run: store.Run) -> RunData:
         traces=Traces(run),
         code=MachineCode(run),
         job=Job(run),
+        experiments=Experiments(run),
         hidden=frozenset(),
         selected_from=None,
     )

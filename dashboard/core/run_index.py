@@ -76,6 +76,7 @@ class Need(StrEnum):
     COUNTERS = "hardware counters"
     KERNELS = "times or hardware counters of a GPU"
     CODE = "machine code"
+    EXPERIMENTS = "experiments inside kernels"
     GPUS = "samples of several GPUs"
     JOB = "ranks of a job"
     REPORT = "a workload of the students' reports"
@@ -142,6 +143,7 @@ class Facts:
         return (
             *(("trace",) if self.has(Need.TRACE) else ()),
             *(("counters",) if self.has(Need.COUNTERS) else ()),
+            *(("experiments",) if self.has(Need.EXPERIMENTS) else ()),
             *(("job",) if self.has(Need.JOB) else ()),
             *several,
         )
@@ -161,6 +163,7 @@ _TABLES: Final[Mapping[Need, tuple[str, ...]]] = {
     Need.COUNTERS: ("counters",),
     Need.KERNELS: ("samples", "counters"),
     Need.CODE: ("machine_code",),
+    Need.EXPERIMENTS: ("experiments",),
     Need.JOB: ("ranks",),
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from warpladder.dashboard.core.inside import ADVICE, LEAST, Finding, Inside, Row
+from warpladder.dashboard.core.inside import ADVICE, Inside, Row, few, sentence
 from warpladder.dashboard.core.numbers import format_duration
 from warpladder.data.names import Experiment
 
@@ -57,7 +57,7 @@ def _of_cell(rows: Sequence[Row]) -> Iterator[str]:
         yield f"  {'nothing, the PTX assembled as the rest':<44} {longer - 1:>+8.0%}   the rest is compared with it"
     for row in sorted(inside.of(Experiment.WITHOUT), key=lambda row: float(row["value"])):
         note = f"  ({row['note']})" if row["note"] else ""
-        yield f"  {row['what']:<44} {format_duration(row['value']):>9}   {_ends(row):<20} {_few(row['lines'])}{note}".rstrip()
+        yield f"  {row['what']:<44} {format_duration(row['value']):>9}   {_ends(row):<20} {few(row['lines'])}{note}".rstrip()
     yield from _of_marks(inside)
 
 
@@ -80,42 +80,5 @@ def _of_marks(inside: Inside) -> Iterator[str]:
         yield f"  with the probes, the kernel takes {longer:+.1%}{refused}"
 
 
-def sentence(inside: Inside) -> str:
-    """The cause, how much it explains, and what to try."""
-    found = inside.findings()
-    if not found:
-        return (
-            f"No class of work explains {LEAST:.0%} of the time: others take its place as soon as one is out, "
-            "or the kernel issues instructions all the time."
-        )
-    first = found[0]
-    where = f" (line{'s' if ',' in first.lines else ''} {_few(first.lines)})" if first.lines else ""
-    detail = f": {first.detail}" if first.detail else ""
-    also = [each for each in found[1:] if each.share >= first.share / 2]
-    more = f" {also[0].cause.capitalize()} would save {also[0].share:.0%}: they overlap." if also else ""
-    return f"{_saved(first, inside.original_ns, where)}{detail}.{more} Try this: {ADVICE[first.cause]}."
-
-
-def _saved(finding: Finding, original_ns: float, where: str) -> str:
-    name = finding.cause.capitalize()
-    if finding.without_ns is None:
-        return f"{name}{where} explain{'s' if _is_one(finding) else ''} {finding.share:.0%} of the time"
-    value, low, high = finding.without_ns
-    return (
-        f"{name}{where}: if they were free, {format_duration(value)} in place of {format_duration(original_ns)} "
-        f"({format_duration(low)} to {format_duration(high)})"
-    )
-
-
-def _is_one(finding: Finding) -> bool:
-    return not finding.cause.endswith("s") or finding.cause.startswith("a ")
-
-
 def _ends(row: Mapping[str, Any]) -> str:
     return f"{format_duration(row['low'])} to {format_duration(row['high'])}"
-
-
-def _few(lines_of_source: str) -> str:
-    """The first lines, and how many more there are."""
-    each = lines_of_source.split(",")
-    return lines_of_source if len(each) <= 4 else f"{', '.join(each[:4])} and {len(each) - 4} more"

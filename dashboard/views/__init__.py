@@ -21,7 +21,7 @@ _GROUPS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "Compare": ("compare", "compare.trends"),
         "Reports": ("reports.published", "reports.details"),
     },
-    "Kernel": {"Why": ("why", "why.counters", "why.occupancy"), "Machine code": ("machine_code",)},
+    "Kernel": {"Why": ("why", "why.experiments", "why.counters", "why.occupancy"), "Machine code": ("machine_code",)},
     "Trace": {
         "Time": ("time.operators", "time.calls", "time.forecast", "time.picker"),
         "Timeline": ("timeline",),

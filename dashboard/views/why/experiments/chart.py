@@ -1,0 +1,200 @@
+"""Charts of experiments inside a kernel: without each class of work, at each mark, and the blocks of a multiprocessor."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from plotly.subplots import make_subplots
+
+from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.inside import Inside, few, sentence
+from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.dashboard.ui.template import ABOVE, Chart, Look, blank, error_bars, hatch, name_rows, slug, text, ticks
+from warpladder.dashboard.views.why.experiments.query import ORIGINAL, OTHERS, Blocks, bars, marks
+from warpladder.data.names import Experiment, Fact
+from warpladder.data.naming import CellName
+
+_ROW_PX: Final = 26
+_BLOCKS_PX: Final = 380
+_MOST_ROWS: Final = 32
+_STAGES: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#6A4C9C")
+_WAITING: Final = "waiting at "
+
+
+def without(found: Inside, look: Look, cell: CellName) -> Chart:
+    """The time of the kernel, and its time without each class of work, with intervals."""
+    frame = bars(found)
+    rows = frame.to_dict("records")
+    figure = blank(look.theme, 70 + _ROW_PX * len(rows))
+    style, original = look.style(cell.workload, cell.variant), float(frame["ns"].iloc[0])
+    for place, row in enumerate(rows):
+        is_original = row["what"] == ORIGINAL
+        figure.add_bar(
+            x=[row["ns"]],
+            y=[place],
+            orientation="h",
+            width=0.7,
+            showlegend=False,
+            marker={
+                "color": style.color,
+                "opacity": 1.0 if is_original else 0.55,
+                "pattern": hatch("/" if row["note"] else ""),
+            },
+            error_x=error_bars([Estimate(row["ns"], row["low_ns"], row["high_ns"])], color=look.tones.text),
+            hoverinfo="text",
+            hovertext=text(_words(row)),
+        )
+        change = "" if is_original else f" · {_change(row['ns'] / original)}"
+        figure.add_annotation(
+            x=max(row["ns"], row["high_ns"]),
+            y=place,
+            xanchor="left",
+            xshift=6,
+            showarrow=False,
+            font={"size": 12},
+            text=f"<b>{text(format_duration(row['ns']))}</b>{text(change)}",
+        )
+    most = float(frame[["ns", "high_ns"]].max().max())
+    figure.update_xaxes(range=[0, most * 1.25], **ticks(0, most, format_duration, logarithmic=False))
+    name_rows(figure, [text(row["what"]) for row in rows], look, autorange="reversed")
+    note = look.note(
+        f"{cell.case}, {_config(cell)}kernel {found.kernel}; medians with 95 % intervals, paired by round; hot L2. "
+        "A class that is out costs next to nothing; what is computed then does not count. Hatched: the alteration changed more "
+        f"than its class.{_assembler(found)}"
+    )
+    return Chart(slug("without", *cell), sentence(found), figure, frame, note)
+
+
+def _words(row: Mapping[Any, Any]) -> str:
+    ends = f"{format_duration(row['low_ns'])} to {format_duration(row['high_ns'])}"
+    lines = f"; lines {few(str(row['lines']))}" if row["lines"] else ""
+    return f"{row['what']}: {ends}{lines}{'; ' if row['note'] else ''}{row['note']}"
+
+
+def _change(ratio: float) -> str:
+    percent = round(100 * (ratio - 1))
+    return f"{percent:+d} %".replace("-", "−") if percent else "0 %"
+
+
+def _config(cell: CellName) -> str:
+    return f"{cell.variant}[{cell.config}], " if cell.config else f"{cell.variant}, "
+
+
+def _assembler(found: Inside) -> str:
+    longer = found.assembled_over_original
+    if longer is None or abs(longer - 1) <= 0.03:
+        return ""
+    return f" The PTX as it is, assembled here, takes {_change(longer)}; the others are compared with it."
+
+
+def at_marks(found: Inside, look: Look, cell: CellName) -> Chart | None:
+    """What a microsecond less at each mark saves; None where no waits were tried."""
+    frame = marks(found)
+    if frame.empty:
+        return None
+    rows = frame.to_dict("records")
+    figure = blank(look.theme, 70 + _ROW_PX * len(rows))
+    figure.add_scatter(
+        x=frame["saved"],
+        y=list(range(len(rows))),
+        mode="markers",
+        showlegend=False,
+        marker={"color": look.style(cell.workload, cell.variant).color, "size": 9},
+        error_x=error_bars([Estimate(row["saved"], row["low"], row["high"]) for row in rows], color=look.tones.text),
+        hoverinfo="text",
+        hovertext=[text(f"{row['mark']}: {row['saved']:.3f} ({row['low']:.3f} to {row['high']:.3f})") for row in rows],
+    )
+    for row, place in zip(rows, range(len(rows)), strict=True):
+        figure.add_annotation(
+            x=max(row["saved"], row["high"]),
+            y=place,
+            xanchor="left",
+            xshift=8,
+            showarrow=False,
+            font={"size": 12},
+            text=f"{row['saved']:.2f}",
+        )
+    figure.add_vline(x=1, line={"color": look.tones.grid, "width": 2}, layer="below")
+    low, high = min(0.0, float(frame["low"].min())), max(1.0, float(frame["high"].max()))
+    figure.update_xaxes(range=[1.1 * low - 0.02, 1.15 * high], title_text="µs of the kernel that 1 µs less there saves")
+    name_rows(figure, [text(row["mark"]) for row in rows], look, range=[len(rows) - 0.4, -0.6])
+    first = rows[0]
+    title = f"1 µs less at the {first['mark']} saves {first['saved']:.2f} µs"
+    note = look.note(
+        f"{cell.case}, {_config(cell)}kernel {found.kernel}; slope of the time over waits of three lengths there, median of the "
+        "rounds with its 95 % interval. 1: on the critical path; 0: something else takes as long."
+    )
+    return Chart(slug("marks", *cell), title, figure, frame, note)
+
+
+def over_time(blocks: Blocks, multiprocessor: int, found: Inside, look: Look, cell: CellName) -> Chart:
+    """The blocks of one multiprocessor with their stages, and the blocks that run on the average over time."""
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.25, 0.75], vertical_spacing=0.04)
+    figure.update_layout(blank(look.theme, _BLOCKS_PX).layout)
+    running = blocks.running()
+    figure.add_scatter(
+        x=running["at_ns"],
+        y=running["blocks"],
+        mode="lines",
+        line={"shape": "hv", "color": look.tones.text, "width": 1.5},
+        showlegend=False,
+        row=1,
+        col=1,
+        hovertemplate="%{y:.1f} blocks<extra></extra>",
+    )
+    parts = blocks.of(multiprocessor)
+    parts = parts[parts["place"] < _MOST_ROWS]
+    colors = dict(zip(blocks.stages, (*_STAGES, look.tones.muted), strict=False)) | {OTHERS: look.tones.muted}
+    for stage in blocks.stages:
+        of_stage = parts[parts["stage"] == stage]
+        figure.add_bar(
+            x=of_stage["stage_ns"],
+            base=of_stage["from_ns"],
+            y=of_stage["place"],
+            orientation="h",
+            width=0.8,
+            name=text(stage),
+            marker={"color": colors[stage], "line": {"width": 0}, "pattern": hatch("/" if stage.startswith(_WAITING) else "")},
+            hoverinfo="text",
+            hovertext=[
+                text(f"block {block}, {stage}: {format_duration(ns)}")
+                for block, ns in of_stage[["block", "stage_ns"]].itertuples(index=False)
+            ],
+            row=2,
+            col=1,
+        )
+    most = float(blocks.spans["end_ns"].max())
+    figure.update_xaxes(range=[0, most * 1.01], **ticks(0, most, format_duration, logarithmic=False))
+    figure.update_yaxes(title_text="blocks", rangemode="tozero", row=1, col=1)
+    figure.update_yaxes(
+        title_text=f"multiprocessor {multiprocessor}", showticklabels=False, ticks="", showgrid=False, row=2, col=1
+    )
+    figure.update_yaxes(range=[min(parts["place"].max(), _MOST_ROWS) + 0.6, -0.6], row=2, col=1)
+    figure.update_layout(barmode="overlay", legend=ABOVE, margin={"t": 36})
+    return Chart(
+        slug("blocks", *cell),
+        _waves(blocks, found),
+        figure,
+        blocks.parts.drop(columns="place"),
+        _how(blocks, found, look, cell),
+    )
+
+
+def _waves(blocks: Blocks, found: Inside) -> str:
+    """How long multiprocessors have no block."""
+    ends = blocks.spans.groupby("multiprocessor")["end_ns"].max()
+    first, last = float(ends.min()), float(ends.max())
+    busy = found.fact(Fact.BUSY)
+    share = f"; multiprocessors have a block for {format_percent(100 * busy)} of the time" if busy is not None else ""
+    return f"The last multiprocessor ends {format_duration(last - first)} after the first, at {format_duration(last)}{share}"
+
+
+def _how(blocks: Blocks, found: Inside, look: Look, cell: CellName) -> str:
+    total = found.fact(Fact.BLOCKS)
+    probed = found.of(Experiment.TIME, "probes")
+    longer = f", which take {_change(float(probed[0]['value']) / found.original_ns)}" if probed else ""
+    of_all = f" of {total:.0f}" if total is not None else ""
+    return look.note(
+        f"{cell.case}, {_config(cell)}kernel {found.kernel}; one execution with probes{longer}. {len(blocks.spans)}{of_all} blocks, on "
+        f"{blocks.spans['multiprocessor'].nunique()} multiprocessors; above, blocks of a multiprocessor, their mean. The stages of a block "
+        "are drawn one after another, each with the time that its warps spend there in sum."
+    )
