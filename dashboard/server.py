@@ -129,14 +129,21 @@ async def _to_page(request: Request) -> RedirectResponse:
 
 #: What each page loads in addition to Streamlit's own files, and before them: one history entry a page, a focus that is seen,
 #: readable captions. Streamlit has no option for these; `bind="query-params"` of its widgets would say nothing about values
-#: that it drops.
-_HEAD: Final = '<script src="./ours/page.js"></script><link rel="stylesheet" href="./ours/page.css" />'
+#: that it drops. Streamlit loads Plotly, 4.7 MB, when the first chart arrives, which takes most of the time of that page.
+#: A page with charts asks for it at once; the other pages load it when they are idle, for the page that comes next.
+_HEAD: Final = '<script src="./ours/page.js" data-plotly="{plotly}"></script><link rel="stylesheet" href="./ours/page.css" />'
+_OF_TEXT: Final = ("", "trust", "timeline")
+_AT_ONCE: Final = '<link rel="modulepreload" href="{plotly}" />'
 
 
 async def _page(request: Request) -> HTMLResponse:
     """Streamlit's page with what is ours in its head."""
-    html = Path(get_static_dir(), "index.html").read_text(encoding="utf-8")
-    html = html.replace("<head>", f"<head>{_HEAD}", 1).replace("<title>Streamlit</title>", "<title>Warpladder</title>", 1)
+    static = Path(get_static_dir())
+    plotly = next((f"./static/js/{file.name}" for file in static.glob("static/js/PlotlyChart.*.js")), "")
+    drawn = request.url.path.strip("/") not in _OF_TEXT
+    head = f"{_HEAD}{_AT_ONCE if plotly and drawn else ''}".format(plotly=plotly)
+    html = (static / "index.html").read_text(encoding="utf-8").replace("<head>", f"<head>{head}", 1)
+    html = html.replace("<title>Streamlit</title>", "<title>Warpladder</title>", 1)
     return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
 

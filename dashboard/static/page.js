@@ -24,3 +24,14 @@
         next = location.pathname;
     };
 }
+
+// Plotly is loaded while the browser is idle after the first page, so that a page with charts need not wait for it.
+{
+    const plotly = document.currentScript.dataset.plotly;
+    const ready = '[data-testid="stApp"][data-test-script-state="notRunning"] [data-testid="stMain"] [data-testid="stElementContainer"]';
+    const load = () => {
+        if (!document.querySelector(ready)) setTimeout(load, 300);
+        else (window.requestIdleCallback ?? setTimeout)(() => import(new URL(plotly, location.href)).catch(() => {}));
+    };
+    if (plotly) load();
+}

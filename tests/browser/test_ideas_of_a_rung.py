@@ -12,7 +12,7 @@ LADDER = f"ladder?run={RUN}&workload=conv2d&variant=v09_loads_first"
 @pytest.mark.thorough
 def test_a_title_opens_the_page_of_the_idea_whose_rungs_lead_to_the_ladder(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/{LADDER}")
-    source = page.locator(".stCode").last.bounding_box()
+    source = page.locator(".source").bounding_box()
     title = page.get_by_role("button", name="All loads first")
     expect(title).to_be_visible()
     place = title.bounding_box()

@@ -1,5 +1,7 @@
 """The pages of the dashboard by their addresses, for Streamlit's test driver."""
 
+import json
+
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -29,3 +31,13 @@ def choose_run(app: AppTest, name: str, **choices: str) -> None:
     app.query_params.clear()
     app.query_params.update({"run": name, **choices})
     app.run()
+
+
+def source(app: AppTest) -> str:
+    """The one source that the page shows."""
+    (text,) = (
+        "".join(part for _, part in json.loads(element.proto.json)["tokens"])
+        for element in app.main.get("bidi_component")
+        if element.proto.component_name == "warpladder_source"
+    )
+    return text

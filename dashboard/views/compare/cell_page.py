@@ -13,7 +13,7 @@ from warpladder.dashboard.core.counters import Counter
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.core.run_index import label_of
 from warpladder.dashboard.core.why import between
-from warpladder.dashboard.ui import runs, widgets
+from warpladder.dashboard.ui import runs, source, widgets
 from warpladder.dashboard.ui.template import tones
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.compare import chart, component, query
@@ -52,7 +52,7 @@ def sources(other: store.Run, run: store.Run, cell: Change, comparison: Comparis
         return
     if before == after:
         st.caption(plain(f"The source of {of_b} is equal in both runs."))
-        st.code(after, language="cpp" if after.lstrip().startswith(("//", "/*", "#include")) else "python", height=_CODE_HEIGHT)
+        source.show("both", after, "cuda" if after.lstrip().startswith(("//", "/*", "#include")) else "python", _CODE_HEIGHT)
         return
     headings = f"A: {of_a}, {_label(other)}", f"B: {of_b}, {_label(run)}"
     rows = lines.rows(before, after)

@@ -11,7 +11,7 @@ from warpladder.dashboard.compare.side_by_side import Beside
 from warpladder.dashboard.core.cell import Timing
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun
-from warpladder.dashboard.ui import ideas, other_device, pages, pinned, runs, state, widgets
+from warpladder.dashboard.ui import ideas, other_device, pages, pinned, runs, source, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ladder import chart as charts
 from warpladder.dashboard.views.ladder import errors
@@ -157,7 +157,7 @@ def _code(variant: dict[Any, Any], height: int) -> None:
     if len(files) > 1:
         name = state.choose("file", "File", list(files), fitted=False, labelled=False, owner=variant["variant"])
         height -= _FILE_HEIGHT
-    st.code(files[name], language="cpp" if variant["kind"] == "cuda" else "python", height=height)
+    source.show("ladder", files[name], "cuda" if variant["kind"] == "cuda" else "python", height)
 
 
 def _resources(variant: dict[Any, Any]) -> list[str]:

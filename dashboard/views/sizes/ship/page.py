@@ -11,7 +11,7 @@ from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.numbers import NOTHING, format_ends, format_estimate, format_percent
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui import runs, state, widgets
+from warpladder.dashboard.ui import runs, source, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.sizes.ship import chart, code, dispatch, query
 from warpladder.data import store
@@ -182,7 +182,7 @@ def _code(
     left, right = st.columns([14, 8], gap="medium")
     with left:
         lines = written.count("\n")
-        st.code(written, language=highlight, height=_CODE_PX if lines > 12 else "content")
+        source.show("dispatch", written, highlight, _CODE_PX if lines > 12 else None)
         st.download_button(f"Save {name}", written, name, mime, key=f"save {language}", type="tertiary", on_click="ignore")
     with right:
         branches = (

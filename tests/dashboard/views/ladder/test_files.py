@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.pages import source
 from tests.dashboard.test_app import Open, open_app
 from warpladder.data import store
 from warpladder.installation import ROOT
@@ -20,10 +21,10 @@ def test_the_own_file_of_a_rung_comes_first_and_each_included_one_can_be_chosen(
     app = open_app(tmp_path, "ladder", run=run, workload="mlp_gemm", variant="v20_equal_shares")
     files = app.selectbox(key="choose file")
     assert files.value == "v20_equal_shares.cu" and "turned_product.cuh" in files.options
-    (code,) = app.main.code
-    assert code.value.startswith("// Idea: For tiles that do not fill") and '#include "turned_product.cuh"' in code.value
+    code = source(app)
+    assert code.startswith("// Idea: For tiles that do not fill") and '#include "turned_product.cuh"' in code
     app = files.set_value("turned_product.cuh").run()
-    (code,) = app.main.code
-    assert code.value.startswith("// What both rungs with a turned B share") and "#line" not in code.value
+    code = source(app)
+    assert code.startswith("// What both rungs with a turned B share") and "#line" not in code
     app = open_app(tmp_path, "ladder", run=run, workload="mlp_gemm", variant="v01_one_dimensional")
     assert not [box for box in app.selectbox if box.key == "choose file"]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboard.pages import source
 from tests.dashboard.test_app import Open, open_app, words
 from tests.dashboard.views.sizes.ship.test_ship import COLD, WORKLOAD, write
 from warpladder.dashboard.core.run_data import RunData, load
@@ -38,15 +39,12 @@ def test_the_page_answers_in_a_sentence_and_its_code_follows_the_choices(open_ap
     )
     assert list(costs["ship"]) == ["one", "two", "three"]
     assert list(standings["not timed"])[-1] == "n=100: skipped; n=6400: skipped"
-    (shown,) = app.main.code
     # v01 at 100, v04 at 400, and v03 from there on.
-    assert (shown.language, shown.value.count("return")) == ("cpp", 3)
+    assert source(app).count("return") == 3
 
     app.segmented_control(key="choose ship").set_value("one").run()
     app.segmented_control(key="choose code").set_value("Python").run()
-    (shown,) = app.main.code
-    assert shown.language == "python"
-    assert shown.value.endswith('def choose_sum(n: int) -> str:\n    return "v02_middle"')
+    assert source(app).endswith('def choose_sum(n: int) -> str:\n    return "v02_middle"\n')
     app.selectbox(key="choose among").set_value("peers").run()
     assert "Ship cublas: the fastest over 4 cases" in words(app)
     assert not app.exception
