@@ -4,6 +4,9 @@ The command `record`, `--watch`, scripts and notebooks all come through `plan` a
 arguments, prints, or ends the process.
 """
 
+import os
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,7 +17,7 @@ from typing import Final
 
 from warpladder.collectors import choice, further_passes
 from warpladder.collectors.core import journal, kernel_cache, recorder, threads
-from warpladder.collectors.core.children import ChildProcess, Forks
+from warpladder.collectors.core.children import PRINTED, ChildProcess, Forks, printing_to
 from warpladder.collectors.core.environment import CollectorError
 from warpladder.collectors.core.plan import Plan, PlanError, Request, WorkloadRef, held, make_plan, write_cells
 from warpladder.collectors.core.progress import Progress
@@ -32,6 +35,10 @@ UNDER_TOOL: Final = {name: (entry.inside, entry.record) for name, entry in ENTRI
 
 #: Collectors whose processes are forked from one that has imported everything. A tool around a recording does not follow forks.
 FORKED: Final = ("host_clock",)
+
+#: File of a run with what its variants and their libraries printed, and how many of its lines are shown where a recording fails.
+OUTPUT: Final = "output.log"
+_LAST_LINES: Final = 10
 
 #: Prints a line.
 Say = Callable[[str], None]
@@ -156,6 +163,28 @@ def record(planned: Planned, stop: Stop, show: Show, say: Say, machine: recorder
     order = planned.order
     for line in salvage(order.data_dir):
         say(line)
+    if above := os.environ.get(PRINTED):  # of the recording that has started this one under a tool
+        with Path(above).open("ab") as file, printing_to(file):
+            return _record(planned, stop, show, say, machine)
+    with tempfile.TemporaryDirectory(prefix="warpladder-") as folder:
+        printed = Path(folder, OUTPUT)
+        try:
+            with printed.open("ab") as file, printing_to(file):
+                run_id = _record(planned, stop, show, say, machine)
+        except Exception:
+            for line in printed.read_text(errors="replace").splitlines()[-_LAST_LINES:]:
+                say(line)
+            raise
+        if printed.stat().st_size:
+            kept = order.data_dir / run_id / OUTPUT
+            shutil.copyfile(printed, kept)
+            with kept.open("rb") as lines:
+                say(f"variants and libraries printed {sum(1 for _ in lines)} lines: {kept}")
+    return run_id
+
+
+def _record(planned: Planned, stop: Stop, show: Show, say: Say, machine: recorder.MachineFacts | None) -> str:
+    order = planned.order
 
     def times(folder: Path) -> str:
         return _pass(planned, folder, stop, show, say, machine)

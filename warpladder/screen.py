@@ -3,14 +3,17 @@
 import errno
 import os
 import sys
+import tempfile
 import textwrap
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, TextIO
 
 from warpladder.dashboard.ui.text import columns
 from warpladder.data.files import one_line
 
+#: Lines that are shown of what a file printed before it failed.
+_LAST_LINES: Final = 10
 #: Errors of a disk that takes no more.
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -35,6 +38,37 @@ def _folded(text: str, stream: TextIO, indent: str = "  ") -> str:
     if len(line) <= width:
         return line
     return textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+
+
+@contextmanager
+def set_aside() -> Iterator[None]:
+    """Keep off the terminal what a file prints while it is imported: the processes that measure import it too, and what they print is kept.
+
+    Where the block fails, the last lines are printed on stderr.
+    """
+    with tempfile.TemporaryFile() as file:
+        try:
+            with _printing_to(file.fileno()):
+                yield
+        except BaseException:
+            file.seek(0)
+            for line in file.read().decode(errors="replace").splitlines()[-_LAST_LINES:]:
+                say(line)
+            raise
+
+
+@contextmanager
+def _printing_to(file: int) -> Iterator[None]:
+    """Let stdout and stderr of this process go to a file; those that are closed stay closed."""
+    with ExitStack() as restored:
+        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+            if stream:
+                stream.flush()
+                restored.callback(os.close, own := os.dup(number))
+                restored.callback(os.dup2, own, number)
+                restored.callback(stream.flush)
+                os.dup2(file, number)
+        yield
 
 
 def print_id(run_id: str) -> None:

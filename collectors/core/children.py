@@ -11,11 +11,12 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import IO, Any, Final, Self
 
 import numpy as np
 
@@ -126,7 +127,11 @@ class Zygote:
         with theirs:
             code = f"{_prelude(argv)}; from {ENTRY} import fork; fork({theirs.fileno()}, {collector!r}, {tuple(modules)!r})"
             self._process = Guarded(
-                [sys.executable, "-c", code], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=_STDERR
+                [sys.executable, "-c", code],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=_output(),
+                stderr=_output(),
             )
         self._requests.send(pickle.dumps((tuple(modules), list(workloads))))
 
@@ -198,6 +203,10 @@ class Forked:
 START_TIMEOUT_S: Final = 180.0
 STOP_TIMEOUT_S: Final = 5.0
 _STDERR: Final = 2
+#: The file of `printing_to`.
+_printed: Final[ContextVar[IO[bytes] | None]] = ContextVar("printed", default=None)
+#: Variable of the environment with this file, for a recording under a tool.
+PRINTED: Final = "WARPLADDER_PRINTED"
 #: Seconds for a process that is to end, before its zygote ends too.
 _FORK_TIMEOUT_S: Final = 5.0
 
@@ -301,6 +310,28 @@ class Child(ABC):
         """
 
 
+@contextmanager
+def printing_to(file: IO[bytes]) -> Iterator[None]:
+    """Let the processes that measure, and start inside of the block, print to a file."""
+    token = _printed.set(file)
+    try:
+        yield
+    finally:
+        _printed.reset(token)
+
+
+def printed() -> dict[str, str]:
+    """The environment that hands the file of `printing_to` on."""
+    file = _printed.get()
+    return {PRINTED: str(file.name)} if file else {}
+
+
+def _output() -> int:
+    """Where a process that measures prints to."""
+    file = _printed.get()
+    return file.fileno() if file else _STDERR
+
+
 def of_signal(code: int) -> tuple[str, str]:
     """Return status and detail for a process that ended with this exit code; a negative code is a signal's number."""
     if code == -9:
@@ -328,7 +359,7 @@ def measuring_command(connection: int, progress: int, collector: str, modules: S
 
 
 class ChildProcess(Child):
-    """One process and the pipe to it. The process's output goes to stderr.
+    """One process and the pipe to it. The process prints to stderr, or to the file of `printing_to`.
 
     Args:
         collector: name of the collector.
@@ -353,7 +384,7 @@ class ChildProcess(Child):
                     self._process: Guarded | Forked = zygote.fork(*fds)
                     return
             command = measuring_command(*fds, collector, modules, argv)
-            self._process = Guarded(command, pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_STDERR)
+            self._process = Guarded(command, pass_fds=fds, stdin=subprocess.DEVNULL, stdout=_output(), stderr=_output())
 
     def why_dead(self) -> tuple[str, str]:
         self._process.wait(STOP_TIMEOUT_S)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from warpladder.collectors.core.children import POLL_S, Guarded
+from warpladder.collectors.core.children import POLL_S, Guarded, printed
 from warpladder.collectors.core.environment import CollectorError, command_line
 from warpladder.collectors.core.inside import OF_CELLS, without_trace
 from warpladder.collectors.core.journal import open_writer, store_run
@@ -45,21 +45,27 @@ def record_inside(
         try:
             # In its own session: otherwise Ctrl-C would reach the tool too, and the tool might kill the recording.
             with Guarded(
-                command, cwd=IMPORT_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
+                command,
+                cwd=IMPORT_ROOT,
+                env={**os.environ, **printed()},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
+                errors="replace",
             ) as tool:
-                printed = _until_it_ends(tool, folder, stop)
+                said = _until_it_ends(tool, folder, stop)
         except OSError as error:
             raise CollectorError(f"{prefix[0]}: cannot be started ({error.strerror}); install it again") from error
         number = stop.number
     salvage(folder)
     runs, _ = store.list_runs([folder])
     if not runs:
-        last_words = " ".join(printed.split())[-300:]
+        last_words = " ".join(said.split())[-300:]
         raise CollectorError(
             f"{Path(prefix[0]).name}: the recording under it wrote no run (exit code {tool.process.returncode}): {last_words}; "
             "record with --collector cuda_events to see whether it works without the tool"
         )
-    return runs[0], number, printed
+    return runs[0], number, said
 
 
 def _until_it_ends(tool: Guarded, folder: Path, stop: Stop) -> str:

@@ -1,5 +1,6 @@
 """The command line: its answers, and one clear line with exit code 2 for a mistake."""
 
+import json
 import os
 import re
 import subprocess
@@ -222,3 +223,31 @@ def test_a_run_that_there_is_not_is_answered_by_the_known_ones_one_a_line(tmp_pa
     first, *known = done.stderr.splitlines()
     assert (done.exit_code, first) == (2, "nowhere: no such run; known runs:")
     assert "  H100 conv2d" in known and all(line.startswith("  ") for line in known)
+
+
+@pytest.mark.slow
+def test_what_variants_print_is_kept_with_the_run_and_one_line_tells_where(tmp_path: Path) -> None:
+    """A file that prints while it is imported, and a variant that prints in each call as a library does, to the descriptor."""
+    bench = tmp_path / "noisy.py"
+    bench.write_text(
+        "import os\nimport numpy as np\nimport warpladder\n"
+        "os.write(2, b'imported\\n')\nprint('imported, too')\n"
+        "bench = warpladder.Benchmark('noisy', n=[64])\n"
+        "@bench.inputs\ndef inputs(n):\n    return np.random.rand(n)\n"
+        "@bench.variant(baseline=True)\n@bench.reference\ndef plain(x):\n    return np.sqrt(x)\n"
+        "@bench.variant\ndef loud(x):\n    os.write(2, b'called\\n')\n    return np.sqrt(x)\n"
+    )
+    words = ["record", str(bench), "--max-rounds", "1", "--processes", "1", "--quiet", "--format", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "warpladder", *words, "--data-dir", "runs"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (log,) = (tmp_path / "runs").glob("*/output.log")
+    lines = log.read_text().splitlines()
+    assert {"imported", "imported, too", "called"} == set(lines)
+    assert json.loads(done.stdout)[0]["workload"] == "noisy"
+    assert done.stderr.splitlines()[0] == f"variants and libraries printed {len(lines)} lines: {log.relative_to(tmp_path)}"
+    assert not {*lines} & {*done.stderr.splitlines()}

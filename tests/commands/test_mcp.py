@@ -4,8 +4,11 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
 import pytest
+
+pytest.importorskip("mcp")
+
+import anyio
 from mcp import Client, StdioServerParameters
 
 from warpladder.commands import mcp

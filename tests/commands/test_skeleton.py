@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("cuda.bindings")
+
 from click.testing import CliRunner
 
 from tests.emulator import emulator

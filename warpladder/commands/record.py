@@ -182,7 +182,8 @@ def _record(order: "Order", form: Form, *, summary: bool, verbose: bool, quiet: 
     from warpladder.commands import ending
     from warpladder.progress import TerminalProgress
 
-    planned = recording.plan(order)
+    with screen.set_aside():
+        planned = recording.plan(order)
     with Stop() as stop:
         try:
             run_id = recording.record(planned, stop, _no_progress if quiet else TerminalProgress, screen.say)

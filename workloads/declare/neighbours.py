@@ -16,6 +16,7 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -140,7 +141,8 @@ class _Loader(SourceFileLoader):
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": import_}
         _loading.depth += 1
         try:
-            super().exec_module(module)
+            with redirect_stdout(sys.stderr):  # stdout is of the command, which may print JSON
+                super().exec_module(module)
         except EndOfModule:
             pass
         finally:

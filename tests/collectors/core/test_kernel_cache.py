@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("cuda.bindings")
+
 from warpladder.collectors.core import kernel_cache
 from warpladder.collectors.cuda import compiler
 from warpladder.workloads.api import CudaVariant

@@ -16,6 +16,9 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+
+pytest.importorskip("threadpoolctl")
+
 from threadpoolctl import ThreadpoolController
 
 from warpladder.collectors.core.bench import Ended, Pass, Reading

@@ -162,6 +162,7 @@ def test_of_graphs_that_were_traced_whole_compute_and_communication_are_unknown(
 
 def test_a_report_with_counters_alone_has_the_limit_of_each_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernel `fill` runs at 91 % of the peak of DRAM, and `scale` keeps no unit busy. Two launches of `fill` take 2 us and 3 us."""
+    pytest.importorskip("ncu_report")
     busy = {metrics.TIME: 2_000.0, metrics.DRAM: 91.0, metrics.COMPUTE: 10.0, metrics.MEMORY: 91.0}
     idle = {metrics.TIME: 4_000.0, metrics.DRAM: 3.0, metrics.COMPUTE: 10.0, metrics.MEMORY: 3.0}
     launches = (
