@@ -153,7 +153,10 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         check_recording(words, monkeypatch)
     elif command == "why":
         given = APP.commands[command].make_context(command, rest).params
-        assert make_plan(Request([given["workload"]], cases=given["cases"], variants=[given["variant"]])).jobs
+        assert make_plan(Request([given["workload"]], cases=given["cases"], variants=given["variants"])).jobs
+    elif command == "capture":
+        given = APP.commands[command].make_context(command, rest).params
+        assert given["program"].suffix == ".py" and given["arguments"] == ("--steps", "5")
     elif command == "new":
         Path("my_kernel.py").unlink()  # it would not be overwritten
         _done(CliRunner().invoke(APP, words))

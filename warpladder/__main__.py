@@ -13,6 +13,7 @@ def command() -> "click.Group":
 
     from warpladder import __version__
     from warpladder.commands import (
+        capture,
         compare,
         disassemble,
         doctor,
@@ -31,7 +32,7 @@ def command() -> "click.Group":
 
     every = (
         *(record.command, new.command, why.command, versus.command, imports.profile_command, imports.import_command),
-        *(extract.command, extract.forecast_command),
+        *(extract.command, extract.forecast_command, capture.command),
         *(look.list_command, look.runs_command, look.summary_command, sql.command, compare.command),
         *(export.command, export.app_command, doctor.command, disassemble.command, mcp.command),
     )

@@ -1,4 +1,4 @@
-"""Compiles CUDA sources with NVRTC. Needs no GPU and no driver, so that tests can compile every kernel."""
+"""Compiles CUDA sources with NVRTC, and assembles sources that are PTX. Needs no GPU and no driver, so that tests can compile every kernel."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Final
 from cuda.bindings import nvrtc
 
 from warpladder.collectors.core.kernel_cache import key_of, read, write
-from warpladder.collectors.cuda import headers
+from warpladder.collectors.cuda import assembly, headers
 from warpladder.collectors.cuda.compiled import CompiledKernel, CompiledModule
 from warpladder.workloads.api import CudaVariant
 from warpladder.workloads.declare.sources import with_full_paths
@@ -23,6 +23,8 @@ _ENTRY = re.compile(r"Compiling entry function '(\S+)'")
 _SPILL = re.compile(r"(\d+) bytes spill stores")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
+_VERSION_OF_PTX = re.compile(r"(?:\s|//[^\n]*\n)*\.version\s")
+_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 _LINE_OF_PTX = re.compile(r"\s*\.(loc|file)\s")
 _SERIALIZED = re.compile(r"wgmma\S* instructions are serialized .* in the function '(\S+)'")
 
@@ -97,6 +99,8 @@ def compiled(what: Compilation) -> CompiledModule:
 
 def compile_uncached(what: Compilation) -> CompiledModule:
     """Compile without the cache. Raises CompileError."""
+    if is_ptx(what.source):
+        return _of_ptx(what)
     with _compiled_program(what) as (program, text):
         cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
         _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
@@ -105,8 +109,26 @@ def compile_uncached(what: Compilation) -> CompiledModule:
         return CompiledModule(cubin, kernels, names, _without_lines(_ptx(program)))
 
 
+def is_ptx(source: str) -> bool:
+    """Whether a source is PTX and no C++."""
+    return _VERSION_OF_PTX.match(source) is not None
+
+
+def _of_ptx(what: Compilation) -> CompiledModule:
+    """Kernels of PTX have their symbols as names."""
+    own = _TARGET.search(what.source)
+    try:
+        cubin, log = assembly.assembled(what.source, own[1] if own and own[1].endswith(("a", "f")) else what.arch)
+    except assembly.AssemblyError as error:
+        raise CompileError(f"{what.where} does not assemble for {what.arch}: {error}") from error
+    kernels = {name: _resources(name, log) for name in what.kernels}
+    return CompiledModule(cubin, kernels, {name: name for name in what.constants}, _without_lines(what.source))
+
+
 def ptx_with_lines(what: Compilation) -> str:
     """The PTX with the files and lines of its instructions. Raises CompileError."""
+    if is_ptx(what.source):
+        return what.source.partition("\n\t.section\t.debug")[0]
     virtual = replace(what, arch=what.arch.replace("sm_", "compute_"))
     with _compiled_program(virtual) as (program, _):
         return _ptx(program).partition("\n\t.section\t.debug")[0]

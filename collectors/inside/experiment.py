@@ -18,13 +18,13 @@ from cupy.cuda import runtime
 
 from warpladder.collectors.core.bench import Operation
 from warpladder.collectors.cuda import compiler
+from warpladder.collectors.cuda.assembly import assemble
 from warpladder.collectors.cuda.compiled import CompiledModule
 from warpladder.collectors.cuda.disassembly import disassemble
 from warpladder.collectors.cuda.events import CudaBench
 from warpladder.collectors.cuda.launch import load
 from warpladder.collectors.cuda.operation import HOT
 from warpladder.collectors.inside import ablation, marks, ptx
-from warpladder.collectors.inside.assembly import assemble
 from warpladder.data.names import DONE_TWICE, Experiment, Fact, Work
 from warpladder.data.occupancy import limits_of, occupancy
 from warpladder.data.statistics import median_interval

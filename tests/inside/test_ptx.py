@@ -2,9 +2,9 @@ from collections import Counter
 
 import pytest
 
-from warpladder.collectors.cuda import compiler
+from warpladder.collectors.cuda import assembly, compiler
 from warpladder.collectors.cuda.disassembly import disassemble
-from warpladder.collectors.inside import ablation, assembly, marks, ptx
+from warpladder.collectors.inside import ablation, marks, ptx
 from warpladder.data.names import Work
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"

@@ -10,7 +10,8 @@ from tests.synthetic import made_runs
 from warpladder.__main__ import command
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.signals import Stop
-from warpladder.collectors.inside import assembly, record
+from warpladder.collectors.cuda import assembly
+from warpladder.collectors.inside import record
 from warpladder.data import store
 from warpladder.data.names import Source
 

@@ -93,7 +93,7 @@ def _told(say: Callable[[str], object], cell: "Cell", step: str) -> None:
 def _check() -> None:
     """Raise Error where kernels cannot be altered here."""
     try:
-        from warpladder.collectors.inside import assembly
+        from warpladder.collectors.cuda import assembly
     except ImportError as error:
         raise Error(f"there is no {error.name}; {how_to_install('gpu')}") from error
     if problem := assembly.problem():

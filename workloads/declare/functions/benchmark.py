@@ -250,13 +250,13 @@ class Benchmark:
         skip: Callable[..., str | None] | None = None,
         **unknown: Never,
     ) -> None:
-        """Declare a kernel of CUDA C++ that is measured. NVRTC compiles it as C++17.
+        """Declare a kernel of CUDA C++, or of PTX, that is measured. NVRTC compiles C++ as C++17; PTX is assembled.
 
         Arrays reach it in the order of their axes in memory, and types that NumPy lacks by their bits. An output starts as NaN.
 
         Args:
-            source: path of a `.cu` file, from the file that declares the benchmark; or the code.
-            kernel: C++ name, such as `softmax<{block}>`, in which axes and config values are filled in.
+            source: path of a `.cu` or `.ptx` file, from the file that declares the benchmark; or the code.
+            kernel: symbol of PTX, or C++ name, such as `softmax<{block}>`, in which axes and config values are filled in.
             grid, block: blocks, and threads of each: one to three extents, or a function of axes and config values that gives them. An
                 extent is a number, the name of an axis or config value, or a function.
             args: arguments: names of inputs, outputs (`out`, or `out0`, `out1` and so on), axes and config values, NumPy scalars, or

@@ -101,4 +101,4 @@ def test_the_page_begins_with_the_sentence(open_app: Open, folder: Path) -> None
 def test_without_experiments_the_page_has_the_command_for_the_variant(open_app: Open, tmp_path: Path) -> None:
     made_runs.write(tmp_path, "plain", rounds=8)
     app = open_app(tmp_path, "why", run="plain", section="experiments", workload="conv2d", variant="v01_naive")
-    assert [code.value for code in app.code] == ["warpladder why conv2d --variant v01_naive --case n=1024"]
+    assert [code.value for code in app.code] == ["warpladder why conv2d --variant v01_naive --case n=8192"]

@@ -29,15 +29,20 @@ def problem() -> str | None:
 
 
 def assemble(ptx: str, architecture: str) -> bytes:
-    """The cubin of a module. The result is kept in the cache on disk. Raises AssemblyError."""
-    key = kernel_cache.key_of("assembled", ptx, architecture, program_path("ptxas") or "")
+    """The cubin of a module. Raises AssemblyError."""
+    return assembled(ptx, architecture)[0]
+
+
+def assembled(ptx: str, architecture: str) -> tuple[bytes, str]:
+    """The cubin of a module, and what `ptxas` tells of its kernels. Both are kept in the cache on disk. Raises AssemblyError."""
+    key = kernel_cache.key_of("assembled", "2", ptx, architecture, program_path("ptxas") or "")
     if (entry := kernel_cache.read(key)) is not None:
-        return entry[1]
+        return entry[1], str(entry[0]["log"])
     if why := problem():
         raise AssemblyError(why)
-    cubin = _by_ptxas(ptx, architecture) if program_path("ptxas") else _linked(_nvjitlink(), ptx, architecture)
-    kernel_cache.write(key, {}, cubin)
-    return cubin
+    cubin, log = _by_ptxas(ptx, architecture) if program_path("ptxas") else _linked(_nvjitlink(), ptx, architecture)
+    kernel_cache.write(key, {"log": log}, cubin)
+    return cubin, log
 
 
 def _nvjitlink() -> Any:
@@ -50,15 +55,17 @@ def _nvjitlink() -> Any:
     return None
 
 
-def _linked(linker: Any, ptx: str, architecture: str) -> bytes:
-    handle = linker.create(1, [f"-arch={architecture}"])
+def _linked(linker: Any, ptx: str, architecture: str) -> tuple[bytes, str]:
+    handle = linker.create(2, [f"-arch={architecture}", "-verbose"])
     try:
         text = ptx.encode()
         linker.add_data(handle, linker.InputType.PTX, text, len(text), "altered.ptx")
         linker.complete(handle)
         cubin = bytearray(linker.get_linked_cubin_size(handle))
         linker.get_linked_cubin(handle, cubin)
-        return bytes(cubin)
+        log = bytearray(linker.get_info_log_size(handle))
+        linker.get_info_log(handle, log)
+        return bytes(cubin), log.decode(errors="replace").rstrip("\0")
     except linker.nvJitLinkError as error:
         log = bytearray(linker.get_error_log_size(handle))
         linker.get_error_log(handle, log)
@@ -67,12 +74,12 @@ def _linked(linker: Any, ptx: str, architecture: str) -> bytes:
         linker.destroy(handle)
 
 
-def _by_ptxas(ptx: str, architecture: str) -> bytes:
+def _by_ptxas(ptx: str, architecture: str) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder) / "altered.ptx", Path(folder) / "altered.cubin"
         source.write_text(ptx)
-        command = [str(program_path("ptxas")), f"-arch={architecture}", str(source), "-o", str(cubin)]
+        command = [str(program_path("ptxas")), "-v", f"-arch={architecture}", str(source), "-o", str(cubin)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS)
         if done.returncode != 0:
             raise AssemblyError(f"ptxas: {' '.join(done.stderr.split())[:300]}")
-        return cubin.read_bytes()
+        return cubin.read_bytes(), done.stderr

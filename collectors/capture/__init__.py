@@ -1,0 +1,1 @@
+"""Kernels of a program that runs, with their real arguments, as benchmarks."""

@@ -1,0 +1,179 @@
+"""Takes the arguments of one launch of each kernel, before and after it, and finds what the kernel writes."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+#: What memory is filled with before a launch is made again: a kernel that writes all of it leaves nothing of this.
+_POISON: Final = 0xFF
+
+
+class Memory(Protocol):
+    """The memory that an argument points to, in one dimension.
+
+    Attributes:
+        kind: its type, such as `float32` or `bfloat16`.
+        shape: of the argument; of the memory in one dimension where its elements do not lie side by side.
+        start: its address.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    start: int
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        ...
+
+    def read(self) -> np.ndarray:
+        """A copy of its bytes on the host, as `uint8`."""
+        ...
+
+    def write(self, data: np.ndarray) -> None:
+        """Fill it with the bytes of `read`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Array:
+    """An argument that points to memory.
+
+    Attributes:
+        before, after: its bytes; `after` is None where the kernel leaves them as they are.
+        is_read: the kernel reads what it changes, or leaves some of it.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    before: np.ndarray
+    after: np.ndarray | None
+    is_read: bool
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with the arguments of one launch.
+
+    Attributes:
+        source: the text that is compiled: CUDA C++, or PTX.
+        suffix: `cu` or `ptx`.
+        symbol: the name in that text.
+        arguments: a name of `arrays`, or a NumPy scalar, in the order of the kernel.
+        python: source in Python that can be edited and launched, and how it is launched; empty where there is none.
+    """
+
+    tool: str
+    name: str
+    number: int
+    source: str
+    suffix: str
+    symbol: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared: int
+    options: tuple[str, ...]
+    arguments: tuple[str | np.generic, ...]
+    arrays: tuple[Array, ...]
+    python: str = ""
+    call: str = ""
+
+
+class Refused(Exception):
+    """A launch that cannot be kept. The message says why."""
+
+
+@dataclass
+class Watch:
+    """Counts launches, and keeps one of each kernel.
+
+    Attributes:
+        pattern: of the names that are kept.
+        number: which launch is kept, from 1 on.
+        most_bytes: of the arguments of a launch.
+        muted: launches do not count, since an autotuner tries kernels.
+    """
+
+    pattern: re.Pattern[str]
+    number: int = 1
+    most_bytes: int = 1 << 28
+    muted: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+    kept: list[Kernel] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def wants(self, name: str) -> bool:
+        """Count a launch, and whether it is the one to keep."""
+        if self.muted or not self.pattern.search(name):
+            return False
+        self.counts[name] += 1
+        return self.counts[name] == self.number
+
+    def take(
+        self,
+        memory: Mapping[str, Memory],
+        launch: Callable[[], Any],
+        kernel: Callable[[Any, tuple[Array, ...]], Kernel],
+        name: str,
+    ) -> Any:
+        """Make a launch, and keep it. A launch that cannot be kept is made all the same. Returns what it returns.
+
+        Args:
+            memory: of the arguments that point to some, by their names.
+            launch: makes the launch, and waits for its end.
+            kernel: makes the kernel of what the launch returns and the arrays.
+        """
+        try:
+            self._check(memory)
+        except Refused as why:
+            self.refused[name] = str(why)
+            return launch()
+        before = {each: place.read() for each, place in memory.items()}
+        answer = launch()
+        after = {each: place.read() for each, place in memory.items()}
+        changed = [each for each in memory if not np.array_equal(before[each], after[each])]
+        read = self._read(memory, launch, before, after, changed)
+        arrays = tuple(
+            Array(each, place.kind, place.shape, before[each], after[each] if each in changed else None, each in read)
+            for each, place in memory.items()
+        )
+        try:
+            if not changed:
+                raise Refused(
+                    "it changes none of its arguments, or they had its results before; choose another launch with --launch"
+                )
+            self.kept.append(kernel(answer, arrays))
+        except Refused as why:
+            self.refused[name] = str(why)
+        return answer
+
+    def _check(self, memory: Mapping[str, Memory]) -> None:
+        if (total := sum(place.nbytes for place in memory.values())) > self.most_bytes:
+            raise Refused(f"its arguments have {total:,} bytes; --most-bytes allows {self.most_bytes:,}")
+        spans = sorted((place.start, place.start + place.nbytes, name) for name, place in memory.items())
+        for (_, end, first), (start, _, second) in pairwise(spans):
+            if start < end:
+                raise Refused(f"its arguments {first} and {second} overlap in memory")
+
+    @staticmethod
+    def _read(
+        memory: Mapping[str, Memory],
+        launch: Callable[[], Any],
+        before: Mapping[str, np.ndarray],
+        after: Mapping[str, np.ndarray],
+        changed: list[str],
+    ) -> set[str]:
+        """What the kernel reads of what it changes: a launch with other contents there gives other results. The contents stay as after."""
+        for name in changed:
+            memory[name].write(np.full(len(before[name]), _POISON, np.uint8))
+        launch()
+        read = {name for name in changed if not np.array_equal(memory[name].read(), after[name])}
+        for name in changed:
+            memory[name].write(after[name])
+        return read
