@@ -1,18 +1,26 @@
-"""python -m benchmarks.examination [cheats] [honest] [gates]: records the programs, and prints what came out wrong.
+"""python -m benchmarks.examination [PART ...]: records the programs, and prints what came out wrong.
 
 A cheat must not be shown as faster and trusted, an honest program must be timed and trusted, and a gate must end with the code that is owed.
-Without an argument all three parts are examined, which takes about half an hour on two processors. `EXAMINED=NAME` records one benchmark.
+The parts are `cheats`, `honest`, `gates`, and the second examination, written later by someone else: `second_cheats`, `second_honest`,
+`second_functions` (of `compare_functions`) and `second_gates`. Without an argument all are examined, which takes about two hours on two idle
+processors. `EXAMINED=NAME` records one benchmark of the first, `PART=NAME,NAME` some of the second. Programs whose libraries are not
+installed are left out.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import warpladder
+from benchmarks.examination import second_cheats as more_cheats
+from benchmarks.examination import second_gates as more_gates
+from benchmarks.examination import second_honest as more_honest
 from benchmarks.examination.gates import BEFORE, GATES, Gate
 
 _HERE: Final = Path(__file__).parent
@@ -40,22 +48,13 @@ def cheats(folder: Path) -> Iterator[str]:
 
     for name in [each.removeprefix("bench_") for each in vars(programs) if each.startswith("bench_")]:
         run = _recorded(_HERE / "cheats.py", folder / name, *_FEW, examined=name)
-        if run is None:
-            yield f"{name}: no run"
-            continue
-        for row in run.table().to_dict("records"):
-            if row["variant"] == "honest" and row["status"] != "ok":
-                yield f"{name}: honest is {row['status']}: {row['detail']}"
-            if row["variant"] != "honest" and row["verdict"] == "faster" and row["speedup"] >= _GAIN:
-                yield f"{name}: {row['variant']} is shown {row['speedup']:.2f}x as fast"
+        yield from _faster(name, run)
 
 
 def honest(folder: Path) -> Iterator[str]:
     """Record the honest programs. Yields those that are refused or distrusted."""
     run = _recorded(_HERE / "honest.py", folder, "--processes", "1", "--seconds", "0.15", "--no-limit")
-    for row in run.table().to_dict("records") if run else []:
-        if row["status"] != "ok" or row["flags"]:
-            yield f"{row['workload']} {row['variant']}: {row['status']} {row['flags']} {row['detail'][:160]}"
+    yield from _refused("honest", run)
 
 
 def gates(folder: Path) -> Iterator[str]:
@@ -80,12 +79,105 @@ def gates(folder: Path) -> Iterator[str]:
             yield f"{name}: {ended.returncode}, not {gate.code}: {' / '.join(ended.stdout.splitlines()[-4:])} {ended.stderr[-200:]}"
 
 
+def _written(folder: Path, text: str) -> Path:
+    """A file of benchmarks, or of a script, with this text."""
+    folder.mkdir(parents=True)
+    file = folder / "bench.py"
+    file.write_text(text)
+    return file
+
+
+def _is_installed(text: str) -> bool:
+    """Whether the libraries that a program imports are here."""
+    return all(find_spec(name) for name in re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE))
+
+
+def _faster(name: str, run: "warpladder.Run | None") -> Iterator[str]:
+    """What is wrong of a run in which `honest` comes first, and a cheat beside it."""
+    rows = run.table().to_dict("records") if run else []
+    if not rows:
+        yield f"{name}: no run"
+    for row in rows:
+        if row["variant"] == "honest" and row["status"] != "ok":
+            yield f"{name}: honest is {row['status']}: {row['detail']}"
+        if row["variant"] != "honest" and row["verdict"] == "faster" and row["speedup"] >= _GAIN:
+            yield f"{name}: {row['variant']} is shown {row['speedup']:.2f}x as fast"
+
+
+def _refused(name: str, run: "warpladder.Run | None") -> Iterator[str]:
+    """What is wrong of a run of right programs."""
+    rows = run.table().to_dict("records") if run else []
+    if not rows:
+        yield f"{name}: no run"
+    for row in rows:
+        if row["status"] != "ok" or row["flags"]:
+            yield f"{name} {row['workload']} {row['variant']}: {row['status']} {row['flags']} {row['detail'][:160]}"
+
+
+def second_cheats(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
+    """Record each cheat of the second examination, and compare some as functions. Yields those that are shown faster and trusted."""
+    for name, (problem, cheat, out_of_reach) in _chosen(more_cheats.CASES, only):
+        file = _written(folder / name, more_cheats.HEAD + problem + cheat)
+        why = f" (out of reach: {out_of_reach})" if out_of_reach else ""
+        yield from (line + why for line in _faster(name, _recorded(file, file.parent / "runs", *_FEW)))
+    for name, (functions, args) in _chosen(more_cheats.FUNCTIONS, only):
+        run = _compared(folder / f"functions_{name}", more_cheats.HEAD + functions, f"honest, cheat, args={args}")
+        yield from _faster(f"functions {name}", run)
+
+
+def second_honest(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
+    """Record each right program of the second examination. Yields those that are refused or distrusted."""
+    for name, (axes, options, body) in _chosen(more_honest.CASES, only):
+        text = more_honest.HEAD.format(axes=axes) + body + more_honest.TAIL.format(options=options)
+        if _is_installed(text):
+            file = _written(folder / name, text)
+            run = _recorded(file, file.parent / "runs", "--processes", "1", "--seconds", "0.15", "--no-limit")
+            yield from _refused(name, run)
+
+
+def second_functions(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
+    """Give right functions to `compare_functions`. Yields those that are refused or distrusted."""
+    for name, (functions, args) in _chosen(more_honest.FUNCTIONS, only):
+        if _is_installed(functions):
+            call = f"first, second, {f'args={args}, ' if args else ''}seconds=0.15"
+            yield from _refused(name, _compared(folder / name, f"import numpy as np\nimport warpladder\n{functions}", call))
+
+
+def second_gates(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
+    """Record what each gate of the second examination compares, beside a busy processor. Yields those that end with another code."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        for number, (name, (*texts, few, arguments, owed)) in enumerate(_chosen(more_gates.GATES, only)):
+            folders = [folder / f"{number}_{label}" for label in ("main", "change")]
+            for each, text, label in zip(folders, texts, ("main", "change"), strict=True):
+                _recorded(_written(each, text), each / "runs", "--processes", "5", "--label", label, *few)
+            data = (word for each in folders for word in ("--data-dir", str(each / "runs")))
+            ended = _command("compare", "main", "change", "--fail-above", "2%", *arguments, *data)
+            if ended.returncode not in owed:
+                yield f"{name}: {ended.returncode}, not {owed}: {' / '.join(ended.stdout.splitlines()[-4:])} {ended.stderr[-200:]}"
+    finally:
+        busy.kill()
+
+
+def _chosen(cases: Mapping[str, Any], only: Sequence[str]) -> list[tuple[str, Any]]:
+    return [(name, case) for name, case in cases.items() if not only or name in only]
+
+
+def _compared(folder: Path, text: str, call: str) -> "warpladder.Run | None":
+    """The run of a script that calls `compare_functions`; None if there is none."""
+    file = _written(folder, f"{text}\nwarpladder.compare_functions({call}, data_dir={str(folder / 'runs')!r})\n")
+    subprocess.run([sys.executable, str(file)], capture_output=True, check=False)
+    return next(iter(warpladder.runs(data_dir=folder / "runs")), None) if (folder / "runs").exists() else None
+
+
 def main(parts: Sequence[str]) -> None:
     """Examine the parts, and print what is wrong of each."""
+    chosen = {part.partition("=")[0]: part.partition("=")[2].split(",") if "=" in part else [] for part in parts}
     with tempfile.TemporaryDirectory() as root:
-        for examine in (cheats, honest, gates):
-            if not parts or examine.__name__ in parts:
-                wrong = list(examine(Path(root) / examine.__name__))
+        for examine in (cheats, honest, gates, second_cheats, second_honest, second_functions, second_gates):
+            if not parts or examine.__name__ in chosen:
+                only = chosen.get(examine.__name__)
+                wrong = list(examine(Path(root) / examine.__name__, *([only] if only else [])))
                 print(f"{examine.__name__}: {len(wrong)} wrong", *wrong, sep="\n  ", flush=True)
 
 
