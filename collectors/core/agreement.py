@@ -25,6 +25,8 @@ TILE: Final = 1024
 #: the latter was at most 3.3 times the tolerance.
 TILE_FACTOR: Final = 6.0
 LARGEST_FACTOR: Final = 8.0
+#: See `_lost_at`.
+_LOST: Final = 4096.0
 #: A reference this many times smaller than the largest one may be 0: float64 rounds at 1e-16 of what cancels out.
 _ZERO: Final = 1e-10
 #: Squares of numbers outside of this range are not numbers of float64.
@@ -80,7 +82,7 @@ class _Errors:
         elements: elements of the tiles.
         largest_error, largest_reference: maxima of |out - ref| and |ref|.
         different: elements that are not equal, where they must be.
-        lost: elements that are off by more than half of their reference, where they need not be equal.
+        lost: elements that have lost their digits, where they need not be equal; see `_lost_at`.
         not_finite: elements that are NaN or infinite where the reference is not.
         finite: elements that are not as in the reference, which is NaN or infinite there.
         scale: a power of two.
@@ -164,7 +166,7 @@ def compare(
     for name, reference in references.items():
         if fault := _misfit(name, outputs.get(name), reference):
             return wrong(fault)
-        errors[name] = _errors(outputs[name], reference, name in exact)
+        errors[name] = _errors(outputs[name], reference, name in exact, _lost_at(limits[name]))
     elements = sum(each.count for each in errors.values())
     if faults := [_not_alike(name, each) for name, each in errors.items() if each.not_finite or each.finite]:
         return Agreement(False, math.nan, math.nan, elements, "; ".join(faults), max(limits.values()))
@@ -181,11 +183,13 @@ def compare(
             continue
         where = f"{name}: " if len(judged) > 1 else ""
         detail = _above(where, each, least[name], limits[name])
-        if detail and (second := rounding()):
+        second = rounding() if detail else None
+        while detail and second:
             limits[name] = max(limits[name], second.tolerance(_own_error(second, name, own[1])))
             detail = _above(where, each, least[name], limits[name])
+            second = second.nudged()
         if not detail and each.lost >= max(LEAST_LOST, each.count / TILE) and (second := rounding()):
-            detail = second.lost(name, _on_host(own[0]), _on_host(own[1]), TILE)
+            detail = second.lost(name, _on_host(own[0]), _on_host(own[1]), TILE, _lost_at(limits[name]))
     told = judged or errors
     return Agreement(
         not detail,
@@ -314,17 +318,23 @@ def _above(where: str, errors: _Errors, least_rms: float, tolerance: float) -> s
     return ""
 
 
-def _errors(output: Array, reference: Array, exact: bool, scale: float = 1.0) -> _Errors:
+def _lost_at(tolerance: float) -> float:
+    """The part of itself by which an element is off that has lost its digits: of errors as large as the tolerance allows, evenly spread, fewer
+    than 1 in `TILE` are so large."""
+    return min(_LOST * tolerance, 0.5)
+
+
+def _errors(output: Array, reference: Array, exact: bool, lost_at: float = 0.5, scale: float = 1.0) -> _Errors:
     """The errors of an output, of numbers multiplied by a power of two. Where squares would overflow or vanish, another is chosen."""
     xp = _functions_of(output)
     flat, expected = output.reshape(-1), reference.reshape(-1)
     chunk = _HOST_CHUNK if xp is _NUMPY else _DEVICE_CHUNK
     pieces = ((flat[at : at + chunk], expected[at : at + chunk]) for at in range(0, flat.size, chunk))
-    parts = [_errors_of_part(xp, actual, right, exact, scale) for actual, right in pieces]
+    parts = [_errors_of_part(xp, actual, right, exact, lost_at, scale) for actual, right in pieces]
     errors, sizes, maxima, counts = zip(*parts, strict=True) if parts else ((), (), (), ())
     largest_error, largest_reference = (max(each, default=0.0) for each in zip(*maxima, strict=True)) if parts else (0.0, 0.0)
     if scale == 1.0 and largest_reference and not _SQUARES[0] < largest_reference < _SQUARES[1]:
-        return _errors(output, reference, exact, math.ldexp(1.0, min(-math.frexp(largest_reference)[1], 1000)))
+        return _errors(output, reference, exact, lost_at, math.ldexp(1.0, min(-math.frexp(largest_reference)[1], 1000)))
     error_tiles, size_tiles = (_on_host(xp.concatenate(each)) if each else np.empty(0) for each in (errors, sizes))
     full_tiles, rest = divmod(flat.size, TILE)
     elements = np.array([TILE] * full_tiles + [rest] * bool(rest), dtype=float)
@@ -337,7 +347,7 @@ def _errors(output: Array, reference: Array, exact: bool, scale: float = 1.0) ->
 
 
 def _errors_of_part(
-    xp: Any, actual: Array, right: Array, exact: bool, scale: float
+    xp: Any, actual: Array, right: Array, exact: bool, lost_at: float, scale: float
 ) -> tuple[Array, Array, tuple[float, float], tuple[int, int, int, int]]:
     """Sums of squares of errors and references by tile; the largest of both; numbers of elements as in `_Errors`."""
     wide = xp.complex128 if actual.dtype.kind == "c" else xp.float64
@@ -360,7 +370,7 @@ def _errors_of_part(
         if exact:
             different = int(xp.count_nonzero(actual != right)) - alike
         else:
-            lost = int(xp.count_nonzero(error > 0.5 * size))
+            lost = int(xp.count_nonzero(error > lost_at * size))
     return squared, sizes, (float(error.max()) / scale, float(size.max()) / scale), (different, lost, not_finite, finite)
 
 

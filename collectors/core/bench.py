@@ -73,6 +73,8 @@ class Reading:
         phases_ns: times of its named parts in ns, by scope, e.g. `phase:h2d`.
         state: columns `sm_clock_mhz`, `temperature_c`, `power_w` and `throttle_reasons`, read next to the sample.
         throttled: the device reduced its clock while the repetition ran.
+        interrupted: another program took the processor while the repetition ran.
+        processor_ns: the processor time of one execution; None if it is not known.
         pending: the clock stopped while the device was still at work.
         held: all work was queued before the clock started; False if the operation itself waited for the device.
         inputs: number of the input set that the last execution used; None if its outputs cannot be compared.
@@ -84,11 +86,18 @@ class Reading:
     phases_ns: dict[str, int] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
     throttled: bool = False
+    interrupted: bool = False
+    processor_ns: int | None = None
     pending: bool = False
     held: bool = True
     inputs: int | None = None
     ranks: "tuple[Reading, ...]" = ()
     energy: Energy | None = None
+
+    @property
+    def own_ns(self) -> int:
+        """The time without that of other programs, as far as that is known."""
+        return min(self.duration_ns, self.processor_ns) if self.interrupted and self.processor_ns else self.duration_ns
 
 
 def of_all(ranks: Sequence[Reading]) -> Reading:
@@ -96,6 +105,7 @@ def of_all(ranks: Sequence[Reading]) -> Reading:
     return Reading(
         max(each.duration_ns for each in ranks),
         throttled=any(each.throttled for each in ranks),
+        interrupted=any(each.interrupted for each in ranks),
         pending=any(each.pending for each in ranks),
         held=all(each.held for each in ranks),
         inputs=ranks[0].inputs,

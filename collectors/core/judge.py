@@ -1,5 +1,6 @@
 """The input sets of a case with their references, and what is judged with them: outputs, and whether a variant keeps results."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from warpladder.collectors.core.agreement import Agreement, compare, wrong
 from warpladder.collectors.core.bench import Bench, Ended, Failed, Operation, Pass, check_declared, classify, writes
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.plan import copied_bytes
-from warpladder.collectors.core.rounding import Rounding
+from warpladder.collectors.core.rounding import Rounding, nudged
 from warpladder.collectors.core.stopwatch import Stopwatch
 from warpladder.collectors.core.verify import (
     check_inputs,
@@ -146,16 +147,29 @@ class Problem:
         """What the reference in another precision tells of rounding errors; None if there is no such reference, or it fails."""
         if self._workload.in_single is None or variant.reference is not None:
             return None
-        outputs = self._in_single
-        return Rounding(outputs, *self._workload.roundoffs_at(variant, self._case)) if outputs else None
+        roundoffs = self._workload.roundoffs_at(variant, self._case)
+
+        def of_nudged() -> Rounding | None:
+            growth = math.sqrt(self._workload.terms_at(self._case))  # each term rounds, as each input was moved
+            return Rounding(self._in_single_of_nudged, *roundoffs, growth=growth) if self._in_single_of_nudged else None
+
+        return Rounding(self._in_single, *roundoffs, of_nudged) if self._in_single else None
 
     @cached_property
     def _in_single(self) -> Mapping[str, np.ndarray]:
         """The outputs in another precision, computed when they are first needed: where a variant does not agree with the reference."""
+        return self._computed_in_single(self.inputs)
+
+    @cached_property
+    def _in_single_of_nudged(self) -> Mapping[str, np.ndarray]:
+        """The same of inputs that are off by a last digit."""
+        return self._computed_in_single(nudged(self.inputs))
+
+    def _computed_in_single(self, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         assert self._workload.in_single
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-                return self._workload.in_single(self._case, self.inputs)
+                return self._workload.in_single(self._case, inputs)
         except Ended:
             raise
         except BaseException:  # the user's function may not take such numbers
@@ -326,9 +340,9 @@ def _sampled(suspect: Suspect, bench: Bench, seed: int | None) -> int:
     """Duration of one more sample; without a seed, of one execution on what is loaded."""
     if seed is not None:
         bench.draw(suspect.operation, seed)
-    duration_ns = bench.sample(suspect.operation, suspect.how, seed).duration_ns
+    own_ns = bench.sample(suspect.operation, suspect.how, seed).own_ns
     bench.release()
-    return duration_ns
+    return own_ns
 
 
 def _is_slower(duration_ns: float, other_ns: float) -> bool:

@@ -1,5 +1,6 @@
-"""Threads of Python that a variant leaves at work when its execution has ended."""
+"""Threads of Python, and child processes, that a variant leaves at work when its execution has ended."""
 
+import os
 import threading
 import time
 from collections import Counter, defaultdict
@@ -19,15 +20,17 @@ _RESTS: Final = 0.03
 #: Seconds to wait, in steps, for the threads of other cells before one runs.
 _STEP_S: Final = 0.0003
 _WAIT_S: Final = 0.2
-#: The low bits of the number that Linux gives the clock of a thread's processor time (clock_getcpuclockid(3), include/linux/posix-timers.h).
+#: The low bits of the number that Linux gives the clock of the processor time of a thread, and of a process (clock_getcpuclockid(3),
+#: include/linux/posix-timers.h).
 _OF_THREAD: Final = 6
+_OF_PROCESS: Final = 2
 
 
 class LeftThreads:
-    """The processor time of every thread of Python but the one that measures, in pauses after samples."""
+    """The processor time of every thread of Python but the one that measures, and of every child process, in pauses after samples."""
 
     def __init__(self) -> None:
-        self._owners: dict[int, Cell | None] = dict.fromkeys(_others(), None)
+        self._owners: dict[int, Cell | None] = dict.fromkeys([*_others(), *_children()], None)
         self._used: dict[int, Counter[Cell]] = defaultdict(Counter)
         self._paused: Counter[Cell] = Counter()
         self._pauses: Counter[Cell] = Counter()
@@ -44,23 +47,26 @@ class LeftThreads:
                     self._restless.add(thread)
 
     def note(self, cell: Cell) -> None:
-        """Note that a cell has run: threads that are new are its own."""
-        for thread in _others():
+        """Note that a cell has run: threads and processes that are new are its own."""
+        for thread in (*_others(), *_children()):
             self._owners.setdefault(thread, cell)
 
     def pause(self, cell: Cell) -> None:
-        """Wait after some samples of a cell, where there are threads, and see which of them work."""
-        if self._pauses[cell] >= _PAUSES or not (threads := _others()):
+        """Wait after some samples of a cell, where there are threads or processes, and see which of them work."""
+        if self._pauses[cell] >= _PAUSES:
+            return
+        clocks = dict.fromkeys(_others(), _OF_THREAD) | dict.fromkeys(_children(), _OF_PROCESS)
+        if not clocks:
             return
         self._pauses[cell] += 1
-        started, before = time.perf_counter_ns(), {thread: _processor_ns(thread) for thread in threads}
+        started, before = time.perf_counter_ns(), {each: _processor_ns(each, kind) for each, kind in clocks.items()}
         time.sleep(_PAUSE_S)
         for thread, earlier in before.items():
-            self._used[thread][cell] += max(_processor_ns(thread) - earlier, 0)
+            self._used[thread][cell] += max(_processor_ns(thread, clocks[thread]) - earlier, 0)
         self._paused[cell] += time.perf_counter_ns() - started
 
     def at_work(self) -> Mapping[Cell, float]:
-        """Cells that left threads at work, with the part of the pauses that these took.
+        """Cells that left threads or processes at work, with the part of the pauses that these took.
 
         A thread is its cell's, whichever cell's samples it goes on after. One of the file is of those cells after whose samples it works, if it
         rests after those of others.
@@ -85,6 +91,15 @@ def _others() -> list[int]:
     return [each.native_id for each in threading.enumerate() if each not in mine and each.native_id]
 
 
+def _children() -> list[int]:
+    """The ids of the processes that this thread has started; none where the system does not tell."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # quickly tells that there is none
+        return [int(each) for each in Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()]
+    except (AttributeError, OSError):
+        return []
+
+
 def _is_at_work(thread: int) -> bool:
     """Whether a thread runs or waits for a processor; False where the system does not tell."""
     try:
@@ -93,9 +108,9 @@ def _is_at_work(thread: int) -> bool:
         return False
 
 
-def _processor_ns(thread: int) -> int:
-    """Processor time of a thread, up to now; 0 where the system does not tell, or it has ended."""
+def _processor_ns(number: int, kind: int) -> int:
+    """Processor time of a thread or process, up to now; 0 where the system does not tell, or it has ended."""
     try:
-        return time.clock_gettime_ns((~thread << 3) | _OF_THREAD)
+        return time.clock_gettime_ns((~number << 3) | kind)
     except OSError:
         return 0

@@ -6,6 +6,7 @@ after the rounds, or in a timed sample that is chosen at random, or if it change
 inputs.
 """
 
+import gc
 import math
 import zlib
 from collections import defaultdict
@@ -186,8 +187,11 @@ class _BenchRun:
         self._threads = LeftThreads()
 
     def measure(self, cells: Sequence[Cell]) -> None:
-        with ProcessState() as self._state:
-            self._measure(cells)
+        try:
+            with ProcessState() as self._state:
+                self._measure(cells)
+        finally:
+            gc.unfreeze()
 
     def _measure(self, cells: Sequence[Cell]) -> None:
         verified = {cell: timed for cell in cells if (timed := self._verified(cell))}
@@ -204,9 +208,7 @@ class _BenchRun:
                 self._tell()
         remaining = [timed for cell, timed in verified.items() if cell not in failed]
         for cell, share in self._threads.at_work().items():
-            text = (
-                f"a thread of it works on when no variant runs: {share:.0%} of pauses between samples; end it, or let it rest"
-            )
+            text = f"a thread or process of it works on when no variant runs: {share:.0%} of pauses between samples; end it, or let it rest"
             diagnose(self._report, "warning", Source.PROCESS_STATE, text, cell)
         with self._watch.phase(Spent.CHECKS):
             failed |= self._time_altered(remaining)
@@ -327,7 +329,7 @@ class _BenchRun:
         for number in range(2 * PAIRS):
             self._begin(timed.cell)
             reading, is_altered = self._sampled(timed, how, bool(number % 2))
-            (pairs.altered if is_altered else pairs.usual).append(reading.duration_ns)
+            (pairs.altered if is_altered else pairs.usual).append(reading.own_ns)
             self._restore(timed.cell)
             self._bench.release()
 
@@ -429,7 +431,7 @@ class _BenchRun:
                 self._restore(timed.cell)
             if not mark and reading.inputs is not None:
                 durations = self._durations[timed.cell, how]
-                (durations.altered if is_altered else durations.usual).append(reading.duration_ns)
+                (durations.altered if is_altered else durations.usual).append(reading.own_ns)
                 if not is_altered and reading.inputs < self._problems.referenced:
                     self._inspect(timed, reading.inputs, inspections)
             self._bench.release()
@@ -442,6 +444,8 @@ class _BenchRun:
         entries = [Entry(cell) for cell in verified]
         run_rounds(entries, how, partial(take, mark=WARM_UP), warm_ups, self._rng, gpus=self._bench.gpus)
         entries.append(Entry(self._baseline(list(verified)), twin=1))
+        gc.collect()
+        gc.freeze()  # so that no variant is slowed by looking through the objects that another one keeps
         return run_rounds(entries, how, take, self._turn, self._rng, gpus=self._bench.gpus)
 
     @property

@@ -15,9 +15,12 @@ from contextlib import suppress
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
+
+from warpladder.workloads.declare.neighbours import loaded
 
 #: Its name, a function that gets it, and one that sets it.
 _Setting = tuple[str, Callable[[], Any], Callable[[Any], object]]
@@ -94,6 +97,7 @@ def _of_python() -> tuple[_Setting, ...]:
         *_of_arithmetic(),
         *_of_scheduler(),
         *_of_libraries(),
+        *_of_user(),
         ("the profiling of Python (sys.setprofile)", sys.getprofile, sys.setprofile),
         ("the tracing of Python (sys.settrace)", sys.gettrace, sys.settrace),
         ("the profiling of threads", threading.getprofile, threading.setprofile),
@@ -112,7 +116,8 @@ def _of_python() -> tuple[_Setting, ...]:
         ("the working folder", os.getcwd, os.chdir),
         ("sys.stdout", lambda: _open_file("stdout"), lambda file: _set_file("stdout", file)),
         ("sys.stderr", lambda: _open_file("stderr"), lambda file: _set_file("stderr", file)),
-        ("the filters of warnings", _errors, _set_errors),
+        ("the filters of warnings", _strict_filters, _set_strict_filters),
+        ("how warnings are shown", lambda: warnings.showwarning, lambda show: setattr(warnings, "showwarning", show)),
     )
 
 
@@ -146,12 +151,20 @@ def _of_scheduler() -> Iterator[_Setting]:
             yield "the processors that its threads may run on", _processors_of_threads, _set_processors_of_threads
     if hasattr(os, "getpriority"):
         yield "its priority", partial(os.getpriority, os.PRIO_PROCESS, 0), _set_priority
+    if hasattr(os, "sched_getscheduler"):
+        yield "how it is scheduled", partial(os.sched_getscheduler, 0), _set_scheduler
 
 
 def _set_priority(before: int) -> None:
     """Set the priority, which only some users may raise again. For the others the change is named all the same."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
+def _set_scheduler(before: int) -> None:
+    """Set the policy, which only some users may do. For the others the change is named all the same."""
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, before, os.sched_param(0))
 
 
 def _processors_of_threads() -> set[frozenset[int]]:
@@ -219,6 +232,22 @@ def _set_functions_of_numpy(before: tuple[tuple[Any, ...], ...]) -> None:
         for name, function in zip(names, functions, strict=True):
             if vars(module).get(name) is not function:
                 setattr(module, name, function)
+
+
+def _of_user() -> Iterator[_Setting]:
+    """The functions in the modules of the user's folder, which other variants may call, and the code of each."""
+    places = [
+        (vars(each), name) for each in loaded().values() for name, value in vars(each).items() if type(value) is FunctionType
+    ]
+
+    def get() -> list[tuple[Any, Any]]:
+        return [(function := module.get(name), getattr(function, "__code__", None)) for module, name in places]
+
+    def write(before: list[tuple[Any, Any]]) -> None:
+        for (module, name), (function, code) in zip(places, before, strict=True):
+            module[name], function.__code__ = function, code
+
+    yield "functions of your file", get, write
 
 
 _SIGNALS: Final = tuple(
@@ -292,13 +321,17 @@ def _set_file(name: str, file: Any) -> None:
     setattr(sys, name, file)
 
 
-def _errors() -> list[Any]:
-    """The filters that make exceptions of warnings. Libraries add others when they are imported."""
-    return [each for each in warnings.filters if each[0] == "error"]
+def _is_strict(each: Any) -> bool:
+    """Whether a filter makes exceptions of warnings, or shows each of all. Libraries add others when they are imported."""
+    return each[0] == "error" or each[:4] == ("always", None, Warning, None)
 
 
-def _set_errors(before: list[Any]) -> None:
-    warnings.filters[:] = [each for each in warnings.filters if each[0] != "error" or each in before]  # type: ignore[index]
+def _strict_filters() -> list[Any]:
+    return [each for each in warnings.filters if _is_strict(each)]
+
+
+def _set_strict_filters(before: list[Any]) -> None:
+    warnings.filters[:] = [each for each in warnings.filters if not _is_strict(each) or each in before]  # type: ignore[index]
     warnings.filterwarnings("ignore", "^$")  # has Python see the change
     del warnings.filters[0]  # type: ignore[attr-defined]
 

@@ -5,7 +5,7 @@ many terms, of a number that is rounded to the next integer, of an element that 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ _FACTOR: Final = 4.0
 _ALIEN: Final = 0.1
 #: Of whole numbers, the other run may differ from the reference by this part in all. Else it tells nothing.
 _ALIKE: Final = 1e-3
-#: An element is lost if it is off by more than half of itself, and is so many times larger than the error that it can have.
+#: An element is lost if it is so many times larger than the error that it can have, and is off by half so many times that error.
 _CLEAR: Final = 128.0
 #: Fewer lost elements than so many may be lost by chance.
 LEAST_LOST: Final = 3
@@ -37,18 +37,22 @@ class Rounding:
         outputs: of that run by name, in float64 or an exact type, in host memory.
         roundoff: unit roundoff of the type that a variant accumulates in.
         coarsest: of its inputs, outputs or products, whichever is the largest.
+        nudged: gives such a run on inputs that are off by a last digit, which shows how ill-conditioned the computation is; None if it fails.
+        growth: so many times the error of this run may be, beside `_FACTOR`.
     """
 
     outputs: Mapping[str, np.ndarray]
     roundoff: float
     coarsest: float
+    nudged: "Callable[[], Rounding | None]" = lambda: None
+    growth: float = 1.0
 
     def tolerance(self, own_error: float) -> float:
         """The relative error that passes, from the error of the other run; at most half of the digits of the variant's type. 0 where the
         other run is no computation of the same any more: its numbers overflowed, or its inputs are ill-conditioned."""
         if not own_error <= _ALIEN:
             return 0.0
-        return min(_FACTOR * own_error * self.roundoff / _SINGLE, math.sqrt(self.roundoff))
+        return min(_FACTOR * self.growth * own_error * self.roundoff / _SINGLE, math.sqrt(self.roundoff))
 
     def explains(self, name: str, output: np.ndarray, reference: np.ndarray) -> bool:
         """Whether whole numbers differ from the reference no more than rounding explains.
@@ -67,13 +71,14 @@ class Rounding:
         most = _FACTOR * (between > 0).sum() * self.coarsest / _SINGLE
         return bool(errors.size <= most and errors.max(initial=0.0) <= between.max())
 
-    def lost(self, name: str, output: np.ndarray, reference: np.ndarray, tile: int) -> str:
-        """The fault of an output in which many elements have no right digit, though rounding leaves them some; empty if there is none.
+    def lost(self, name: str, output: np.ndarray, reference: np.ndarray, tile: int, lost_at: float) -> str:
+        """The fault of an output in which many elements have lost digits that rounding leaves them; empty if there is none.
 
         Args:
             name: of the output.
             output, reference: its elements.
             tile: number of neighbours whose errors are of one size.
+            lost_at: the part of itself by which such an element is off.
         """
         other = self.outputs.get(name)
         if other is None or other.shape != reference.shape:
@@ -85,14 +90,14 @@ class Rounding:
             error = abs(actual - right)
             possible = _possible_errors(abs(others - right), size, tile) * (self.coarsest / _SINGLE)
             least = np.finfo(output.dtype).tiny
-            is_lost = (error > 0.5 * size) & (size > _CLEAR * possible) & (size > least)
+            is_lost = (error > lost_at * size) & (error > _CLEAR / 2 * possible) & (size > _CLEAR * possible) & (size > least)
         count = int(is_lost.sum())
         if count < max(LEAST_LOST, size.size / tile):
             return ""
         first = int(is_lost.argmax())
         return (
-            f"{count} of {size.size} small elements of {name} have no right digit: {name}[{first}] is {actual[first]:.3g}, not "
-            f"{right[first]:.3g}; where only absolute errors count, declare compare=warpladder.compare.allclose(atol=...)"
+            f"{count} of {size.size} small elements of {name} have too few right digits: {name}[{first}] is {actual[first]:.8g}, not "
+            f"{right[first]:.8g}; where only absolute errors count, declare compare=warpladder.compare.allclose(atol=...)"
         )
 
 
@@ -110,3 +115,14 @@ def _possible_errors(errors: np.ndarray, size: np.ndarray, tile: int) -> np.ndar
         least = [float(np.quantile(errors[part], _QUANTILE)) for part in parts]
     possible: np.ndarray = np.maximum(errors, np.repeat(least, tile)[: size.size])
     return possible
+
+
+def nudged(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Inputs whose real numbers, as float32, are one step larger or smaller, at random. Zeros stay."""
+    chance, others = np.random.default_rng(0), dict(inputs)
+    for name, array in inputs.items():
+        if array.dtype.kind == "f" and array.itemsize >= 4:
+            single = array.astype(np.float32)
+            steps = np.where(chance.random(array.shape) < 0.5, -np.inf, np.inf).astype(np.float32)
+            others[name] = np.where(single == 0, single, np.nextafter(single, steps)).astype(array.dtype)
+    return others

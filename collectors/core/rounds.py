@@ -17,9 +17,10 @@ from warpladder.collectors.core.cells import Cell
 from warpladder.data.names import Source
 from warpladder.data.statistics import median_interval
 
-#: A throttled sample is repeated at most this often; then it is kept, with its throttle reasons.
+#: A throttled or interrupted sample is repeated at most this often; then it is kept, with its throttle reasons.
 RETRIES: Final = 3
-#: A cell with so many samples that stayed throttled reaches the power limit by itself: no more of its samples are repeated.
+#: A cell with so many samples that stayed throttled reaches the power limit by itself, and one that stayed interrupted is longer than the
+#: system's slices of time: no more of its samples are repeated.
 STEADY: Final = 2
 _CHECK_EVERY: Final = 5
 #: Rounds of a scope where a budget leaves time for more than the set asks for.
@@ -140,6 +141,7 @@ class RoundsResult:
         discarded: number of throttled samples that were repeated.
         sample_counts: cell -> number of samples that were kept.
         kept_throttled: cell -> number of those that stayed throttled.
+        kept_interrupted: cell -> number of those that stayed interrupted.
         pending: cells whose clock stopped before the device was done.
         not_held: cell -> number of its samples whose work was not all queued before the clock started.
         energy: rows of `energy`.
@@ -152,6 +154,7 @@ class RoundsResult:
     discarded: int = 0
     sample_counts: Counter[Cell] = field(default_factory=Counter)
     kept_throttled: Counter[Cell] = field(default_factory=Counter)
+    kept_interrupted: Counter[Cell] = field(default_factory=Counter)
     pending: set[Cell] = field(default_factory=set)
     not_held: Counter[Cell] = field(default_factory=Counter)
     energy: list[dict[str, Any]] = field(default_factory=list)
@@ -244,12 +247,14 @@ def run_rounds(
         number = turn.first_round + rounds
         for position, index in enumerate(rng.permutation(len(entries))):
             entry = entries[index]
-            retries = RETRIES if result.kept_throttled[entry.cell] < STEADY else 0
-            reading, retaken = _take_unthrottled(entry, number, take, retries)
+            kept = max(result.kept_throttled[entry.cell], result.kept_interrupted[entry.cell])
+            reading, retaken = _take_undisturbed(entry, number, take, RETRIES if kept < STEADY else 0)
             result.discarded += retaken
             result.sample_counts[entry.cell] += 1
             if reading.throttled:
                 result.kept_throttled[entry.cell] += 1
+            if reading.interrupted:
+                result.kept_interrupted[entry.cell] += 1
             if reading.pending:
                 result.pending.add(entry.cell)
             if not reading.held:
@@ -309,9 +314,9 @@ def relative_half_width(durations_ns: Sequence[int]) -> float:
     return (high - low) / 2 / median if median else 0.0
 
 
-def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Reading], retries: int) -> tuple[Reading, int]:
-    """Take a reading, and repeat it while it is throttled. Returns it and the number of discarded readings."""
-    discarded = 0
+def _take_undisturbed(entry: Entry, number: int, take: Callable[[Entry, int], Reading], retries: int) -> tuple[Reading, int]:
+    """Take a reading, and repeat it while it is throttled or interrupted. Returns it and the number of readings discarded under throttling."""
+    taken = discarded = 0
     while True:
         try:
             reading = take(entry, number)
@@ -319,6 +324,6 @@ def _take_unthrottled(entry: Entry, number: int, take: Callable[[Entry, int], Re
             raise
         except BaseException as error:  # a variant may raise SystemExit
             raise SampleFailed(entry.cell) from error
-        if not reading.throttled or discarded == retries:
+        if not (reading.throttled or reading.interrupted) or taken == retries:
             return reading, discarded
-        discarded += 1
+        taken, discarded = taken + 1, discarded + reading.throttled

@@ -178,7 +178,7 @@ def same_for_all_inputs(first: Buffers, second: Buffers, tolerances: Mapping[str
     """The outputs that are nearly the same for two sets of inputs, by name. Verification cannot tell whether a variant reads its inputs.
 
     They are the outputs of real numbers whose two references differ by less than `TELLS_APART` times the tolerance, in the relative L2
-    norm. Outputs of whole numbers are among them only if no other output differs.
+    norm. Outputs of whole numbers, a single one such as a sign, and those without an element are among them only if no other output differs.
 
     Args:
         first, second: references of two sets of inputs, by name.
@@ -186,7 +186,12 @@ def same_for_all_inputs(first: Buffers, second: Buffers, tolerances: Mapping[str
     """
     alike = [name for name in first if _distance(first[name], second[name]) <= TELLS_APART * tolerances[name]]
     exact = all(name in alike for name in first)
-    return [name for name in alike if exact or first[name].dtype.kind in "fc"]
+    return [name for name in alike if exact or not _tells_little(first[name])]
+
+
+def _tells_little(output: np.ndarray) -> bool:
+    """Whether an output may be the same for two sets of inputs by chance."""
+    return output.dtype.kind not in "fc" or not output.size or (output.size == 1 and bool(output == np.rint(output)))
 
 
 def _distance(first: np.ndarray, second: np.ndarray) -> float:

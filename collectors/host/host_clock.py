@@ -1,11 +1,12 @@
 """Collector `host_clock`: times host variants by `perf_counter_ns`. Needs no GPU and no tool."""
 
+import resource
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from time import perf_counter_ns
+from time import perf_counter_ns, process_time_ns
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -223,6 +224,7 @@ class HostBench:
             timed.spent_ns = 0
         operation.before()
         self.communicator.wait()
+        interruptions, used_ns = _interruptions(), process_time_ns()
         started = perf_counter_ns()
         returned = operation.run()
         duration_ns = perf_counter_ns() - started
@@ -231,8 +233,9 @@ class HostBench:
         else:  # it may compute when it is looked at, which is part of its time
             self._returned = _copies(operation.outputs(returned))
             duration_ns = perf_counter_ns() - started
+        interrupted, used_ns = _interruptions() > interruptions, process_time_ns() - used_ns
         phases = {Phase.ALLREDUCE: timed.spent_ns} if timed else _parts_ns(operation)
-        return Reading(duration_ns, phases, NO_GPU_STATE, inputs=self._loaded)
+        return Reading(duration_ns, phases, NO_GPU_STATE, interrupted=interrupted, processor_ns=used_ns, inputs=self._loaded)
 
     def close(self) -> None:
         self.inputs, self.outputs, self._sets, self._returned = {}, {}, (), None
@@ -244,6 +247,11 @@ def large_blocks_come_back() -> bool:
     whose new blocks are zero, unless its heap has room for them; another allocator may be loaded in its place."""
     np.full(_LARGE_BYTES, 1, np.uint8)
     return bool(np.empty(_LARGE_BYTES, np.uint8).any())
+
+
+def _interruptions() -> int:
+    """How often another program took a processor from a thread of this process, since its start."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _copies(outputs: Any) -> Any:

@@ -97,7 +97,7 @@ def _work() -> None:
 threading.Thread(target=_work, daemon=True).start()
 
 
-@found.specimen(later, Kind.ELSEWHERE, OWN, Wrong("not finite|L2 error|largest error|no right digit"))
+@found.specimen(later, Kind.ELSEWHERE, OWN, Wrong("not finite|L2 error|largest error|too few right digits"))
 def thread_keeps_ahead_of_the_comparison(x: Any, out: Any) -> None:
     """It computes the first elements, and has a thread compute the others while these are compared."""
     first = len(x) // 16
@@ -134,7 +134,7 @@ def powers_of_powers(x: Any) -> Any:
     return _powers_and_energy(x) | {"power": np.exp(x) ** 6}
 
 
-@found.specimen(tails, Kind.SKIPPED, OWN, Wrong("have no right digit"))
+@found.specimen(tails, Kind.SKIPPED, OWN, Wrong("have too few right digits"))
 def leaves_out_small_powers(x: Any) -> Any:
     """It leaves out half of the elements, which are small beside the others."""
     return _powers_and_energy(x) | {"power": np.where(x < 0, np.float32(0), np.exp(6 * np.maximum(x, 0)))}

@@ -459,8 +459,7 @@ class Workload:
 
         A default of `TOLERANCE` grows with the length n of the sums that make an output, to u √n at least, where u is the unit roundoff
         of the accumulator. Rounding errors of n terms grow like u √n with high probability (Higham and Mary, A new approach to
-        probabilistic rounding error analysis, SIAM J. Sci. Comput. 41, 2019), and sums in order reach 0.41 u √n. n is flops / 2 or the
-        number of inputs, whichever is larger, for each element of the outputs, and at most the number of inputs.
+        probabilistic rounding error analysis, SIAM J. Sci. Comput. 41, 2019), and sums in order reach 0.41 u √n.
         """
         precision = variant.precision_at(case)
         of_type = PRECISION_OF_TYPE.get(dtype, precision)
@@ -469,9 +468,13 @@ class Workload:
         if tolerance != TOLERANCE[precision]:
             return tolerance  # of the workload's own
         tolerance = max(tolerance, self.tolerance.get(of_type, 0.0))
+        return max(tolerance, _ROUNDOFF[precision] * math.sqrt(self.terms_at(case)))
+
+    def terms_at(self, case: Case) -> float:
+        """The length of the sums that make an output: flops / 2 or the number of inputs, whichever is larger, for each element of the outputs,
+        and at most the number of inputs."""
         inputs, outputs = (sum(math.prod(buffer.shape) for buffer in each.values()) for each in self.buffers(case))
-        length = min(max(case.flops / 2, inputs) / max(outputs, 1), inputs)
-        return max(tolerance, _ROUNDOFF[precision] * math.sqrt(length))
+        return min(max(case.flops / 2, inputs) / max(outputs, 1), inputs)
 
     def roundoffs_at(self, variant: Variant, case: Case) -> tuple[float, float]:
         """Unit roundoff of the type that a variant accumulates in, and of the coarsest type of its inputs, outputs and products."""

@@ -107,9 +107,10 @@ def test_a_fault_in_one_of_thirty_calls_is_found_in_large_outputs() -> None:
         y[-1, -1] += calls[0] % 30 == 29
         return y
 
-    results = judged(
-        lambda rng: rng.random((300, 300)), lambda x: x * 2, {"honest": lambda x: x * 2, "faulty": now_and_then}, MANY
-    )
+    # A quarter of the samples have altered inputs and are not compared: five calls of these are faulty.
+    rounds = Limits(seconds=0.2, min_rounds=150, max_rounds=150)
+    variants = {"honest": lambda x: x * 2, "faulty": now_and_then}
+    results = judged(lambda rng: rng.random((150, 150)), lambda x: x * 2, variants, rounds)
     assert results["status"].to_dict() == {"honest": "ok", "faulty": "wrong_result"}
 
 

@@ -125,6 +125,7 @@ def test_the_tolerance_of_fp32_grows_with_the_square_root_of_the_length_of_sums(
     declared = SimpleNamespace(
         buffers=lambda case: ({"x": Buffer((inputs,))}, {"y": Buffer((outputs,))}), tolerance={"fp32": 2e-6, "tf32": 1e-4}
     )
+    declared.terms_at = lambda case: Workload.terms_at(declared, case)  # type: ignore[arg-type]
     kernel, tensor = (HostVariant("k", "k", "host", precision=precision) for precision in ("fp32", "tf32"))  # type: ignore[arg-type]
     assert Workload.tolerance_at(declared, kernel, case) == pytest.approx(tolerance)  # type: ignore[arg-type]
     assert Workload.tolerance_at(declared, tensor, case) == 1e-4  # type: ignore[arg-type]  # of the workload's own
@@ -173,6 +174,12 @@ def test_a_cell_is_slower_with_new_inputs_if_samples_at_the_same_time_are_not() 
     assert timed(190_000).misses  # within what executions scatter
     assert timed(300_000, before_ns=290_000).slow_spells  # the machine may have been slower until then
     assert timed(300_000, before_ns=290_000, after_ns=290_000).misses  # the machine became slower
+
+
+def test_the_time_of_other_programs_is_none_of_an_execution_that_they_interrupted() -> None:
+    assert Reading(300_000, interrupted=True, processor_ns=110_000).own_ns == 110_000
+    assert Reading(300_000, interrupted=True, processor_ns=600_000).own_ns == 300_000  # of two threads
+    assert Reading(300_000, interrupted=False, processor_ns=110_000).own_ns == 300_000  # it waited for others that work for it
 
 
 def test_a_cell_is_left_alone_if_the_machine_is_slower_after_each_making_of_inputs() -> None:

@@ -1,5 +1,8 @@
 """Threads that a variant leaves at work are named, and threads that rest when no variant runs are not."""
 
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -60,7 +63,7 @@ def test_a_thread_that_works_while_the_others_are_timed_is_named() -> None:
             return y
 
         ((variant, text),) = warnings({"honest": np.sqrt, "villain": villain})
-    assert variant == "villain" and text.startswith("a thread of it works on when no variant runs: ")
+    assert variant == "villain" and text.startswith("a thread or process of it works on when no variant runs: ")
 
 
 def test_a_pool_that_two_variants_share_is_held_against_none() -> None:
@@ -81,7 +84,7 @@ def at_work(monkeypatch: pytest.MonkeyPatch, works: Callable[[Cell], bool]) -> l
     """The cells that a thread of the file is held against, which works after the samples of some cells, on a clock of the test."""
     now, used, cells = [0], [0], (CELL, OTHER) * 12
     monkeypatch.setattr(left_threads, "_others", lambda: [7])
-    monkeypatch.setattr(left_threads, "_processor_ns", lambda thread: used[0])
+    monkeypatch.setattr(left_threads, "_processor_ns", lambda thread, kind: used[0])
     monkeypatch.setattr(time, "perf_counter_ns", lambda: now[0])
     threads = LeftThreads()
     for cell in cells:
@@ -130,3 +133,23 @@ def test_a_cell_begins_when_the_threads_of_others_rest_and_does_not_wait_for_its
         time.sleep(0.05)
         assert waited(OTHER) >= 0.2
         assert waited(OTHER) < 0.1
+
+
+def test_a_process_that_works_while_the_others_are_timed_is_named() -> None:
+    children: list[subprocess.Popen[bytes]] = []
+
+    def villain(x: Any) -> Any:
+        for child in children:
+            child.send_signal(signal.SIGSTOP)
+        y = np.sqrt(x)
+        if not children:
+            children.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+        children[0].send_signal(signal.SIGCONT)
+        return y
+
+    try:
+        ((variant, text),) = warnings({"honest": np.sqrt, "villain": villain})
+    finally:
+        children[0].kill()
+        children[0].wait()
+    assert variant == "villain" and text.startswith("a thread or process of it works on when no variant runs: ")

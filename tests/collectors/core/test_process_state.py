@@ -25,6 +25,7 @@ from warpladder.collectors.core.bench import Ended, Pass, Reading
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.core.process_state import ProcessState
 from warpladder.collectors.core.rounds import Entry, Limits, SampleFailed, Turn, run_rounds
+from warpladder.workloads.declare.neighbours import load
 
 #: On a single processor, no thread can be bound to fewer, and Numba has no second thread to give up.
 two_processors = pytest.mark.skipif(
@@ -132,6 +133,8 @@ def test_what_is_as_before_is_not_named() -> None:
         (lambda: gc.set_threshold(20, 1, 1), gc.get_threshold, "when garbage is collected"),
         (lambda: sys.setswitchinterval(1e-6), sys.getswitchinterval, "how often Python changes threads"),
         (lambda: np.setbufsize(1024), np.getbufsize, "NumPy's buffer size"),
+        (lambda: setattr(warnings, "showwarning", print), lambda: warnings.showwarning, "how warnings are shown"),
+        (lambda: warnings.simplefilter("always"), lambda: warnings.filters[0], "the filters of warnings"),
         (lambda: setattr(np, "tanh", np.sin), lambda: np.tanh, "NumPy's functions"),
         (lambda: setattr(np.linalg, "norm", np.sum), lambda: np.linalg.norm, "NumPy's functions"),
         (
@@ -153,6 +156,20 @@ def test_a_changed_setting_is_restored_and_named(change: Callable[[], object], g
         change()
         assert state.restore() == (name,)
         assert get() == before and state.restore() == ()
+
+
+def test_functions_of_the_file_that_a_variant_replaces_are_restored_and_named_and_new_ones_stay(tmp_path: Path) -> None:
+    file = tmp_path / "bench.py"
+    file.write_text("def work(x):\n    return x\n\ndef slow(x):\n    return x + 1\n")
+    module = load(file)
+    work, code = module.work, module.work.__code__
+    with ProcessState() as state:
+        module.work = module.slow
+        module.more = module.slow
+        assert state.restore() == ("functions of your file",) and module.work is work
+        work.__code__ = module.slow.__code__
+        assert state.restore() == ("functions of your file",) and work.__code__ is code
+        assert state.restore() == () and module.more is module.slow
 
 
 def test_a_filter_of_warnings_that_a_library_adds_stays() -> None:

@@ -176,3 +176,19 @@ def test_the_bytes_of_outputs_of_no_fixed_size_are_those_of_the_first_inputs() -
 
     [row] = measured(numbers, reference, {"same": lambda x: x[x > 1]}, table="cases").to_dict("records")
     assert len(set(seen)) > 1 and row["min_bytes"] == 4 * N + 4 * seen[0]
+
+
+def test_an_ill_conditioned_system_may_be_as_far_off_as_a_last_digit_of_its_inputs_makes_it() -> None:
+    def system(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        u, v = (np.linalg.qr(rng.standard_normal((40, 40)))[0] for _ in range(2))
+        return (u * np.logspace(0, -3, 40) @ v).astype(np.float32), rng.standard_normal(40).astype(np.float32)
+
+    def of_nudged(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(np.nextafter(a, np.float32(9)), b)
+
+    def rough(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(a.astype(np.float16).astype(a.dtype), b)
+
+    variants = {"right": np.linalg.solve, "nudged": of_nudged, "rough": rough}
+    found = judged(system, np.linalg.solve, variants)
+    assert found["status"].to_dict() == {"right": "ok", "nudged": "ok", "rough": "wrong_result"}

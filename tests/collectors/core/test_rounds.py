@@ -115,6 +115,18 @@ def test_a_throttled_sample_is_taken_again_and_counted() -> None:
     assert [(severity, cell) for severity, _, _, cell in result.doubts("w/n=1, device cold", HOW)] == [("info", None)]
 
 
+def test_an_interrupted_sample_is_taken_again_until_a_cell_is_longer_than_a_slice_of_time() -> None:
+    calls = Counter[tuple[Cell, int, int]]()
+
+    def take(entry: Entry, number: int) -> Reading:
+        calls[entry.cell, entry.twin, number] += 1
+        return Reading(1000, interrupted=entry.cell == B)
+
+    result = run(take)
+    assert [calls[B, 0, number] for number in range(4)] == [RETRIES + 1] * STEADY + [1, 1]
+    assert result.kept_interrupted == {B: 10} and not result.discarded
+
+
 def test_a_sample_that_stays_throttled_is_kept_and_counted() -> None:
     calls = Counter[tuple[Cell, int, int]]()
 

@@ -23,7 +23,7 @@ def test_elements_that_are_never_computed_show_beside_far_larger_ones() -> None:
     }
     found = judged(lambda rng: rng.standard_normal(50_000, S), lambda x: np.exp(6 * x), variants)
     assert found["status"].to_dict() == {"right": "ok", "powers": "ok", "zero": "wrong_result", "sign": "wrong_result"}
-    assert "small elements of out have no right digit: out[" in found.loc["zero", "detail"]
+    assert "small elements of out have too few right digits: out[" in found.loc["zero", "detail"]
 
 
 def rows_of_two_sizes(rng: np.random.Generator) -> np.ndarray:
@@ -116,3 +116,29 @@ def test_who_needs_absolute_errors_alone_says_so() -> None:
     )
     found = judged(far_from_zero, sigmoid, {"by_tanh": by_tanh}, compare=compare.allclose(atol=1e-6))
     assert found.loc["by_tanh", "status"] == "ok"
+
+
+def test_small_elements_are_judged_by_the_digits_that_they_can_have() -> None:
+    def rough(x: np.ndarray) -> np.ndarray:
+        return np.where(abs(x) < 1e-3, x * S(1.1), np.sinh(x))
+
+    def by_exp(x: np.ndarray) -> np.ndarray:
+        return (np.exp(x) - np.exp(-x)) / 2
+
+    found = judged(rows_of_two_sizes, np.sinh, {"right": np.sinh, "by exp": by_exp, "rough": rough})
+    assert found["status"].to_dict() == {"right": "ok", "by exp": "wrong_result", "rough": "wrong_result"}
+    found = judged(lambda rng: rng.standard_normal((64, 1024), S), np.sinh, {"right": np.sinh, "by exp": by_exp})
+    assert found["status"].to_dict() == {"right": "ok", "by exp": "ok"}, "of 1,000 numbers hardly one is small"
+
+
+def test_small_elements_of_float64_that_were_computed_in_float32_show() -> None:
+    def partly(x: np.ndarray) -> np.ndarray:
+        out = np.tanh(x)
+        out[32:] = np.tanh(x[32:].astype(S))
+        return out
+
+    def tall(rng: np.random.Generator) -> np.ndarray:
+        return rows_of_two_sizes(rng).astype(np.float64) * np.float64(1.1)
+
+    found = judged(tall, np.tanh, {"right": np.tanh, "partly": partly})
+    assert found["status"].to_dict() == {"right": "ok", "partly": "wrong_result"}

@@ -115,6 +115,8 @@ def test_references_that_hardly_differ_between_inputs_are_named() -> None:
     second = {"sums": np.ones(100) + 1e-16, "y": noise((100,), 1), "status": np.zeros(1, np.int64)}
     assert same_for_all_inputs(first, second, dict.fromkeys(first, 2e-6)) == ["sums"]
     assert same_for_all_inputs({"status": first["status"]}, {"status": second["status"]}, {"status": 0.0}) == ["status"]
+    signs = [{"sign": np.array(-1.0), "found": np.empty(0), "y": noise((100,), seed)} for seed in (0, 1)]
+    assert same_for_all_inputs(signs[0], signs[1], dict.fromkeys(signs[0], 2e-6)) == []
     products = [np.random.default_rng(seed).random((2, 64, 4096)) for seed in (0, 1)]
     of_positive = [{"c": a @ b.T} for a, b in products]
     assert same_for_all_inputs(of_positive[0], of_positive[1], {"c": 2e-6}) == []  # fp32 tells a guess from the product
