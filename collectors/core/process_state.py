@@ -323,7 +323,7 @@ def _set_file(name: str, file: Any) -> None:
 
 def _is_strict(each: Any) -> bool:
     """Whether a filter makes exceptions of warnings, or shows each of all. Libraries add others when they are imported."""
-    return each[0] == "error" or each[:4] == ("always", None, Warning, None)
+    return bool(each[0] == "error" or each[:4] == ("always", None, Warning, None))
 
 
 def _strict_filters() -> list[Any]:
