@@ -1,7 +1,7 @@
 """The dashboard: `warpladder app`, with `--data-dir FOLDER` for runs kept elsewhere."""
 
 import contextlib
-from collections.abc import Container
+from collections.abc import Callable, Container
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -31,9 +31,10 @@ def main() -> None:
     view = next((view for view in VIEWS if view.name == page.url_path), VIEWS[0])
     try:
         bar.draw(_need(view))
-        st.session_state[_SHOWN] = shown = [each.name for each in VIEWS if each.applying(_applies)]
+        has = _met()
+        st.session_state[_SHOWN] = shown = [each.name for each in VIEWS if each.applying(has)]
         _menu(shown)  # in place of the first one, which has to tell the page before its run is found
-        _draw(view)
+        _draw(view, has)
     except state.Gone as gone:
         st.warning(plain(str(gone)))
         if runs.chosen() is None:
@@ -45,19 +46,19 @@ def main() -> None:
         st.caption("Choose another run above; nothing of this one was changed.")
 
 
-def _draw(view: View) -> None:
+def _draw(view: View, has: Callable[[Need], bool]) -> None:
     """A section of the page, and what every page ends with."""
-    section = widgets.heading(view, _sections(view))
+    section = widgets.heading(view, _sections(view, has))
     with contextlib.suppress(pages.Ended):
         import_module(f"{section.module}.page").draw(widgets.run_of_page())
     bar.bad(in_full=view.name == "trust")
     widgets.end_page()
 
 
-def _sections(view: View) -> tuple[Section, ...]:
+def _sections(view: View, has: Callable[[Need], bool]) -> tuple[Section, ...]:
     """The sections that apply to the run, and the one that the URL names, which tells what the run lacks."""
     asked = state.coming(pages.SECTION) if pages.SECTION in st.query_params else ""
-    applying = view.applying(_applies) or view.sections[:1]
+    applying = view.applying(has) or view.sections[:1]
     return tuple(section for section in view.sections if section in applying or section.name == asked)
 
 
@@ -81,13 +82,14 @@ def _menu(shown: Container[str]) -> Page:
     )
 
 
-def _applies(need: Need) -> bool:
+def _met() -> Callable[[Need], bool]:
     """Whether the run of the page has what a section needs. Ranges that were picked as variants have times."""
     run = runs.chosen()
-    if run is None:
-        return True
-    listed = runs.listing(runs.data_dirs()).index.get(runs.chosen_name())
-    return listed is None or listed.fits(need) or (need in OF_WORKLOADS and runs.picked(run) is not None)
+    listed = None if run is None else runs.listing(runs.data_dirs()).index.get(runs.chosen_name())
+    if run is None or listed is None:
+        return lambda need: True
+    picked = runs.picked(run) is not None
+    return lambda need: listed.fits(need) or (need in OF_WORKLOADS and picked)
 
 
 def _need(view: View) -> Need:

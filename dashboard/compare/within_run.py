@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from warpladder.dashboard.core.cell import Estimate, Timing
-from warpladder.dashboard.core.cells import baselines
+from warpladder.dashboard.core.cells import baselines, baselines_case_by_case
 from warpladder.dashboard.core.intervals import MIN_SAMPLES, RatioInterval, paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry, once
 from warpladder.dashboard.core.trusted import is_trusted
@@ -284,14 +284,21 @@ def _step_from(earlier: list[tuple[str, Entry]], precision: str) -> tuple[str, E
     return earlier[-1] if earlier else ("", None)
 
 
-def with_speedups(data: RunData, workload: str, timing: Timing, frame: pd.DataFrame) -> pd.DataFrame:
+def with_speedups(
+    data: RunData, workload: str, timing: Timing, frame: pd.DataFrame, *, case_by_case: bool = False
+) -> pd.DataFrame:
     """Rows of `cells` of one timing, with their speedup over the baseline of their case (see `baseline.baselines`).
 
     The columns are `speedup`, `speedup_low`, `speedup_high`, `verdict`, `baseline`, `baseline_config` and `no_speedup`. Where the
     baseline may not be called best (see `trusted`), there is no speedup, and `no_speedup` has the reason. The verdict is `unknown`
     there, and where the cell itself may not be called best.
+
+    Args:
+        case_by_case: the baseline of each case is chosen by itself, as on the ladder.
     """
-    references = baselines(data, workload, timing, frame["case"].unique())
+    names = frame["case"].unique()
+    found = baselines_case_by_case(data, workload, timing) if case_by_case else baselines(data, workload, timing, names)
+    references = {case: found[case] for case in names if case in found}
     rows = [
         (case, each.variant, each.config, each.gpus, *each.ratio.columns("speedup").values(), each.verdict)
         for case, reference in references.items()

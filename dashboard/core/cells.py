@@ -269,16 +269,32 @@ def baselines(data: RunData, workload: str, timing: Timing, cases: Iterable[str]
 @once
 def _baselines(data: RunData, workload: str, timing: Timing, case_names: frozenset[str]) -> Mapping[str, Baseline]:
     variant = baseline_variant(data, workload, timing, cases=case_names)
+    return _baselines_among(data, workload, timing, dict.fromkeys(case_names, variant))
+
+
+def baselines_case_by_case(data: RunData, workload: str, timing: Timing) -> Mapping[str, Baseline]:
+    """What `baselines` gives for each case by itself: the variant is another one where the usual one failed, as on the ladder."""
+    return _baselines_case_by_case(data.selected_from or data, workload, timing)
+
+
+@once
+def _baselines_case_by_case(data: RunData, workload: str, timing: Timing) -> Mapping[str, Baseline]:
+    ordered = _by_fitness(data, workload, _copies(data, workload, timing), ["case"])
+    first = ordered.drop_duplicates("case")
+    return _baselines_among(data, workload, timing, dict(zip(first["case"], first["variant"], strict=True)))
+
+
+def _baselines_among(data: RunData, workload: str, timing: Timing, variant_of: Mapping[str, str]) -> Mapping[str, Baseline]:
     every = _cells(data)
-    chosen = (every["workload"] == workload) & (every["variant"] == variant) & every["case"].isin(case_names)
-    chosen &= (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
+    chosen = (every["workload"] == workload) & (every["scope"] == timing.scope) & (every["cache"] == timing.cache)
+    timed = every[chosen]
+    timed = timed[timed["variant"] == timed["case"].map(variant_of)]
     # Where a variant ran on several numbers of GPUs, the fewest are the baseline.
-    rows = best_config(every[chosen]).sort_values("gpus", kind="stable").drop_duplicates("case")
+    rows = best_config(timed).sort_values("gpus", kind="stable").drop_duplicates("case")
+    columns = [rows[name] for name in ("case", "variant", "config", "gpus", "n", "flags")]
     return {
-        str(row["case"]): Baseline(
-            str(row["variant"]), str(row["config"]), int(row["gpus"]), doubt(int(row["n"]), row["flags"])
-        )
-        for row in rows.to_dict("records")
+        case: Baseline(variant, config, int(gpus), doubt(int(n), flags))
+        for case, variant, config, gpus, n, flags in zip(*columns, strict=True)
     }
 
 
@@ -301,17 +317,25 @@ def baseline_variant(
         preferred: the variant to take before others that were not sampled twice and are no rung.
         cases: consider these cases alone, since the usual baseline may have failed in all of them; None for all cases.
     """
+    copies = _copies(data, workload, timing)
+    if on_host:
+        copies = copies[copies["gpus"] == 0]
+    if cases is not None:
+        copies = copies[copies["case"].isin(list(cases))]
+    return "" if copies.empty else str(_by_fitness(data, workload, copies, [], preferred)["variant"].iloc[0])
+
+
+def _copies(data: RunData, workload: str, timing: Timing) -> pd.DataFrame:
+    """Each group of samples of a workload in a timing."""
     groups = data.grouped.keys
     chosen = (groups["workload"] == workload) & (groups["scope"] == timing.scope) & (groups["cache"] == timing.cache)
-    if on_host:
-        chosen &= groups["gpus"] == 0
-    if cases is not None:
-        chosen &= groups["case"].isin(list(cases))
-    copies = groups.loc[chosen, ["variant", "config", "case", "gpus", "twin"]]
-    if copies.empty:
-        return ""
+    return groups.loc[chosen, ["variant", "config", "case", "gpus", "twin"]]
+
+
+def _by_fitness(data: RunData, workload: str, copies: pd.DataFrame, same: list[str], preferred: str = "") -> pd.DataFrame:
+    """The candidates for a baseline, the fittest first: each variant, config and number of GPUs of each group of `same`."""
     # A case whose baseline failed has a second copy of another variant. The baseline has one in the most cases.
-    candidates = copies.groupby(["variant", "config", "gpus"], as_index=False, sort=False)["twin"].sum()
+    candidates = copies.groupby([*same, "variant", "config", "gpus"], as_index=False, sort=False)["twin"].sum()
     variants = data.variants[data.variants["workload"] == workload].reset_index(names="place")
     candidates = candidates.merge(variants[["variant", "role", "rung", "place"]], on="variant", how="left")
     order = candidates.assign(
@@ -322,5 +346,4 @@ def baseline_variant(
         not_preferred=candidates["variant"] != preferred,
     )
     keys = ["single", "off_gpu", "twins", "rung", "not_preferred", "place"]
-    first = order.sort_values(keys, na_position="last", kind="stable").iloc[0]
-    return str(first["variant"])
+    return order.sort_values(keys, na_position="last", kind="stable")

@@ -90,7 +90,7 @@ _COLUMNS: Final = (
     *(*Estimate.names("percent_of_floor"), "floor_ns", "floor_bound", "floor_ceiling", "gb_per_s", "gflop_per_s"),
     *("role", "kind", "precision", "rel_l2_error", "status", "detail", "flags"),
 )
-_OF_TIMING: Final = ["workload", "case", "scope", "cache"]
+_OF_TIMING: Final = ["workload", "scope", "cache"]
 _FIGURES: Final = (
     *("gpus", "scope", "cache", "interval_kind", "floor_ns", "floor_bound", "floor_ceiling"),
     *(end for name in ("median_ns", "gb_per_s", "gflop_per_s", "percent_of_floor") for end in Estimate.names(name)),
@@ -187,8 +187,8 @@ def _timed_words(data: RunData, workloads: Sequence[str]) -> str:
 def _with_speedups(data: RunData, selected: pd.DataFrame) -> pd.DataFrame:
     """The cells with their speedups, case by case as on the ladder, whose baseline is another one where the usual one failed."""
     parts = [
-        with_speedups(data, str(workload), Timing(str(scope), str(cache)), rows)
-        for (workload, _, scope, cache), rows in selected.groupby(_OF_TIMING, sort=False)
+        with_speedups(data, str(workload), Timing(str(scope), str(cache)), rows, case_by_case=True)
+        for (workload, scope, cache), rows in selected.groupby(_OF_TIMING, sort=False)
     ]
     return pd.concat(parts, ignore_index=True) if parts else selected
 
