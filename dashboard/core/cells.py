@@ -346,4 +346,5 @@ def _by_fitness(data: RunData, workload: str, copies: pd.DataFrame, same: list[s
         not_preferred=candidates["variant"] != preferred,
     )
     keys = ["single", "off_gpu", "twins", "rung", "not_preferred", "place"]
-    return order.sort_values(keys, na_position="last", kind="stable")
+    ordered: pd.DataFrame = order.sort_values(keys, na_position="last", kind="stable")
+    return ordered
