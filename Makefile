@@ -26,13 +26,13 @@ record: $(BIN)/.app
 test test-fast test-all: export PYTHONDONTWRITEBYTECODE =
 test test-fast test-all: export OPENBLAS_NUM_THREADS = 1
 test: $(BIN)/.dev
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not thorough"
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not thorough"
 
 test-fast: $(BIN)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not thorough and not browser"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not slow and not thorough and not browser"
 
 test-all: $(BIN)/.dev
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 walk: $(BIN)/.dev
 	$(BIN)/python -m tests.walk $(ARGS)

@@ -25,7 +25,16 @@ settings.load_profile("no deadline")
 
 
 #: Groups of tests that one worker runs, the longest first. They start before all other tests, so that no worker waits for one at the end.
-FIRST = ("browser", "specimens", "numba", "app", "walk", "signals")
+FIRST = (
+    "browser",
+    "specimens",
+    "numba",
+    "tests/dashboard/test_app.py",
+    "walk",
+    "signals",
+    "tests/test_comparing.py",
+    "tests/recomputed/test_runs.py",
+)
 
 
 def _start(item: pytest.Item) -> int:
@@ -36,7 +45,12 @@ def _start(item: pytest.Item) -> int:
     return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups there too
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker runs a file: what its tests share is then made once, and not by each worker."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     items.sort(key=_start)
     _sample(items)
     marked = [item for item in items if item.get_closest_marker("gpu")]

@@ -92,12 +92,13 @@ def test_asking_for_a_gpu_where_there_is_none_is_one_line() -> None:
 
 def test_the_run_id_is_the_last_line_of_stdout_and_names_the_run(tmp_path: Path) -> None:
     done = collectors(
-        "record", str(MISBEHAVING), "--variants", "good", "--case", "n=1000", "--label", "First Try", "--data-dir", str(tmp_path)
-    )  # fmt: skip
+        *("record", str(MISBEHAVING), "--variants", "good", "--case", "n=1000", "--label", "First Try"),
+        *("--processes", "1", "--max-rounds", "6", "--data-dir", str(tmp_path)),
+    )
     assert done.returncode == 0, done.stderr
     run = store.open_run(tmp_path / done.stdout.splitlines()[-1])
     assert "first-try" in run.run_id
-    again = collectors("record", "--if-none", "--data-dir", str(tmp_path))
+    again = CliRunner().invoke(command(), ["record", "--if-none", "--data-dir", str(tmp_path)])
     assert again.stdout.strip() == run.run_id
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -30,8 +30,10 @@ def changed(path: Path, table: str, change: Callable[[pd.DataFrame], pd.DataFram
 
 @pytest.fixture
 def sides(tmp_path: Path) -> tuple[Path, Path]:
-    """Two runs that differ in the source of one variant alone."""
+    """Two runs, timed at two sizes, that differ in the source of one variant alone."""
     a, b = (made_runs.write(tmp_path, name, rounds=12, seed=seed, workloads=("conv2d",)) for name, seed in (("a", 7), ("b", 8)))
+    for path in (a, b):
+        changed(path, "samples", lambda rows: rows[rows["case"].isin(["n=512", "n=8192"])])
     changed(
         b, "variants", lambda rows: rows.assign(source_sha256=rows["source_sha256"].mask(rows["variant"] == MINE, "f" * 64))
     )

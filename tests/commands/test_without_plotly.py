@@ -1,6 +1,8 @@
 """Commands that print text run where no extra is installed, and the others name the extra that they need."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ from tests.commands.test_forecast_host import host_bound
 from tests.doc_pages import ROOT
 
 PROGRAM = """
-import sys
+import json, sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -21,34 +23,41 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 from warpladder.__main__ import main
-sys.argv = ["warpladder", *sys.argv[1:]]
-main()
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["warpladder", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    print("ended", words[0], code, flush=True)
+sys.exit(code)
 """
-EXAMPLE = "docs/examples/training_step.json.gz"
+EXAMPLE = ROOT / "docs" / "examples" / "training_step.json.gz"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["runs"],
-        ["import", EXAMPLE],
-        ["extract", EXAMPLE],
-        ["summary", "recorded"],
-        ["compare", "recorded", "recorded"],
-        ["forecast", "bound/made.json.gz", "recorded"],
-    ],
-    ids=lambda arguments: arguments[0],
-)
-def test_a_command_that_prints_text_needs_neither_plotly_nor_streamlit(arguments: list[str], tmp_path: Path) -> None:
+def started(commands: list[list[str]], folder: Path) -> subprocess.CompletedProcess[str]:
+    """These commands, one after another in one process that lacks the packages of the extras."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(commands)],
+        capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def test_commands_that_print_text_need_neither_plotly_nor_streamlit(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     host_bound(tmp_path / "bound")
-    named = [str(ROOT / each) if each == EXAMPLE else str(tmp_path / each) if "/" in each else each for each in arguments]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *named, *([] if named[0] == "runs" else ["--data-dir", str(tmp_path)])],
-        capture_output=True, text=True, check=False, cwd=ROOT,
-    )  # fmt: skip
+    commands = [
+        ["import", str(EXAMPLE)],
+        ["extract", str(EXAMPLE)],
+        ["summary", "recorded"],
+        ["compare", "recorded", "recorded"],
+        ["forecast", str(tmp_path / "bound" / "made.json.gz"), "recorded"],
+    ]
+    done = started([["runs"], *([*words, "--data-dir", str(tmp_path)] for words in commands)], tmp_path)
     assert "plotly" not in done.stderr and "Traceback" not in done.stderr, done.stderr
-    assert done.returncode in (0, 1) and done.stdout
+    printed = re.split(r"^ended (\w+) (\d+)\n", done.stdout, flags=re.MULTILINE)
+    assert printed[1::3] == ["runs", *(words[0] for words in commands)]
+    assert set(printed[2::3]) <= {"0", "1"} and all(printed[0:-1:3])
 
 
 @pytest.mark.parametrize(
@@ -57,10 +66,7 @@ def test_a_command_that_prints_text_needs_neither_plotly_nor_streamlit(arguments
 def test_a_command_that_needs_the_dashboard_names_the_extra_in_one_line(
     arguments: list[str], module: str, tmp_path: Path
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments, "--data-dir", str(tmp_path)],
-        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    done = started([[*arguments, "--data-dir", str(tmp_path)]], tmp_path)
     cure = f"warpladder {arguments[0]}: {module} is not installed; pip install 'warpladder[dashboard]'"
     assert (done.returncode, done.stderr.splitlines()) == (2, [cure])
     assert not (tmp_path / "charts").exists()

@@ -12,7 +12,7 @@ from warpladder.dashboard.ui import runs
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def _unread(*_: object) -> None:

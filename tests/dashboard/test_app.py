@@ -19,8 +19,7 @@ APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
 PAGES = tuple(view.name for view in VIEWS)
 Open = Callable[..., AppTest]
 
-# The pages remember what they computed about a run, in one process.
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="session")

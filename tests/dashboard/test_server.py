@@ -6,14 +6,17 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.browser.pages import PATIENCE_MS, ROOT, free_port, wait_until_healthy
 from tests.synthetic import made_runs
+from warpladder.__main__ import command
+from warpladder.data import store
 
 APP = ROOT / "dashboard" / "app.py"
 COMMAND = [sys.executable, "-m", "warpladder", "app", "--port"]
@@ -251,7 +254,11 @@ def test_files_are_not_led_elsewhere(server: Server) -> None:
     assert server.status("/_stcore/health", "localhost", **document) == 200
 
 
-def test_an_address_that_was_asked_for_is_listened_on_and_answered(environment: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_address_that_was_asked_for_is_answered_and_it_ends_without_a_word(
+    environment: dict[str, str], tmp_path: Path, how: signal.Signals
+) -> None:
     port, log = free_port(), tmp_path / "log"
     command = [*COMMAND, str(port), "--address", "127.0.0.2"]
     with (
@@ -261,9 +268,14 @@ def test_an_address_that_was_asked_for_is_listened_on_and_answered(environment: 
         try:
             wait_until_healthy(f"http://127.0.0.2:{port}/_stcore/health", process, log)
             assert listening(port) == {"0200007F"}
+            process.send_signal(how)
+            process.wait(timeout=30)
         finally:
-            process.terminate()
-    assert f"http://127.0.0.2:{port}" in log.read_text()
+            process.kill()
+    said = log.read_text()
+    assert f"http://127.0.0.2:{port}" in said
+    assert "Traceback" not in said and "ScriptRunContext" not in said and "No runtime" not in said
+    assert process.returncode == (0 if how == signal.SIGINT else -how)
 
 
 def refused(environment: dict[str, str], command: list[str], **further: str) -> str:
@@ -289,43 +301,40 @@ def test_streamlit_that_was_told_to_listen_on_more_than_this_machine_is_refused(
     assert "warpladder app --address" in said
 
 
-def test_a_port_that_is_taken_is_one_clear_line(environment: dict[str, str]) -> None:
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
+    """What the command prints in one line where it ends with code 2, before it loads the pages."""
+
+    def loads() -> None:
+        raise AssertionError("the server starts")
+
+    monkeypatch.setattr("warpladder.dashboard.server.warm_up", loads)
+    monkeypatch.setattr(store, "LOCAL", tmp_path / "none")
+
+    def invoked(*arguments: str) -> str:
+        done = CliRunner().invoke(command(), ["app", *arguments])
+        assert done.exit_code == 2, done.output
+        (line,) = done.stderr.splitlines()
+        return line
+
+    return invoked
+
+
+def test_a_port_that_is_taken_is_one_clear_line(said: Callable[..., str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert refused(environment, [*COMMAND, str(port)]) == (
+        assert said("--port", str(port)) == (
             f"127.0.0.1:{port}: cannot be listened on (Address already in use); choose another --port or --address"
         )
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("address", ["203.0.113.9", "no-such-host.invalid"])
-def test_an_address_that_is_not_this_machines_is_one_clear_line(environment: dict[str, str], address: str) -> None:
-    said = refused(environment, [*COMMAND, str(free_port()), "--address", address])
-    assert said.startswith(f"{address}:")
-    assert "choose another --port or --address" in said
+def test_an_address_that_is_not_this_machines_is_one_clear_line(said: Callable[..., str], address: str) -> None:
+    line = said("--port", str(free_port()), "--address", address)
+    assert line.startswith(f"{address}:") and "choose another --port or --address" in line
 
 
-def test_an_empty_data_dir_is_one_clear_line(environment: dict[str, str]) -> None:
-    said = refused(environment, [*COMMAND, str(free_port()), "--data-dir", ""])
-    assert said == '--data-dir "": names no folder; write --data-dir . for the working directory'
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_without_a_word_when_it_is_stopped(environment: dict[str, str], tmp_path: Path, how: signal.Signals) -> None:
-    port, log = free_port(), tmp_path / "log"
-    with (
-        log.open("w") as output,
-        subprocess.Popen([*COMMAND, str(port)], env=environment, stdout=output, stderr=subprocess.STDOUT) as process,
-    ):
-        try:
-            wait_until_healthy(f"http://localhost:{port}/_stcore/health", process, log)
-            process.send_signal(how)
-            process.wait(timeout=30)
-        finally:
-            process.kill()
-    said = log.read_text()
-    assert "Traceback" not in said and "ScriptRunContext" not in said and "No runtime" not in said
-    assert process.returncode == (0 if how == signal.SIGINT else -how)
+def test_an_empty_data_dir_is_one_clear_line(said: Callable[..., str]) -> None:
+    assert said("--data-dir", "") == '--data-dir "": names no folder; write --data-dir . for the working directory'

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,14 @@ def test_a_name_by_size_is_found_again_and_no_other_is() -> None:
     assert not any(map(found_by_size, (*CEILINGS, nccl_allreduce(7), "device_copy_warm_1_bytes")))
 
 
+@cache
+def nodes(file: Path) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(file.read_text()))]
+
+
 def sources_told(file: Path) -> Iterator[ast.expr]:
     """What each call that tells a diagnostic gives for its source."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes(file):
         if isinstance(node, ast.Call) and len(node.args) >= 3:
             function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             severity = node.args[0]
@@ -55,7 +61,7 @@ def test_every_diagnostic_that_a_collector_writes_has_a_declared_source() -> Non
 
 def attributes(file: Path) -> Iterator[tuple[str, str]]:
     """Each `Ceiling.X`, `Phase.X` and `Source.X` of a module."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes(file):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in CLASSES:
             yield node.value.id, node.attr
 
@@ -76,7 +82,7 @@ LITERALS = {name for name in {**CEILINGS, **PHASES, **SOURCES} if set("_:") & se
 
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_no_module_repeats_a_name_as_a_literal(file: Path) -> None:
-    literals = {node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)}
+    literals = {node.value for node in nodes(file) if isinstance(node, ast.Constant)}
     assert not literals & LITERALS
 
 

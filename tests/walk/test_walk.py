@@ -12,7 +12,6 @@ from warpladder.dashboard.ui import runs
 from warpladder.dashboard.views import VIEWS
 from warpladder.data import store
 
-# The pages remember what they computed about a run, in one process.
 pytestmark = [pytest.mark.xdist_group("walk"), pytest.mark.slow]
 SHIPPED = sorted(path.name for path in store.RECORDED.iterdir() if path.is_dir())
 

@@ -12,7 +12,6 @@ from warpladder.collectors.programs.profiled import NsightSystems
 __all__ = ["open_app"]
 
 pytestmark = [
-    pytest.mark.xdist_group("app"),
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="programs are timed on Linux"),
 ]

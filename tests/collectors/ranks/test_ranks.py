@@ -174,7 +174,7 @@ def test_ranks_that_fail_alike_are_named_together(monkeypatch: pytest.MonkeyPatc
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.thorough), 3])
 def test_weights_that_ranks_averaged_are_those_of_one_process_within_rounding(ranks: int) -> None:
     program = [str(Launcher().program), "-n", str(ranks), sys.executable, "-m", "tests.collectors.ranks.weights_of_ranks"]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)

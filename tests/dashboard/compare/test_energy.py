@@ -178,7 +178,6 @@ def test_the_least_energy_is_a_criterion_of_which_to_ship(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("app")
 def test_the_page_offers_the_criterion_only_where_there_is_energy(open_app: Open, tmp_path: Path) -> None:
     write(tmp_path)
     app = open_app(tmp_path, "ship", run="ship")
@@ -193,7 +192,6 @@ def test_the_page_offers_the_criterion_only_where_there_is_energy(open_app: Open
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("app")
 def test_the_page_ladder_shows_energies(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "ladder", run="synthetic", workload="conv2d", case="n=8192")
     assert not app.exception

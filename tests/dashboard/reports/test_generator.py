@@ -32,8 +32,7 @@ PRECISIONS: Final = {"v11_one_product": "tf32"}
 TRANSFERS: Final = {"v05_mixed": "pageable", "v06_pinned": "pinned", "cudnn": "pageable", "numpy": None}  # others: overlapped
 _PHASES: Final = (Phase.H2D, Phase.COMPUTE, Phase.D2H)
 
-# The pages remember what they computed about a run, in one process.
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def apart(whole: float, *phases: float) -> dict[str, float]:

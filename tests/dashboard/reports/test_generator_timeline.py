@@ -24,7 +24,7 @@ from warpladder.workloads.gan_tconv.workload import WORKLOAD
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 CASE: Final = CASES[2]
 US: Final = 1_000

@@ -18,7 +18,6 @@ from warpladder.data.store import RunWriter
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("app")
 
 CASES = ("batch=100", "batch=800")
 VARIANTS = ("v01_program", "v02_kernels")

@@ -19,8 +19,6 @@ from warpladder.data.store import to_json
 
 __all__ = ["open_app"]
 
-# The pages remember what they computed about a run, in one process.
-pytestmark = pytest.mark.xdist_group("app")
 
 #: Medians in ns by variant, then by case, scope and cache.
 ONE, ROW, REPORT = routes.ONE_CASE, routes.ROW_CASE, routes.REPORT_CASE

@@ -11,7 +11,7 @@ from warpladder.collectors.nsight_systems.parse import import_report
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 Imported = tuple[Path, dict[str, str]]
 

@@ -20,7 +20,6 @@ from warpladder.data import store
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("app")
 
 # range_id, parent_id, domain, text.
 RANGES = (

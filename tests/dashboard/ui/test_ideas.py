@@ -16,7 +16,7 @@ from warpladder.installation import ROOT
 
 RUN: Final = store.find_run("H200 conv2d", [store.RECORDED]).run_id
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def ladder_of(variant: str, monkeypatch: pytest.MonkeyPatch, folder: Path, **query: str) -> AppTest:

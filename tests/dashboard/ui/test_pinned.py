@@ -13,7 +13,7 @@ from warpladder.dashboard.compare.changes import NotComparable, Options, Side, a
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

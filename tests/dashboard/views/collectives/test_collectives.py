@@ -20,8 +20,6 @@ from warpladder.data import job_tables, store
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app")]
-
 
 def table(*rows: dict[str, Any]) -> pa.Table:
     """Rows of table `collectives`: an all_reduce of 1 MB over ranks 0 and 1, which lasts 100 us, but for what is given."""

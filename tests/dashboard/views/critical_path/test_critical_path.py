@@ -20,7 +20,7 @@ from warpladder.data import store
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 PROGRAM = 2 * [
     Kernel("void gemm<float>(int)", lambda rank, iteration: 300 + iteration if rank == 2 else 200),
     Kernel(REDUCE, 40, 20, after=(7,)),

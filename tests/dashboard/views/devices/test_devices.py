@@ -14,7 +14,7 @@ from warpladder.dashboard.views.devices import query as queries
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from warpladder.installation import ROOT
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def test_the_own_file_of_a_rung_comes_first_and_each_included_one_can_be_chosen(open_app: Open, tmp_path: Path) -> None:

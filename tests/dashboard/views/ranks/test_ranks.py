@@ -18,7 +18,7 @@ from warpladder.data import store
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 MS = 1_000_000
 
 

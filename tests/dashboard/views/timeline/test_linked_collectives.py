@@ -16,8 +16,6 @@ from warpladder.data import store
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app")]
-
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> store.Run:

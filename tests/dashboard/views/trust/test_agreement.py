@@ -17,7 +17,7 @@ from warpladder.data.store import RECORDED, list_runs, open_run
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

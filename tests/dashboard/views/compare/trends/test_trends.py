@@ -31,7 +31,6 @@ from warpladder.data import store
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("app")
 
 COLD = Timing("device", "cold")
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -21,7 +21,7 @@ from warpladder.data.names import Ceiling, Phase
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 #: 30 operations in 100 bytes, and 600 in 100: 0.3 and 6 operations a byte. The ridge of fp32 is at 1 GFLOP/s over 2 GB/s = 0.5.
 CASES = [
     {"workload": "w", "case": "n=1", "size_rank": 0, "params": '{"n":1}', "flops": 30, "min_bytes": 100},

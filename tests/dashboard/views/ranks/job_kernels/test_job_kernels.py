@@ -17,7 +17,6 @@ from warpladder.data import store
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app")]
 GOOD = [rank for rank in range(RANKS) if rank != BROKEN]
 
 

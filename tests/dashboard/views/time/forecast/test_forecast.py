@@ -20,7 +20,7 @@ from warpladder.data import store
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 GRAPHS = Path(__file__).parents[4] / "fixtures" / "kineto" / "cuda_graph"
 CEILINGS = {"device_copy": 0.032}
 

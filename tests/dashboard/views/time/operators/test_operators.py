@@ -15,7 +15,6 @@ from warpladder.data import store
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app")]
 KINETO = Path(__file__).parents[4] / "fixtures" / "kineto"
 US = 1_000
 

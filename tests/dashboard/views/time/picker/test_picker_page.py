@@ -14,7 +14,7 @@ from warpladder.dashboard.ui import runs
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 PICK = f"nvtx:{EXPRESSION}"
 
 

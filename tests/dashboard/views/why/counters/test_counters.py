@@ -22,7 +22,7 @@ from warpladder.data import metrics, store
 
 __all__ = ["open_app"]
 
-pytestmark = [pytest.mark.xdist_group("app"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 

@@ -15,7 +15,6 @@ from warpladder.data.naming import CellName
 
 __all__ = ["open_app"]
 
-pytestmark = pytest.mark.xdist_group("app")
 CELL = CellName("conv2d", "v01_naive", "block=8", "n=512")
 
 

@@ -22,7 +22,6 @@ from warpladder.data import store
 __all__ = ["open_app"]
 
 pytestmark = [
-    pytest.mark.xdist_group("app"),
     pytest.mark.slow,
     pytest.mark.skipif(disassembly.problem() is not None, reason="needs nvdisasm"),
 ]
