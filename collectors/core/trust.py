@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.data import limits
+from warpladder.data.arrays import Bools
 from warpladder.data.limits import Memories, arithmetic_ns, reads_and_writes
 from warpladder.data.names import Source, diagnostic_row
 
@@ -54,6 +55,8 @@ def _slowed(samples: pd.DataFrame) -> Iterable[dict[str, Any]]:
     A slowdown makes a time doubtful. The power limit does not: the cell reaches it wherever it runs.
     """
     own = samples[(samples["twin"] == 0) & samples["throttle_reasons"].notna()]
+    if own.empty:
+        return
     reasons = own["throttle_reasons"].astype("int64")
     slowed = (reasons & limits.SLOWDOWN) > 0
     throttled = pd.DataFrame({"slowed": slowed, "limited": ((reasons & limits.POWER_LIMIT) > 0) & ~slowed, "size": 1})
@@ -73,7 +76,7 @@ def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes:
     """Find cells whose time is below a floor by more than its margin; see `limits.beyond`."""
     beyond = limits.beyond(medians, values, l2_bytes)
     memories = limits.memories(values)
-    for row in medians[beyond["memory"]].to_dict("records"):
+    for row in _rows(medians, beyond["memory"]):
         memory = memories["host" if row["kind"] == "host" else "gpu", row["cache"]]
         rate = row["min_bytes"] / max(row["median_ns"], 1)
         least = row["min_bytes"] / memory.time_ns(*reads_and_writes(row), row["passes"])
@@ -86,7 +89,7 @@ def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes:
         yield _finding(Source.ABOVE_CEILING, text, row)
     least_ns, names = arithmetic_ns(medians, values)
     cells = medians.assign(least_ns=least_ns, ceiling=names)
-    for row in cells[beyond["arithmetic"]].to_dict("records"):
+    for row in _rows(cells, beyond["arithmetic"]):
         rate, least = (row["flops"] / max(time, 1) / 1000 for time in (row["median_ns"], row["least_ns"]))
         text = (
             f"{_rate(rate)} TFLOP/s, where {row['ceiling']} was measured to reach {_rate(least)}: the work is not done, not waited for, "
@@ -95,7 +98,7 @@ def _above_ceiling(medians: pd.DataFrame, values: Mapping[str, float], l2_bytes:
         yield _finding(Source.ABOVE_CEILING, text, row)
     least_ns, names = limits.copies_ns(medians, values)
     cells = medians.assign(least_ns=least_ns, ceiling=names)
-    for row in cells[beyond["copies"]].to_dict("records"):
+    for row in _rows(cells, beyond["copies"]):
         text = (
             f"{row['median_ns']:,.0f} ns, where the copies alone take {row['least_ns']:,.0f} ns at the rate of {row['ceiling']}"
         )
@@ -110,6 +113,8 @@ def _not_growing(medians: pd.DataFrame, memories: Memories) -> Iterable[dict[str
     """
     timed = medians.assign(axes=[_axes_but_size(params) for params in medians["params"]])
     for _, group in timed.groupby(["workload", "variant", "config", "scope", "cache", "axes"]):
+        if len(group) == 1:
+            continue
         by_work = group.sort_values("min_bytes").to_dict("records")
         small, large = by_work[0], by_work[-1]
         key = "host" if large["kind"] == "host" else "gpu", large["cache"]
@@ -134,18 +139,25 @@ def _repeats_skipped(device: pd.DataFrame, values: Mapping[str, float], l2_bytes
 
     They find their output already right, or their input in a state that they left. This check needs times of memory by size.
     """
+    if device.empty:
+        return
     gain = limits.hot_gain(values)
     cells = device[device["cache"] == "cold"].merge(
         device.loc[device["cache"] == "hot", [*_CELL, "gpus", "median_ns"]], on=[*_CELL, "gpus"], suffixes=("", "_hot")
     )
     cells["most"] = limits.most_from_l2(cells["min_bytes"] / cells["passes"], l2_bytes, gain)
     skipped = cells["median_ns"] - limits.COLD_START_NS > cells["most"] * np.maximum(cells["median_ns_hot"], 1)
-    for row in cells[skipped].to_dict("records"):
+    for row in _rows(cells, skipped.to_numpy()):
         text = (
             f"{row['median_ns_hot']:,.0f} ns in a batch, and {row['median_ns']:,.0f} ns with a cold L2, where the L2 explains "
             f"{row['most']:.3g} times: executions after the first of a batch do less work"
         )
         yield _finding(Source.REPEATS_SKIPPED, text, {**row, "cache": "hot"})
+
+
+def _rows(cells: pd.DataFrame, chosen: Bools) -> list[dict[Any, Any]]:
+    """The chosen rows. To ask pandas for none takes it a millisecond for each column."""
+    return cells[chosen].to_dict("records") if chosen.any() else []
 
 
 def _rate(value: float) -> str:
