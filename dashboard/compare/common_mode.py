@@ -36,7 +36,7 @@ def steadied(
             row = np.unique(rounds[places], return_inverse=True)[1]
             apart = np.full((int(row.max()) + 1, len(cells)), np.nan)
             apart[row, column] = np.log(np.maximum(durations[places], 1.0))
-            apart -= np.nanmedian(apart, axis=0)
+            apart -= _medians(apart)
             common = np.nan_to_num(_median_of_others(apart))
             if _scatter(apart - common) < _scatter(apart):
                 steady[places] *= np.exp(-common[row, column])
@@ -45,7 +45,15 @@ def steadied(
 
 def _scatter(apart: Floats) -> float:
     """The median distance from 0 of the typical cell."""
-    return float(np.median(np.nanmedian(np.abs(apart), axis=0)))
+    return float(np.median(_medians(np.abs(apart))))
+
+
+def _medians(values: Floats) -> Floats:
+    """The median of each column, where NaN is no value; `np.nanmedian` takes ten times as long for small arrays."""
+    count, columns = np.isfinite(values).sum(axis=0), np.arange(values.shape[1])
+    ordered = np.sort(values, axis=0)  # NaN last
+    medians: Floats = (ordered[(count - 1) // 2, columns] + ordered[count // 2, columns]) / 2
+    return medians
 
 
 def _median_of_others(values: Floats) -> Floats:

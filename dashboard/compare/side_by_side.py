@@ -279,9 +279,19 @@ def _sources(data: RunData, workload: str) -> dict[str, str]:
 
 
 def devices_of(a: RunData, b: RunData, found: SideBySide) -> tuple[str, str]:
-    """The names of what the variants ran on: the devices of both runs, or for variants of the host the processors if they differ."""
+    """The names of what the variants ran on: the devices of both runs, or for variants of the host the processors.
+
+    Equal processors are told apart by the GPUs beside them, which did not take part.
+    """
+    if not found.on_host:
+        return a.device, b.device
     processors = str(a.info["cpu_name"]), str(b.info["cpu_name"])
-    return processors if found.on_host and processors[0] != processors[1] else (a.device, b.device)
+    if processors[0] != processors[1]:
+        return processors
+    one, other = (
+        name if each.device == name else f"{name}, beside {each.device}" for name, each in zip(processors, (a, b), strict=True)
+    )
+    return one, other
 
 
 def short_names(a: str, b: str) -> tuple[str, str]:

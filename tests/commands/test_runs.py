@@ -66,6 +66,8 @@ def test_app_opens_a_run_and_a_trace_that_it_imports_once(tmp_path: Path, monkey
     (run,) = store.list_runs([folder])[0]
     assert CliRunner().invoke(command(), ["app", str(run.path)]).exit_code == 0
     assert served == [([folder, folder], run.run_id)] * 2 + [([folder], run.run_id)]
+    missing = CliRunner().invoke(command(), ["app", "reports/nowhere.json"])
+    assert missing.exit_code == 2 and "reports/nowhere.json: this file does not exist" in missing.stderr
     done = CliRunner().invoke(command(), ["app", "nowhere"])
     assert done.exit_code == 2 and done.stderr.startswith("nowhere: no such run")
 

@@ -124,9 +124,15 @@ def _run_to_open(run: str, own: Sequence[Path]) -> Path:
     """The folder of a run, which becomes one where it is a report or trace. Raises Error."""
     from warpladder.commands import imports
     from warpladder.data import store
+    from warpladder.data.store.errors import NoSuchRun
 
     path = Path(run)
     is_run = (path / "run.parquet").exists()
     if path.is_file() or (path.is_dir() and not is_run):
         return imports.run_of(path, own[0] if own else store.LOCAL)
-    return store.find_run(run, [*own, store.LOCAL, store.RECORDED]).path.absolute()
+    try:
+        return store.find_run(run, [*own, store.LOCAL, store.RECORDED]).path.absolute()
+    except NoSuchRun as error:
+        if path.suffix or len(path.parts) > 1:  # a label may have a slash or a dot too, so that runs are looked for first
+            raise Error(f"{run}: this file does not exist, and no run has that name") from error
+        raise

@@ -22,6 +22,8 @@ from warpladder.data.names import Source
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
 
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
+#: Half an interval over its median, beyond which a winner's time is not believed.
+_ROUGH: Final = 0.1
 _STATUS_ORDER: Final = ("ok", "wrong_result", "launch_error", "out_of_memory", "timeout", "skipped")
 
 
@@ -32,16 +34,20 @@ class Verdict:
     Attributes:
         against: the reasons not to; empty where it may.
         but: what to keep in mind all the same.
+        rough: the winners whose time is known only roughly.
     """
 
     against: tuple[str, ...]
     but: tuple[str, ...]
+    rough: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """`Yes. 3 doubtful times, which never win.` or `No: 2 cells failed.`"""
+        """`Yes. 3 doubtful times, which never win.`, `No: 2 cells failed.`, or what of it can be believed."""
         if self.against:
             return f"No: {'; '.join(self.against)}."
+        if self.rough:
+            return f"In part. Believe which variant wins, and not its time: {'; '.join((*self.rough, *self.but))}."
         return f"Yes. {'; '.join(self.but)}." if self.but else "Yes: every cell is right, and the checks found nothing."
 
 
@@ -57,7 +63,8 @@ def verdict(data: RunData, root: Path) -> Verdict:
     failed = failures(data).query("status != 'skipped'").merge(roles, on=["workload", "variant"], how="left")
     failed = failed[failed["role"] != "specimen"]
     found = findings(data).query("role != 'specimen'")
-    lacking = [line.summary.workload for line in overview.lines(data, root) if not line.summary.best]
+    lines = overview.lines(data, root)
+    lacking = [line.summary.workload for line in lines if not line.summary.best]
     against = (
         _counted(len(failed), "cell", "failed") + (f", such as {failed['variant'].iloc[0]}" if len(failed) else ""),
         _counted(int((found["severity"] == "error").sum()), "check", "found an error"),
@@ -72,7 +79,14 @@ def verdict(data: RunData, root: Path) -> Verdict:
         _counted(len(stale_variants(data, root)), "source", "changed since"),
         "what was not reached is missing" if (found["source"] == Source.NOT_REACHED).any() else "",
     )
-    return Verdict(tuple(filter(None, against)), tuple(filter(None, but)))
+    return Verdict(tuple(filter(None, against)), tuple(filter(None, but)), tuple(filter(None, map(_rough, lines))))
+
+
+def _rough(line: overview.Line) -> str:
+    """`v01_numpy of conv2d is known to ±23 %`; empty where the winner's time is known better, or there is no winner."""
+    of, best = line.summary, line.summary.best_ns
+    half = (best.high - best.low) / 2 / best.value if best.known else 0.0
+    return f"{of.best} of {of.workload} is known to ±{100 * half:.0f} %" if half > _ROUGH else ""
 
 
 def _counted(count: int, what: str, then: str) -> str:

@@ -24,7 +24,8 @@ _MOST_SHOWN: Final = 6
 _MOST_STEPS: Final = 5
 _TABLE_ROWS: Final = 6
 _ROW_PX: Final = 35
-_MOST_RUNS: Final = 500  # of a device and collector, the newest
+#: How many of the newest runs of a device and collector are read; each takes some ten milliseconds.
+_NEWEST: Final = ("60", "500")
 
 _Group = dict[str, store.Run]
 
@@ -77,24 +78,24 @@ def _choose_group(run: store.Run, groups: dict[str, _Group]) -> tuple[_Group, st
     name = state.choose("on", "Runs on", names, default=own, text=count.__getitem__, owner=own) if len(names) > 1 else names[0]
     device, _, collector = name.rpartition(" · ")
     group = groups[name]
-    if len(group) > _MOST_RUNS:
-        state.note(f"Of {len(group):,} runs the newest {_MOST_RUNS} are shown.")
-    newest = sorted(group, key=lambda each: group[each].info["started_at"], reverse=True)[:_MOST_RUNS]
-    return {each: group[each] for each in newest}, f"on {device} by {collector}"
+    where, most = f"on {device} by {collector}", len(group)
+    if most > int(_NEWEST[0]):
+        most = int(state.choose("newest", "Newest runs", _NEWEST, help=f"There are {most:,} runs {where}."))
+    newest = sorted(group, key=lambda each: group[each].info["started_at"], reverse=True)[:most]
+    return {each: group[each] for each in newest}, where
 
 
 def _choose_workload(run: store.Run, group: _Group, where: str) -> str:
-    """The workload: at first one that at least two runs have, or else one with a time in the run of the page."""
+    """The workload: at first one of the run of the page that another run has too, or one that two runs have, or one of the run."""
     count: dict[str, int] = {}
-    for run in group.values():
-        for workload in sorted(_timed(run) or ()):
+    for each in group.values():
+        for workload in sorted(_timed(each) or ()):
             count[workload] = count.get(workload, 0) + 1
     if not count:
         widgets.nothing(f"No run {where} has samples.", "Record one: make record.")
     several = [workload for workload, number in count.items() if number > 1]
-    several += [
-        workload for workload in count if workload in runs.load(run).workloads and runs.ask(run, axes.timed_cases, workload)
-    ]
+    own = [workload for workload in count if workload in runs.load(run).workloads and runs.ask(run, axes.timed_cases, workload)]
+    several = [*(workload for workload in own if workload in several), *several, *own]
     style: state.Style = "segmented" if len(count) <= 3 else "select"
     return state.choose("workload", "Workload", list(count), default=next(iter(several), None), style=style)
 
@@ -124,16 +125,15 @@ def _read(group: _Group, workload: str) -> list[query.RecordedRun]:
 
 
 def _choose_cell(recorded: Sequence[query.RecordedRun], workload: str, *, on_gpu: bool) -> tuple[str, Timing]:
-    """Case and timing, of those that at least two runs have; of all where none is in two runs."""
+    """Case and timing: at first those that most runs have. A case that was chosen before stays, also where one run has it."""
     cases = query.cases_of(recorded)
     count = {case: number for case, number in query.counts(recorded, lambda cell: cell.case).items() if case in cases}
     if not count:
         widgets.nothing(f"No case of {workload} was timed in these runs.", "The page Trust says why, cell by cell.")
-    several = {case for case, number in count.items() if number > 1} or set(count)
-    most = max(count[case] for case in several)
+    most = max(count.values())
     case = widgets.choose_case_of(
-        {case: params for case, params in cases.items() if case in several},
-        [case for case in several if count[case] == most],
+        {case: params for case, params in cases.items() if case in count},
+        [case for case in count if count[case] == most],
     )
     timings = {
         timing: number

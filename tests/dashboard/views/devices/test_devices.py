@@ -175,7 +175,7 @@ def test_variants_of_the_host_ran_on_the_processors_of_runs_with_gpus(tmp_path: 
     found = side_by_side.side_by_side(one, two, "w", TIMING)
     assert side_by_side.devices_of(one, two, found) == ("AMD EPYC 9654", "Intel Xeon")
     two = replace(two, info={**two.info, "cpu_name": "AMD EPYC 9654"})
-    assert side_by_side.devices_of(one, two, found) == ("AMD EPYC 9654", "NVIDIA H200")
+    assert side_by_side.devices_of(one, two, found) == ("AMD EPYC 9654", "AMD EPYC 9654, beside NVIDIA H200")
 
 
 def test_with_one_device_alone_the_page_has_the_command_that_records_on_another(tmp_path: Path, open_app: Open) -> None:

@@ -1,6 +1,13 @@
 """Findings and reasons to stop, as the checks list them."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
 from tests.dashboard.core.test_queries_cells import run_of
+from warpladder.dashboard.compare import overview
+from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.views.trust import query as trust
 
 
@@ -44,3 +51,18 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
         "operation hot: at the limit of 3 s": 1,
     }
     assert trust.statuses(run_of([], [], results)).to_dict("records") == [{"workload": "w", "ok": 2, "timeout": 1, "total": 3}]
+
+
+@pytest.mark.parametrize(
+    ("high", "told"),
+    [
+        (109.0, "Yes: every cell is right, and the checks found nothing."),
+        (146.0, "In part. Believe which variant wins, and not its time: v01_numpy of w is known to ±23 %."),
+    ],
+)
+def test_of_a_winner_with_a_wide_interval_the_time_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch, high: float, told: str, tmp_path: Path
+) -> None:
+    summary = SimpleNamespace(workload="w", best="v01_numpy", best_ns=Estimate(100.0, 100.0, high))
+    monkeypatch.setattr(overview, "lines", lambda *_: (SimpleNamespace(summary=summary),))
+    assert trust.verdict(run_of([], []), tmp_path).sentence == told

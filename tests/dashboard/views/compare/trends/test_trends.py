@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.dashboard.test_app import Open, open_app, words
@@ -326,6 +328,28 @@ def test_the_page_names_the_last_step_and_leads_to_the_runs_beside_it(open_app: 
     assert page.main.dataframe[0].value["variant"].tolist() == [MINE, "v01_base"]
     other = words(open_app(folder, "trends", run="r07", series="v01_base|gone"))
     assert "v01_base: no change beyond the noise over 8 runs" in other and "The link asks for gone" in other
+
+
+def test_the_case_of_the_address_stays_and_of_many_runs_the_newest_are_read(
+    open_app: Open, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    copied = shutil.copytree(folder, tmp_path / "copied")
+    for name in ("samples", "results", "cases"):
+        path = copied / "r07" / f"{name}.parquet"
+        table = pq.read_table(path)
+        place, renamed = table.column_names.index("case"), pa.array(["n=2"] * len(table), table.schema.field("case").type)
+        table = table.set_column(place, table.schema.field("case"), renamed)
+        if "params" in table.column_names:
+            place = table.column_names.index("params")
+            params = pa.array(['{"n":2}'] * len(table), table.schema.field("params").type)
+            table = table.set_column(place, table.schema.field("params"), params)
+        pq.write_table(table, path)
+    monkeypatch.setattr("warpladder.dashboard.views.compare.trends.page._NEWEST", ("4", "500"))
+    alone = open_app(copied, "trends", **{"run": "r07", "workload": "w", "case.n": "2"})
+    assert "by nsight_systems has w, n=2." in words(alone)
+    page = open_app(copied, "trends", run="r06")
+    assert page.selectbox(key="choose newest").value == "4" or page.segmented_control(key="choose newest").value == "4"
+    assert page.main.dataframe[0].value["runs"].tolist() == [3, 3], "r07 has another case"
 
 
 def test_fewer_than_two_runs_say_what_to_do(open_app: Open, folder: Path) -> None:
