@@ -54,8 +54,8 @@ class Instruction:
 
     @property
     def address(self) -> str:
-        """The first operand in brackets, without them; empty without one."""
-        return next((each[1:-1].strip() for each in self.operands if each.startswith("[")), "")
+        """The first operand in brackets, without them and blanks; empty without one."""
+        return next(("".join(each[1:-1].split()) for each in self.operands if each.startswith("[")), "")
 
     def __str__(self) -> str:
         guard = f"@{self.predicate} " if self.predicate else ""

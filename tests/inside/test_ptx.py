@@ -1,7 +1,10 @@
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import warpladder
 from warpladder.collectors.cuda import assembly, compiler
 from warpladder.collectors.cuda.disassembly import disassemble
 from warpladder.collectors.inside import ablation, marks, ptx
@@ -70,6 +73,11 @@ def test_predicates_vectors_labels_blocks_and_comments_are_told_apart() -> None:
     assert load == ptx.Instruction("!%p1", "ld.global.nc.v2.f32", ("{%f1, %f2}", "[%rd1+-8]"))
     assert isinstance(load, ptx.Instruction) and load.results == ("%f1", "%f2") and load.address == "%rd1+-8"
     assert str(declared).strip() == ".reg .b32 t;" and isinstance(move, ptx.Instruction) and "a;b // c" in str(pragma)
+
+
+def test_blanks_in_an_address_do_not_count() -> None:
+    (load,) = ptx.lines("ld.global.v2.b32 { %r1, %r2 }, [ %rd1 + 0 ];")  # as Triton writes it
+    assert isinstance(load, ptx.Instruction) and load.address == "%rd1+0" and load.results == ("%r1", "%r2")
 
 
 @pytest.mark.parametrize("text", ["{", ".entry k() {", ".global .b8 x = {1", "/* no end"])
@@ -266,3 +274,18 @@ def test_every_alteration_is_accepted_by_the_assembler(summed: ptx.Module) -> No
     assert probes.stages[:2] == ("up to the loop at line 6", "up to the barrier at line 7")
     for module in (probes.module, marks.counted(summed, "k")[0], *(marks.delayed(summed, "k", mark) for mark in found)):
         assert mix(module)["EXIT"] >= 1
+
+
+@assembled
+def test_a_kernel_may_be_given_as_ptx(tmp_path: Path) -> None:
+    body = "ld.param.u64 %rd1, [k_param_0]; st.global.u32 [%rd1], 7; ret;"
+    text = "// Idea: Sevens.\n" + str(module_of(body, ".b64 %rd<2>"))
+    (tmp_path / "k.ptx").write_text(text)
+    bench = warpladder.Benchmark("sevens", n=[4])
+    bench.inputs(lambda n, rng: rng.random(n, dtype=np.float32))
+    bench.reference(lambda x: x)
+    bench.cuda(tmp_path / "k.ptx", kernel="k", grid=1, block=1, args=("out",))
+    variant = bench.workload.variant("k")
+    module = compiler.compiled(compiler.compilation_of(variant, ["k"], "sm_90"))
+    assert module.kernels["k"].registers > 0 and module.cubin.startswith(b"\x7fELF") and not compiler.is_ptx("// .version\n")
+    assert "st.global.u32" in compiler.ptx_with_lines(compiler.compilation_of(variant, ["k"], "sm_90"))
