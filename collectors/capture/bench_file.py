@@ -39,7 +39,7 @@ def _lines(kernel: Kernel, program: str) -> Iterator[str]:
     outputs = [array for array in kernel.arrays if array.after is not None]
     in_place = any(array.is_read for array in outputs)
     uses_torch = any(array.kind not in _OF_NUMPY for array in kernel.arrays) or bool(kernel.python)
-    names = _output_names(outputs)
+    names = {array.name: f"{array.name}_new" for array in outputs}
     yield f'"""Kernel `{kernel.name}` of {program}: launch {kernel.number}, with its arguments, kept by `warpladder capture`.'
     yield ""
     yield "Its outputs are right if they are those that it had in the program. The inputs are always the same."
@@ -66,7 +66,10 @@ def _lines(kernel: Kernel, program: str) -> Iterator[str]:
     yield f"@bench.reference(outputs={{{types}}})"
     parameters = ", ".join(array.name for array in inputs) or "nothing"
     yield f"def as_in_the_program({parameters}):"
-    after = ", ".join(f'"{array.name}_new": {_value(array, f"{array.name}_after", torch=uses_torch)}' for array in outputs)
+    after = ", ".join(
+        f'"{array.name}_new": {_value(array, f"{array.name}_after", torch=uses_torch)}{_wide(array, torch=uses_torch)}'
+        for array in outputs
+    )
     yield f"    return {{{after}}}"
     yield ""
     yield ""
@@ -86,17 +89,17 @@ def _lines(kernel: Kernel, program: str) -> Iterator[str]:
 _NOTHING: Final = '"nothing": np.zeros(1, np.float32)'
 
 
-def _output_names(outputs: list[Array]) -> dict[str, str]:
-    if len(outputs) == 1:
-        return {outputs[0].name: "out"}
-    return {array.name: f"out{number}" for number, array in enumerate(outputs)}
-
-
 def _value(array: Array, key: str, *, torch: bool) -> str:
     text = f'KEPT["{key}"]'
     if not torch:
         return text
     return f"torch.from_numpy({text})" + ("" if array.kind in _OF_NUMPY else f".view(torch.{array.kind})")
+
+
+def _wide(array: Array, *, torch: bool) -> str:
+    """Makes real numbers float64, as a reference gives them."""
+    is_real = "float" in array.kind
+    return (".double()" if torch else ".astype(np.float64)") if is_real else ""
 
 
 def _word(argument: str | np.generic, outputs: dict[str, str]) -> str:

@@ -43,6 +43,8 @@ _NO_NUMBER: Final = 0xFFFFFFFF
 _SINK: Final = "warpladder_sink"
 _SINK_MIDDLE: Final = 1 << 16
 _SINK_DECLARATION: Final = f".visible .global .align 16 .b8 {_SINK}[{2 * _SINK_MIDDLE}];"
+#: Bytes of addresses of shared memory that the blocks of a cluster have each: where its own begin, a block may read.
+_WINDOW: Final = 1 << 24
 _ON: Final = "%wl_on"
 _NEVER: Final = "%wl_never"
 _BOTH: Final = "%wl_both"
@@ -239,13 +241,17 @@ class _Writer:
             return ()
         kind = _bits(type_of(base, self._types))
         copy = self._copy(kind)
-        choose = Instruction(
-            "", f"selp.{kind}", (copy, base, "%wl_sink" if work is Work.GLOBAL_LOADS else "0", _ON), statement.place
-        )
+        choose = [
+            Instruction(
+                "", f"selp.{kind}", (copy, base, "%wl_sink" if work is Work.GLOBAL_LOADS else copy, _ON), statement.place
+            )
+        ]
+        if work is Work.SHARED:
+            choose = [Instruction("", f"and.{kind}", (copy, base, f"-{_WINDOW}"), statement.place), *choose]
         first, address, *rest = statement.operands
         steering = [each for each in _results(statement) if work is Work.SHARED and each in self._steering]
         return (
-            choose,
+            *choose,
             replace(statement, operands=(first, address.replace(base, copy, 1), *rest)),
             *(
                 Instruction(statement.predicate, f"selp.{_bits(type_of(each, self._types))}", (each, each, "0", _ON))

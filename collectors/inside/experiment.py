@@ -44,6 +44,10 @@ _MOST_OVERHEAD: Final = 0.1
 _LENGTHS: Final = (0.2, 0.4, 0.8)
 #: The shortest wait that the clock resolves well, in cycles.
 _LEAST_CYCLES: Final = 100
+#: A wait may be longer by the time from one reading of the clock to the next.
+_CYCLES_OF_A_READING: Final = 32
+#: Resolution of the times.
+_RESOLUTION_NS: Final = 64.0
 #: Outputs differ less where sums are added in another order.
 _SAME: Final = 1e-4
 
@@ -392,14 +396,23 @@ class Inside:
             if name in names:
                 added = np.array([length / cycles * ns * times * in_sequence for length in lengths])
                 took = np.array([self._times[Entry(name, length)] for length in lengths])
-                yield self._delay(mark, added, took, "" if self.is_right(Entry(name)) else "its outputs differ without a wait")
+                doubt = _CYCLES_OF_A_READING / (lengths[-1] - lengths[0]), _RESOLUTION_NS / (added[-1] - added[0])
+                yield self._delay(
+                    mark, added, took, doubt, "" if self.is_right(Entry(name)) else "its outputs differ without a wait"
+                )
 
-    def _delay(self, mark: marks.Mark, added: np.ndarray, took: np.ndarray, note: str) -> Row:
-        """The slope of the time over what was added. What a wait costs whatever its length is no part of the slope."""
+    def _delay(self, mark: marks.Mark, added: np.ndarray, took: np.ndarray, doubt: tuple[float, float], note: str) -> Row:
+        """The slope of the time over what was added. What a wait costs whatever its length is no part of the slope.
+
+        Args:
+            doubt: what the interval is wider by: as a share of the slope, since a wait ends at a reading of the clock, and a number.
+        """
         centred = added - added.mean()
-        slopes = centred @ took / (centred @ centred)
+        value, low, high = median_interval(centred @ took / (centred @ centred))
+        wider = abs(value) * doubt[0] + doubt[1]
         place = str(mark.place[1]) if mark.place else ""
-        return self._row(Experiment.DELAY, mark.text, median_interval(slopes), "share", lines=place, note=note)
+        slope = value, low - wider, high + wider
+        return self._row(Experiment.DELAY, mark.text, slope, "share", lines=place, note=note)
 
     def _of_counts(self) -> Iterator[Row]:
         name = "counts"

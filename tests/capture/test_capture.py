@@ -13,6 +13,7 @@ from warpladder.__main__ import command
 from warpladder.collectors.capture import bench_file, child, hooks
 from warpladder.collectors.capture.watch import Watch
 from warpladder.workloads import registry
+from warpladder.workloads.api import CudaVariant
 
 CODE = 'extern "C" __global__ void axpy(const float* x, float* y, int n, float a) { y[threadIdx.x] = a * x[threadIdx.x]; }'
 
@@ -103,6 +104,8 @@ def test_the_benchmark_has_what_the_launch_had_and_its_outputs(tmp_path: Path, k
     inputs = workload.make_inputs(case, np.random.default_rng(0))
     assert inputs["x"].tolist() == [0, 1, 2, 3] and ("y" in inputs) == (kernel is added)
     expected = workload.reference(case, inputs)
+    if isinstance(variant := workload.variants[0], CudaVariant):
+        assert variant.launches(case, {})[0].args == ("x", "y_new", np.int32(4), np.float32(1))
     assert [np.asarray(each).tolist() for each in expected.values()] == [[1, 2, 3, 4] if kernel is added else [0, 1, 2, 3]]
 
 
@@ -180,7 +183,7 @@ def test_a_kernel_of_triton_becomes_its_ptx_and_its_source(tmp_path: Path, monke
     bench_file.write(kernel, tmp_path / "double", "prog.py")
     text = (tmp_path / "double/bench.py").read_text()
     compile(text, "bench.py", "exec")
-    assert 'args=("a_ptr", "out", np.int32(8), np.uint64(0),)' in text and ".view(torch.bfloat16)" in text
+    assert 'args=("a_ptr", "b_ptr_new", np.int32(8), np.uint64(0),)' in text and ".view(torch.bfloat16)" in text
     assert "@triton.jit\ndef double(" in (tmp_path / "double/kernel.py").read_text()
 
 

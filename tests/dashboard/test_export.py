@@ -199,7 +199,7 @@ def test_an_export_that_fails_leaves_the_folder_as_it_was(
         (["host", "--format", ","], "--format: no such format"),
         (
             ["host", "--topic", "roof"],
-            "roof: no such topic; known: overview, comparisons, roofline, gpus, details, counters, occupancy, code, trace, job",
+            "roof: no such topic; known: overview, comparisons, roofline, gpus, details, experiments, counters, occupancy, code, trace, job",
         ),
     ],
 )
