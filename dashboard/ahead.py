@@ -34,7 +34,7 @@ def _job(job: runs.NamedRun) -> None:
     for query in (
         ranks.by_iteration,
         ranks.answer,
-        ranks.graph_answer,
+        ranks.sentences,
         ranks.after_changes,
         ranks.breakdown,
         ranks.passes,

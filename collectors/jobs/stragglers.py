@@ -190,8 +190,8 @@ def _late(compared: Comparison, clocks: Clocks, span_ns: float) -> tuple[Int64s,
         )
     if later[first] <= limits[first]:
         return nobody, f"{longer}, and up to {time_text(limits[first])} may be chance or the error of the clocks"
-    beyond = int((compared.longer_ns > compared.limit_ns)[first].sum())
-    return nobody, f"{longer}, but only for {beyond} of the {others} is that more than chance and the error of the clocks"
+    within = others - int((compared.longer_ns > compared.limit_ns)[first].sum())
+    return nobody, f"{longer}, but for {within} of the {others} that may be chance or the error of the clocks"
 
 
 def _profiles(

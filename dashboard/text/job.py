@@ -1,5 +1,6 @@
 """A job as text: how much of its time is exposed communication, who is late and why, which kernel differs, and its ranks."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final
@@ -9,7 +10,7 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form, json_text
-from warpladder.dashboard.text.parts import MUCH, SCREEN, WIDTH, Parts, Steps, apart, row, shortened, table, wrapped
+from warpladder.dashboard.text.parts import HINTS, SCREEN, Parts, Steps, apart, row, shortened, summed, table, wrapped
 from warpladder.dashboard.text.profile import KINDS, PROGRAMS
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.dashboard.views.ranks import query as ranks
@@ -33,6 +34,9 @@ _LEAST_SHOWN: Final = 1e-3
 _ALWAYS: Final = ("span_ns", "compute_ns", "idle_ns")
 _MOST_ROWS, _FEWEST_ROWS, _MOST_KERNELS = 8, 2, 4
 _SEVERAL: Final = 2
+#: Lines below the shown ranks where some are left out: their mean, and how many more there are.
+_BELOW: Final = 2
+_RANK: Final = re.compile(r"\brank (\d+)")
 #: Lines of a sentence.
 _MOST_LINES: Final = 3
 
@@ -62,8 +66,9 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = SCREE
         }
         return json_text(content)
     first, devices = [_title(data, len(rows)), *([parts.headline] if parts.span_ns else [])], _devices(data)
-    on = f" on {devices} devices" if devices > len(rows) else f" of {_counted(len(rows))}" if len(rows) > 1 else ""
-    of_steps = [steps.sentence(parts.span_ns, on)] if steps else []
+    of = f" of {_counted(len(rows))}" if len(rows) > 1 else ""
+    on = f" on {devices} devices" if devices > len(rows) else ""
+    of_steps = [steps.sentence(parts.span_ns, of, on)] if steps else []
     if form == "markdown":
         times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
         of_ranks = [_row(each, times) for each in rows.to_dict("records")]
@@ -75,8 +80,8 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = SCREE
         shown = (sentences if every else _above(data, sentences))[:told]
         between = wrapped(shown) if every else [line for each in shown for line in shortened(each, _MOST_LINES)]
         above = [*wrapped(first), *between, *wrapped(of_steps)]
-        tables = [*table(("where the time goes", "time", "share"), parts.rows()), *_kernels(executed, most_kernels)]
-        return [*above, *tables, *_ranks(rows, devices, most_rows), *wrapped([f"next: {hint}"])]
+        tables = [*table(("where the time goes", "time", "share"), parts.rows()), *_kernels(executed, parts, most_kernels)]
+        return [*above, *tables, *_ranks(rows, devices, most_rows, shown), *wrapped([f"next: {hint}"])]
 
     if every:
         return plain_lines(text(len(sentences), _MOST_KERNELS, len(rows)))
@@ -126,7 +131,7 @@ def _devices(data: RunData) -> int:
     return len(data.job.frame("rank_devices", "rank"))
 
 
-def _kernels(executed: pd.DataFrame, most: int) -> list[str]:
+def _kernels(executed: pd.DataFrame, parts: Parts, most: int) -> list[str]:
     """The longest kernels, the longest one that communicates, and the rest, which add up to all."""
     if not most or executed.empty:
         return []
@@ -146,39 +151,35 @@ def _kernels(executed: pd.DataFrame, most: int) -> list[str]:
     ]
     if len(rest):
         rows.append(row(f"{len(rest)} others", rest["total_ns"].sum(), whole, f"{rest['count'].sum():,}"))
-    return table((f"kernels, copies, memsets: {format_duration(whole)}", "time", "share", "runs"), rows)
+    return table((f"all work: {summed(whole, parts.span_ns - parts.idle_ns)}", "time", "share", "runs"), rows)
 
 
 def _counted(count: int) -> str:
     return "1 rank" if count == 1 else f"{count} ranks"
 
 
-def _ranks(rows: pd.DataFrame, devices: int, most: int) -> list[str]:
-    """The late ranks and then the first ones as a narrow table, and how many are left out. Without rows where the job has one rank."""
+def _ranks(rows: pd.DataFrame, devices: int, most: int, told: Sequence[str]) -> list[str]:
+    """The late ranks, those that sentences name, and further ones, and the mean of all; without rows where the job has one rank."""
     if len(rows) < _SEVERAL or not most:
         return []
-    late_first = rows.assign(idle_ns=_idle).sort_values("late", ascending=False, kind="stable")
-    shown = late_first.head(most + (len(rows) == most + 1))
-    least = _LEAST_SHOWN * late_first["span_ns"]
-    words = {name: each for name, each in _SHORT.items() if name in _ALWAYS or (late_first[name].fillna(0) > least).any()}
+    fits, named = len(rows) <= most + _BELOW, {int(rank) for rank in _RANK.findall(" ".join(told))}
+    rows = rows.assign(idle_ns=_idle, named=rows["rank"].isin(named) & (not fits))
+    rows = rows.sort_values(["late", "named"], ascending=False, kind="stable")
+    shown = rows if fits else rows.head(most)
+    least = _LEAST_SHOWN * rows["span_ns"]
+    words = {name: each for name, each in _SHORT.items() if name in _ALWAYS or (rows[name].fillna(0) > least).any()}
     words["span_ns"] += f" of {devices // len(rows)} devices" if devices > len(rows) and not devices % len(rows) else ""
-    notes = {"differs_in": "differs in", "late": "late"}
-    notes = {name: each for name, each in notes.items() if shown[name].any()}
+    late = ("late",) if rows["late"].any() else ()
     lines = [
-        (str(each["rank"]), *(_time(each[name]) for name in words), *(_note(name, each[name]) for name in notes))
+        (str(each["rank"]), *(_time(each[name]) for name in words), *("late" for _ in late if each["late"]))
         for each in shown.to_dict("records")
     ]
     left_out = len(rows) - len(lines)
-    are = "more rank is" if left_out == 1 else "more ranks are"
-    beyond = [f"{left_out} {are} nearer to the median: warpladder summary --all"] if left_out else []
-    told = plain_table(("rank", *words.values(), *notes.values()), lines)
-    if max(map(len, told)) > WIDTH:
-        told = plain_table(("rank", *(words | {"wait_ns": "waits"}).values(), *notes.values()), lines)
-    return [*told, *beyond]
-
-
-def _note(name: str, value: str | bool) -> str:
-    return str(value).removesuffix(" communication") if name == "differs_in" else "late" if value else ""
+    if left_out:
+        lines.append(("mean", *(_time(rows[name].astype(float).mean()) for name in words)))
+    told_of = [line + ("",) * (1 + len(words) + len(late) - len(line)) for line in lines]
+    more = [f"{left_out} more ranks: warpladder summary --all"] if left_out else []
+    return [*plain_table(("rank", *words.values(), *late), told_of), *more]
 
 
 def _time(value: float) -> str:
@@ -190,34 +191,20 @@ def _idle(rows: pd.DataFrame) -> "pd.Series[int]":
 
 
 def _sentences(data: RunData, executed: pd.DataFrame) -> list[str]:
-    """Who is late and why, and which kernel differs between ranks. Of a job in which fewer than two ranks communicate, no rank is late."""
-    answer, more = ranks.answer(data), ranks.graph_answer(data)
-    cause = more.cause or stragglers.cause_of(stragglers.ranking(data))
-    talk = int((data.job.frame("ranks", "communication_ns")["communication_ns"] > 0).sum())
-    if more.pipeline:
-        lines = [more.pipeline]
-    elif answer.reasons and talk >= _SEVERAL:
-        lines = [f"{answer.lateness}: {answer.reasons[-1]}"]
-    else:
-        lines = [] if answer.reasons or talk < _SEVERAL else [answer.lateness, f"cause: {cause}" if cause else ""]
-    differs = kernels.title_of(executed) if len(executed) and kernels.most_different(executed) is not None else ""
-    return [line for line in (*lines, *more.further, differs) if line]
+    """Who is late and why, and which kernel differs between ranks."""
+    differs = len(executed) and kernels.most_different(executed) is not None
+    return [*ranks.sentences(data), *([kernels.title_of(executed)] if differs else [])]
 
 
 def _next(data: RunData, parts: Parts) -> str:
-    """What to do first: about a late rank, else about the largest part."""
+    """What to do first: about what all ranks wait for, else about the largest part."""
     if data.job.frame("collectives", "sends_to")["sends_to"].notna().any():
-        return f"see what a step would take with equal stages or other changes: warpladder forecast {data.info['run_id']}"
+        return f"the stages wait for each other: see what equal stages or other changes bring: warpladder forecast {data.info['run_id']}"
     if data.job.frame("ranks", "late")["late"].any():
-        return "see in which steps the others wait for the late rank: warpladder app, page Ranks"
-    hints = {
-        "graph_ns": f"profile with nsys profile {ranks.BY_NODE}: what runs inside of the graphs is not in these profiles",
-        "exposed_ns": "see which collectives take the time, and how fast they are: warpladder app, page Collectives",
-        "host_wait_ns": "see where the devices wait for launches: warpladder app, page Timeline",
-    }
-    most = "graph_ns" if parts.share("graph_ns") >= MUCH else max(hints, key=parts.share)
+        return "a late rank holds up the others: see in which steps: warpladder app, page Ranks"
     critical = "see which kernel makes a step shorter if it is faster: warpladder app, page Critical path"
-    return hints[most] if parts.share(most) >= MUCH else critical
+    collectives = "see which collectives take the time, and how fast they are: warpladder app, page Collectives"
+    return {**HINTS, "compute_ns": critical, "copies_ns": critical, "exposed_ns": collectives}[parts.largest]
 
 
 def _row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:

@@ -16,8 +16,10 @@ from warpladder.dashboard.ui.text import cut
 #: Columns of a text, and the lines of a screen.
 WIDTH: Final = 80
 SCREEN: Final = 24
-#: From this share of the span on, a part is what to look at first.
+#: From this share of the span on, graphs with unknown kernels are what to look at first.
 MUCH: Final = 0.2
+#: A step's range on the host is told where it differs from the step on the devices by this part of it.
+_APART: Final = 0.05
 _NAME_CHARACTERS: Final = 42
 #: What tells alike short names apart, and what ends a word of a name.
 _NUMBER: Final = re.compile(r" #\d+\Z")
@@ -42,6 +44,17 @@ _UNTOLD: Final = {
     "other_idle_ns": "idle: gaps over 30 µs, launch unknown",
 }
 _IDLE: Final = ("host_wait_ns", "kernel_wait_ns", "other_idle_ns")
+#: Idle time that the profile does not explain.
+UNTOLD: Final = "untold"
+_TIMELINE: Final = "warpladder app, page Timeline"
+#: Class of time -> what to do where it is the largest, of a profile as of a job.
+HINTS: Final = {
+    "graph_ns": "profile with nsys profile --cuda-graph-trace=node: the kernels of the graphs are not in this profile",
+    "host_wait_ns": f"see which work is launched late: {_TIMELINE}; fewer launches or a CUDA graph help",
+    "kernel_wait_ns": f"see between which kernels the gaps are: {_TIMELINE}; fewer, longer kernels or a CUDA graph help",
+    "other_idle_ns": f"see what the launched work waits for, such as another stream: {_TIMELINE}",
+    UNTOLD: f"see where the device is idle: {_TIMELINE}; the profile does not tell why",
+}
 
 Row = tuple[str, ...]
 
@@ -88,24 +101,34 @@ class Parts:
         return self.times[name] / self.span_ns if self.span_ns else 0.0
 
     def _told(self) -> dict[str, int]:
-        """The words of each part that has time, the largest first."""
-        words = {**CLASSES, **({} if self.known else _OUTSIDE), **(_UNTOLD if self.untold is None else {})}
+        """Each class that has time, and `UNTOLD`, the largest first."""
         untold = self.untold or {}
-        parts = {words[name]: time - untold.get(name, 0) for name, time in self.times.items()}
-        parts[self.why_untold] = sum(untold.values())
-        return {what: time for what, time in sorted(parts.items(), key=lambda part: -part[1]) if time}
+        parts = {name: time - untold.get(name, 0) for name, time in self.times.items()} | {UNTOLD: sum(untold.values())}
+        return {name: time for name, time in sorted(parts.items(), key=lambda part: -part[1]) if time}
+
+    def _words(self, name: str) -> str:
+        words = {**CLASSES, UNTOLD: self.why_untold}
+        return (words | ({} if self.known else _OUTSIDE) | (_UNTOLD if self.untold is None else {}))[name]
+
+    @property
+    def largest(self) -> str:
+        """The class to look at first: graphs with unknown kernels from `MUCH` of the span on, else that with the most time."""
+        most = next(iter(self._told()))
+        most = UNTOLD if self.untold is None and most in _UNTOLD else most
+        return "graph_ns" if self.share("graph_ns") >= MUCH else most
 
     @property
     def headline(self) -> str:
         """`largest part: compute, 67.5 % of 51.9 ms`."""
-        what, time = next(iter(self._told().items()))
+        name, time = next(iter(self._told().items()))
+        what = self._words(name)
         what = f"idle ({what.removeprefix('idle: ')})" if what.startswith("idle: ") else what
         return f"largest part: {what}, {100 * time / self.span_ns:.1f} % of {format_duration(self.span_ns)}"
 
     def rows(self) -> list[Row]:
         """A row for each part that has time, and one for the span."""
-        parts = {**self._told(), f"sum: {self.whole}": self.span_ns}
-        return [row(what, time, self.span_ns) for what, time in parts.items()]
+        parts = [(self._words(name), time) for name, time in self._told().items()]
+        return [row(what, time, self.span_ns) for what, time in (*parts, (f"sum: {self.whole}", self.span_ns))]
 
     def facts(self) -> dict[str, int | None]:
         """The same with the names of a text for programs; None for what is not known, as what communicates inside of graphs."""
@@ -156,22 +179,25 @@ class Steps:
         median, least, most = (on_device.median(), on_device.min(), on_device.max()) if len(on_device) else (None, None, None)
         return cls(count, lasts.median(), lasts.min(), lasts.max(), median, least, most, whole)
 
-    def sentence(self, span_ns: int, on: str = "") -> str:
-        """`4 steps take 51.6 of 51.9 ms: median 12.8 ms (12.4 to 13.7 ms), on the host 12.8 ms`.
+    def sentence(self, span_ns: int, of: str = "", on: str = "") -> str:
+        """`4 steps take 51.6 of 51.9 ms on the device: median 12.8 ms (12.4 to 13.7 ms); their ranges on the host: 15.1 ms each`.
 
         Args:
             span_ns: of all devices, in sum.
-            on: the ranks or devices that have the steps, such as ` of 2 ranks`; empty where it is one.
+            of: the ranks that have the steps, such as ` of 2 ranks`; empty where it is one.
+            on: ` on 4 devices` where a rank has several.
         """
-        steps = f"{self.count} steps" if self.count > 1 else "one step"
-        host = f"on the host {format_duration(self.median_ns)}"
+        steps, takes = (f"{self.count} steps{of}", "take") if self.count > 1 else (f"one step{of}", "takes")
+        several = self.count > 1 or of
+        lasts = _spread(self.median_ns, self.least_ns, self.most_ns) if several else format_duration(self.median_ns)
+        host = f"; {'their ranges' if several else 'its range'} on the host: {lasts}"
         if self.device_median_ns is None or self.device_least_ns is None or self.device_most_ns is None:
-            return f"{steps}, {host}{' each' if self.count > 1 else ''}"
-        lasts = _spread(self.device_median_ns, self.device_least_ns, self.device_most_ns)
-        if self.count == 1 and not on:
-            return f"one step takes {_part(self.device_ns, span_ns)}, {host}"
-        takes = "takes" if self.count == 1 else "take"
-        return f"{steps}{on} {takes} {_part(self.device_ns, span_ns)}: {lasts}, {host}"
+            return f"{steps} without device work{host}"
+        each = f": {_spread(self.device_median_ns, self.device_least_ns, self.device_most_ns)}" if several else ""
+        if abs(self.median_ns - self.device_median_ns) <= _APART * self.device_median_ns:
+            return f"{steps} {takes} {_part(self.device_ns, span_ns)}{on}{each}"
+        on = on or f" on the device{'s' if of else ''}"
+        return f"{steps} {takes} {_part(self.device_ns, span_ns)}{on}{each}{host}"
 
 
 def _spread(median_ns: float, least_ns: float, most_ns: float) -> str:
@@ -187,6 +213,12 @@ def _part(part_ns: float, whole_ns: float) -> str:
         return f"all {whole}"
     number, unit = part.split(" ")
     return f"{number if unit == whole.split(' ')[1] else part} of {whole}"
+
+
+def summed(time_ns: float, covered_ns: float) -> str:
+    """`97.3 ms (overlaps count twice)`: a sum of times that cover less time together."""
+    time = format_duration(time_ns)
+    return time if time == format_duration(covered_ns) else f"{time} (overlaps count twice)"
 
 
 def row(what: str, time_ns: float, of_ns: float, *notes: str) -> Row:

@@ -12,7 +12,20 @@ from warpladder.dashboard.core import counted, counters
 from warpladder.dashboard.core.numbers import NOTHING, format_bytes, format_duration, format_percent, format_rate
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form, json_text
-from warpladder.dashboard.text.parts import MUCH, SCREEN, Parts, Row, Steps, apart, middle_cut, row, table, wrapped
+from warpladder.dashboard.text.parts import (
+    HINTS,
+    SCREEN,
+    UNTOLD,
+    Parts,
+    Row,
+    Steps,
+    apart,
+    middle_cut,
+    row,
+    summed,
+    table,
+    wrapped,
+)
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines
 from warpladder.dashboard.views.time.calls import query as calls
@@ -32,6 +45,7 @@ _TINY_NS: Final = 100_000
 _NAMES: Final = 42
 #: In the names of AMD's GPUs.
 _OF_AMD: Final = re.compile(r"\b(?:AMD|Instinct|Radeon|gfx\w*)\b")
+_PREFETCH: Final = "cudaMemPrefetchAsync"
 #: How a profile has device work, by the program that wrote it.
 _WITH_DEVICE_WORK: Final = {
     "pytorch_profiler": "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], on a machine with a GPU",
@@ -86,7 +100,7 @@ def profile(data: RunData, sums: Sums) -> Profile:
     used = [data.traces.numbers(name, "device") for name in ("kernels", "memory_ops") if name in has]
     devices = len(np.unique(np.concatenate(used))) if used else 0
     whole = "first to last device work" + (f", {devices} devices" if devices > 1 else "")
-    why = "idle: until managed memory is touched" if sums.migrates else ""
+    why = "idle: until managed memory migrates" if sums.migrates else ""
     return Profile(
         Parts.of(sums.times, whole, sums.untold, why) if sums.times["span_ns"] else None,
         devices,
@@ -143,7 +157,7 @@ def render(data: RunData, sums: Sums, form: Form, lines: int = SCREEN) -> str:
 
 def _fitting(found: Profile, lines: int) -> list[str]:
     """The tables, with as many kernels and kinds of copies as there are lines for."""
-    for most in (*((kernels, _MOST_COPIES) for kernels in range(_MOST_KERNELS, 1, -1)), (2, 1), (1, 1)):
+    for most in (*((kernels, _MOST_COPIES) for kernels in range(_MOST_KERNELS, 1, -1)), (2, 1), (1, 1), (1, 0)):
         every = [
             line
             for headings, rows in _tables(found, *most)
@@ -166,30 +180,21 @@ def _title(data: RunData, found: Profile) -> Iterator[str]:
         yield "no device work in this profile"
     if found.steps is not None:
         on = f" on {found.devices} devices" if found.devices > 1 else ""
-        yield found.steps.sentence(found.parts.span_ns if found.parts else 0, on)
+        yield found.steps.sentence(found.parts.span_ns if found.parts else 0, on=on)
 
 
 def _tables(found: Profile, most: int = _MOST_KERNELS, most_copies: int = _MOST_COPIES) -> Iterator[tuple[Row, list[Row]]]:
     """Headings and rows: the parts of the span, the longest kernels, the copies, and the limits of kernels."""
     if found.parts is not None:
         yield ("where the time goes", "time", "share"), found.parts.rows()
-    yield (
-        (f"kernels: {format_duration(found.kernel_ns)}{_beside(found)}", "time", "share", "runs"),
-        list(_kernel_rows(found, most)),
-    )
+    covered = sum(found.parts.times[name] for name in ("compute_ns", "exposed_ns", "graph_ns")) if found.parts else 0
+    yield (f"kernels: {summed(found.kernel_ns, covered)}", "time", "share", "runs"), list(_kernel_rows(found, most))
     yield ("copies and memsets", "time", "number", "bytes", "rate"), list(_copy_rows(found, most_copies))
     shown = found.limits.head(_MOST_COUNTED).to_dict("records")
     rows: list[Row] = [_limit_row(each) for each in shown]
     if more := len(found.limits) - len(shown):
         rows.append((f"{more} more: --format json", "", ""))
     yield ("kernels under the profiler", "time", "limit, and how much of its peak is reached"), rows
-
-
-def _beside(found: Profile) -> str:
-    """A remark where kernels run beside each other, so that their times are longer than the time in which any runs."""
-    parts = found.parts
-    kernels = parts.times["compute_ns"] + parts.times["exposed_ns"] + parts.times["graph_ns"] if parts else found.kernel_ns
-    return " (overlaps count twice)" if found.kernel_ns > kernels else ""
 
 
 def _kernel_rows(found: Profile, most: int) -> Iterator[Row]:
@@ -220,13 +225,15 @@ KINDS: Final = {
 
 
 def _copy_rows(found: Profile, most: int) -> Iterator[Row]:
-    copies = found.copies.to_dict("records")
+    copies = found.copies.to_dict("records") if most else []
     most = most if len(copies) > most + 1 else len(copies)
     for each in copies[:most]:
-        memory = f", {each['host_memory']} memory" if each["host_memory"] not in ("", "unknown") else ""
-        rate = format_rate(float(each["gb_per_s"])) if pd.notna(each["gb_per_s"]) and each["gb_per_s"] > 0 else NOTHING
+        memory = f", {each['host_memory']}" if each["host_memory"] not in ("", "unknown") else ""
+        memory += " memory" if memory and not each["unknown"] else ""
+        known = pd.notna(each["gb_per_s"]) and each["gb_per_s"] > 0 and not each["unknown"]
+        rate = format_rate(float(each["gb_per_s"])) if known else NOTHING
         what = f"{KINDS.get(each['kind'], each['kind'])}{memory}"
-        unsized = f" ({each['unknown']:,} of unknown size)" if each["unknown"] else ""
+        unsized = f" ({each['unknown']:,} without size)" if each["unknown"] else ""
         size = format_bytes(float(each["bytes"])) if pd.notna(each["bytes"]) else NOTHING
         yield middle_cut(f"{what}{unsized}"), format_duration(each["time_ns"]), f"{each['n']:,}", size, rate
     if rest := copies[most:]:
@@ -243,27 +250,33 @@ def _limit_row(each: Mapping[Any, Any]) -> Row:
     )
 
 
-#: The part of idle time that the profile does not explain.
-_UNTOLD: Final = "untold"
-
-
 def _next(data: RunData, found: Profile) -> str:
-    """What to do first: about the largest part that is not the work of kernels, else about the longest kernel."""
+    """What to do first, about the largest part."""
     parts = found.parts
     if parts is None and len(found.limits):
         return "see why each kernel is not faster: warpladder app, page Why"
     if parts is None:
         return _WITH_DEVICE_WORK.get(str(data.info["collector"]), "profile a part of the program that uses the device")
-    if found.graphs[1] > MUCH * found.kernel_ns:
-        return "profile with nsys profile --cuda-graph-trace=node: what runs inside of the graphs is not in this profile"
-    untold = sum((parts.untold or {}).values())
-    times = {name: parts.times[name] for name in ("host_wait_ns", "exposed_ns", "copies_ns")}
-    times |= {_UNTOLD: untold, "other_idle_ns": parts.times["other_idle_ns"] - (parts.untold or {}).get("other_idle_ns", 0)}
-    most = max(times, key=lambda name: times[name])
     if parts.span_ns < _TINY_NS:
         return f"profile a longer part of the program: {format_duration(parts.span_ns)} is too short to tell what limits it"
-    if times[most] >= MUCH * parts.span_ns or found.kernels.empty:
-        return _about(most, found, hides=parts.times["compute_ns"] > parts.times["copies_ns"])
+    most = parts.largest
+    if most == "compute_ns":
+        return _about_kernels(data, found)
+    if most == "exposed_ns":
+        return "see which rank the others wait for: warpladder import --job FOLDER, with the profiles of all ranks in it"
+    kind, memory = map(str, found.copies[["kind", "host_memory"]].iloc[0]) if len(found.copies) else ("", "")
+    if kind.startswith("unified") and most in ("copies_ns", UNTOLD):
+        return f"prefetch managed memory ({_PREFETCH}) to where it is used next, so that its pages do not migrate one after another"
+    if most != "copies_ns":
+        return HINTS[most]
+    cures = {"pageable": "pinned memory makes them faster", "": "fewer or larger ones help"}
+    hides = parts.times["compute_ns"] > parts.times["copies_ns"]
+    beside = "a stream of their own hides them behind kernels" if hides else "kernels are too short to hide them, so copy less"
+    cure = cures.get(memory if kind in ("h2d", "d2h") else "", beside)
+    return f"see what the copies cost: warpladder app, page Transfers; {cure}"
+
+
+def _about_kernels(data: RunData, found: Profile) -> str:
     if data.traces.has_operators:
         return f"see which operations a better kernel could make faster: warpladder extract {data.info['run_id']}"
     longest = str(found.kernels.iloc[0]["name"]).split("<")[0].split(" ")[0].split("::")[-1][:_NAMES]
@@ -271,27 +284,6 @@ def _next(data: RunData, found: Profile) -> str:
         return f"see what limits {longest}: rocprof-compute profile -n NAME -k {longest} -- PROGRAM"
     command = f"ncu --set full --export report -k regex:{longest} PROGRAM"
     return f"see what limits {longest}: {command}, then warpladder import report.ncu-rep"
-
-
-def _about(most: str, found: Profile, *, hides: bool) -> str:
-    """What to do about a part of the time. `hides`: kernels take longer than copies."""
-    copies = found.copies.to_dict("records")
-    kind, memory = (str(copies[0][name]) for name in ("kind", "host_memory")) if copies else ("", "")
-    migrates = kind.startswith("unified")
-    if most == "copies_ns" and migrates:
-        most = _UNTOLD
-    cures = {"pageable": "pinned memory makes them faster", "": "fewer or larger ones help"}
-    beside = "a stream of their own hides them behind kernels" if hides else "kernels are too short to hide them, so copy less"
-    cure = cures.get(memory if kind in ("h2d", "d2h") else "", beside)
-    return {
-        "host_wait_ns": "see where the device waits for launches: warpladder app, page Timeline; fewer launches or a CUDA graph help",
-        "exposed_ns": "see which rank the others wait for: warpladder import --job FOLDER, with the profiles of all ranks in it",
-        "copies_ns": f"see what the copies cost: warpladder app, page Transfers; {cure}",
-        "other_idle_ns": "see what the launched work waits for, such as another stream: warpladder app, page Timeline",
-        _UNTOLD: "prefetch managed memory (cudaMemPrefetchAsync), so that nothing waits for its pages"
-        if migrates
-        else "see where the device is idle: warpladder app, page Timeline; the profile does not tell why",
-    }[most]
 
 
 def _facts(data: RunData, found: Profile) -> dict[str, Any]:

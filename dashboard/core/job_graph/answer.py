@@ -15,6 +15,8 @@ from warpladder.dashboard.core.numbers import format_duration, format_percent
 
 #: Ranks that a sentence names.
 _NAMED: Final = 8
+#: From this percentage of the time on, a part of the bubble is named.
+_SHOWN: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class GraphAnswer:
     """The sentences about a job.
 
     Attributes:
-        pipeline: how many stages and micro-batches it has; empty without a pipeline.
+        pipeline: its size, and the stage that paces it; empty without a pipeline.
         cause: why a late rank is late, in more words than the import has; empty where it has none.
         further: sentences below.
     """
@@ -39,21 +41,21 @@ def answer(job: Job) -> GraphAnswer:
     graph = job_graph(job)
     routed = experts.experts_of(job)
     if graph is None:
-        return GraphAnswer("", _of_experts(routed, None))
+        return GraphAnswer("", _of_experts(routed, None, several=False))
     pipeline = pipeline_of(graph)
     found = of_graph(job, graph, pipeline)
     if pipeline:
-        kind = "" if pipeline.schedule == pipelines.UNKNOWN else f", {pipeline.schedule}"
-        what = f"pipeline of {len(pipeline.stages)} stages, {pipeline.micro_batches} micro-batches{kind}"
-        return GraphAnswer(what, "", (_pacing(graph, pipeline, found), *_bubble(graph, pipeline), *_dimensions(graph)))
-    cause = _of_experts(routed, found)
+        return GraphAnswer(_pacing(graph, pipeline, found), "", (_bubble(graph, pipeline), *_dimensions(graph)))
+    several = len(graph.iterations) > 1
+    cause = _of_experts(routed, found, several=several)
     if cause and routed and (late.empty or routed.hot in set(late["rank"])):
         return GraphAnswer("", cause, _dimensions(graph))
     host = _of_host(job, late)
-    takes = (
-        _takes(found, f"rank-{late['rank'].iloc[0]}", f"with rank {late['rank'].iloc[0]} like the others") if len(late) else ""
+    name, like = (
+        (f"rank-{late['rank'].iloc[0]}", f"with rank {late['rank'].iloc[0]} like the others") if len(late) else ("", "")
     )
-    return GraphAnswer("", host, tuple(each for each in (takes.removeprefix("; "), cause, *_dimensions(graph)) if each))
+    takes = _takes(found, name, like, several=several).removeprefix("; ")
+    return GraphAnswer("", host, tuple(each for each in (takes, cause, *_dimensions(graph)) if each))
 
 
 def _ranks(ranks: tuple[int, ...]) -> str:
@@ -64,14 +66,16 @@ def _numbers(ranks: tuple[int, ...]) -> str:
     return f"{', '.join(map(str, ranks[:_NAMED]))}{', …' if len(ranks) > _NAMED else ''}"
 
 
-def _takes(found: JobForecast | None, name: str, condition: str) -> str:
-    """`; with stage 2 like the others, a step takes 158 ms in place of 216 ms`; empty without a forecast, or without a gain."""
+def _takes(found: JobForecast | None, name: str, condition: str, *, several: bool) -> str:
+    """`; with stage 2 like the others, steps end every 158 ms in place of every 216 ms`; empty without a forecast."""
     outcome = found.of(name) if found else None
     if found is None or outcome is None:
         return ""
     if outcome.step_ns > 0.98 * found.step_ns:
         return f"; {condition}, a step would not be shorter"
-    return f"; {condition}, a step takes {format_duration(outcome.step_ns)} in place of {format_duration(found.step_ns)}"
+    shorter, now = format_duration(outcome.step_ns), format_duration(found.step_ns)
+    takes = f"steps end every {shorter} in place of every {now}" if several else f"the step takes {shorter} in place of {now}"
+    return f"; {condition}, {takes}"
 
 
 def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> str:
@@ -80,30 +84,36 @@ def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> str:
     total = sums.sum(axis=1)
     stage = int(total.to_numpy().argmax())
     others = sums.drop(index=stage).median()
+    kind = "" if pipeline.schedule == pipelines.UNKNOWN else f", {pipeline.schedule}"
+    size = f"pipeline of {len(pipeline.stages)} stages, {pipeline.micro_batches} micro-batches{kind}"
     if total[stage] < UNEVEN * others.sum():
-        return "no stage of the pipeline is slower than the others"
+        return f"{size}: no stage is slower than the others"
     ranks, more = _ranks(pipeline.stages[stage]), sums.loc[stage] - others
     if more["host_ns"] > more["compute_ns"]:
         waits = format_duration(sums["host_ns"].tolist()[stage])
-        which = f"the host of {ranks}, stage {stage}, paces it: its GPU waits {waits} a step for launches"
-        takes = _takes(found, "stages-median", "with equal compute in the stages")
-        return f"{which}{takes}{', but with fewer launches' if takes.endswith('shorter') else ''}"
+        which = f"{size}: the host of {ranks} (stage {stage}) paces it, as its GPU waits {waits} a step for launches"
+        takes = _takes(found, "stages-median", "with equal compute in the stages", several=count > 1)
+        return f"{which}{takes}{', but with fewer launches it may be' if takes.endswith('shorter') else ''}"
     own, median = format_duration(sums["compute_ns"].tolist()[stage]), format_duration(others["compute_ns"])
-    which = f"stage {stage}, {ranks}, paces it: {own} of compute a step, the others {median}"
-    return f"{which}{_takes(found, 'stages-median', f'with stage {stage} like the others')}"
+    which = f"{size}: stage {stage} ({ranks}) paces it with {own} of compute a step, the others have {median}"
+    return f"{which}{_takes(found, 'stages-median', f'with stage {stage} like the others', several=count > 1)}"
 
 
-def _bubble(graph: JobGraph, pipeline: Pipeline) -> tuple[str, ...]:
-    """Where the time of all stages goes."""
+def _bubble(graph: JobGraph, pipeline: Pipeline) -> str:
+    """Where the time of all stages goes; the parts, with one decimal each, add up."""
     times = pipelines.stage_times(graph, pipeline)
     whole = times["span_ns"].sum()
-    shares = {name: 100 * times[name].sum() / whole for name in pipelines.PARTS}
-    bubble = [name for name, words in pipelines.PARTS.items() if words.startswith("bubble")]
-    total = sum(shares[name] for name in bubble)
-    parts = sorted((name for name in bubble if shares[name] >= 0.5), key=lambda name: -shares[name])
-    split = ", ".join(f"{pipelines.PARTS[name].removeprefix('bubble: ')} {format_percent(shares[name])}" for name in parts)
-    compute, transfer = format_percent(shares["compute_ns"]), format_percent(shares["transfer_ns"])
-    return (f"stages compute {compute}, transfer {transfer}, and wait {format_percent(total)} of the time (bubble): {split}",)
+    shares = {words: float(100 * times[name].sum() / whole) for name, words in pipelines.PARTS.items()}
+    bubble = {words.removeprefix("bubble: "): share for words, share in shares.items() if words.startswith("bubble: ")}
+    compute, waits = round(shares["compute"], 1), round(sum(bubble.values()), 1)
+    parts = {words: round(share, 1) for words, share in bubble.items() if share >= _SHOWN and words != "not explained"}
+    split = [f"{share} % {words}" for words, share in sorted(parts.items(), key=lambda part: -part[1])]
+    other, rest = round(waits - sum(parts.values()), 1), round(100 - compute - waits, 1)
+    split += [f"{other} % other"] if other else []
+    return (
+        f"the stages compute {compute} % of the time, and wait {waits} % for other stages (bubble: {', '.join(split)}); "
+        f"{rest} % are transfers, copies, gaps and waits for their own hosts"
+    )
 
 
 def _dimensions(graph: JobGraph) -> tuple[str, ...]:
@@ -122,14 +132,14 @@ def _dimensions(graph: JobGraph) -> tuple[str, ...]:
     return (f"exposed communication: {', '.join(parts)}",)
 
 
-def _of_experts(routed: experts.Experts | None, found: JobForecast | None) -> str:
+def _of_experts(routed: experts.Experts | None, found: JobForecast | None, *, several: bool) -> str:
     if routed is None or routed.times_share <= experts.HOT:
         return ""
     part = format_percent(100 * routed.part)
     when = "in each step" if routed.same else "in sum; in other steps it is another rank"
     lacks = f"; the rows between ranks without a profile ({_numbers(routed.missing)}) are not known" if routed.missing else ""
     share = f"the experts of rank {routed.hot} get {part} of all rows, {routed.times_share:.2g} times their share, {when}"
-    return f"{share}{_takes(found, 'experts', 'with equal shares')}{lacks}"
+    return f"{share}{_takes(found, 'experts', 'with equal shares', several=several)}{lacks}"
 
 
 def _of_host(job: Job, late: pd.DataFrame) -> str:

@@ -22,7 +22,6 @@ from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.home import chart, query, table
 from warpladder.dashboard.views.ranks import chart as of_ranks
 from warpladder.dashboard.views.ranks import query as ranks
-from warpladder.dashboard.views.ranks.stragglers import query as stragglers
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 from warpladder.installation import ROOT
@@ -194,17 +193,11 @@ def _findings(run: store.Run) -> None:
 
 def _job(run: store.Run) -> None:
     """The stage or the rank that the others wait for, and where the time of each rank goes."""
-    answer, graph, look = runs.ask(run, ranks.answer), runs.ask(run, ranks.graph_answer), runs.look_of(run, widgets.theme())
-    if graph.pipeline:
-        first, *further = graph.further
-        lines = [graph.pipeline, *further]
-    else:
-        cause = graph.cause or stragglers.cause_of(runs.ask(run, stragglers.ranking))
-        first = answer.sentence if answer.reasons else answer.lateness
-        lines = [f"cause: {cause}" if cause else "", *graph.further, *answer.reasons]
+    first, *lines = runs.ask(run, ranks.sentences) or [runs.ask(run, ranks.answer).sentence]
     st.markdown(f"## {plain(_capital(first))}")
-    for words in filter(None, lines):
+    for words in lines:
         st.markdown(plain(_capital(words)))
+    look = runs.look_of(run, widgets.theme())
     widgets.show_chart(of_ranks.breakdown(runs.ask(run, ranks.breakdown), look))
     leads = {"ranks": "What a change would bring →", "ranks.stragglers": "Who is late, and in which steps →"}
     leads |= {"collectives": "How fast the collectives are →"}

@@ -15,6 +15,7 @@ from warpladder.dashboard.core.job_graph.pipelines import pipeline_of, stage_tim
 from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData, once
+from warpladder.dashboard.views.ranks.stragglers import query as stragglers
 
 #: Figure of a rank in an iteration -> its words.
 FIGURES: Final = {
@@ -45,8 +46,8 @@ _NORMAL: Final = 1.4826
 LEAST_SPREAD: Final = 1e-3
 #: A rank differs from the median from this many spreads on.
 _DIFFERS: Final = 3.0
-#: Fewer ranks have no spread.
-_FEWEST: Final = 3
+#: Fewer ranks have no spread, and of fewer none is late.
+_FEWEST, _FEWEST_LATE = 3, 2
 _MEASURED: Final = (
     "span_ns",
     "busy_ns",
@@ -109,7 +110,7 @@ def answer(data: RunData) -> Answer:
         bool(cells["iteration"].notna().any()),
         late.reasons,
         _outside(data, cells),
-        graph.further[0] if graph.pipeline else "",
+        graph.pipeline,
     )
 
 
@@ -117,6 +118,22 @@ def answer(data: RunData) -> Answer:
 def graph_answer(data: RunData) -> of_graph.GraphAnswer:
     """Say what the graph of the job waits for: a stage, an expert or a host."""
     return of_graph.answer(data.job)
+
+
+def sentences(data: RunData) -> tuple[str, ...]:
+    """Which stage or rank the others wait for, why, and what a step takes without that; no late rank where fewer than two communicate."""
+    found, graph = answer(data), graph_answer(data)
+    cause = graph.cause or stragglers.cause_of(stragglers.ranking(data))
+    talk = int((data.job.frame("ranks", "communication_ns")["communication_ns"] > 0).sum())
+    if graph.pipeline:
+        lines = [graph.pipeline]
+    elif talk < _FEWEST_LATE:
+        lines = []
+    elif found.reasons:
+        lines = [f"{found.lateness}: {found.reasons[-1]}"]
+    else:
+        lines = [found.lateness, f"cause: {cause}" if cause else ""]
+    return tuple(each for each in (*lines, *graph.further) if each)
 
 
 def after_changes(data: RunData) -> pd.DataFrame:

@@ -4,6 +4,7 @@ The steps of changed jobs are those of traces that are generated with the change
 """
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -101,8 +102,11 @@ def test_the_replay_without_a_change_gives_the_measured_step(slow: Job, tmp_path
 
 def test_a_slow_stage_of_a_tensor_group_is_named_with_both_of_its_ranks(tmp_path: Path) -> None:
     found = answer.answer(imported(STAGES_OF_TWO, tmp_path))
-    assert found.pipeline == "pipeline of 2 stages, 4 micro-batches, GPipe"
-    assert found.further[0].startswith("stage 1, ranks 2, 3, paces it: 1.80 ms of compute a step, the others 1.20 ms")
+    assert found.pipeline.startswith(
+        "pipeline of 2 stages, 4 micro-batches, GPipe: stage 1 (ranks 2, 3) paces it with 1.80 ms of compute a step, the others have 1.20 ms"
+    )
+    compute, waits, *parts, rest = map(float, re.findall(r"([\d.]+) %", found.further[0]))
+    assert waits == pytest.approx(sum(parts)) and compute + waits + rest == pytest.approx(100)
 
 
 def test_a_schedule_whose_stages_send_gradients_on_before_those_of_their_weights_is_a_zero_bubble_schedule(

@@ -92,8 +92,10 @@ def test_of_many_ranks_the_outliers_are_shown(made: Callable[..., RunData], monk
     data = made("many")
     lines = job.render(data, "table").splitlines()
     heading = next(place for place, line in enumerate(lines) if line.startswith("rank  time"))
-    first, more = lines[heading + 1 : heading + 3]
-    assert (first.split()[0], more) == ("5", "6 more ranks are nearer to the median: warpladder summary --all")
+    first, _, mean, more = (line.split() for line in lines[heading + 1 : heading + 5])
+    compute = json.loads(job.render(data, "json"))["device_time"]["compute_ns"]
+    assert (first[0], mean[0], " ".join(more)) == ("5", "mean", "5 more ranks: warpladder summary --all")
+    assert " ".join(mean[3:5]) == format_duration(compute / 7), "the means of 7 ranks, 7 times, are the parts of all"
     every = job.render(data, "table", every=True).splitlines()
     heading = next(place for place, line in enumerate(every) if line.startswith("rank  time"))
     ranks = [line.split()[0] for line in every[heading + 1 : heading + made_jobs.RANKS]]
