@@ -90,10 +90,10 @@ def _cases(profiled: Forecast, hidden: Forecast, own: Forecast | None) -> list[t
 
 
 def _with_all(host: str, forecast: Forecast) -> str:
-    after = forecast.after_ns.value
+    after = forecast.after_ns
     return (
-        f"with all, {host}: {format_duration(forecast.step_ns)} to {format_duration(after)}, {_time(forecast.gained_ns)} less, "
-        f"{significant(forecast.step_ns / after)} times as fast"
+        f"with all, {host}: {format_duration(forecast.step_ns)} to {_time(after)}, {_time(forecast.gained_ns)} less, "
+        f"{significant(forecast.step_ns / after.value)} times as fast"
     )
 
 
@@ -104,6 +104,7 @@ def render_check(found: ForecastCheck) -> str:
         f"before: {_time(found.before_ns)} a step",
         f"forecast with {replaced or 'nothing'} replaced: {_time(found.forecast_ns)}",
         f"after: {_time(found.after_ns)}, {found.missed_percent:+.2f} % from the forecast",
+        f"device time of the operators that were not replaced: {100 * (found.drift - 1):+.2f} % in the later profile",
     ]
     rows = [
         (

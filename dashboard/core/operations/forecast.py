@@ -71,23 +71,29 @@ class Forecast:
     """A step as it is, and as it would be.
 
     Attributes:
-        step_ns: of the program, with its host.
+        steps_ns: of the program, with its host: the step, the shortest and the longest.
         gains: by falling gain; operations without a faster variant are left out.
         gained_ns: what a step gains if all of them are replaced.
         bound_ns: what it would gain if every operation that can be called again took the time of its floor, or of its best variant where
             that is less; NaN where no floor is known.
     """
 
-    step_ns: float
+    steps_ns: Estimate
     gains: tuple[Gain, ...]
     gained_ns: Estimate
     bound_ns: float
 
     @property
+    def step_ns(self) -> float:
+        """The step as it is."""
+        return self.steps_ns.value
+
+    @property
     def after_ns(self) -> Estimate:
-        """The step if all of them are replaced. Its interval has the uncertainty of the ratios alone."""
+        """The step if all of them are replaced. Its interval has the ends of the ratios and, of three steps or more, those of the step."""
         gained = self.gained_ns
-        return Estimate(self.step_ns - gained.value, self.step_ns - gained.high, self.step_ns - gained.low)
+        low, high = (self.step_ns if isnan(end) else end for end in (self.steps_ns.low, self.steps_ns.high))
+        return Estimate(self.step_ns - gained.value, low - gained.high, high - gained.low)
 
 
 def forecast(program: Program, data: RunData | None, replaced: Collection[int] | None = None) -> Forecast:
@@ -108,7 +114,7 @@ def forecast(program: Program, data: RunData | None, replaced: Collection[int] |
             gains.append(Gain(operation, forms, saved_a_step, _gained(program, forms)))
     at_floor = floors(program, chosen.values())
     return Forecast(
-        program.step_ns,
+        program.steps_ns,
         tuple(sorted(gains, key=lambda gain: -gain.gained_ns.value)),
         _gained(program, chosen.values()),
         program.gain_ns(at_floor) if at_floor else nan,

@@ -44,7 +44,8 @@ class ForecastCheck:
     Attributes:
         forecast: of the operations that were replaced.
         before_ns, after_ns: the step in both profiles, with the least and the largest of its steps as ends.
-        forecast_ns: the step less the gain of the replaced operations. Its ends have the ends of the step and those of the speedups.
+        forecast_ns: `Forecast.after_ns` of the replaced operations. Its ends also have `drift`.
+        drift: device time a step of the operators that were not replaced, after over before: what two profiles of the same work differ by.
         changes: operators by falling change of device time.
     """
 
@@ -52,6 +53,7 @@ class ForecastCheck:
     before_ns: Estimate
     after_ns: Estimate
     forecast_ns: Estimate
+    drift: float
     changes: tuple[Change, ...]
 
     @property
@@ -68,13 +70,14 @@ def check_forecast(before: Program, after: Program, data: RunData) -> ForecastCh
         data: the recording of the operations' variants.
     """
     found = forecast(before, data, replaced_forms(before.hot, after.hot))
-    gain, measured = found.gained_ns, before.steps_ns
+    expected, drift = found.after_ns, _drift(before.hot, after.hot, found.gains)
     return ForecastCheck(
         found,
-        measured,
+        before.steps_ns,
         after.steps_ns,
-        Estimate(measured.value - gain.value, measured.low - gain.high, measured.high - gain.low),
-        _changes(before.hot, after.hot, found.gains, measured.value),
+        Estimate(expected.value, expected.low * min(drift, 1.0), expected.high * max(drift, 1.0)),
+        drift,
+        _changes(before.hot, after.hot, found.gains, before.step_ns),
     )
 
 
@@ -91,6 +94,14 @@ def replaced_forms(hot: HotOperations, hot_after: HotOperations) -> Collection[i
         for form in operation.forms
         if form.number >= 0 and left.get((operation.name, repr(form.arguments)), 0.0) <= _LEFT * form.calls / hot.steps
     }
+
+
+def _drift(hot: HotOperations, hot_after: HotOperations, gains: tuple[Gain, ...]) -> float:
+    """Device time of the operators of both profiles that were not replaced, after over before; 1 without any."""
+    before, after = _by_name(hot), _by_name(hot_after)
+    kept = (before.keys() & after.keys()) - {gain.operation.name for gain in gains}
+    earlier, later = (sum(times[name] for name in sorted(kept)) for times in (before, after))
+    return later / earlier if earlier else 1.0
 
 
 def _changes(hot: HotOperations, hot_after: HotOperations, gains: tuple[Gain, ...], step: float) -> tuple[Change, ...]:

@@ -123,14 +123,16 @@ class Program:
 
     @cached_property
     def steps_ns(self) -> Estimate:
-        """The step, and the shortest and the longest time between the ends of two steps; NaN for these where there are fewer than three."""
-        if self.host is not None:
-            return Estimate(self.step_ns, nan, nan)
+        """The step, and the shortest and the longest time between the ends of two steps; NaN for these where there are fewer than three.
+
+        With another host than that of the profile, steps vary by the same part.
+        """
         numbers = np.unique(self.hot.step_of[self.hot.step_of >= 0])
         between = np.diff(np.sort([self.timeline.end[self.hot.step_of == number].max() for number in numbers]))
         if len(between) < 2:
             return Estimate(self.step_ns, nan, nan)
-        return Estimate(self.step_ns, float(min(between.min(), self.step_ns)), float(max(between.max(), self.step_ns)))
+        least, most = min(between.min() / self.profiled_ns, 1.0), max(between.max() / self.profiled_ns, 1.0)
+        return Estimate(self.step_ns, float(least * self.step_ns), float(most * self.step_ns))
 
     def gain_ns(self, parts: Mapping[int, float]) -> float:
         """What a step gains, ns.

@@ -59,7 +59,9 @@ def _note(forecast: Forecast) -> str:
     parts = ["a step from the start of its first device work to the end of the last, computed again with shorter kernels"]
     if forecast.gains:
         interval = format_ends(forecast.after_ns, format_duration)
-        parts.append(f"each operation with a faster variant takes the time of the best one; interval of the ratios: {interval}")
+        parts.append(
+            f"each operation with a faster variant takes the time of the best one; interval of the ratios and of the steps: {interval}"
+        )
     if not isnan(forecast.bound_ns):
         parts.append("a floor is the time of the bytes, or of the arithmetic in the precision used")
     parts.append("operations are replaced from the top; what another stream or the host covers gives nothing")
