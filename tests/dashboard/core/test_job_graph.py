@@ -223,5 +223,6 @@ def test_forecast_lists_the_changes_of_a_job_and_refuses_others(slow: Job) -> No
 def test_the_page_of_a_pipeline_is_headed_by_the_stage_that_paces_it(slow: Job) -> None:
     found = ranks.answer(run_data.load(slow._opened))
     assert (
-        "is exposed communication; stage 2, rank 2, paces it: 1.80 ms of compute a step, the others 1.20 ms" in found.sentence
+        "is exposed communication; pipeline of 4 stages, 4 micro-batches, GPipe: stage 2 (rank 2) paces it with 1.80 ms of compute a step"
+        in found.sentence
     )
