@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from click.testing import CliRunner, Result
 
 from tests.commands.test_extract import KINETO, Made, tensor
@@ -18,19 +19,21 @@ from warpladder.data import store
 CELL = {"workload": "aten_relu", "config": "", "case": "call=4x4"}
 
 
-def trace(folder: Path, relu: str = "aten::relu", relu_us: int = 10) -> Path:
-    """Two steps of 1 ms, in each a relu of 10 us, and a product and a tanh that wait in the queue behind it."""
+def trace(folder: Path, relu: str = "aten::relu", relu_us: int = 10, tanh_us: int = 10, steps: int = 2) -> Path:
+    """Steps of 1 ms, in each a relu of 10 us, and a product and a tanh that wait in the queue behind it. Those from the third on end 1 ms
+    and 40 us after the one before.
+    """
     folder.mkdir(exist_ok=True)
     made = Made()
-    for number in range(2):
-        start = 1000 * number
+    for number in range(steps):
+        start = 1000 * number + 40 * max(number - 1, 0)
         made.step(number, start, start + 900)
         made.operator(relu, start, start + 3, tensor(4, 4))
         made.kernel("relu", start + 1, start + 6, relu_us)
         made.operator("aten::mm", start + 3, start + 6, tensor(4, 4), tensor(4, 4))
         made.kernel("gemm", start + 4, start + relu_us + 7, 20)
         made.operator("aten::tanh", start + 6, start + 9, tensor(4, 4))
-        made.kernel("tanh", start + 7, start + relu_us + 28, 10)
+        made.kernel("tanh", start + 7, start + relu_us + 28, tanh_us)
     return made.write(folder)
 
 
@@ -83,6 +86,15 @@ def test_a_step_gains_what_its_last_work_ends_earlier(tmp_path: Path) -> None:
     assert abs(gain.hidden_ns - 2_500) < 10
 
 
+def test_the_interval_of_a_forecast_has_the_ends_of_the_ratios_and_of_the_steps(tmp_path: Path) -> None:
+    program = Program.of(store.open_run(tmp_path / import_report(trace(tmp_path, steps=4), tmp_path, "", None, [])), {})
+    assert program.steps_ns.high == pytest.approx(1_040_000), "ends are 1000, 1040 and 1040 us apart"
+    found = forecast(program, run_data.load(recording(tmp_path, 5_000)))
+    assert found.after_ns.high == pytest.approx(1_040_000 - found.gained_ns.low)
+    hidden = program.with_hidden_host()
+    assert hidden.steps_ns.high / hidden.step_ns == pytest.approx(1_040_000 / program.step_ns)
+
+
 def test_a_variant_that_is_not_faster_gains_nothing(tmp_path: Path) -> None:
     assert made_forecast(tmp_path, 12_000).gains == ()
 
@@ -106,11 +118,13 @@ def test_wrong_requests_are_one_line(tmp_path: Path) -> None:
 def test_the_later_profile_stands_beside_the_forecast_of_what_was_replaced(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     before = trace(tmp_path)
-    after = trace(tmp_path / "after", relu="mine::relu", relu_us=5)
+    after = trace(tmp_path / "after", relu="mine::relu", relu_us=5, tanh_us=11)
     done = run(tmp_path, str(before), "recorded", "--after", str(after))
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("forecast with aten::relu replaced: ")]
+    # The product takes 20 us in both, and tanh 10 and 11 us.
+    assert "device time of the operators that were not replaced: +3.33 % in the later profile" in lines
     (line,) = (line for line in lines if line.startswith("after: "))
     assert abs(float(line.split(", ")[1].split(" %")[0])) < 1, line
     changes = {line.split()[0]: line.split()[1:] for line in lines if "::" in line and not line.startswith("forecast")}
