@@ -38,10 +38,7 @@ FIRST = (
 
 
 def _start(item: pytest.Item) -> int:
-    group = item.get_closest_marker("xdist_group")
-    if group is None:
-        return len(FIRST) + 1
-    name = group.args[0] if group.args else group.kwargs["name"]
+    (name,) = item.get_closest_marker("xdist_group").args  # type: ignore[union-attr]
     return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
