@@ -297,7 +297,8 @@ class Plan:
             raise PlanError(f"{first}{more} an NVIDIA GPU, and the collector is host_clock ({why}); {todo}")
         if self.limits.budget_s is None:
             return self
-        return replace(self, limits=replace(self.limits, budget_s=min(self.limits.budget_s, HOST_BUDGET_S)))
+        jobs = _breadth_first(self.jobs, self.workloads, smallest_first=True)
+        return replace(self, jobs=jobs, limits=replace(self.limits, budget_s=min(self.limits.budget_s, HOST_BUDGET_S)))
 
     def spread(self, passes: int, share: float) -> "Plan":
         """Return the plan with a share of the budget for the first rounds of its cases, each sampled in so many scopes and caches."""
@@ -432,13 +433,17 @@ def _chosen(cells: tuple[Cell, ...], only: Collection[Cell] | None) -> tuple[Cel
     return cells if only is None else tuple(cell for cell in cells if cell in only)
 
 
-def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload]) -> tuple[Job, ...]:
-    """Order jobs: the largest case of each workload first, so that a short budget drops cases and not workloads."""
+def _breadth_first(jobs: Sequence[Job], workloads: Sequence[Workload], *, smallest_first: bool = False) -> tuple[Job, ...]:
+    """Order jobs: the largest case of each workload first, so that a short budget drops cases and not workloads.
+
+    Args:
+        smallest_first: the smallest case first, as on a host, where the largest one may take the whole budget.
+    """
     cases = {(workload.name, case.name): case for workload in workloads for case in workload.cases}
     turns: list[tuple[int, Job]] = []
     for workload in workloads:
         own_jobs = [job for job in jobs if job.workload.name == workload.name]
-        own_jobs.sort(key=lambda job: -(cases[job.workload.name, job.case].size_rank or 0))
+        own_jobs.sort(key=lambda job: cases[job.workload.name, job.case].size_rank or 0, reverse=not smallest_first)
         turns += enumerate(own_jobs)
     return tuple(job for _, job in sorted(turns, key=lambda turn: turn[0]))
 

@@ -218,7 +218,7 @@ def select(frame: pd.DataFrame, workload: str, case: str, scope: str, cache: str
 
 
 def _add_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    phase = frame["scope"].str.startswith(PHASE).fillna(False).to_numpy(dtype=bool)
+    phase = frame["scope"].str.startswith(PHASE, na=False).to_numpy(dtype=bool)
     # One byte a nanosecond is one GB/s, and one FLOP a nanosecond is one GFLOP/s.
     scales = {"gb_per_s": ("min_bytes", 1.0), "gflop_per_s": ("flops", 1.0), "percent_of_floor": ("floor_ns", 100.0)}
     rates = {}

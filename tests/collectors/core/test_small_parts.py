@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.collectors.core.judged import judged
 from warpladder import compare
+from warpladder.collectors.core.plan import Request, make_plan
 
 S = np.float32
 
@@ -142,3 +143,12 @@ def test_small_elements_of_float64_that_were_computed_in_float32_show() -> None:
 
     found = judged(tall, np.tanh, {"right": np.tanh, "partly": partly})
     assert found["status"].to_dict() == {"right": "ok", "partly": "wrong_result"}
+
+
+def test_a_budget_begins_with_the_largest_cases_on_a_gpu_and_with_the_smallest_ones_on_a_host() -> None:
+    planned = make_plan(Request(["conv2d", "mlp_elementwise"]))
+    cases = [(job.workload.name, job.case) for job in planned.jobs]
+    on_host = [(job.workload.name, job.case) for job in planned.on_host("no driver").jobs]
+    assert cases[:2] == [("conv2d", "n=1024"), ("mlp_elementwise", "op=softmax,n=1000")]
+    assert on_host[:2] == [("conv2d", "n=256"), ("mlp_elementwise", "op=softmax,n=256")]
+    assert sorted(cases) == sorted(on_host)
