@@ -87,7 +87,7 @@ def test_every_declared_variant_but_later_ones_of_other_devices_is_in_the_run_un
         declared = {variant.name: variant for variant in registry.load(name).variants if not variant.draft}
         recorded = set(results["variant"])
         assert recorded <= set(declared)
-        if "--variants" not in run.info["command"]:
+        if "--variant" not in run.info["command"]:  # of `record` it is `--variants`, of `why` `--variant`
             missing = {each for each in declared if each not in recorded and declared[each].role != "peer"}
             later = [other for other in GOOD if other.info["started_at"] > run.info["started_at"]]
             of_others = (other for other in later if other.info["device_name"] != run.info["device_name"])
