@@ -12,11 +12,10 @@ from typing import Final
 import pandas as pd
 
 from benchmarks.gains import GAINS, Gain
-from warpladder.dashboard.compare.within_run import noise_of, verdict, word
+from warpladder.dashboard.compare.within_run import CaseTimes, word
 from warpladder.dashboard.core import run_data, run_index
-from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import best_config, cells
-from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_duration, format_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
@@ -161,11 +160,8 @@ def _in_run(name: str, gain: Gain) -> Measured | None:
     if any(side.empty for side in sides):
         return None
     before, after = (side.iloc[0] for side in sides)
-    rounds = data.rounds(gain.workload, gain.case, gain.scope, cache)
-    entries = [Entry(side["variant"], side["config"], gain.gpus, 0) for side in (before, after)]
-    ratio = paired_ratio(*(rounds[entry] for entry in entries))
-    noise = noise_of(rounds, data.hosts(gain.workload)).between(before["variant"], after["variant"])
-    told = verdict(ratio.low, ratio.high, ratio.n, noise)
+    old, new = (Entry(side["variant"], side["config"], gain.gpus, 0) for side in (before, after))
+    ratio, _, told = CaseTimes.of(data, gain.workload, gain.case, Timing(gain.scope, cache)).judge(new, old)
     precisions = (before["precision"], after["precision"])
     return Measured(gain, name, precisions, before["median_ns"], after["median_ns"], ratio.estimate, told)
 

@@ -126,7 +126,7 @@ def one_run(shape: str, rounds: int, trials: int, seed: int = 1) -> Counts:
         base, twin, other = map(pd.Series, samples)
         found = paired_ratio(base, other)
         noise = noise_of({Entry("a", "", 1, 0): base, Entry("a", "", 1, 1): twin}, frozenset()).between("a")
-        told = verdict(found.low, found.high, noise) if rounds >= 6 else ""
+        told = verdict(found.low, found.high, rounds, noise) if rounds >= 6 else ""
         judged += bool(told)
         held += bool(told) and found.low <= 1 <= found.high
         false += told in ("slower", "faster")

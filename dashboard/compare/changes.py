@@ -484,7 +484,7 @@ class _PairOfRuns:
     def change(self, of_a: SampledCell, of_b: SampledCell) -> Change:
         """The change of a cell."""
         workload, *_, gpus = of_b.key
-        before, after = self._a.level(of_a), self._b.level(of_b)
+        before, after = self._a.level(workload, of_a.cell), self._b.level(workload, of_b.cell)
         pair = self._pair(workload, of_b.cell.timing, max(gpus, 1))
         source = self._b.source(of_b)
         same = self._a.source(of_a) == source

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.compare.within_run import Noise, judged, noise_of
+from warpladder.dashboard.compare.within_run import CaseTimes, noise_of
 from warpladder.dashboard.core.cell import Estimate, with_estimates
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
 from warpladder.dashboard.core.run_data import STATUS_KEY, Entry, RunData
@@ -94,23 +94,23 @@ def add_energy(frame: pd.DataFrame, data: RunData, workload: str, case: str) -> 
     own = own[(own["workload"] == workload) & (own["case"] == case)].drop(columns=["workload", "case"])
     joined = frame.merge(own, on=["variant", "config"], how="left")
     by_round = rounds(data, workload, case)
-    noise = noise_of(by_round, frozenset())
+    times = CaseTimes(by_round, noise_of(by_round, frozenset()))
     ratios, verdicts = [], []
     for row in frame.to_dict("records"):
-        ratio, verdict = _against(by_round, noise, row)
+        ratio, verdict = _against(times, row)
         ratios.append(ratio)
         verdicts.append(verdict)
     joined = with_estimates(joined, "energy_ratio", ratios)
-    return joined.assign(energy_verdict=verdicts, energy_noise=noise.on_device if by_round else np.nan)
+    return joined.assign(energy_verdict=verdicts, energy_noise=times.noise.on_device if by_round else np.nan)
 
 
-def _against(by_round: Mapping[Entry, "pd.Series[float]"], noise: Noise, row: Mapping[Any, Any]) -> tuple[Estimate, str]:
+def _against(times: CaseTimes, row: Mapping[Any, Any]) -> tuple[Estimate, str]:
     """The energy of a row over that of its baseline, and the verdict."""
     entry, reference = Entry(row["variant"], row["config"], 1, 0), Entry(row["baseline"], row["baseline_config"], 1, 0)
-    if entry == reference or not all(each in by_round and by_round[each].min() > 0 for each in (entry, reference)):
+    if entry == reference or not all(each in times.rounds and times.rounds[each].min() > 0 for each in (entry, reference)):
         return Estimate.unknown(), ""
-    word = judged(by_round, noise, entry, reference).verdict
-    return paired_ratio(by_round[entry], by_round[reference]).estimate, _WORDS.get(word, word)
+    word = times.judge(entry, reference).verdict
+    return paired_ratio(times.rounds[entry], times.rounds[reference]).estimate, _WORDS.get(word, word)
 
 
 def of_case(data: RunData, workload: str, case: str) -> pd.DataFrame:

@@ -361,10 +361,10 @@ class Reading:
             self._noises[key] = noise_of(same, self.data.hosts(workload))
         return self._noises[key].between(cell.variant)
 
-    def level(self, cell: SampledCell) -> Level:
+    def level(self, workload: str, cell: TimedCell) -> Level:
         """The level of a cell."""
-        medians, places = self._of(cell.key[0])
-        return medians.levels.at(places[cell.cell])
+        medians, places = self._of(workload)
+        return medians.levels.at(places[cell])
 
     def source(self, cell: SampledCell) -> str:
         """Hash of a cell's source; empty where no source was recorded."""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.compare.suspect import stale_variants, unsteady
-from warpladder.dashboard.compare.within_run import is_peer_of, judged, noise_floors, noise_of, precisions, verdict
+from warpladder.dashboard.compare.within_run import CaseTimes, is_peer_of, noise_floors, precisions, verdict
 from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
 from warpladder.dashboard.core.cell import Estimate, Timing, records
 from warpladder.dashboard.core.cells import baselines, best_of_charted, cells
@@ -334,12 +334,12 @@ def _ratio(data: RunData, timing: Timing, best: pd.DataFrame, others: Mapping[st
     """
     workload, comparisons = best["workload"].iloc[0], []
     for case, variant, config in _names(best):
-        rounds = data.rounds(workload, case, timing.scope, timing.cache)
-        other = find_entry(rounds, *others[case])
+        times = CaseTimes.of(data, workload, case, timing)
+        other = find_entry(times.rounds, *others[case])
         if other is None:
             return Estimate.unknown(), ""
         gpus = best.loc[best["case"] == case, "gpus"].iloc[0]
-        comparisons.append(judged(rounds, noise_of(rounds, data.hosts(workload)), Entry(variant, config, int(gpus), 0), other))
+        comparisons.append(times.judge(Entry(variant, config, int(gpus), 0), other))
     over = Estimate(*(_mean([each.ratio[end] for each in comparisons]) for end in range(3)))
     word = verdict(over.low, over.high, min(each.ratio.n for each in comparisons), _mean([each.noise for each in comparisons]))
     return (Estimate.unknown() if word == "unknown" else over), word

@@ -12,12 +12,12 @@ import pandas as pd
 
 from warpladder.dashboard.compare import levels
 from warpladder.dashboard.compare.levels import TimedCell
-from warpladder.dashboard.compare.within_run import Noise, compared, judged, noise_of, precisions, word
+from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions, word
 from warpladder.dashboard.core import axes
 from warpladder.dashboard.core.cell import ASIDE, ROLE_ORDER, Cell, Contender, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted, cells
 from warpladder.dashboard.core.numbers import format_percent
-from warpladder.dashboard.core.run_data import Entry, Rounds, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import doubt
 
 #: What follows the model in the name of a device: memory, cores, and the word for a processor.
@@ -147,7 +147,7 @@ def side_by_side(a: RunData, b: RunData, workload: str, timing: Timing) -> SideB
         contests += _contests(a, b, timing, of_case)
     # A peer can be in the contests of two precisions; the first one, its own, counts.
     wins = {(each.case, name): on for each in reversed(contests) for name, on in _wins(each)}
-    ratio, source = ratios(a, b, workload), [_sources(data, workload) for data in (a, b)]
+    ratio, source = ratios(a, b, workload), [levels.reading(data).medians(workload).sources for data in (a, b)]
     pairs = tuple(
         Pair(
             one,
@@ -230,27 +230,22 @@ class _Side:
     """The rivals of a contest on one device, with what they are judged by."""
 
     cells: Mapping[str, Cell]
-    rounds: Rounds
-    noise: Noise
+    times: CaseTimes
 
     @classmethod
     def of(cls, data: RunData, timing: Timing, cells: Sequence[Cell]) -> "_Side":
-        rounds = data.rounds(cells[0].workload, cells[0].case, timing.scope, timing.cache)
-        return cls({cell.variant: cell for cell in cells}, rounds, noise_of(rounds, data.hosts(cells[0].workload)))
+        times = CaseTimes.of(data, cells[0].workload, cells[0].case, timing)
+        return cls({cell.variant: cell for cell in cells}, times)
 
     def time(self, name: str) -> float:
         return self.cells[name].median_ns.value
 
     def outcome(self) -> Outcome:
         winner, *others = sorted(self.cells, key=self.time)
-        behind = {name: judged(self.rounds, self.noise, self._entry(winner), self._entry(name)) for name in others}
+        behind = {name: self.times.judge(self.cells[winner].entry, self.cells[name].entry) for name in others}
         # The winner is `faster` than a variant that is slower beyond the noise.
         ties = tuple(name for name, each in behind.items() if each.verdict != "faster")
         return Outcome(winner, ties, {name: each.ratio.estimate for name, each in behind.items()})
-
-    def _entry(self, name: str) -> Entry:
-        cell = self.cells[name]
-        return Entry(name, cell.config, cell.gpus, 0)
 
 
 def _wins(contest: Contest) -> Iterator[tuple[str, str]]:
@@ -262,20 +257,12 @@ def _wins(contest: Contest) -> Iterator[tuple[str, str]]:
 
 def ratios(a: RunData, b: RunData, workload: str) -> Callable[[Cell, Cell], Estimate]:
     """The time of a cell on B over that on A."""
-    medians = [levels.reading(data).medians(workload) for data in (a, b)]
-    places = [{cell: place for place, cell in enumerate(each.cells)} for each in medians]
 
-    def level(side: int, cell: Cell) -> levels.Level:
+    def level(data: RunData, cell: Cell) -> levels.Level:
         key = TimedCell(cell.case, cell.scope, cell.cache, cell.variant, cell.config, cell.gpus)
-        return medians[side].levels.at(places[side][key])
+        return levels.reading(data).level(workload, key)
 
-    return lambda one, other: levels.ratio(level(0, one), level(1, other))
-
-
-def _sources(data: RunData, workload: str) -> dict[str, str]:
-    """The hash of the source of each variant; empty where no source was recorded."""
-    rows = data.variants[data.variants["workload"] == workload]
-    return dict(zip(rows["variant"], rows["source_sha256"].fillna(""), strict=True))
+    return lambda one, other: levels.ratio(level(a, one), level(b, other))
 
 
 def devices_of(a: RunData, b: RunData, found: SideBySide) -> tuple[str, str]:

@@ -7,11 +7,11 @@ from typing import Final
 
 import pandas as pd
 
-from warpladder.dashboard.compare.within_run import compared, judged, noise_of, precisions
+from warpladder.dashboard.compare.within_run import CaseTimes, compared, precisions
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Cell, Contender, Estimate, Timing, records
+from warpladder.dashboard.core.cell import Contender, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_of_charted
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import PassedCell, is_trusted, passed_over
 
 _ROLES: Final = ("rung", "peer", "host")
@@ -116,11 +116,6 @@ def _decided(data: RunData, timing: Timing, precision: str, rows: pd.DataFrame) 
     first, *others = records(Contender, good.head(2))
     runner_up, margin, word = "", Estimate.unknown(), ""
     for second in others:
-        rounds = data.rounds(first.workload, first.case, timing.scope, timing.cache)
-        comparison = judged(rounds, noise_of(rounds, data.hosts(first.workload)), _entry(first), _entry(second))
+        comparison = CaseTimes.of(data, first.workload, first.case, timing).judge(first.entry, second.entry)
         runner_up, margin, word = second.variant, comparison.ratio.estimate, comparison.verdict
     return Winner(first, precision, runner_up, margin, word, passed)
-
-
-def _entry(cell: Cell) -> Entry:
-    return Entry(cell.variant, cell.config, cell.gpus, 0)

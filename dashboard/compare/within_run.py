@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import pandas as pd
 
-from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.cell import Baseline, Estimate, Timing
 from warpladder.dashboard.core.cells import baselines, baselines_case_by_case
 from warpladder.dashboard.core.intervals import MIN_SAMPLES, RatioInterval, paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry, once
@@ -164,28 +164,6 @@ def _self_ratios(rounds: "Mapping[Entry, pd.Series[float]]") -> dict[Entry, Rati
 
 
 @dataclass(frozen=True)
-class Speedup:
-    """A variant and config of a case, compared with a reference.
-
-    Attributes:
-        ratio: median of the reference over the median of the variant.
-        n: samples of the smaller side.
-        paired: whether the ratio was taken round by round.
-        noise: the noise floor for the two, as a factor of at least 1; 1 where the baseline has no second entry.
-        verdict: see `verdict`.
-    """
-
-    variant: str
-    config: str
-    gpus: int
-    ratio: Estimate
-    n: int
-    paired: bool
-    noise: float
-    verdict: str
-
-
-@dataclass(frozen=True)
 class Step:
     """A rung, and its gain over a rung before it.
 
@@ -214,34 +192,30 @@ class Judgement(NamedTuple):
     verdict: str
 
 
-def judged(rounds: Mapping[Entry, "pd.Series[float]"], noise: Noise, entry: Entry, reference: Entry) -> Judgement:
-    """Compare two entries of a case. `faster` means that the entry is faster than the reference; see `within_run.verdict`."""
-    ratio = paired_ratio(rounds[reference], rounds[entry])
-    band = noise.between(reference.variant, entry.variant)
-    return Judgement(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))
+@dataclass(frozen=True)
+class CaseTimes:
+    """The samples of a case in a timing, by entry and round, and the noise floors by which they are judged."""
+
+    rounds: Mapping[Entry, "pd.Series[float]"]
+    noise: Noise
+
+    @classmethod
+    def of(cls, data: RunData, workload: str, case: str, timing: Timing) -> Self:
+        rounds = data.rounds(workload, case, timing.scope, timing.cache)
+        return cls(rounds, noise_of(rounds, data.hosts(workload)))
+
+    def judge(self, entry: Entry, reference: Entry) -> Judgement:
+        """Compare two entries. `faster` means that the entry is faster than the reference; see `verdict`."""
+        ratio = paired_ratio(self.rounds[reference], self.rounds[entry])
+        band = self.noise.between(reference.variant, entry.variant)
+        return Judgement(ratio, band, verdict(ratio.low, ratio.high, ratio.n, band))
 
 
-def speedups(
-    data: RunData, workload: str, case: str, timing: Timing, reference_variant: str, reference_config: str = ""
-) -> list[Speedup]:
-    """Every variant and config of a case with samples against a reference, in the order of the variants.
-
-    The list is empty where the reference has no samples.
-    """
-    rounds = data.rounds(workload, case, timing.scope, timing.cache)
-    reference = find_entry(rounds, reference_variant, reference_config)
-    if reference is None:
-        return []
-    noise = noise_of(rounds, data.hosts(workload))
-    place = {name: number for number, name in enumerate(data.variants.loc[data.variants["workload"] == workload, "variant"])}
-    compared = sorted(
-        (entry for entry in rounds if not entry.twin), key=lambda each: (place.get(each.variant, len(place)), *each)
-    )
-    rows = []
-    for entry in compared:
-        ratio, band, word = judged(rounds, noise, entry, reference)
-        rows.append(Speedup(entry.variant, entry.config, entry.gpus, ratio.estimate, ratio.n, ratio.paired, band, word))
-    return rows
+def speedups(data: RunData, workload: str, case: str, timing: Timing, reference: Baseline) -> dict[Entry, Judgement]:
+    """Every entry of a case with samples against a reference; empty where the reference has no samples."""
+    times = CaseTimes.of(data, workload, case, timing)
+    other = find_entry(times.rounds, reference.variant, reference.config)
+    return {entry: times.judge(entry, other) for entry in times.rounds if not entry.twin} if other else {}
 
 
 def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.DataFrame) -> list[Step]:
@@ -254,8 +228,7 @@ def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.Data
     Args:
         best: `cells.best_config` of the case in the timing.
     """
-    rounds = data.rounds(workload, case, timing.scope, timing.cache)
-    noise = noise_of(rounds, data.hosts(workload))
+    times = CaseTimes.of(data, workload, case, timing)
     rungs = best[best["role"] == "rung"].sort_values("rung", kind="stable")
     rows: list[Step] = []
     earlier: list[tuple[str, Entry]] = []
@@ -268,7 +241,7 @@ def steps(data: RunData, workload: str, case: str, timing: Timing, best: pd.Data
         if previous is None:
             rows.append(Step(variant, config, None, "", Estimate.unknown(), 0, ""))
         else:
-            ratio, _, word = judged(rounds, noise, entry, previous)
+            ratio, _, word = times.judge(entry, previous)
             word = "unknown" if doubtful & {variant, previous.variant} else word
             rows.append(Step(variant, config, previous, from_precision, ratio.estimate, ratio.n, word))
         earlier.append((precision, entry))
@@ -300,9 +273,9 @@ def with_speedups(
     found = baselines_case_by_case(data, workload, timing) if case_by_case else baselines(data, workload, timing, names)
     references = {case: found[case] for case in names if case in found}
     rows = [
-        (case, each.variant, each.config, each.gpus, *each.ratio.columns("speedup").values(), each.verdict)
+        (case, *entry[:3], *judged.ratio[:3], judged.verdict)
         for case, reference in references.items()
-        for each in speedups(data, workload, case, timing, reference.variant, reference.config)
+        for entry, judged in speedups(data, workload, case, timing, reference).items()
     ]
     keys = ["case", "variant", "config", "gpus"]
     ratios = pd.DataFrame(rows, columns=[*keys, *Estimate.names("speedup"), "verdict"])

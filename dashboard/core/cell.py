@@ -7,6 +7,8 @@ from typing import Any, Final, Self, TypeVar, get_type_hints
 
 import pandas as pd
 
+from warpladder.dashboard.core.run_data import Entry
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -127,6 +129,11 @@ class Cell:
     detail: str
     rel_l2_error: float
     flags: tuple[str, ...]
+
+    @property
+    def entry(self) -> Entry:
+        """The cell among those sampled in its case and timing."""
+        return Entry(self.variant, self.config, self.gpus, 0)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ import pandas as pd
 from rich.cells import cell_len
 
 from warpladder.dashboard.compare.winners import best_per_size
-from warpladder.dashboard.compare.within_run import compared, judged, noise_of, with_precision
+from warpladder.dashboard.compare.within_run import CaseTimes, compared, with_precision
 from warpladder.dashboard.core.axes import charted_cases, timings
 from warpladder.dashboard.core.cell import Cell, Contender, Timing, name_on, records
 from warpladder.dashboard.core.cells import best_config, best_of_charted, cells
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import doubt, is_trusted
 
 _FASTEST, _TIED, _DOUBTED = "*", "=", "?"
@@ -101,22 +101,17 @@ def _marks(data: RunData, workload: str, timing: Timing) -> dict[tuple[_VariantO
     for winner in best_per_size(data, workload, timing):
         first = winner.cell
         marks[_variant_on(first), first.case] = _FASTEST
-        rounds = data.rounds(workload, first.case, timing.scope, timing.cache)
-        noise = noise_of(rounds, data.hosts(workload))
+        times = CaseTimes.of(data, workload, first.case, timing)
         rivals = compared(
             every[(every["case"] == first.case) & ~every["role"].isin(["ceiling", "specimen"])], winner.compared_in
         )
         for cell in records(Contender, rivals):
             if _variant_on(cell) == _variant_on(first):
                 continue
-            if judged(rounds, noise, _entry(first), _entry(cell)).verdict == "faster":
+            if times.judge(first.entry, cell.entry).verdict == "faster":
                 break  # the others are slower still
             marks.setdefault((_variant_on(cell), first.case), _TIED)
     return marks
-
-
-def _entry(cell: Cell) -> Entry:
-    return Entry(cell.variant, cell.config, cell.gpus, 0)
 
 
 def _cases(data: RunData, workload: str) -> list[str]:

@@ -40,8 +40,8 @@ def figures(data: RunData) -> pd.DataFrame:
     for workload, case in data.cases[["workload", "case"]].itertuples(index=False, name=None):
         of_case = every[(every["workload"] == workload) & (every["case"] == case)]
         reference = baselines(data, workload, WALL, [case]).get(case)
-        compared = speedups(data, workload, case, WALL, reference.variant, reference.config) if reference else []
-        over = {each.variant: each for each in compared}
+        compared = speedups(data, workload, case, WALL, reference) if reference else {}
+        over = {entry.variant: judged for entry, judged in compared.items()}
         for variant in of_case["variant"].drop_duplicates():
             of_variant = of_case[of_case["variant"] == variant]
             timed = of_variant[(of_variant["scope"] == WALL.scope) & (of_variant["cache"] == WALL.cache)]
@@ -50,7 +50,7 @@ def figures(data: RunData) -> pd.DataFrame:
             row |= {"baseline": reference.variant if reference else None, "verdict": ""}
             if speedup is not None and reference is not None:
                 verdict = "baseline" if variant == reference.variant else speedup.verdict
-                row |= {**speedup.ratio.columns("speedup"), "noise": speedup.noise, "verdict": verdict}
+                row |= {**speedup.ratio.estimate.columns("speedup"), "noise": speedup.noise, "verdict": verdict}
             for phase in _PHASES:
                 row[f"{phase.partition(':')[2]}_ns"] = of_variant.loc[of_variant["scope"] == phase, "median_ns"].max()
             rows.append(row)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.energy import add_energy
-from warpladder.dashboard.compare.within_run import UNDECIDED, judged, noise_of, precisions, steps, with_speedups
+from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, precisions, steps, with_speedups
 from warpladder.dashboard.core import why
 from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_config, cells, select
@@ -193,14 +193,13 @@ def leaders(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _against_leaders(data: RunData, workload: str, case: str, timing: Timing, frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with `beats` and `ties`."""
-    rounds = data.rounds(workload, case, timing.scope, timing.cache)
-    noise = noise_of(rounds, data.hosts(workload))
+    times = CaseTimes.of(data, workload, case, timing)
     first = [Entry(*key, 0) for key in _keys(leaders(frame))]
     beats: list[tuple[str, ...]] = []
     ties: list[tuple[str, ...]] = []
     for key, trusted in zip(_keys(frame), is_trusted(frame), strict=True):
         others = [leader for leader in first if trusted and leader[:3] != key]
-        verdicts = {leader.variant: judged(rounds, noise, Entry(*key, 0), leader).verdict for leader in others}
+        verdicts = {leader.variant: times.judge(Entry(*key, 0), leader).verdict for leader in others}
         beats.append(tuple(name for name, word in verdicts.items() if word == "faster"))
         ties.append(tuple(name for name, word in verdicts.items() if word in UNDECIDED))
     return frame.assign(beats=pd.Series(beats, frame.index, dtype=object), ties=pd.Series(ties, frame.index, dtype=object))

@@ -13,7 +13,7 @@ from warpladder.dashboard import report
 from warpladder.dashboard.compare import overview as overviews
 from warpladder.dashboard.compare import winners
 from warpladder.dashboard.compare.within_run import speedups
-from warpladder.dashboard.core.cell import Timing
+from warpladder.dashboard.core.cell import Baseline, Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.run_data import RunData, load, select
 from warpladder.dashboard.export import charts_of
@@ -315,7 +315,7 @@ def test_a_tie_is_no_win_in_the_terminal_on_the_pages_and_in_tables(tmp_path: Pa
 
 def test_below_six_samples_nothing_is_faster_than_anything(tmp_path: Path) -> None:
     data = opened(tmp_path, HONEST, rounds=5)
-    assert {each.verdict for each in speedups(data, "sum", "n=400", COLD, "v01_a")} == {"unknown"}
+    assert {each.verdict for each in speedups(data, "sum", "n=400", COLD, Baseline("v01_a", "", 1, "")).values()} == {"unknown"}
     words = "no winner: v02_b (100 µs) is of only 5 samples; 2 more like it"
     (told,) = summary.texts(summary.figures(data))
     assert told[3] == "–" and told[-1] == words
@@ -330,5 +330,9 @@ def test_below_six_samples_nothing_is_faster_than_anything(tmp_path: Path) -> No
 
 def test_six_samples_decide(tmp_path: Path) -> None:
     data = opened(tmp_path, HONEST, rounds=6)
-    assert [each.verdict for each in speedups(data, "sum", "n=400", COLD, "v01_a")] == ["tied", "faster", "faster"]
+    assert [each.verdict for each in speedups(data, "sum", "n=400", COLD, Baseline("v01_a", "", 1, "")).values()] == [
+        "tied",
+        "faster",
+        "faster",
+    ]
     assert summary.figures(data)["best"].tolist() == ["v02_b"]

@@ -1,13 +1,18 @@
 """Speedups, steps, winners and series of a few small cells, with every figure worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.dashboard.core.test_queries_cells import COLD, STEADY, run_of, samples, variant
 from warpladder.dashboard.compare import winners, within_run
 from warpladder.dashboard.compare.within_run import noise_floors
 from warpladder.dashboard.core.axes import Timing, charted_cases, series
+from warpladder.dashboard.core.cell import Baseline
 from warpladder.dashboard.core.cells import baseline_variant, baselines, best_config, cells, select
 from warpladder.dashboard.core.run_data import RunData
+
+FIRST = Baseline("v01_a", "", 1, "")
 
 
 def steps(data: RunData) -> list[within_run.Step]:
@@ -21,14 +26,14 @@ def ladder_run() -> RunData:
 
 
 def test_speedups_are_ratios_over_the_reference_with_a_verdict() -> None:
-    found = {each.variant: each for each in within_run.speedups(ladder_run(), "w", "n=1", COLD, "v01_a")}
+    found = {entry.variant: each for entry, each in within_run.speedups(ladder_run(), "w", "n=1", COLD, FIRST).items()}
     assert {name: each.verdict for name, each in found.items()} == {"v01_a": "tied", "v02_b": "faster", "v03_c": "faster"}
-    ratio = found["v02_b"].ratio
+    ratio = found["v02_b"].ratio.estimate
     assert ratio.low <= ratio.value == 2.0 <= ratio.high
 
 
 def test_a_reference_without_samples_has_no_speedups() -> None:
-    assert within_run.speedups(ladder_run(), "w", "n=1", COLD, "v09_absent") == []
+    assert within_run.speedups(ladder_run(), "w", "n=1", COLD, replace(FIRST, variant="v09_absent")) == {}
 
 
 def test_each_step_of_the_ladder_is_the_gain_over_the_rung_before() -> None:
@@ -61,7 +66,8 @@ def noisy_host_run() -> RunData:
 def test_the_noise_of_a_host_variant_judges_no_device_time_and_the_other_way_round(
     reference: str, of_rung: str, of_host: str
 ) -> None:
-    found = {each.variant: each for each in within_run.speedups(noisy_host_run(), "w", "n=1", COLD, reference)}
+    compared = within_run.speedups(noisy_host_run(), "w", "n=1", COLD, replace(FIRST, variant=reference))
+    found = {entry.variant: each for entry, each in compared.items()}
     assert found["v02_b"].verdict == of_rung
     assert found["numba"].verdict == of_host
     assert [found[name].noise for name in ("v02_b", "numba")] == ([1.0, 1.5] if reference == "v01_a" else [1.5, 1.5])

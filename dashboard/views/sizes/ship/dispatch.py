@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from warpladder.dashboard.compare.within_run import UNDECIDED, Noise, judged, noise_of
+from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Entry, Rounds, RunData
+from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.views.sizes.ship.query import Case, Contest, loss_of, mean_loss
 
@@ -86,8 +86,7 @@ class _CaseCosts:
     """
 
     case: Case
-    rounds: Rounds
-    noise: Noise
+    times: CaseTimes
     ratios: Mapping[Entry, Estimate]
     good: frozenset[Entry]
 
@@ -252,17 +251,16 @@ def _at(data: RunData, contest: Contest, case: Case, shipped: Sequence[Entry], t
     """The entries that can run at a case; None where no shipped entry was timed."""
     if not shipped:
         return None
-    rounds = data.rounds(contest.workload, case.name, contest.timing.scope, contest.timing.cache)
-    noise = noise_of(rounds, data.hosts(contest.workload))
+    times = CaseTimes.of(data, contest.workload, case.name, contest.timing)
     fastest = next(place.entry for (name, _), place in contest.places.items() if name == case.name)
-    ratios = {entry: paired_ratio(rounds[entry], rounds[fastest]).estimate for entry in shipped}
+    ratios = {entry: paired_ratio(times.rounds[entry], times.rounds[fastest]).estimate for entry in shipped}
     leader = min(shipped, key=lambda entry: ratios[entry].value)
     good = set()
     for entry in shipped:
-        ratio, _, word = judged(rounds, noise, leader, entry)
+        ratio, _, word = times.judge(leader, entry)
         if word in UNDECIDED or ratio.ratio <= 1 + tolerance / 100 + 1e-9:
             good.add(entry)
-    return _CaseCosts(case, rounds, noise, ratios, frozenset(good))
+    return _CaseCosts(case, times, ratios, frozenset(good))
 
 
 def _usable(data: RunData, contest: Contest, variants: Sequence[str]) -> dict[str, list[Entry]]:
@@ -336,10 +334,10 @@ def _limit(cases: Sequence[_CaseCosts], below: Entry, above: Entry, end: int) ->
     The size is the crossover of the two entries between these sizes, or the geometric mean of the sizes without a crossover.
     Whole sizes give a whole limit.
     """
-    both = [each for each in cases if below in each.rounds and above in each.rounds]
+    both = [each for each in cases if below in each.times.rounds and above in each.times.rounds]
     sizes = [each.case.size_value for each in both]
-    ratios = [paired_ratio(each.rounds[below], each.rounds[above]).estimate for each in both]
-    times = [float(np.median(each.rounds[above])) for each in both]
+    ratios = [paired_ratio(each.times.rounds[below], each.times.rounds[above]).estimate for each in both]
+    times = [float(np.median(each.times.rounds[above])) for each in both]
     left, right = cases[end - 1].case.size_value, cases[end].case.size_value
     within = [size for size, rises in crossings(sizes, ratios, times) if rises and left < size.value <= right]
     crossing = within[0] if within else Estimate(math.sqrt(left * right), math.nan, math.nan)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from warpladder.dashboard.compare import energy
-from warpladder.dashboard.compare.within_run import UNDECIDED, compared, judged, noise_of, precisions
+from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, compared, precisions
 from warpladder.dashboard.core.axes import charted_cases
 from warpladder.dashboard.core.cell import Estimate, Timing
 from warpladder.dashboard.core.cells import best_of_charted, cells
@@ -281,11 +281,11 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
     Args:
         rows: of the case, by time.
     """
-    rounds = data.rounds(workload, case, timing.scope, timing.cache)
-    noise = noise_of(rounds, data.hosts(workload))
+    of_case = CaseTimes.of(data, workload, case, timing)
     records = rows.to_dict("records")
     entries = [Entry(row["variant"], row["config"], int(row["gpus"]), 0) for row in records]
-    series = {entry: rounds[entry] for entry in entries}
+    series = {entry: of_case.rounds[entry] for entry in entries}
+    times = CaseTimes(series, of_case.noise)
     ratios = {entry: paired_ratio(series[entry], series[entries[0]]).estimate for entry in entries}
     energies = _energies(data, workload, case, entries)
     groups: dict[Entry, tuple[int, Entry]] = {}
@@ -295,10 +295,10 @@ def _ranked(data: RunData, workload: str, case: str, timing: Timing, rows: pd.Da
             break
         leader = remaining[0]
         for entry in remaining:
-            band = noise.between(entry.variant, leader.variant)
+            band = times.noise.between(entry.variant, leader.variant)
             # Every resampled median lies among the samples, so the interval of such a ratio is above the noise.
             disjoint = series[entry].min() > band * series[leader].max()
-            if entry == leader or (not disjoint and judged(series, noise, leader, entry).verdict in UNDECIDED):
+            if entry == leader or (not disjoint and times.judge(leader, entry).verdict in UNDECIDED):
                 groups[entry] = number, leader
         remaining = [entry for entry in remaining if entry not in groups]
     for row, entry in zip(records, entries, strict=True):
