@@ -5,6 +5,7 @@ from pathlib import Path
 from warpladder.data.files import one_line
 from warpladder.data.names import Source
 from warpladder.data.staging import Staging, abandoned
+from warpladder.data.words import counted
 
 _UNREACHED = "the recording was cut off before it"
 
@@ -64,5 +65,5 @@ def _taken_up(data_dir: Path, staging: Staging) -> str:
     writer = RunWriter(data_dir, staging.run_id, staging=staging)
     recording.write(writer, _UNREACHED)
     writer.commit(durable=True)
-    cases = f"{recording.finished} case{'s' if recording.finished > 1 else ''}"
+    cases = counted(recording.finished, "case")
     return f"{cases} kept as run {writer.run_id}"

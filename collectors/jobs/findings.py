@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from warpladder.collectors.trace.notes import Notes
+from warpladder.data.words import first_of
 
 #: A count at the begin of a text, and all its numbers.
 _COUNT: Final = re.compile(r"(\d[\d,]*) (?=\D)")
@@ -53,5 +54,4 @@ def _named(ranks: Sequence[int], of: int) -> str:
     """`rank 3`, `ranks 0, 2, 5`, or `all 8 ranks`."""
     if len(ranks) == of:
         return f"all {of} ranks"
-    more = f" and {len(ranks) - _RANKS_NAMED} more" if len(ranks) > _RANKS_NAMED else ""
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks[:_RANKS_NAMED]))}{more}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {first_of(ranks, _RANKS_NAMED)}"

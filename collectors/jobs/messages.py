@@ -22,6 +22,7 @@ import pyarrow as pa
 from warpladder.collectors.jobs.clocks import Clocks, Floats, Notes
 from warpladder.data.arrays import Bools, Int64s, coded, integers, occurrence, ordered
 from warpladder.data.job_tables import peers_of
+from warpladder.data.words import first_of
 
 #: Ends and starts of kernels on one clock are this exact.
 _SAME_CLOCK_NS: Final = 2_000.0
@@ -98,10 +99,9 @@ def _unmatched(sent: Int64s, received: Int64s) -> Notes:
     if not count:
         return []
     pairs = np.unique(np.concatenate((sent, received), axis=1)[:2], axis=1).T.tolist()
-    named = ", ".join(f"{source} to {destination}" for source, destination in pairs[:_PAIRS_NAMED])
-    more = f" and {len(pairs) - _PAIRS_NAMED} more" if len(pairs) > _PAIRS_NAMED else ""
+    named = first_of((f"{source} to {destination}" for source, destination in pairs), _PAIRS_NAMED)
     text = (
-        f"{count} calls that send or receive were not matched, from rank {named}{more}: their number differs between sender and "
+        f"{count} calls that send or receive were not matched, from rank {named}: their number differs between sender and "
         "receiver. Profile the same steps on all ranks."
     )
     return [("warning", text)]

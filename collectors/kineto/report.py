@@ -40,6 +40,7 @@ from warpladder.data.arrays import Int64s, integers, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.names import PYTORCH, Source
 from warpladder.data.nesting import NONE
+from warpladder.data.words import counted
 
 _TIMES: Final = frozenset(("start", "end"))
 _NVTX: Final = "NVTX_EVENTS"
@@ -176,7 +177,7 @@ class KinetoReport(Report):
     def _tell_damage(self) -> None:
         """Note what was mended in the file."""
         if self.trace.mended:
-            places = ((what, f"{count:,} place{'s' if count > 1 else ''}") for what, count in self.trace.mended.most_common())
+            places = ((what, counted(count, "place")) for what, count in self.trace.mended.most_common())
             listed = ", ".join(f"{what} ({count})" for what, count in places)
             self._notes.add("warning", Source.REPORT, f"the file is not valid JSON, and is read all the same. It has {listed}")
         if self.trace.lacks_end:

@@ -20,6 +20,7 @@ from warpladder.collectors.trace.strings import Strings
 from warpladder.data.arrays import Bools, Int64s, integers, numbered
 from warpladder.data.columns import FAR
 from warpladder.data.names import Source
+from warpladder.data.words import first_of
 
 _RANGES: Final = "NVTX_EVENTS"
 #: Tables of device work and of the host.
@@ -193,11 +194,10 @@ def _names(report: Report, strings: Strings, table: str, rows: Int64s) -> list[s
 
 def _told(overruns: list[tuple[str, int, int]]) -> str:
     """The warning about work with these names, how long it lasts, and how long it lasts after it is cut."""
-    first = sorted(overruns, key=lambda each: -each[1])[:_NAMED]
-    listed = ", ".join(f"{name} ({_time(lasts)}, counted as {_time(stays)})" for name, lasts, stays in first)
-    more = f" and {len(overruns) - _NAMED:,} more" if len(overruns) > _NAMED else ""
+    longest_first = sorted(overruns, key=lambda each: -each[1])
+    each = (f"{name} ({_time(lasts)}, counted as {_time(stays)})" for name, lasts, stays in longest_first)
     of_its = "of their streams" if len(overruns) > 1 else "of its stream"
-    return f"{listed}{more}: too long to be true, as later work {of_its} ran meanwhile; counted up to the start of that work"
+    return f"{first_of(each, _NAMED)}: too long to be true, as later work {of_its} ran meanwhile; counted up to the start of that work"
 
 
 def _time(ns: Any) -> str:

@@ -6,12 +6,12 @@ the same functions.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -312,6 +312,24 @@ def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool
     if equal:
         return "drifted"
     return "slower" if slower else "faster"
+
+
+class Judged(Protocol):
+    """A row of a comparison."""
+
+    @property
+    def ratio(self) -> Estimate: ...
+    @property
+    def verdict(self) -> Verdict: ...
+
+
+JudgedRow = TypeVar("JudgedRow", bound=Judged)
+
+
+def slowest_first(changes: Iterable[JudgedRow]) -> list[JudgedRow]:
+    """The slower rows, then rows with another verdict, then the faster ones; each part by its ratio."""
+    places = {"slower": 0, "faster": 2}
+    return sorted(changes, key=lambda each: (places.get(each.verdict, 1), -each.ratio.value if each.ratio.known else math.inf))
 
 
 def least_effect(ratio: Estimate, noise: float, smallest: float) -> float:

@@ -21,6 +21,7 @@ from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.run_data import Entry, RunData
 from warpladder.dashboard.core.run_index import label_from
 from warpladder.data.names import NOT_DONE, Source
+from warpladder.data.words import first_of
 from warpladder.errors import Error
 
 #: The status of a cell that B has no result of.
@@ -147,9 +148,7 @@ def loss_lines(lost: Iterable[LostCell]) -> list[tuple[bool, str]]:
         together.setdefault((each.fails, each.workload, each.reason), []).append(f"{each.case} {each.name}")
     lines = []
     for (fails, workload, reason), every in together.items():
-        cells = list(dict.fromkeys(every))
-        more = f" and {len(cells) - _MOST_NAMED} more" if len(cells) > _MOST_NAMED else ""
-        lines.append((fails, f"{workload} {', '.join(cells[:_MOST_NAMED])}{more}: {reason}"))
+        lines.append((fails, f"{workload} {first_of(dict.fromkeys(every), _MOST_NAMED)}: {reason}"))
     return lines
 
 
@@ -295,7 +294,7 @@ def compare(a: Side, b: Side, options: Options = Options(), history: History | N
         raise NotComparable(
             f"{_title(a)} and {_title(b)} have no cell in common; `warpladder summary RUN` shows the workloads and cases of a run"
         )
-    judged = _slowest_first(_judge(before, after, [(of_a[key], of_b[key]) for key in shared], options, history))
+    judged = between_runs.slowest_first(_judge(before, after, [(of_a[key], of_b[key]) for key in shared], options, history))
     differences = sorted(facts(a.data, b.data), key=lambda fact: not fact.warning)
     sources = dict.fromkeys((each.workload, each.variant) for each in judged if not each.same_source)
     new = tuple(
@@ -504,12 +503,6 @@ class _PairOfRuns:
         return self._pairs[key]
 
 
-def _slowest_first(changes: Iterable[Change]) -> list[Change]:
-    """The slower cells, then cells with another verdict, then the faster cells; each part by its ratio."""
-    places = {"slower": 0, "faster": 2}
-    return sorted(changes, key=lambda each: (places.get(each.verdict, 1), -each.ratio.value if each.ratio.known else math.inf))
-
-
 def _title(side: Side) -> str:
     return value_text(side.data.info["label"]) or label_from(side.data.info, side.data.workloads)
 
@@ -529,7 +522,7 @@ def against_variant(a: Side, b: Side, options: Options = Options(), history: His
     _refuse_other_devices(a, b, options)
     ones = {_place(one): one for one in _timed(a, replace(b, variant=a.variant), replace(options, match="best"))}
     pairs = [(one, each) for each in _timed(b, replace(a, variant=""), options) if (one := ones.get(_place(each)))]
-    return tuple(_slowest_first(_judge(reading(a.data), reading(b.data), pairs, options, history)))
+    return tuple(between_runs.slowest_first(_judge(reading(a.data), reading(b.data), pairs, options, history)))
 
 
 def _place(cell: SampledCell) -> tuple[str, str, str, str, int]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core import intervals
+from warpladder.dashboard.core.numbers import NOTHING
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import REFERENCE, TOLERANCE, Asked, Ceiling
 
@@ -44,6 +45,11 @@ class Fact:
     b: str
     warning: str = ""
     asked: Asked | None = None
+
+    @property
+    def text(self) -> str:
+        """`driver: 570.86 → 575.51 (the driver compiles and launches)`."""
+        return f"{self.what}: {self.a or NOTHING} → {self.b or NOTHING}" + (f" ({self.warning})" if self.warning else "")
 
 
 def facts(a: RunData, b: RunData) -> Iterator[Fact]:

@@ -17,6 +17,7 @@ from warpladder.dashboard.compare.differences import Fact, of_runs
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.data import store
+from warpladder.data.words import counted, first_of
 
 Kind = Literal["figure", "compute", "communication", "memory", "graph"]
 Int64s = npt.NDArray[np.int64]
@@ -231,17 +232,13 @@ def compare(
         least = between_runs.least_effect(ratio, around, smallest)
         rows.append(JobChange(name, kind, None, a_ns, b_ns, float(a_count), float(b_count), ratio, around, verdict, least))
     alone = tuple(_alone(kernels, pairing.ranks, smallest)) if enough else ()
-    ordered = sorted((*rows[len(names) :], *alone), key=_slowest_first)
+    ordered = between_runs.slowest_first((*rows[len(names) :], *alone))
     facts = sorted(
         (each for each in of_runs(a.info, b.info) if each.what not in _OF_IMPORTER), key=lambda each: not each.warning
     )
     return JobComparison(
         tuple(facts), pairing.sentence, shift, tuple(rows[: len(names)]), tuple(ordered), kernels.only(1), kernels.only(0)
     )
-
-
-def _slowest_first(change: JobChange) -> tuple[int, float]:
-    return {"slower": 0, "faster": 2}.get(change.verdict, 1), -change.ratio.value if change.ratio.known else math.inf
 
 
 def pair(a: JobData, b: JobData) -> Pairing:
@@ -264,7 +261,7 @@ def pair(a: JobData, b: JobData) -> Pairing:
     by_number = len(both) == min(len(of_a), len(of_b))
     n = len(both) if by_number else min(len(of_a), len(of_b))
     pairs = (both, both) if by_number else (of_a[:n], of_b[:n])
-    parts = [f"{len(ranks)} {_plural('rank', len(ranks))} and {n} {_plural('iteration', n)}, matched by "]
+    parts = [f"{counted(len(ranks), 'rank')} and {counted(n, 'iteration')}, matched by "]
     parts[0] += "number" if by_number else f"position ({_some(pairs[0])} with {_some(pairs[1])})"
     for name, own, job, used in (("A", every[0], a, pairs[0]), ("B", every[1], b, pairs[1])):
         if len(own) > len(ranks):
@@ -290,14 +287,9 @@ def _on_every_rank(job: JobData, ranks: Int64s) -> Int64s:
 
 def _some(numbers: Int64s, noun: str = "") -> str:
     """`ranks 3, 4, 5 and 9 more`, or without a noun `3, 4, 5 …`."""
-    first, more = ", ".join(map(str, numbers[:3].tolist())), len(numbers) - 3
-    if not noun:
-        return first + (" …" if more > 0 else "")
-    return f"{_plural(noun, len(numbers))} {first}" + (f" and {more} more" if more > 0 else "")
-
-
-def _plural(noun: str, n: int) -> str:
-    return noun if n == 1 else f"{noun}s"
+    if noun:
+        return f"{noun}{'' if len(numbers) == 1 else 's'} {first_of(numbers.tolist(), 3)}"
+    return ", ".join(map(str, numbers[:3].tolist())) + (" …" if len(numbers) > 3 else "")
 
 
 def _places(frame: pd.DataFrame, ranks: Int64s, iterations: Int64s) -> Int64s:

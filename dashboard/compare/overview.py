@@ -16,6 +16,7 @@ from warpladder.dashboard.core.cell import Estimate, Timing, records
 from warpladder.dashboard.core.cells import baselines, best_of_charted, cells
 from warpladder.dashboard.core.run_data import Entry, RunData, find_entry, once
 from warpladder.dashboard.core.trusted import DOUBTED, about, is_trusted, passed_over
+from warpladder.data.words import counted, first_of
 
 _BROKEN: Final = ("launch_error", "out_of_memory", "timeout")
 #: A time up to this many times the fastest of a case counts as equally good.
@@ -372,22 +373,17 @@ def _badges(data: RunData, workload: str, noise: pd.DataFrame, stale: pd.DataFra
     badges = []
     if len(flagged):
         sources = sorted({source for sources in flagged["flags"] for source in sources})
-        badges.append(f"{_count(len(flagged), 'cell')} flagged: {', '.join(sources)}")
+        badges.append(f"{counted(len(flagged), 'cell')} flagged: {', '.join(sources)}")
     if wrong:
-        badges.append(f"{_count(wrong, 'wrong result')}")
+        badges.append(f"{counted(wrong, 'wrong result')}")
     if broken:
-        badges.append(f"{_count(broken, 'cell')} failed")
+        badges.append(f"{counted(broken, 'cell')} failed")
     doubtful = unsteady(data)
     for what, count in doubtful.loc[doubtful["workload"] == workload, "what"].value_counts().items():
-        badges.append(f"{_count(count, 'cell')} of {what}")
+        badges.append(f"{counted(count, 'cell')} of {what}")
     # By chance, one 95 % interval in twenty does not hold 1.
     if off > max(1, 0.1 * len(own_noise)):
         badges.append(f"A/A off in {off} of {len(own_noise)} cells")
     if stale is not None and (changed := list(stale.loc[stale["workload"] == workload, "variant"])):
-        shown = ", ".join(changed[:2]) + (f" and {len(changed) - 2} more" if len(changed) > 2 else "")
-        badges.append(f"source changed since: {shown}")
+        badges.append(f"source changed since: {first_of(changed, 2)}")
     return tuple(badges)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -8,6 +8,7 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Source
+from warpladder.data.words import first_of
 
 #: No rank is late where a lateness of this part of the mean span of a rank would show.
 _WOULD_SHOW: Final = 0.01
@@ -80,5 +81,5 @@ def _reasons(data: RunData) -> tuple[str, ...]:
 def _listed(ranks: tuple[int, ...], most: int = 4) -> str:
     """`3, 5 and 7`, or `3, 5, 7, 8 and 12 more`."""
     if len(ranks) > most:
-        return f"{', '.join(map(str, ranks[:most]))} and {len(ranks) - most} more"
+        return first_of(ranks, most)
     return f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

@@ -16,6 +16,7 @@ from warpladder.dashboard.core.job import NO_JOB, Job
 from warpladder.dashboard.core.machine_code import NO_CODE, MachineCode
 from warpladder.dashboard.core.traces import NO_TRACES, Traces
 from warpladder.data import schema, store
+from warpladder.data.words import first_of
 from warpladder.errors import Error
 
 #: The columns that identify the cell and timing of a group of samples.
@@ -320,5 +321,4 @@ def _suggestion(pattern: str, names: Sequence[str]) -> str:
     close = list(dict.fromkeys([*difflib.get_close_matches(plain, names), *within]))
     if close:
         return f"did you mean {', '.join(close[:_MOST_CLOSE])}?"
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"it has {', '.join(names[:_MOST_NAMES])}{more}"
+    return f"it has {first_of(names, _MOST_NAMES)}"

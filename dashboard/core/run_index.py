@@ -16,6 +16,7 @@ from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from warpladder.data import figures, files, store
+from warpladder.data.words import first_of
 
 #: Workloads that an automatic label names.
 _MOST: Final = 2
@@ -39,9 +40,8 @@ def label_from(info: Mapping[str, Any], workloads: Sequence[str]) -> str:
         return files.one_line(str(info["label"]))
     if not workloads:
         return files.one_line(str(info["run_id"]))
-    more = f" and {len(workloads) - _MOST} more" if len(workloads) > _MOST else ""
     device = str(info["device_name"] or info["cpu_name"])
-    return files.one_line(f"{', '.join(workloads[:_MOST])}{more} · {info['started_at']:%Y-%m-%d %H:%M} · {device}")
+    return files.one_line(f"{first_of(workloads, _MOST)} · {info['started_at']:%Y-%m-%d %H:%M} · {device}")
 
 
 #: A run with a smaller fraction of the charted cases or cells of the fullest run does not hide the fullest run.
@@ -283,10 +283,7 @@ class ListedRun:
         if not self.run.info["label"] and self.facts.workloads:
             labels = (label_from(self.run.info, list(self.facts.workloads)), ", ".join(self.facts.marks))
             return " · ".join(part for part in labels if part)
-        workloads = list(self.facts.workloads)
-        shown = ", ".join(workloads[:_MOST_NAMES]) + (
-            f" and {len(workloads) - _MOST_NAMES} more" if len(workloads) > _MOST_NAMES else ""
-        )
+        shown = first_of(self.facts.workloads, _MOST_NAMES)
         date = f"{self.facts.started_at:%Y-%m-%d %H:%M}"
         parts = (str(self.run.info["label"] or self.name), date, self.facts.device, shown, ", ".join(self.facts.marks))
         return files.one_line(" · ".join(part for part in parts if part))

@@ -9,6 +9,7 @@ import pandas as pd
 from warpladder.dashboard.core.cell import name_of
 from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.numbers import format_duration
+from warpladder.data.words import counted
 
 #: The columns that `with_doubts` adds.
 DOUBTED: Final = ("doubted", "doubted_ns", "doubt")
@@ -39,7 +40,7 @@ def doubt(n: int, flags: tuple[str, ...]) -> str:
     """Why a cell may not be called best: `distrusted: above_ceiling`, or `of only 5 samples`; empty where it may."""
     if flags:
         return f"distrusted: {', '.join(flags)}"
-    return "" if n >= MIN_SAMPLES else f"of only {n} sample{'' if n == 1 else 's'}"
+    return "" if n >= MIN_SAMPLES else f"of only {counted(n, 'sample')}"
 
 
 def fastest_trusted(frame: pd.DataFrame, same: list[str]) -> pd.DataFrame:

@@ -8,13 +8,11 @@ from functools import partial
 import pandas as pd
 
 from warpladder.dashboard.compare import changes
-from warpladder.dashboard.compare.changes import Change, Comparison, NotComparable, Options, Side
-from warpladder.dashboard.core.cell import name_of
-from warpladder.dashboard.core.numbers import format_duration, format_ends
+from warpladder.dashboard.compare.changes import Comparison, NotComparable, Options, Side
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.run.plot import Figure, of
 from warpladder.dashboard.run.table import RunError, html_table
-from warpladder.dashboard.text.compare import alone, noise_text
+from warpladder.dashboard.text.compare import HEADINGS, LISTED, alone, changed_sources, fact_lines, row
 from warpladder.dashboard.ui.template import Look, Theme, look
 from warpladder.dashboard.views.compare import chart
 
@@ -99,32 +97,11 @@ class RunComparison:
 
     def _differences(self) -> list[str]:
         """A line for each difference between the recordings, for sources that differ, and for what one run alone has."""
-        lines = [
-            f"{'warning: ' if fact.warning else ''}{fact.what}: {fact.a or '–'} → {fact.b or '–'}"
-            + (f" ({fact.warning})" if fact.warning else "")
-            for fact in self.comparison.facts
-        ]
-        if self.comparison.changed_sources:
-            lines.append(f"sources that differ: {', '.join(' '.join(each) for each in self.comparison.changed_sources)}")
-        return [*lines, *alone(self.comparison)]
+        return [*fact_lines(self.comparison.facts), *changed_sources(self.comparison), *alone(self.comparison)]
 
     def _rows(self) -> pd.DataFrame:
         """The cells that changed, in words."""
-        changed = self.comparison.of("slower", "faster", "drifted")
+        changed = self.comparison.of(*LISTED)
         half = _MOST_ROWS // 2
-        return pd.DataFrame(map(_row, changed if len(changed) <= _MOST_ROWS else (*changed[:half], *changed[-half:])))
-
-
-def _row(change: Change) -> dict[str, str]:
-    before = name_of(*change.of_a)
-    return {
-        "verdict": change.verdict,
-        "workload": change.workload,
-        "case": change.case,
-        "timing": f"{change.timing.scope} {change.timing.cache}",
-        "variant": change.name if before == name_of(change.variant, change.config) else f"{before} → {change.name}",
-        "A": format_duration(change.a_ns.value),
-        "B": format_duration(change.b_ns.value),
-        "B over A": f"{change.ratio.value:.3f} ({format_ends(change.ratio, lambda value: f'{value:.3f}')})",
-        "noise": noise_text(change),
-    }
+        shown = changed if len(changed) <= _MOST_ROWS else (*changed[:half], *changed[-half:])
+        return pd.DataFrame(map(row, shown), columns=list(HEADINGS))

@@ -25,6 +25,7 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 from warpladder.data.names import Source
 from warpladder.data.schema import CACHES
+from warpladder.data.words import first_of
 from warpladder.errors import Error
 
 _MOST_NAMES: Final = 12
@@ -50,10 +51,8 @@ def chosen(choice: str | None, names: Sequence[str], what: str, argument: str) -
     if choice in names:
         return str(choice)
     close = difflib.get_close_matches(str(choice), names, 3) if choice else []
-    shown = close or names[:_MOST_NAMES]
-    listed = ", ".join(repr(name) for name in shown) + (
-        f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    )
+    order = [*close, *(name for name in names if name not in close)]
+    listed = first_of(map(repr, order), len(close) or _MOST_NAMES)
     if choice is None:
         raise RunError(f"{what} has {len(names)} {argument}s; give {argument}= one of {listed}")
     raise RunError(f"{argument}={choice!r}: {what} has no such {argument}; it has {listed}")

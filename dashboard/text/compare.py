@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 from xml.etree import ElementTree
@@ -17,8 +17,9 @@ from warpladder.dashboard.text.formats import json_text
 from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.data.files import one_line
 from warpladder.data.names import Asked
+from warpladder.data.words import first_of
 
-_HEADINGS: Final = (
+HEADINGS: Final = (
     "verdict",
     "workload",
     "case",
@@ -32,7 +33,7 @@ _HEADINGS: Final = (
 )
 _MOST_ROWS: Final = 40
 _MOST_NAMED: Final = 3
-_LISTED: Final = ("slower", "faster", "drifted")
+LISTED: Final = ("slower", "faster", "drifted")
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,11 @@ class Gate:
         ]
         cells = self.unseen(comparison)
         names = [f"{each.workload} {each.case} {each.name}" for each in cells]
-        more = f" and {len(cells) - _MOST_NAMED} more" if len(cells) > _MOST_NAMED else ""
         if cells:
             blind = f"could not have shown {100 * (BLIND if self.detect is None else self.detect):g} %"
             what = "have no verdict" if all(each.verdict == "unknown" for each in cells) and self.detect is None else blind
             lines.append(
-                f"NOT SEEN: {len(cells)} of {len(comparison.changes)} cells {what}: {', '.join(names[:_MOST_NAMED])}{more}; "
+                f"NOT SEEN: {len(cells)} of {len(comparison.changes)} cells {what}: {first_of(names, _MOST_NAMED)}; "
                 "record both runs in more --processes and for more --seconds, with some variants that do not change"
             )
         return lines
@@ -95,9 +95,7 @@ def render(comparison: Comparison, a: RunData, b: RunData, gate: Gate, form: For
 
 def _table(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
     lines = [f"A: {title(a.info)}", f"B: {title(b.info)}"]
-    lines += [f"{'warning: ' if fact.warning else ''}{line}" for fact, line in _facts(comparison)]
-    lines += _sources(comparison)
-    lines += plain_table(_HEADINGS, _rows(comparison))
+    lines += [*fact_lines(comparison.facts), *changed_sources(comparison), *plain_table(HEADINGS, _rows(comparison))]
     ends = (*_left_out(comparison), *gate.lines(comparison), sentence(comparison.changes, comparison.lost))
     return plain_lines((*lines, *alone(comparison), *ends))
 
@@ -105,10 +103,12 @@ def _table(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
 def _markdown(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
     summary = markdown_text(sentence(comparison.changes, comparison.lost))
     lines = [f"**{summary}**", "", f"A: {markdown_text(title(a.info))}  ", f"B: {markdown_text(title(b.info))}", ""]
-    lines += [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(text)}" for fact, text in _facts(comparison)]
-    lines += [f"- {markdown_text(line)}" for line in (*_sources(comparison), *alone(comparison), *gate.lines(comparison))]
+    lines += [f"- {'**warning**: ' if fact.warning else ''}{markdown_text(fact.text)}" for fact in comparison.facts]
+    lines += [
+        f"- {markdown_text(line)}" for line in (*changed_sources(comparison), *alone(comparison), *gate.lines(comparison))
+    ]
     if rows := _rows(comparison):
-        lines += ["", *markdown_table(_HEADINGS, rows)]
+        lines += ["", *markdown_table(HEADINGS, rows)]
     commands = [str(a.info["command"]), str(b.info["command"])]
     # A fence ends at a line of as many marks.
     fence = "`" * max(3, 1 + max(len(marks) for command in commands for marks in re.findall("`+", command) or [""]))
@@ -157,7 +157,7 @@ def _junit(comparison: Comparison, a: RunData, b: RunData, gate: Gate) -> str:
         case = _testcase(suite, change)
         case.set("time", f"{change.b_ns.value / 1e9:.9f}")
         if id(change) in failed:
-            text = " ".join(f"{heading}: {cell};" for heading, cell in zip(_HEADINGS, _row(change), strict=True))
+            text = " ".join(f"{heading}: {cell};" for heading, cell in zip(HEADINGS, row(change), strict=True))
             element(case, "failure", text, message=f"slower: {ratio_text(change.ratio)}")
         elif id(change) in hidden:
             element(case, "error", message=f"not seen: {ratio_text(change.ratio)}, noise {noise_text(change)}")
@@ -193,24 +193,23 @@ def title(info: Mapping[str, Any]) -> str:
     return f"{label} ({info['run_id']})" if label else str(info["run_id"])
 
 
-def _facts(comparison: Comparison) -> list[tuple[Fact, str]]:
-    return [(fact, f"{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}{_why(fact)}") for fact in comparison.facts]
+def fact_lines(facts: Iterable[Fact]) -> list[str]:
+    """A line for each difference between the recordings."""
+    return [f"{'warning: ' if fact.warning else ''}{fact.text}" for fact in facts]
 
 
-def _sources(comparison: Comparison) -> list[str]:
+def changed_sources(comparison: Comparison) -> list[str]:
+    """A line that names the variants whose sources differ, if there are any."""
     names = ", ".join(f"{workload} {variant}" for workload, variant in comparison.changed_sources)
     return [f"sources that differ: {names}"] if names else []
 
 
-def _why(fact: Fact) -> str:
-    return f" ({fact.warning})" if fact.warning else ""
-
-
 def _rows(comparison: Comparison) -> list[Sequence[str]]:
-    return [_row(change) for change in comparison.of(*_LISTED)[:_MOST_ROWS]]
+    return [row(change) for change in comparison.of(*LISTED)[:_MOST_ROWS]]
 
 
-def _row(change: Change) -> Sequence[str]:
+def row(change: Change) -> Sequence[str]:
+    """The texts of a change under `HEADINGS`."""
     of_a, of_b = name_of(*change.of_a), name_of(change.variant, change.config)
     return (
         change.verdict,
@@ -237,7 +236,7 @@ def ratio_text(ratio: Estimate) -> str:
 
 
 def _left_out(comparison: Comparison) -> list[str]:
-    changed = len(comparison.of(*_LISTED))
+    changed = len(comparison.of(*LISTED))
     return [f"{changed - _MOST_ROWS} more cells changed; --format json lists them"] if changed > _MOST_ROWS else []
 
 
@@ -245,7 +244,5 @@ def alone(comparison: Comparison) -> list[str]:
     """A line for each reason for which B lacks cells of A, and one that names the new cells of B."""
     lines = [f"{'FAILED' if fails else 'not compared'}: {line}" for fails, line in loss_lines(comparison.lost)]
     if comparison.new:
-        names = [" ".join(each[:3]) for each in comparison.new[:_MOST_NAMED]]
-        more = f" and {len(comparison.new) - _MOST_NAMED} more" if len(comparison.new) > _MOST_NAMED else ""
-        lines.append(f"new in B: {', '.join(names)}{more}")
+        lines.append(f"new in B: {first_of((' '.join(each[:3]) for each in comparison.new), _MOST_NAMED)}")
     return lines

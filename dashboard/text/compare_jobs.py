@@ -8,11 +8,12 @@ from xml.etree import ElementTree
 
 from warpladder.dashboard.compare.job_changes import GRAPHS, JobChange, JobComparison, JobData, OneSided, where
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
-from warpladder.dashboard.text.compare import element, ratio_text, title
+from warpladder.dashboard.text.compare import element, fact_lines, ratio_text, title
 from warpladder.dashboard.text.formats import Comparison as Form
 from warpladder.dashboard.text.formats import json_text
 from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
 from warpladder.data.files import one_line
+from warpladder.data.words import cut, first_of
 
 _HEADINGS: Final = ("verdict", "what", "rank", "A", "B", "B over A", "noise", "executions")
 _MOST_ROWS: Final = 40
@@ -94,12 +95,7 @@ _RENDERERS: Final[Mapping[Form, Callable[[JobComparison, JobData, JobData, float
 
 def _lines(comparison: JobComparison) -> list[str]:
     """The differences between the recordings, what is compared, and the common shift."""
-    lines = [
-        f"{'warning: ' if fact.warning else ''}{fact.what}: {fact.a or NOTHING} → {fact.b or NOTHING}"
-        + (f" ({fact.warning})" if fact.warning else "")
-        for fact in comparison.facts
-    ]
-    lines.append(f"compared: {comparison.pairing}")
+    lines = [*fact_lines(comparison.facts), f"compared: {comparison.pairing}"]
     if any(each.name == GRAPHS for each in comparison.figures):
         lines.append(
             "CUDA graphs were traced as a whole: what computes and communicates in them is not known, and not compared"
@@ -121,7 +117,7 @@ def _row(change: JobChange) -> Sequence[str]:
     counts = tuple(f"{count:.4g}" for count in (change.a_count, change.b_count))
     return (
         change.verdict,
-        _short(change.name),
+        cut(change.name, _MOST_LETTERS),
         "all" if change.rank is None else str(change.rank),
         format_duration(change.a_ns),
         format_duration(change.b_ns),
@@ -131,10 +127,6 @@ def _row(change: JobChange) -> Sequence[str]:
     )
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
-
-
 def _alone(comparison: JobComparison) -> list[str]:
     """A line each for the rows that are not shown, for kernels with other numbers of executions, and for those of one job alone."""
     lines = []
@@ -142,18 +134,13 @@ def _alone(comparison: JobComparison) -> list[str]:
         lines.append(f"{more} more kernels changed; --format json lists them")
     recounted = [each for each in comparison.kernels if each.recounted and each.verdict in ("tied", "unknown")]
     if recounted:
-        texts = [f"{_short(each.name)} {each.a_count:.4g} → {each.b_count:.4g}" for each in recounted]
-        lines.append(f"other numbers of executions: {_first(texts)}")
+        texts = [f"{cut(each.name, _MOST_LETTERS)} {each.a_count:.4g} → {each.b_count:.4g}" for each in recounted]
+        lines.append(f"other numbers of executions: {first_of(texts, _MOST_NAMED)}")
     for text, kernels in (("new in B", comparison.new), ("gone in B", comparison.gone)):
         if kernels:
-            lines.append(f"{text}: {_first(list(map(_one_sided, kernels)))}")
+            lines.append(f"{text}: {first_of(map(_one_sided, kernels), _MOST_NAMED)}")
     return lines
 
 
 def _one_sided(kernel: OneSided) -> str:
-    return f"{_short(kernel.name)} ({format_duration(kernel.ns)}, {100 * kernel.share:.2g} % of busy)"
-
-
-def _first(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
-    return ", ".join(texts[:_MOST_NAMED]) + more
+    return f"{cut(kernel.name, _MOST_LETTERS)} ({format_duration(kernel.ns)}, {100 * kernel.share:.2g} % of busy)"

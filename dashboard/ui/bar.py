@@ -14,6 +14,7 @@ from warpladder.dashboard.ui.text import cut, plain, short
 from warpladder.data import store
 from warpladder.data.names import Source
 from warpladder.data.naming import Naming, NamingError
+from warpladder.data.words import first_of
 
 _CHOSEN_LAST: Final = "run chosen last"
 _TABLE: Final = "table of runs"
@@ -56,8 +57,7 @@ def bad(*, in_full: bool) -> None:
         if (left_out := len(every) - _MOST_EXPLAINED) > 0:
             st.error(f"{left_out} more runs cannot be opened. Move these elsewhere to see why.")
     elif names:
-        more = f" and {len(names) - _MOST_BAD} more" if len(names) > _MOST_BAD else ""
-        st.caption(plain(f"Cannot be opened: {', '.join(names[:_MOST_BAD])}{more}. The page Trust says why."))
+        st.caption(plain(f"Cannot be opened: {first_of(names, _MOST_BAD)}. The page Trust says why."))
 
 
 def _draw_run(listing: runs.Listing, name: str, need: Need) -> None:

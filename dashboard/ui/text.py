@@ -5,6 +5,7 @@ import shutil
 import sys
 from typing import Final, TextIO
 
+from warpladder.data import words
 from warpladder.data.files import one_line
 
 _MARKS: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$:~&^=])")
@@ -33,7 +34,7 @@ def columns(stream: TextIO | None = None) -> int:
 
 def short(text: str) -> str:
     """A text from a URL, cut to a length that fits in a sentence."""
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+    return words.cut(text, _MOST_CHARACTERS)
 
 
 def plain_line(text: str) -> str:
@@ -51,5 +52,4 @@ def plain(text: str) -> str:
 
 def cut(name: str, most: int) -> str:
     """The start of a name, up to `most` characters, without a leading `void`."""
-    name = " ".join(str(name).split()).removeprefix("void ")
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    return words.cut(" ".join(str(name).split()).removeprefix("void "), most)

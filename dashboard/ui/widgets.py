@@ -18,7 +18,7 @@ from warpladder.dashboard.ui.glossary import meanings
 from warpladder.dashboard.ui.template import Chart, Theme
 from warpladder.dashboard.ui.text import plain, short
 from warpladder.dashboard.ui.view import Section, View
-from warpladder.data import store
+from warpladder.data import store, words
 from warpladder.data.advice import advice_of
 from warpladder.data.naming import NamingError
 
@@ -95,8 +95,7 @@ def _picked(place: str = "") -> None:
     if naming is None:
         return
     expression = naming.expression
-    shown = expression if len(expression) <= _PATTERN_CHARACTERS else f"{expression[: _PATTERN_CHARACTERS - 1]}…"
-    badge(f"variants picked by {shown}", "blue", help=plain(expression))
+    badge(f"variants picked by {words.cut(expression, _PATTERN_CHARACTERS)}", "blue", help=plain(expression))
     undo = (state.PICK, runs.chosen_name(), "")
     st.button("Undo", key=f"undo pick{place}", type="tertiary", on_click=state.set_text, args=undo)
 

@@ -24,6 +24,7 @@ from warpladder.dashboard.views.ranks import chart as of_ranks
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
+from warpladder.data.words import cut
 from warpladder.installation import ROOT
 
 _ROW_PX: Final = 28
@@ -365,7 +366,7 @@ def _line(label: str, page_name: str, links: Mapping[str, Mapping[str, str]]) ->
 def _dated(run: store.Run) -> str:
     """The label of a run, or else its date, because the row has its workload."""
     label = label_of(run) if run.info["label"] else f"{run.info['started_at']:%Y-%m-%d %H:%M}"
-    return label if len(label) <= _RUN_CHARACTERS else f"{label[: _RUN_CHARACTERS - 1]}…"
+    return cut(label, _RUN_CHARACTERS)
 
 
 _COLUMNS: Final = {

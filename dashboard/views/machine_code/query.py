@@ -14,6 +14,7 @@ from warpladder.dashboard.core.machine_code import Kernel
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.sass import ARITHMETIC, INSTRUCTION_BYTES, Code, Loop, Unit, difference
 from warpladder.data.naming import CellName
+from warpladder.data.words import counted
 
 _EXECUTED: Final = "inst_executed"
 _SAMPLES: Final = "smsp__pcsamp_sample_count"
@@ -230,9 +231,9 @@ def answer(data: RunData, cell: CellName, kernel: Kernel) -> str:
     tensor = any(code.instructions[place].unit is Unit.TENSOR for place in places)
     kind = "floating-point and tensor arithmetic" if tensor else "floating-point arithmetic"
     share = f"{100 * code.arithmetic_share(loop):.0f} % {kind}"
-    start = f"The hot loop of {_count(len(places), 'instruction')}{lines} is {share}"
+    start = f"The hot loop of {counted(len(places), 'instruction')}{lines} is {share}"
     if loop is None:
-        start = f"The kernel of {_count(len(places), 'instruction')}{lines} has no loop and is {share}"
+        start = f"The kernel of {counted(len(places), 'instruction')}{lines} has no loop and is {share}"
     return f"{start}{_part_of_kernel(code, places)}; {_spills(code, loop)}."
 
 
@@ -249,15 +250,11 @@ def _spills(code: Code, loop: Loop | None) -> str:
     stores = sum(code.instructions[place].name.startswith("STL") for place in local)
     if not loads + stores:
         return "no local loads or stores"
-    text = f"{_count(loads, 'local load')} and {_count(stores, 'local store')}"
+    text = f"{counted(loads, 'local load')} and {counted(stores, 'local store')}"
     if loop is None:
         return text
     within = len(set(code.of_loop(loop)) & set(local))
     return f"{text}, {within or 'none'} of them in the hot loop"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def mix_by_variant(data: RunData, workload: str, case: str) -> pd.DataFrame:
@@ -347,7 +344,7 @@ def difference_sentence(compared: Sequence[Row], changed: pd.DataFrame) -> str:
     counts = Counter(row.kind for row in compared)
     if set(counts) <= {Kind.SAME}:
         return "The machine code is the same, apart from register numbers and addresses."
-    parts = [f"{_count(counts[Kind.SAME], 'instruction')} equal", f"{counts[Kind.CHANGED]:,} changed"]
+    parts = [f"{counted(counts[Kind.SAME], 'instruction')} equal", f"{counts[Kind.CHANGED]:,} changed"]
     parts += [f"{counts[kind]:,} only in {side}" for kind, side in ((Kind.ONLY_A, "A"), (Kind.ONLY_B, "B")) if counts[kind]]
     names = [
         f"{row.name} {row.a:,} → {row.b:,}" for row in changed.head(_MOST_NAMES)[["name", "a", "b"]].itertuples(index=False)

@@ -10,6 +10,7 @@ from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.ranks import chart as charts
 from warpladder.dashboard.views.ranks import query as queries
 from warpladder.data import store
+from warpladder.data.words import first_of
 
 _NAMED: Final = 5  # of the ranks without a profile
 _AS: Final = {"share": "% of span", "time": "time"}
@@ -79,9 +80,7 @@ def _without_profile(run: store.Run) -> None:
     if absent.empty:
         return
     for (status, detail), group in list(absent.groupby(["status", "detail"], sort=False))[:_NAMED]:
-        names = ", ".join(map(str, group["rank"][:_NAMED])) + (
-            f" and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
-        )
+        names = first_of(group["rank"], _NAMED)
         st.warning(
             plain(f"{'Rank' if len(group) == 1 else 'Ranks'} {names}: {status}; {detail}. The figures are those of the others.")
         )

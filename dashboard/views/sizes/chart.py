@@ -42,6 +42,7 @@ from warpladder.dashboard.ui.template import (
     ticks,
 )
 from warpladder.dashboard.views.sizes.query import Point
+from warpladder.data.words import counted
 
 Metric = Literal["median_ns", "gb_per_s", "gflop_per_s", "speedup", "percent_of_floor"]
 
@@ -232,7 +233,7 @@ def _strip_title(frame: pd.DataFrame, look: Look, workload: str) -> str:
         most = (won if len(won) else cases)["variant"].value_counts()
         in_precision = "" if len(won) or frame["compared_in"].nunique() == 1 else f" of {word(str(precision))}"
         tied = "" if len(won) else ", tied with the next one in each"
-        many = f"{most.iloc[0]} of {len(cases)} case{'' if len(cases) == 1 else 's'}"
+        many = f"{most.iloc[0]} of {counted(len(cases), 'case')}"
         first.append(f"{look.variant_name(workload, str(most.index[0]))} in {many}{in_precision}{tied}")
     return f"{workload}: fastest is {'; '.join(first)}"
 

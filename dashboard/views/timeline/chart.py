@@ -15,6 +15,7 @@ from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, pale
 from warpladder.dashboard.views.timeline import query as queries
 from warpladder.dashboard.views.timeline import query as timeline_detail
 from warpladder.dashboard.views.timeline.query import OPERATIONS, Coloring, LaneInWindow, Swatch, Window, facts, names
+from warpladder.data.words import cut
 
 #: Colours of the swatches that are neither a variant nor a kernel, by place. They are paler than the colours of variants and
 #: kernels.
@@ -164,7 +165,7 @@ def timeline(
             },
             line={"color": palette_[color], "width": 0.4},
             hoverinfo="skip",
-            name=text(_cut(labels[color])),
+            name=text(cut(labels[color], 21)),
             showlegend=color in in_legend,
             legendrank=in_legend.index(color) if color in in_legend else None,
         )
@@ -290,10 +291,6 @@ def _ticks(begin: int, end: int) -> dict[str, Any]:
 
 def _title(lane: Lane) -> str:
     return f"{lane.group} · {lane.label}"
-
-
-def _cut(name: str, most: int = 21) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def contents(

@@ -20,6 +20,7 @@ from warpladder.data import metrics
 from warpladder.data.arrays import lookup
 from warpladder.data.names import Source
 from warpladder.data.statistics import AGREE_ABOVE_NS, AGREE_WITHIN
+from warpladder.data.words import counted
 
 _SEVERITY_ORDER: Final = ("error", "warning", "info")
 #: Half an interval over its median, beyond which a winner's time is not believed.
@@ -91,7 +92,7 @@ def _rough(line: overview.Line) -> str:
 
 def _counted(count: int, what: str, then: str) -> str:
     """`2 cells failed`; empty for none."""
-    return f"{count} {what}{'' if count == 1 else 's'} {then}" if count else ""
+    return f"{counted(count, what)} {then}" if count else ""
 
 
 def findings(data: RunData) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from warpladder.dashboard.ui.template import BESIDE, Chart, Look, blank, error_b
 from warpladder.dashboard.views.sizes.ship.code import doubts, title
 from warpladder.dashboard.views.sizes.ship.dispatch import axis_of
 from warpladder.dashboard.views.sizes.ship.query import ALL, Contest, Place, Shipment, loss_of, standings
+from warpladder.data.words import first_of
 
 _HEIGHT: Final = 340
 #: The axis ends between these losses in percent, so that slow variants do not press the others together.
@@ -91,10 +92,7 @@ def _percent(value: float) -> str:
 def _left_out(variants: Sequence[str], top: float) -> str:
     if not variants:
         return ""
-    names = ", ".join(variants[:_MOST_NAMES]) + (
-        f" and {len(variants) - _MOST_NAMES} more" if len(variants) > _MOST_NAMES else ""
-    )
-    return f" Always more than {significant(top, 2)} % slower, and not drawn: {names}."
+    return f" Always more than {significant(top, 2)} % slower, and not drawn: {first_of(variants, _MOST_NAMES)}."
 
 
 def _draw(

@@ -15,6 +15,7 @@ from warpladder.dashboard.ui import runs, source, state, widgets
 from warpladder.dashboard.ui.text import plain
 from warpladder.dashboard.views.sizes.ship import chart, code, dispatch, query
 from warpladder.data import store
+from warpladder.data.words import counted
 
 _TABLE_PX: Final = 320
 _MOST_ROWS: Final = 8  # without a scroll bar
@@ -186,7 +187,7 @@ def _code(
         st.download_button(f"Save {name}", written, name, mime, key=f"save {language}", type="tertiary", on_click="ignore")
     with right:
         branches = (
-            _counted(len(table.branches), "range") + f" of {table.axis}" if table.axis else _counted(len(table.chosen), "case")
+            counted(len(table.branches), "range") + f" of {table.axis}" if table.axis else counted(len(table.chosen), "case")
         )
         st.caption(
             plain(
@@ -204,10 +205,6 @@ def _code(
             st.markdown("  \n".join(f":small[{plain(_crossed(each, table.axis))}]" for each in crossed[:_MOST_CROSSED]))
         elif len(shipped.variants) > 1:
             st.caption("No crossover." if table.axis else _NO_AXIS)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _crossed(each: dispatch.Crossover, axis: str) -> str:

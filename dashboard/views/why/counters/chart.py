@@ -13,6 +13,7 @@ from warpladder.dashboard.core.limits import BOUND_PERCENT, LATENCY_PERCENT, PIP
 from warpladder.dashboard.core.numbers import format_bytes, format_duration, format_percent, format_ratio, significant
 from warpladder.dashboard.core.why import Cause
 from warpladder.dashboard.ui.template import Chart, Look, Theme, blank, hatch, patterns, slug, text, ticks
+from warpladder.data.words import cut
 
 _ROW_PX: Final = 26
 _PIPE: Final = "pipe_percent"
@@ -283,7 +284,7 @@ def _pipe(row: dict[Any, Any], column: str) -> str:
 
 
 def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, workload: str) -> None:
-    configs = [f" [{_cut(row['config'])}]" if row["config"] else "" for row in rows]
+    configs = [f" [{cut(row['config'], 24)}]" if row["config"] else "" for row in rows]
     names = [text(f"{look.variant_name(workload, row['variant'])}{config}") for row, config in zip(rows, configs, strict=True)]
     figure.update_yaxes(
         range=[len(rows) - 0.45, -0.55],
@@ -298,10 +299,6 @@ def _name_rows(figure: go.Figure, rows: list[dict[Any, Any]], look: Look, worklo
 
 def _height(rows: list[Any], more: int) -> int:
     return _ROW_PX * max(len(rows), 3) + more
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= 24 else f"{name[:23]}…"
 
 
 def _limited(row: dict[Any, Any]) -> str:

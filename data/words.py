@@ -1,0 +1,19 @@
+"""Words that all rooms write alike: a number of things, the first of many names, and the start of a long one."""
+
+from collections.abc import Iterable
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 cell`, `1,200 cells`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def first_of(things: Iterable[object], most: int) -> str:
+    """`a, b`, and of more than `most` things `a, b and 3 more`."""
+    texts = [str(each) for each in things]
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most:,} more" if len(texts) > most else "")
+
+
+def cut(text: str, most: int) -> str:
+    """The start of a text, up to `most` characters, the last of which shows where it was cut."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
