@@ -85,11 +85,7 @@ def kind_problem(file: Path) -> str | None:
         OSError: it cannot be looked at.
     """
     mode = file.stat().st_mode
-    return None if S_ISREG(mode) else _kind(mode)
-
-
-def _kind(mode: int) -> str:
-    return f"is not a file but {_KINDS.get(S_IFMT(mode), 'something else')}"
+    return None if S_ISREG(mode) else f"is not a file but {_KINDS.get(S_IFMT(mode), 'something else')}"
 
 
 def read_bytes(file: Path, most: int = -1) -> bytes:

@@ -4,6 +4,7 @@
 `job_tables` the tables of a job. Other names that rooms share, of ceilings, phases and sources of diagnostics, stand in `names`.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -53,8 +54,9 @@ _STATE = (
 _CELL_KEY = ("workload", "variant", "config", "case")
 
 
-def _of_ours(column: Column) -> Column:
-    return Column(column.name, column.type, column.meaning + "; null where Warpladder did not open the range", nullable=True)
+def _or_null(columns: Iterable[Column], where: str) -> Iterator[Column]:
+    """The same columns, which are null where their meaning has nothing to be about."""
+    return (Column(each.name, each.type, f"{each.meaning}; null where {where}", nullable=True) for each in columns)
 
 
 _PROCESS = identifier("process", "process id in the trace")
@@ -317,7 +319,7 @@ RANGES = Table(
             )
             for name, least in (("gpu_start_ns", -FAR), ("gpu_end_ns", -FAR), ("gpu_busy_ns", 0))
         ),
-        *(_of_ours(column) for column in _CELL),
+        *_or_null(_CELL, "Warpladder did not open the range"),
         text("scope", "as in `samples`; null where Warpladder did not open the range", nullable=True),
         integer("round", "as in `samples`; null where Warpladder did not open the range", bits=32, nullable=True, least=0),
     ),
@@ -590,44 +592,17 @@ DIAGNOSTICS = Table(
         text("severity", "how much it matters", values=SEVERITIES),
         text("source", "check that reported it, e.g. `throttling`"),
         text("text", "the finding and its meaning"),
-        *(
-            Column(c.name, c.type, c.meaning + "; null where the finding is not about a single one", nullable=True)
-            for c in _CELL
-        ),
+        *_or_null(_CELL, "the finding is not about a single one"),
     ),
 )
 
 TABLES: Final[dict[str, Table]] = {
     table.name: table
     for table in (
-        RUN,
-        CEILINGS,
-        VARIANTS,
-        CASES,
-        RESULTS,
-        SAMPLES,
-        ENERGY,
-        PHASES,
-        RANGES,
-        KERNELS,
-        MEMORY_OPS,
-        MEMORY_IN_USE,
-        API_CALLS,
-        SYNCHRONIZATIONS,
-        OPERATIONS,
-        COLLECTIVES,
-        RANKS,
-        RANK_DEVICES,
-        ITERATIONS,
-        RANK_KERNELS,
-        IDLE,
-        COUNTERS,
-        LAUNCHES,
-        MACHINE_CODE,
-        INSTRUCTION_COUNTERS,
-        RULES,
-        EXPERIMENTS,
-        EXPERIMENT_BLOCKS,
-        DIAGNOSTICS,
+        *(RUN, CEILINGS, VARIANTS, CASES, RESULTS, SAMPLES, ENERGY, PHASES),
+        *(RANGES, KERNELS, MEMORY_OPS, MEMORY_IN_USE, API_CALLS, SYNCHRONIZATIONS, OPERATIONS),
+        *(COLLECTIVES, RANKS, RANK_DEVICES, ITERATIONS, RANK_KERNELS, IDLE),
+        *(COUNTERS, LAUNCHES, MACHINE_CODE, INSTRUCTION_COUNTERS, RULES),
+        *(EXPERIMENTS, EXPERIMENT_BLOCKS, DIAGNOSTICS),
     )
 }

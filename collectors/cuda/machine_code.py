@@ -1,7 +1,7 @@
 """The machine code of the kernels of a plan, as rows of `cell_launches` and `machine_code`. Uses no GPU."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -90,11 +90,7 @@ def _places(text: str, name: str) -> Mapping[Place, int]:
 
 def ptx_of(module: str, symbol: str) -> str | None:
     """The PTX of one kernel out of the PTX of a module; None if it is not there."""
-    return next((text for name, text in _entries(module) if name == symbol), None)
+    return next((text for name, text in ((match[1], match[0]) for match in _ENTRY.finditer(module)) if name == symbol), None)
 
 
 _ENTRY: Final = re.compile(r"^(?:\.visible |\.weak )*\.entry ([^\s(]+)\(.*?^\}", re.MULTILINE | re.DOTALL)
-
-
-def _entries(module: str) -> Iterator[tuple[str, str]]:
-    return ((match[1], match[0]) for match in _ENTRY.finditer(module))

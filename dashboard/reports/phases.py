@@ -62,7 +62,9 @@ def phases(data: RunData, workload: str) -> pd.DataFrame:
     samples = _samples(traces, workload)
     charted = data.cases[(data.cases["workload"] == workload) & data.cases["size_rank"].notna()]
     samples = samples.merge(charted[["case", "size_rank"]], on="case")
-    sums = samples.groupby(list(_CELL), as_index=False).agg(n=("span", "size"), size_rank=("size_rank", "first"), **_means())
+    sums = samples.groupby(list(_CELL), as_index=False).agg(
+        n=("span", "size"), size_rank=("size_rank", "first"), **{part: (part, "mean") for part in PARTS}
+    )
     sums = sums[sums[[*PHASES, OTHER]].sum(axis=1) > 0]
     sums["total_ns"] = sums[list(PARTS)].sum(axis=1)
     sums = sums.sort_values("total_ns", kind="stable").drop_duplicates(["case", "variant"])
@@ -72,10 +74,6 @@ def phases(data: RunData, workload: str) -> pd.DataFrame:
     rows["fraction"] = rows["mean_ns"] / rows["total_ns"]
     rows["order"] = rows["part"].map(PARTS.index)
     return rows.sort_values(["size_rank", "place", "order"], kind="stable", ignore_index=True)[columns]
-
-
-def _means() -> dict[str, tuple[str, str]]:
-    return {part: (part, "mean") for part in PARTS}
 
 
 def _samples(traces: Traces, workload: str) -> pd.DataFrame:

@@ -93,7 +93,7 @@ def _line(row: Mapping[Any, Any]) -> tuple[str, ...]:
         time,
         format_percent(row["percent_of_floor"]),
         _over_baseline(row),
-        _over_peer(row),
+        _over(row, "over_peer", "peer", with_ends=True),
         str(row["distrust"]),
     )
 
@@ -108,10 +108,6 @@ def _over_baseline(row: Mapping[Any, Any]) -> str:
     if row["best"] == row["baseline"] and isinstance(row["best"], str):
         return ITSELF
     return _over(row, "speedup", "baseline")
-
-
-def _over_peer(row: Mapping[Any, Any]) -> str:
-    return _over(row, "over_peer", "peer", with_ends=True)
 
 
 def _over(row: Mapping[Any, Any], name: str, other: str, *, with_ends: bool = False) -> str:
