@@ -148,7 +148,7 @@ def request_of(of: FurtherPass, request: Request, cells: Path) -> Request:
 
 @dataclass(frozen=True)
 class Counted:
-    """What the pass that reads counters is to profile.
+    """The cells that the pass for counters profiles.
 
     Attributes:
         cells: of each variant and case the cell with the least median device time; the least operation time where no device time was taken.
@@ -177,7 +177,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Looped:
-    """What the pass that reads energy is to repeat.
+    """The cells that the pass for energy repeats.
 
     Attributes:
         cells: of each variant and case with a device time the cell with the least median.

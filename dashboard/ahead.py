@@ -1,4 +1,4 @@
-"""What is computed before a page asks for it: the list of runs, the figures of the first view, and those of the newest job."""
+"""Answers computed before a page asks for them: the list of runs, the figures of the first view, and those of the newest job."""
 
 import argparse
 import contextlib
@@ -30,7 +30,7 @@ def compute() -> None:
 
 
 def _job(job: runs.NamedRun) -> None:
-    """What the pages of a job ask at first. Of hundreds of ranks it takes seconds."""
+    """The first answers of the pages of a job. Of hundreds of ranks it takes seconds."""
     for query in (
         ranks.by_iteration,
         ranks.answer,

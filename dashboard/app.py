@@ -93,7 +93,7 @@ def _met() -> Callable[[Need], bool]:
 
 
 def _need(view: View) -> Need:
-    """What the section of the URL needs of a run; the first one of the page without one."""
+    """The needs of the section in the URL; the first one of the page without one."""
     asked = state.coming(pages.SECTION)
     return next((section.needs for section in view.sections if section.name == asked), view.sections[0].needs)
 

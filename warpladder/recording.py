@@ -233,7 +233,7 @@ def _pass(planned: Planned, folder: Path, stop: Stop, show: Show, say: Say, mach
 
 
 def _starter(planned: Planned) -> AbstractContextManager[recorder.StartChild]:
-    """What starts the child that measures: a thread of this process, a process, or the fork of one that has imported everything."""
+    """The starter of the child that measures: a thread of this process, a process, or the fork of one that has imported everything."""
     order = planned.order
     if order.why_here:
         return nullcontext(partial(threads.start, collector_of(planned.name)))

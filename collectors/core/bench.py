@@ -39,7 +39,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Energy:
-    """What a counter of energy read while a loop of executions kept the device at work.
+    """The reading of a counter of energy while a loop of executions kept the device at work.
 
     Attributes:
         energy_mj: energy of the whole device between two readings of the counter, in mJ.

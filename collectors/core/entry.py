@@ -44,7 +44,7 @@ class Package:
 
     @property
     def found(self) -> str:
-        """What was found, or how to get it."""
+        """The tool that was found, or how to get it."""
         if not has_module(self.module):
             return f"{self.use}; optional: {how_to_install(self.extra)}"
         return self.problem or metadata.version(self.name)

@@ -177,7 +177,7 @@ class Tool:
 
     @property
     def found(self) -> str:
-        """What was found, or how to get it."""
+        """The tool that was found, or how to get it."""
         problem = self.problem
         return f"{problem}; optional: {self.page}" if problem else f"{self.version}, {self.path}"
 

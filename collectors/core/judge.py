@@ -113,7 +113,7 @@ class Problem:
         return None if isinstance(outputs, BaseException) else outputs
 
     def doubts(self) -> list[str]:
-        """What is doubtful about the workload's reference, as sentences for a reader of the run."""
+        """The doubts about the workload's reference, as sentences for a reader of the run."""
         outputs = self.usual
         if outputs is None:
             return []
@@ -144,7 +144,7 @@ class Problem:
         return placed
 
     def rounding(self, variant: Variant) -> Rounding | None:
-        """What the reference in another precision tells of rounding errors; None if there is no such reference, or it fails."""
+        """The rounding errors that the reference shows in another precision; None if there is no such reference, or it fails."""
         if self._workload.in_single is None or variant.reference is not None:
             return None
         roundoffs = self._workload.roundoffs_at(variant, self._case)

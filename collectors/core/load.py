@@ -20,7 +20,7 @@ class Load:
         self._started, self._own, self._busy = time.monotonic(), _own_s(), busy_s()
 
     def text(self) -> str:
-        """What others took, where that disturbs; empty where it does not, or is not known."""
+        """The load by other processes, where it disturbs; empty where it does not, or is not known."""
         seconds, busy = time.monotonic() - self._started, busy_s()
         if self._busy is None or busy is None or seconds < _LEAST_S:
             return ""

@@ -337,7 +337,7 @@ def _set_strict_filters(before: list[Any]) -> None:
 
 
 def _identity(number: int) -> tuple[int, int] | None:
-    """What a file descriptor is open on; None if it is closed."""
+    """The file that a descriptor is open on; None if it is closed."""
     try:
         status = os.fstat(number)
     except OSError:

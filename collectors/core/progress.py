@@ -1,4 +1,4 @@
-"""What a recording tells about its progress."""
+"""The progress of a recording, as it is told."""
 
 from collections.abc import Sequence
 

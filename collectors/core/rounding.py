@@ -1,4 +1,4 @@
-"""What rounding explains: another run of the reference, in another precision, shows the error that a computation can have.
+"""The errors that rounding explains: another run of the reference, in another precision, shows the error that a computation can have.
 
 The reference in float32 differs from the one in float64 by the rounding errors of this computation on these inputs: those of a sum of
 many terms, of a number that is rounded to the next integer, of an element that cancels out.

@@ -146,7 +146,7 @@ def check_reference(reference: Any, declared: Mapping[str, Buffer], inputs: Buff
 
 
 def doubts_of(reference: Buffers, declared: Mapping[str, Buffer], exact: Collection[str]) -> list[str]:
-    """What is doubtful about a reference, as sentences.
+    """The doubts about a reference, as sentences.
 
     Args:
         reference: the right outputs by name.

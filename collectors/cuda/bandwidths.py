@@ -246,7 +246,7 @@ def _fastest(
 
 @dataclass(frozen=True)
 class Timed:
-    """What moves bytes, and can be timed: roughly, and by samples in ns."""
+    """A mover of bytes that can be timed: roughly, and by samples in ns."""
 
     rough_ns: Callable[[], float]
     sample_ns: Callable[[], float]

@@ -1,4 +1,4 @@
-"""What a cubin says of its kernels: a cubin is an ELF file, and each kernel a symbol in it."""
+"""The kernels of a cubin with their resources: a cubin is an ELF file, and each kernel a symbol in it."""
 
 import struct
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class CubinError(Exception):
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes."""
+    """The resources of a kernel."""
 
     registers: int
     static_shared_bytes: int

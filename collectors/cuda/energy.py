@@ -84,7 +84,7 @@ class Meter:
         return (last.energy_mj - first.energy_mj) / (last.time_ns - first.time_ns) * 1e6
 
     def energy(self, loop: Loop, idle_w: float) -> Energy:
-        """What the counter reads during a stretch of a loop of at least `LEAST_S` and one chunk of executions.
+        """Read the counter over a stretch of a loop of at least `LEAST_S` and one chunk of executions.
 
         Args:
             loop: keeps the device at work; it still does so when this returns.

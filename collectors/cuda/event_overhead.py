@@ -1,4 +1,4 @@
-"""What two events add to the time of the work between them."""
+"""The time that two events add to the work between them."""
 
 import statistics
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Self
 
 @dataclass(frozen=True)
 class EventOverhead:
-    """What two events add to the time of a kernel between them, in ns.
+    """The time that two events add to a kernel between them, in ns.
 
     Attributes:
         ns: the median over kernels of known length.

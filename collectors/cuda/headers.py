@@ -72,7 +72,7 @@ _ON_THE_HOST: Final = re.compile(r"[a-z_]+|sys/.*|(stdio|string|time|signal|errn
 
 @dataclass(frozen=True)
 class Headers:
-    """What NVRTC is given so that a source finds the headers that it includes.
+    """The options of NVRTC with which a source finds the headers that it includes.
 
     Attributes:
         options: NVRTC's.
@@ -95,7 +95,7 @@ def headers_for(source: str) -> Headers:
 
 
 def state_of(source: str, options: Sequence[str]) -> tuple[str, ...]:
-    """What machine code depends on in addition to a source and its options: versions of the toolkit's headers, and digests of the
+    """The rest that machine code depends on, beside a source and its options: versions of the toolkit's headers, and digests of the
     files that the source includes from the folders of its options. Empty if the source includes nothing.
     """
     if not _INCLUDE.search(source):

@@ -56,7 +56,7 @@ def host_ceilings() -> Rows:
 
 
 def _since_start() -> Sequence[str]:
-    """What the ceilings depend on: the start of the machine, the processor, its threads, and the threads of NumPy's BLAS."""
+    """A key of all that the ceilings depend on: the start of the machine, the processor, its threads, and the threads of NumPy's BLAS."""
     start = Path("/proc/sys/kernel/random/boot_id")
     threads = (f"{name}={value}" for name, value in sorted(os.environ.items()) if name.endswith("_NUM_THREADS"))
     boot = start.read_text() if start.exists() else ""

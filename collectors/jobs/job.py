@@ -74,7 +74,7 @@ def _numbered(path: Path) -> list[str | int]:
 
 @dataclass(frozen=True)
 class Request:
-    """What is imported, and which workers import it.
+    """The files to import, and the workers that import them.
 
     Attributes:
         paths: the profiles: one a rank, or reports of Nsight Systems of several processes or GPUs.

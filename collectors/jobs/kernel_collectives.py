@@ -109,7 +109,7 @@ def _joined(kernels: pa.Table, launchers: Int64s) -> tuple[pa.Table, Int64s]:
 
 
 class _OfKernels(NamedTuple):
-    """What NCCL's ranges tell about each collective; `UNKNOWN`, 0 bytes and no name where they do not."""
+    """The facts about each collective in NCCL's ranges; `UNKNOWN`, 0 bytes and no name where they do not."""
 
     collective: list[str]
     communicator: Int64s

@@ -50,7 +50,7 @@ def is_message(collectives: pa.Table) -> Bools:
 
 
 class _Parts(NamedTuple):
-    """What calls send or receive, in the order of their starts: rows, ranks of the other side."""
+    """The calls that send or receive, in the order of their starts: rows, ranks of the other side."""
 
     row: Int64s
     peer: Int64s
@@ -94,7 +94,7 @@ def match(collectives: pa.Table) -> Messages:
 
 
 def _unmatched(sent: Int64s, received: Int64s) -> Notes:
-    """What is told about messages whose number differs between sender and receiver. Columns are source, destination, group, iteration."""
+    """A warning about messages whose number differs between sender and receiver. Columns are source, destination, group, iteration."""
     count = sent.shape[1] + received.shape[1]
     if not count:
         return []
@@ -221,7 +221,7 @@ class Times(NamedTuple):
 
 
 def times(clocks: Clocks, collectives: pa.Table, found: Messages, first: int) -> Times:
-    """What is waiting and what is transfer of each row that a message was matched of.
+    """The wait and the transfer of each row with a matched message.
 
     Args:
         first: the number of the first message; what two rows exchange is one.

@@ -57,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a task.
+    """The end of a task.
 
     Attributes:
         path: the profile.

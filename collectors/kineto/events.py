@@ -139,7 +139,7 @@ class Event(msgspec.Struct, gc=False):
 
 
 class Head(msgspec.Struct):
-    """What a trace has beside its events."""
+    """The parts of a trace beside its events."""
 
     device_properties: Any = msgspec.field(default=None, name="deviceProperties")
     distributed: Any = msgspec.field(default=None, name="distributedInfo")

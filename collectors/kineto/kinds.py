@@ -1,4 +1,4 @@
-"""What the events of a trace are, from their categories, or from their lanes in a trace of XLA."""
+"""The kinds of the events of a trace, from their categories, or from their lanes in a trace of XLA."""
 
 import re
 from collections import Counter, defaultdict
@@ -131,7 +131,7 @@ class Kinds:
 
 
 def _kind(category: str) -> str:
-    """What the events of a category are; empty for one that is not used."""
+    """The kind of the events of a category; empty for one that is not used."""
     return _KINDS.get(category) or ("calls" if _CALLS.fullmatch(category) else "")
 
 

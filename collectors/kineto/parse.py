@@ -84,7 +84,7 @@ class OneOf(NamedTuple):
 
 @dataclass(frozen=True)
 class Imported:
-    """What a job keeps of an imported trace.
+    """The part of an imported trace that a job keeps.
 
     Attributes:
         run_id: of the run.

@@ -382,7 +382,7 @@ class KinetoReport(Report):
 
     @property
     def base_ns(self) -> int:
-        """What is added to every time of the trace: since 1970, where the trace has such a base."""
+        """The nanoseconds to add to every time of the trace, which make it a time since 1970 where the trace has such a base."""
         base = self.trace.head.base_ns
         return base if type(base) is int and 0 <= base < FAR else 0
 

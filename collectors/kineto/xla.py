@@ -42,7 +42,7 @@ class _Name(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True)
 class _Lane:
-    """What the events of a line are about. `device` is None for a line of a host, and `stream` for a line that is left out."""
+    """The device and the stream of the events of a line. `device` is None for a line of a host, and `stream` for a line that is left out."""
 
     device: int | None
     stream: int | None = None

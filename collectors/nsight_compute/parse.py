@@ -113,7 +113,7 @@ def read_report(path: Path) -> Report:
 
 
 def _content(path: Path, *arguments: str) -> dict[str, Any] | None:
-    """What NVIDIA's reader finds in a report, in a process of its own; None where that process fails. Raises ReportError."""
+    """Read a report with NVIDIA's reader, in a process of its own; None where that process fails. Raises ReportError."""
     with tempfile.TemporaryFile() as output:
         command = [sys.executable, "-m", "warpladder.collectors.nsight_compute.reader", str(path.resolve()), *arguments]
         try:

@@ -93,7 +93,7 @@ class Outputs:
         return Failure("wrong_result", f"--check {check.shown}: {why(ended, self._timeout_s, stderr)}")
 
     def right(self, variant: str) -> str:
-        """What is known of the output of a program that is ok."""
+        """The facts about the output of a program that is ok."""
         if self._check is not None:
             return f"its output is right by --check {self._check.shown}"
         if self._first is None:

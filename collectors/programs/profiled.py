@@ -43,7 +43,7 @@ _FROM_THE_TRACE: Final = (
 
 @dataclass(frozen=True)
 class Trace:
-    """What the profiler left.
+    """The files that the profiler left.
 
     Attributes:
         report: the report, with ranges around the executions.

@@ -55,7 +55,7 @@ ShowProgress = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What to compare, and how.
+    """The programs to compare, and how.
 
     Attributes:
         programs: two or more; the first one is the baseline.

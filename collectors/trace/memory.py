@@ -35,7 +35,7 @@ def _of_allocator(report: Report) -> Iterator[pa.Table]:
 
 
 def _of_cuda(report: Report) -> Iterator[pa.Table]:
-    """What is in use after each allocation and release. What is released without an allocation was in use from the start on."""
+    """The bytes in use after each allocation and release. Bytes released without an allocation were in use from the start on."""
     allocates, releases = _codes(report, _OPERATIONS, "alloc", "dealloc"), _codes(report, _OPERATIONS, "dealloc")
     columns = _joined(report, USAGE, ("globalPid", "deviceId", "start", "bytes", "memoryOperationType", "memKind"))
     process, device, start, size, operation, kind = (column[np.lexsort(columns[2::-1])] for column in columns)

@@ -33,7 +33,7 @@ class ReportError(Error):
 
 
 class Correction(NamedTuple):
-    """What a report does not give of a table: rows that are left out, and ends of rows in place of those that it has.
+    """Corrections of a table of a report: rows to leave out, and ends of rows in place of those that it has.
 
     Rows are counted from 0 in the order of the table, and in ascending order.
     """

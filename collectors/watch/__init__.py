@@ -1,1 +1,1 @@
-"""What a save changed: which variants of a user's file have to be measured again. See `warpladder.commands.watch`."""
+"""The changes of a save: the variants of your file that must be measured again. See `warpladder.commands.watch`."""

@@ -1,4 +1,4 @@
-"""What the user's files say at one moment, and what has to be measured again because it changed."""
+"""Your files at one moment, and the variants to measure again because of a change."""
 
 import ast
 import os
@@ -43,7 +43,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Change:
-    """What differs between two snapshots.
+    """The differences between two snapshots.
 
     Attributes:
         variants: workload and variant of those to measure again.
@@ -94,7 +94,7 @@ def take(files: Sequence[Path], workloads: Sequence[Workload]) -> Snapshot:
 
 
 def changed(before: Snapshot, now: Snapshot) -> Change:
-    """What differs. New variants count as changed."""
+    """Compare two snapshots. New variants count as changed."""
     rest = [name for name in {**before.rest, **now.rest} if before.rest.get(name) != now.rest.get(name)]
     variants = [key for key, digest_now in now.variants.items() if before.variants.get(key) != digest_now]
     return Change(tuple(variants), tuple(rest), tuple(key for key in before.variants if key not in now.variants))
@@ -117,7 +117,7 @@ def _namespace(file: ParsedFile) -> Mapping[str, Any]:
 
 
 def _code(reach: Reach, kernels: Collection[str]) -> list[str]:
-    """What a variant runs, as text: statements in their order, whatever the name of their file, and what they do not say."""
+    """The code that a variant runs, as text: statements in their order, whatever the name of their file, and what they do not say."""
     nodes: list[Any] = sorted(reach.nodes, key=lambda node: (reach.nodes[node].name, node.lineno, node.col_offset))
     return [*(of_python(node, reach.nodes[node].statements, kernels) for node in nodes), *reach.other_text()]
 
@@ -143,7 +143,7 @@ def _rest(
     others: Sequence[Reach],
     kernels: Collection[str],
 ) -> dict[str, str]:
-    """What every measurement depends on, by file: all but the nodes that variants reach and nothing else does.
+    """The code that every measurement depends on, by file: all but the nodes that variants reach and nothing else does.
 
     Args:
         folder: names of files are relative to it.
@@ -179,7 +179,7 @@ def _declares(file: ParsedFile, statement: ast.stmt, namespace: Mapping[str, Any
 
 
 def _declared(variant: Variant) -> list[str]:
-    """What a variant says of itself, apart from its functions, and its kernels."""
+    """The declaration of a variant, apart from its functions, and its kernels."""
     values = {each.name: getattr(variant, each.name) for each in fields(variant) if each.name not in _NOT_MEASURED}
     kernels = of_cpp(variant.source_text) if isinstance(variant, CudaVariant) else ""
     return [
@@ -190,7 +190,7 @@ def _declared(variant: Variant) -> list[str]:
 
 
 def _problems(workloads: Sequence[Workload]) -> dict[str, str]:
-    """What a workload says of itself, apart from its functions."""
+    """The declaration of a workload, apart from its functions."""
     digests = {}
     for workload in workloads:
         digests[f"the cases of {workload.name}"] = digest(

@@ -153,7 +153,7 @@ def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int) -> Eq
 
 
 class Machine:
-    """What a machine has shown: how far its neighbouring runs are apart in equal code.
+    """The noise of a machine: how far its neighbouring runs are apart in equal code.
 
     Args:
         runs: of a workload on one device and by one collector, the oldest first. The newest `MOST_RUNS` count.

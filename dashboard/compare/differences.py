@@ -1,4 +1,4 @@
-"""What differs between two recordings apart from their times: the machine, its software, and what was asked of the variants."""
+"""The differences between two recordings apart from their times: the machine, its software, and the demands on the variants."""
 
 import json
 from collections.abc import Iterator, Mapping

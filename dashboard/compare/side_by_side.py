@@ -93,7 +93,7 @@ class Contest:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """What two runs of a workload have in common in one timing.
+    """The common part of two runs of a workload in one timing.
 
     Attributes:
         pairs: by case in the order of the sizes, then rungs, then peers; host variants where no other is in both.
@@ -139,7 +139,7 @@ def _timed_keys(data: RunData, workload: str) -> frozenset[tuple[str, ...]]:
 
 
 def side_by_side(a: RunData, b: RunData, workload: str, timing: Timing) -> SideBySide:
-    """What two runs have in common in a timing, with the winners of each case."""
+    """Compare two runs in a timing: their common cells, with the winners of each case."""
     common = _common(a, b, workload, timing)
     contests: list[Contest] = []
     for case in dict.fromkeys(one.case for one, _ in common):

@@ -36,7 +36,7 @@ def reason_name(reason: str) -> str:
 
 
 def limit(row: Mapping[Any, Any]) -> Limit:
-    """What limits a row of `best`, or of `core.counters.by_config`, which knows no floor."""
+    """The limit of a row of `best`, or of `core.counters.by_config`, which knows no floor."""
     return limit_of(row, float(row.get("percent_of_floor", float("nan"))))
 
 

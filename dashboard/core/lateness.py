@@ -73,7 +73,7 @@ def _in_all_collectives(ranks: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
 
 
 def _reasons(data: RunData) -> tuple[str, ...]:
-    """What the import told about collectives and clocks, each finding once."""
+    """The findings of the import about collectives and clocks, each once."""
     found: pd.DataFrame = data.diagnostics
     return tuple(dict.fromkeys(found.loc[found["source"] == Source.COLLECTIVES, "text"]))
 

@@ -1,4 +1,4 @@
-"""What limits a variant: its floor, else the unit of the device that is busiest, else latency.
+"""The limit of a variant: its floor, else the unit of the device that is busiest, else latency.
 
 A verdict takes its name and its figure from one metric. The timed distance from the floor comes first: a variant that is as fast as the
 device allows is at its floor, whatever the counters read.
@@ -76,7 +76,7 @@ _COARSE: Final = (
 
 @dataclass(frozen=True)
 class Limit:
-    """What limits a variant.
+    """The limit of a variant.
 
     Attributes:
         unit: the busiest unit; None where no unit was counted.
@@ -109,7 +109,7 @@ def busiest(row: Mapping[Any, Any]) -> tuple[Unit | None, float]:
 
 
 def limit_of(row: Mapping[Any, Any], percent_of_floor: float = float("nan")) -> Limit:
-    """What limits a row of `counters.by_config`.
+    """Find the limit of a row of `counters.by_config`.
 
     Args:
         percent_of_floor: the floor over the variant's timed median, in percent; NaN where it is not known.

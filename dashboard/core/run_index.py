@@ -1,4 +1,4 @@
-"""What each run has, the runs that suit a page, and their labels.
+"""The contents of each run, the runs that suit a page, and their labels.
 
 A label is the user's own, or it is made from what was measured, when and where.
 """
@@ -60,7 +60,7 @@ _OF_RANKS: Final = ("kernels", "memory_ops", "api_calls")
 
 
 class Need(StrEnum):
-    """What a page needs of a run."""
+    """The needs of a page: what a run must have."""
 
     NOTHING = "nothing"
     TIMES = "times"
@@ -93,7 +93,7 @@ OF_GPU: Final = frozenset((Need.GPU_TIMES, Need.KERNELS))
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a run has of a workload.
+    """The contents of a run for a workload.
 
     Attributes:
         cases: charted cases with a correct result; cases without a status count as correct.
@@ -106,7 +106,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a run has, from its tables `run`, `cases` and `results`.
+    """The contents of a run, from its tables `run`, `cases` and `results`.
 
     Attributes:
         device: the GPU, or the processor where there is no GPU.
@@ -138,7 +138,7 @@ class Facts:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What the run has in addition to times: a trace, counters, ranks of a job, several GPUs."""
+        """The marks of the run in addition to times: a trace, counters, ranks of a job, several GPUs."""
         several = (f"{self.gpus} GPUs",) if self.has(Need.GPUS) else ()
         return (
             *(("trace",) if self.has(Need.TRACE) else ()),
@@ -174,7 +174,7 @@ def device_of(run: store.Run) -> str:
 
 
 def facts_of(run: store.Run) -> Facts:
-    """What a run has. It is read once, and noted for the index of the run's folder.
+    """Read the contents of a run once, and note them for the index of the run's folder.
 
     Raises:
         StoreError: table `cases` or `results` is damaged, or its columns do not match the schema.

@@ -18,7 +18,7 @@ INSTRUCTION_BYTES: Final = 16
 
 
 class Unit(StrEnum):
-    """What executes an instruction."""
+    """The unit that executes an instruction."""
 
     TENSOR = "tensor cores"
     FP32 = "fp32"
@@ -101,7 +101,7 @@ class Instruction:
 
     @cached_property
     def unit(self) -> Unit:
-        """What executes it."""
+        """The unit that executes it."""
         name = self.opcode.split(".")[0]
         if name == "HFMA2" and _CONSTANT.search(self.text):
             return Unit.MOVE
@@ -241,7 +241,7 @@ class Piece:
 
 
 def difference(a: Code, b: Code) -> tuple[Piece, ...]:
-    """What differs between two kernels, apart from numbers of registers and addresses, by the fewest insertions and removals."""
+    """The differences between two kernels, apart from numbers of registers and addresses, by the fewest insertions and removals."""
     opcodes = Indel.opcodes([each.normal for each in a.instructions], [each.normal for each in b.instructions])
     return tuple(
         _joined(Piece(each.tag == "equal", each.src_start, each.src_end, each.dest_start, each.dest_end) for each in opcodes)

@@ -18,7 +18,7 @@ _MOST_REGISTERS: Final = 255  # that the compiler gives a thread
 
 @dataclass(frozen=True)
 class Choice:
-    """What a kernel takes: registers of a thread, shared memory and threads of a block."""
+    """The resources of a kernel: registers of a thread, shared memory and threads of a block."""
 
     registers: int
     shared_bytes: int
@@ -64,7 +64,7 @@ class WhatIf:
 
 
 def own_choice(kernel: Kernel) -> Choice | None:
-    """What a kernel takes; None where its registers are not known."""
+    """The resources of a kernel; None where its registers are not known."""
     if kernel.registers is None:
         return None
     return Choice(kernel.registers, kernel.shared_bytes, kernel.threads)

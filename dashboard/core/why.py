@@ -55,7 +55,7 @@ _WAYS: Final = ("read from device memory", "written to device memory")
 
 
 class Cause(StrEnum):
-    """What explains a difference of two times."""
+    """The causes of a difference of two times."""
 
     BYTES = "bytes"
     COALESCING = "coalescing"

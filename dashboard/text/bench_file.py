@@ -95,7 +95,7 @@ def _by_hand(name: str) -> str:
 
 
 def _makers(operations: Sequence[Operation]) -> set[str]:
-    """What the arguments of some operations need beside `tensor`."""
+    """The names that the arguments of some operations need beside `tensor`."""
     given = [each for operation in operations for form in operation.forms for each in _parts(operation, form)]
     lists = any(any(aten.lists(arguments)) for _, arguments in given)
     unread = any(aten.plain(name) in aten.ATTENTION_BACKWARD for name, _ in given)
@@ -216,7 +216,7 @@ def _call(name: str, arguments: Sequence[Any], indent: str) -> Iterator[str]:
 
 
 def _facts(hot: HotOperations, operator: str, form: Form, indent: str) -> Iterator[str]:
-    """What the trace has of a form."""
+    """The figures of a form in the trace."""
     facts = [f"calls={_number(form.calls / hot.steps)}", f"time_us={_number(form.median_ns / 1000)}"]
     facts += [f"flops={form.work.flops}"] if form.work.flops else []
     facts += [f"bytes={form.work.read + form.work.written}"] if aten.reads_less(operator, form.arguments) else []
@@ -249,7 +249,7 @@ def _chain(hot: HotOperations, form: Form) -> Iterator[str]:
 
 
 def _bytes_of_step(part: Part, is_last: bool) -> int:
-    """What an operator of a chain must read and write, without the tensors between."""
+    """The tensors that a chain must read and write, without those between its operators."""
     read = sum(aten.bytes_of(each) for place, each in enumerate(aten.inputs(part.arguments)) if place != part.takes)
     return read + (aten.work(part.name, part.arguments).written if is_last else 0)
 

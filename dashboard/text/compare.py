@@ -38,7 +38,7 @@ LISTED: Final = ("slower", "faster", "drifted")
 
 @dataclass(frozen=True)
 class Gate:
-    """What a comparison fails on.
+    """The reasons for which a comparison fails.
 
     Attributes:
         above: a cell fails where B is slower by more than this fraction.
@@ -56,7 +56,7 @@ class Gate:
         return (*(each for each in comparison.lost if each.fails), *slower)
 
     def other_questions(self, comparison: Comparison) -> tuple[Fact, ...]:
-        """What was asked otherwise in B, and may not differ."""
+        """The demands that differ in B, and may not."""
         return tuple(fact for fact in comparison.facts if fact.asked and fact.asked not in self.allowed)
 
     def unseen(self, comparison: Comparison) -> tuple[Change, ...]:

@@ -1,4 +1,4 @@
-"""What a step of a job gains by one change each, as text."""
+"""The gain of a step of a job from one change at a time, as text."""
 
 from dataclasses import asdict
 from typing import Any

@@ -67,7 +67,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Pictures:
-    """What a tab made of a job.
+    """The result of a job in a tab.
 
     Attributes:
         files: by format; an SVG has the size of its layout.

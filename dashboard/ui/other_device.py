@@ -72,7 +72,7 @@ def beside(run: store.Run, other: ListedRun, frame: pd.DataFrame) -> Beside:
 
 
 def compared(run: store.Run, other: ListedRun, workload: str, timing: Timing) -> SideBySide:
-    """What the run and that of the second device have in common in a timing."""
+    """The common part of the run and that of the second device in a timing."""
     return runs.ask(run, _compared, runs.as_recorded(other.run), workload, timing)
 
 

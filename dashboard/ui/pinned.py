@@ -28,7 +28,7 @@ def names(run: store.Run) -> tuple[str, ...]:
 
 
 def history(names_of_runs: Sequence[str], data: RunData) -> History:
-    """What these runs measured of a workload, the oldest first. Runs that cannot be read are left out."""
+    """The medians of a workload in these runs, the oldest first. Runs that cannot be read are left out."""
     every = runs.listing(runs.data_dirs()).runs
     runs_with_name = [every[name] for name in names_of_runs if name in every]
 
@@ -262,6 +262,6 @@ def _table(rows: list[dict[str, Any]]) -> None:
 
 
 def _name(run: store.Run) -> str:
-    """What the URL calls a run."""
+    """The name of a run in the URL."""
     every = runs.listing(runs.data_dirs()).runs
     return next((name for name, other in every.items() if other.path == run.path), run.run_id)

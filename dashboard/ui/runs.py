@@ -195,7 +195,7 @@ def choose(run: store.Run | None, picked: Naming | None = None, name: str = "") 
 
 
 def chosen_name() -> str:
-    """What the URL calls the run that the pages of this session show; empty where there is no run."""
+    """The name in the URL of the run that the pages of this session show; empty where there is no run."""
     return str(st.session_state.get(_NAME, ""))
 
 

@@ -231,7 +231,7 @@ def _word(value: Any) -> str:
 
 
 def _unit(name: str, values: "pd.Series[Any]") -> tuple[float, str]:
-    """What to divide a column by, and its heading with the unit."""
+    """The divisor of a column, and its heading with the unit."""
     middle = values.astype(float).abs().median()
     if name.endswith("_ns"):
         factor, unit = _fitting(middle, _TIMES)

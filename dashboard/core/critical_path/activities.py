@@ -1,4 +1,4 @@
-"""What the device and the host of one rank did, and what each of it waited for. Works on arrays, without a loop over events."""
+"""The activity of the device and the host of one rank, and the waits between them. Works on arrays, without a loop over events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Resumptions:
 
 @dataclass(frozen=True)
 class HostParts:
-    """What a thread did, in parts without gaps. A part goes from its start to the start of the next one.
+    """The activity of a thread, in parts without gaps. A part goes from its start to the start of the next one.
 
     Attributes:
         name: index into `names`, which has calls, operators, and an empty name for the rest.
@@ -172,7 +172,7 @@ class RankActivities:
 
     @cached_property
     def waits(self) -> Waits:
-        """What each work waited for: the work before it on its stream, its launch, or events of other streams."""
+        """The predecessor that each work waited for: the work before it on its stream, its launch, or events of other streams."""
         return waits_of(self.work, self._named.of_work, self._named.told, self._behind_a_wait())
 
     @cached_property

@@ -105,7 +105,7 @@ class _Streams:
         return int(np.searchsorted(self._launched[stream], time, side="right")) if stream in self._rows else 0
 
     def launched(self, stream: _Key, time: int, correlation: int = NONE) -> set[int]:
-        """What work would wait for that is put on a stream at a time: the last work on it, and what that stream waits for since then.
+        """The work that a new work on a stream would wait for at a time: the last one on it, and those that the stream waits for since then.
 
         Args:
             correlation: of a call, before which the work was launched; `NONE` for any.

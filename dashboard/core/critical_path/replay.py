@@ -1,4 +1,4 @@
-"""What an iteration gains where kernels are faster: its dependencies, executed again.
+"""The gain of an iteration from faster kernels: its dependencies, executed again.
 
 The gain of an event is how much earlier it happens. A node starts when the last of what it waits for has happened, so its gain is the least,
 over what it waits for, of the gain there plus the slack: how much earlier than the last that had happened. So all gains are 0 where no kernel

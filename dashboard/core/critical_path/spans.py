@@ -101,7 +101,7 @@ class Ranks:
         return self._clocks[rank].aligned(times) if self.aligned else times
 
     def of(self, rank: int) -> RankActivities:
-        """What a rank did.
+        """The activity of a rank.
 
         Raises:
             StoreError: its profile cannot be read.

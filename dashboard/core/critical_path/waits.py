@@ -1,4 +1,4 @@
-"""What each device work of a rank waited for before it started. Works on arrays, without a loop over events."""
+"""The work that each device work of a rank waited for before it started. Works on arrays, without a loop over events."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,1 +1,1 @@
-"""What the ranks of a job do between their collectives and messages, and what other times would give."""
+"""The work of the ranks of a job between their collectives and messages, and the steps that other times would give."""

@@ -143,7 +143,7 @@ def _of_experts(routed: experts.Experts | None, found: JobForecast | None, *, se
 
 
 def _of_host(job: Job, late: pd.DataFrame) -> str:
-    """What the host of a late rank did."""
+    """The work of the host of a late rank."""
     if late.empty or late["cause"].iloc[0] != "host":
         return ""
     rank = int(late["rank"].iloc[0])

@@ -1,4 +1,4 @@
-"""What a step of a job gains by one change each, from a replay of what its ranks waited for."""
+"""The gain of a step of a job from one change at a time, from a replay of the waits of its ranks."""
 
 from dataclasses import dataclass
 from typing import Final

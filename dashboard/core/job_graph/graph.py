@@ -1,4 +1,4 @@
-"""What the ranks of a job do between collectives and messages, and which of them wait for each other.
+"""The work of the ranks of a job between collectives and messages, and their waits for each other.
 
 A rank's time is cut at the starts of its collectives and messages. A **piece** begins at one of them and ends at the next, or at the end of the
 iteration; the first piece of an iteration begins where the rank's iteration before ends. In a piece, a rank computes, waits for its host, does other

@@ -1,4 +1,4 @@
-"""What the host of a rank did in its longest time in which the device waited for a launch."""
+"""The work of a rank's host in the longest time in which the device waited for a launch."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is known of PyTorch's operators that a trace does not have: names of parameters, arithmetic, and what cannot be called again."""
+"""Facts about PyTorch's operators that a trace lacks: names of parameters, arithmetic, and the calls that cannot be repeated."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a step of a program gains if each operation of its trace takes the time of its best verified variant.
+"""The gain of a step of a program if each operation of its trace takes the time of its best verified variant.
 
 A form is sped up by the ratio of its baseline to its best variant in the recording, with the cache whose baseline is nearest to the trace.
 Each of its kernels takes that part of its time less. `device_timeline` tells what of this the step gains.
@@ -62,7 +62,7 @@ class Gain:
 
     @property
     def hidden_ns(self) -> float:
-        """What is saved and not gained: other streams or the host are waited for. Sums of floats that differ by less than 1 ps are equal."""
+        """The time that is saved and not gained: other streams or the host are waited for. Sums of floats that differ by less than 1 ps are equal."""
         return round(self.saved_ns.value - self.gained_ns.value, 3)
 
 
@@ -184,7 +184,7 @@ def _saved_part(ratio: float) -> float:
 
 
 def _gained(program: Program, forms: Collection[Faster]) -> Estimate:
-    """What a step gains if these forms are replaced."""
+    """The gain of a step if these forms are replaced."""
     ends = ({each.form.number: _saved_part(getattr(each.ratio, end)) for each in forms} for end in ("value", "low", "high"))
     return Estimate(*map(program.gain_ns, ends))
 

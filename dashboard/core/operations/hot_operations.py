@@ -100,7 +100,7 @@ class Operation:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """What is not known of the floors of its forms."""
+        """The reasons why floors of its forms are not known."""
         return tuple(dict.fromkeys(form.lacks for form in self.forms if form.lacks))
 
     @property
@@ -133,7 +133,7 @@ class HotOperations:
 
     @property
     def time(self) -> str:
-        """What is counted, in words."""
+        """The counted work, in words."""
         return "time of operators on the host" if self.on_host else "device time"
 
     def share(self, operation: Operation) -> float:
@@ -475,7 +475,7 @@ def _without_operator(calls: Calls, work: DeviceWork, graphs: Graphs, owner: Int
 
 
 def _launched(calls: Calls, work: DeviceWork, graphs: Graphs, talks: Bools, row: int) -> tuple[str, str]:
-    """What launched a piece of work, and why that cannot be called again."""
+    """The launcher of a piece of work, and why you cannot call it again."""
     call = int(work.call[row])
     if call >= 0:
         name = calls.names[calls.name[call]]
@@ -539,7 +539,7 @@ def _tensors(arguments: tuple[Any, ...]) -> Iterator[Tensor]:
 
 
 def _kinds(arguments: tuple[Any, ...]) -> Iterator[str]:
-    """What each argument is: the type of a tensor, or nothing; of a chain also what it takes."""
+    """The type of each argument that is a tensor, or nothing; of a chain also the results that it takes."""
     for part in arguments:
         if isinstance(part, Part):
             yield f"takes {part.takes}"

@@ -135,7 +135,7 @@ class Program:
         return Estimate(self.step_ns, float(least * self.step_ns), float(most * self.step_ns))
 
     def gain_ns(self, parts: Mapping[int, float]) -> float:
-        """What a step gains, ns.
+        """The gain of a step, ns.
 
         Args:
             parts: number of a form -> the part of the time of its work that is saved.

@@ -27,7 +27,7 @@ class NotRebuilt(Exception):
 
 
 class Recorded(NamedTuple):
-    """What a trace has of the arguments of a call, as JSON texts."""
+    """The arguments of a call as the trace has them, as JSON texts."""
 
     dims: str
     types: str
