@@ -21,6 +21,7 @@ from warpladder.collectors.nsight_systems.run import export
 from warpladder.collectors.nsight_systems.unsettled import settled
 from warpladder.collectors.trace.report import BATCH_ROWS, TEXT_LIMIT, Columns, Report, ReportError
 from warpladder.data import files, store
+from warpladder.data.store.errors import first_line
 
 _HEAD_BYTES: Final = 256
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
@@ -116,7 +117,7 @@ class SqliteReport(Report):
             raise self._damaged(table, error) from error
 
     def _damaged(self, table: str, error: Exception) -> ReportError:
-        return ReportError(f"{self.name}: table {table} is damaged ({_first_line(error)}); export it again")
+        return ReportError(f"{self.name}: table {table} is damaged ({first_line(error)}); export it again")
 
 
 class ParquetReport(Report):
@@ -130,7 +131,7 @@ class ParquetReport(Report):
         try:
             tables = {table: store.foreign_columns(file) for table, file in self._files.items()}
         except store.StoreError as error:
-            raise ReportError(_first_line(error)) from error
+            raise ReportError(first_line(error)) from error
         self._rows = {table: rows for table, (_, rows) in tables.items()}
         super().__init__(name, _of_nsys(name, {table: columns - {_BLOB} for table, (columns, _) in tables.items()}))
 
@@ -141,7 +142,7 @@ class ParquetReport(Report):
         try:
             yield from store.scan_foreign(self._files[table], integers, texts, BATCH_ROWS, TEXT_LIMIT)
         except store.StoreError as error:
-            raise ReportError(_first_line(error)) from error
+            raise ReportError(first_line(error)) from error
 
 
 @contextmanager
@@ -266,7 +267,3 @@ def _check_length(path: Path, name: str) -> int:
     if len(head) < 100 or (counted and page * pages > size):
         raise ReportError(f"{name}: truncated; copy it again, or export it again")
     return size
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -114,6 +114,11 @@ class RunData:
         """The name of the hardware in charts: the GPU, or the processor where there is no GPU."""
         return str(self.info["device_name"] or self.info["cpu_name"])
 
+    def source_text(self, workload: str, variant: str) -> str:
+        """The source of a variant as it was measured; empty where none was recorded."""
+        rows = self.variants[(self.variants["workload"] == workload) & (self.variants["variant"] == variant)]
+        return next(iter(rows["source_text"].fillna("")), "")
+
     @property
     def on_gpu(self) -> bool:
         """Whether the run was recorded with a GPU."""

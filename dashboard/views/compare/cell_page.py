@@ -43,8 +43,8 @@ _CELL_COLUMNS: Final = {
 def sources(other: store.Run, run: store.Run, cell: Change, comparison: Comparison) -> None:
     """The sources of a cell's variants as they were measured, side by side."""
     of_a, of_b = cell.of_a[0], cell.variant
-    before = query.source(runs.load(runs.as_recorded(other)), cell.workload, of_a)
-    after = query.source(runs.load(run), cell.workload, of_b)
+    before = runs.load(runs.as_recorded(other)).source_text(cell.workload, of_a)
+    after = runs.load(run).source_text(cell.workload, of_b)
     differ = ", ".join(f"{workload} {variant}" for workload, variant in comparison.changed_sources)
     st.caption(plain(f"Sources that differ: {differ}." if differ else "The sources of all compared variants are equal."))
     if not before and not after:

@@ -74,12 +74,6 @@ def clouds(a: RunData, b: RunData, change: Change) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def source(data: RunData, workload: str, variant: str) -> str:
-    """The source of a variant as it was measured; empty where none was recorded."""
-    rows = data.variants[(data.variants["workload"] == workload) & (data.variants["variant"] == variant)]
-    return next(iter(rows["source_text"].fillna("")), "")
-
-
 def timed_variants(data: RunData) -> list[str]:
     """The variants with samples: rungs, peers, host variants, ceilings, specimens; each in the order of the run."""
     timed = data.variants[data.variants["variant"].isin(data.grouped.keys["variant"])]

@@ -160,7 +160,7 @@ def _resources(kernel: Kernel) -> str:
 def _source(chosen: _Chosen, *, ptx: bool) -> None:
     """The source of the variant beside the code of the kernel."""
     kernel = chosen.kernel
-    source = queries.source_text(chosen.data, chosen.cell.workload, chosen.cell.variant)
+    source = chosen.data.source_text(chosen.cell.workload, chosen.cell.variant)
     heats = queries.heats(chosen.data, chosen.cell, kernel)
     if not source:
         st.caption(plain(f"The run has no source of {chosen.cell.variant}."))

@@ -137,12 +137,6 @@ def _executed(data: RunData, cell: CellName, kernel: Kernel) -> Mapping[int, int
     return data.code.counters(cell, kernel.index).get(_EXECUTED, {})
 
 
-def source_text(data: RunData, workload: str, variant: str) -> str:
-    """The source of a variant as it was measured; empty where the run has none."""
-    rows = data.variants[(data.variants["workload"] == workload) & (data.variants["variant"] == variant)]
-    return next(iter(rows["source_text"].fillna("")), "")
-
-
 def heats(data: RunData, cell: CellName, kernel: Kernel) -> tuple[Heat, ...]:
     """The counters of a launch by instruction; none where they were not recorded."""
     counters = data.code.counters(cell, kernel.index)

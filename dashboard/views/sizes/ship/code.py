@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from warpladder.dashboard.compare.within_run import word
-from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.cell import Estimate, name_of
 from warpladder.dashboard.core.numbers import format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.views.sizes.ship.dispatch import Branch, Dispatch
@@ -126,11 +126,6 @@ def write(table: Dispatch, contest: Contest, data: RunData, language: Language) 
     if language == "JSON":
         return _json(table, contest, data)
     return _cpp(table, contest, data) if language == "C++" else _python(table, contest, data)
-
-
-def name_of(variant: str, config: str) -> str:
-    """`v04_sliding[rows=8]`."""
-    return f"{variant}[{config}]" if config else variant
 
 
 def _facts(table: Dispatch, contest: Contest, data: RunData) -> list[str]:

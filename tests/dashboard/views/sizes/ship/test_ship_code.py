@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from warpladder.dashboard.core import axes
-from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.cell import Estimate, name_of
 from warpladder.dashboard.core.run_data import RunData, load
 from warpladder.dashboard.views.sizes.ship import code, dispatch, query
 from warpladder.data import store
@@ -50,7 +50,7 @@ def executed(text: str, function: str) -> Any:
 
 
 def expected(found: query.Contest, plan: dispatch.Dispatch) -> list[str]:
-    return [code.name_of(*plan.chosen[case.name]) for case in found.cases]
+    return [name_of(*plan.chosen[case.name]) for case in found.cases]
 
 
 @pytest.mark.sampled(2)
