@@ -14,10 +14,10 @@ import pandas as pd
 from benchmarks.gains import GAINS, Gain
 from warpladder.dashboard.compare.within_run import CaseTimes, word
 from warpladder.dashboard.core import run_data, run_index
-from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.cell import Entry, Estimate, Timing
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.numbers import format_duration, format_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import ListedRun, Need
 from warpladder.dashboard.ui.ideas import Idea, read
 from warpladder.data import store

@@ -20,8 +20,8 @@ import pandas as pd
 from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, judge, ratio_and_noise
 from warpladder.dashboard.compare.levels import levels
 from warpladder.dashboard.compare.within_run import noise_of, verdict
+from warpladder.dashboard.core.cell import Entry
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Entry
 
 Floats = npt.NDArray[np.float64]
 #: The scatter of samples within a process, a fraction, and the drift from the first round to the last.

@@ -15,10 +15,10 @@ from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, VERDICTS,
 from warpladder.dashboard.compare.differences import Fact, facts, value_text
 from warpladder.dashboard.compare.levels import Medians, Reading, SampledCell, reading
 from warpladder.dashboard.core import axes, intervals
-from warpladder.dashboard.core.cell import Estimate, Timing, name_on
+from warpladder.dashboard.core.cell import Entry, Estimate, Timing, name_on
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.run_index import label_from
 from warpladder.data.names import NOT_DONE, Source
 from warpladder.data.words import first_of

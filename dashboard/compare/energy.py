@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.compare.within_run import CaseTimes, noise_of
-from warpladder.dashboard.core.cell import Estimate, with_estimates
+from warpladder.dashboard.core.cell import Entry, Estimate, with_estimates
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
-from warpladder.dashboard.core.run_data import STATUS_KEY, Entry, RunData
+from warpladder.dashboard.core.run_data import STATUS_KEY, RunData
 
 #: The columns that `add_energy` adds.
 COLUMNS: Final = (

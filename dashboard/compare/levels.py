@@ -15,10 +15,10 @@ import pyarrow as pa
 from warpladder.dashboard.compare.common_mode import steadied
 from warpladder.dashboard.compare.within_run import Noise, noise_of
 from warpladder.dashboard.core import intervals
-from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.cell import Entry, Estimate, Timing
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import grouped_median_intervals
-from warpladder.dashboard.core.run_data import CELL, Entry, RunData
+from warpladder.dashboard.core.run_data import CELL, RunData
 from warpladder.data import store
 from warpladder.data.arrays import coded
 from warpladder.data.names import NOT_DONE

@@ -12,9 +12,9 @@ import pandas as pd
 from warpladder.dashboard.compare.suspect import stale_variants, unsteady
 from warpladder.dashboard.compare.within_run import CaseTimes, is_peer_of, noise_floors, precisions, verdict
 from warpladder.dashboard.core.axes import charted_cases, scaled_workloads, timings
-from warpladder.dashboard.core.cell import Estimate, Timing, records
+from warpladder.dashboard.core.cell import Entry, Estimate, Timing, records
 from warpladder.dashboard.core.cells import baselines, best_of_charted, cells
-from warpladder.dashboard.core.run_data import Entry, RunData, find_entry, once
+from warpladder.dashboard.core.run_data import RunData, find_entry, once
 from warpladder.dashboard.core.trusted import DOUBTED, about, is_trusted, passed_over
 from warpladder.data.words import counted, first_of
 

@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple, Self
 
 import pandas as pd
 
-from warpladder.dashboard.core.cell import Baseline, Estimate, Timing
+from warpladder.dashboard.core.cell import Baseline, Entry, Estimate, Timing
 from warpladder.dashboard.core.cells import baselines, baselines_case_by_case
 from warpladder.dashboard.core.intervals import MIN_SAMPLES, RatioInterval, paired_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData, find_entry, once
+from warpladder.dashboard.core.run_data import RunData, find_entry, once
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.data.names import PHASE
 

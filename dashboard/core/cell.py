@@ -3,11 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from math import isnan, nan
-from typing import Any, Final, Self, TypeVar, get_type_hints
+from typing import Any, Final, NamedTuple, Self, TypeVar, get_type_hints
 
 import pandas as pd
-
-from warpladder.dashboard.core.run_data import Entry
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,15 @@ class Timing:
         """The timing in words: `device time, cold L2`, or `operation time, caches warm` on a processor."""
         caches = f"{self.cache} L2" if on_gpu else f"caches {'warm' if self.cache == 'hot' else self.cache}"
         return f"{self.scope.replace('_', ' ')} time, {caches}"
+
+
+class Entry(NamedTuple):
+    """A participant in the rounds of a case: a variant with a config, or the baseline's second entry (twin = 1)."""
+
+    variant: str
+    config: str
+    gpus: int
+    twin: int
 
 
 @dataclass(frozen=True)

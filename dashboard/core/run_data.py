@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from warpladder.dashboard.core.cell import Entry
 from warpladder.dashboard.core.inside import NO_EXPERIMENTS, Experiments
 from warpladder.dashboard.core.job import NO_JOB, Job
 from warpladder.dashboard.core.machine_code import NO_CODE, MachineCode
@@ -26,15 +27,6 @@ STATUS_KEY: Final = ["workload", "variant", "config", "case"]
 NO_COUNTERS: Final = pd.DataFrame(columns=schema.COUNTERS.arrow.names)
 NO_SAMPLES: Final = pd.DataFrame(columns=schema.SAMPLES.arrow.names)
 NO_ENERGY: Final = pd.DataFrame(columns=schema.ENERGY.arrow.names)
-
-
-class Entry(NamedTuple):
-    """A participant in the rounds of a case: a variant with a config, or the baseline's second entry (twin = 1)."""
-
-    variant: str
-    config: str
-    gpus: int
-    twin: int
 
 
 class SampleGroups(NamedTuple):

@@ -9,11 +9,11 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.axes import timings
-from warpladder.dashboard.core.cell import Cell, Estimate, Timing, records
+from warpladder.dashboard.core.cell import Cell, Entry, Estimate, Timing, records
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_duration, format_estimate, format_percent, format_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.reports.detail import Detail
 from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, hover, measured, slug, text
 from warpladder.dashboard.ui.view import OfWorkload

@@ -7,11 +7,11 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.cell import Entry, Estimate, Timing
 from warpladder.dashboard.core.cells import baseline_variant, best_config, cells
 from warpladder.dashboard.core.intervals import paired_ratio
 from warpladder.dashboard.core.numbers import format_ends, format_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
+from warpladder.dashboard.core.run_data import RunData, find_entry
 from warpladder.dashboard.reports.detail import SEQUENTIAL, Detail
 from warpladder.dashboard.ui.template import Chart, Look, blank, error_bars, samples, slug, text, ticks
 from warpladder.dashboard.ui.view import OfWorkload

@@ -10,9 +10,9 @@ from warpladder.dashboard.compare import side_by_side
 from warpladder.dashboard.compare.energy import add_energy
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, precisions, steps, with_speedups
 from warpladder.dashboard.core import why
-from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Estimate, Timing, records
+from warpladder.dashboard.core.cell import ROLE_ORDER, Cell, Entry, Estimate, Timing, records
 from warpladder.dashboard.core.cells import best_config, cells, select
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import is_trusted
 
 

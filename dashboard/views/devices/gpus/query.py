@@ -12,10 +12,10 @@ import pandas as pd
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, noise_of, verdict
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Estimate, Timing, records, with_estimates
+from warpladder.dashboard.core.cell import Entry, Estimate, Timing, records, with_estimates
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.intervals import grouped_median_intervals, paired_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import doubt, is_trusted
 from warpladder.data.names import NCCL_ALLREDUCE, Phase
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pandas as pd
 
-from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.cell import Entry, Estimate
 from warpladder.dashboard.core.cells import best_config, cells
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData, find_entry
+from warpladder.dashboard.core.run_data import RunData, find_entry
 from warpladder.dashboard.reports.conflicts import bank_conflicts
 from warpladder.dashboard.reports.detail import SEQUENTIAL
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes
-from warpladder.dashboard.core.cell import Estimate
+from warpladder.dashboard.core.cell import Entry, Estimate
 from warpladder.dashboard.core.cells import cells
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import is_trusted
 from warpladder.dashboard.views.sizes.ship.query import Case, Contest, loss_of, mean_loss
 

@@ -19,10 +19,10 @@ import pandas as pd
 from warpladder.dashboard.compare import energy
 from warpladder.dashboard.compare.within_run import UNDECIDED, CaseTimes, compared, precisions
 from warpladder.dashboard.core.axes import charted_cases
-from warpladder.dashboard.core.cell import Estimate, Timing
+from warpladder.dashboard.core.cell import Entry, Estimate, Timing
 from warpladder.dashboard.core.cells import best_of_charted, cells
 from warpladder.dashboard.core.intervals import paired_ratio
-from warpladder.dashboard.core.run_data import Entry, RunData
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.core.trusted import about, doubt, is_trusted, passed_over
 
 Among = Literal["rungs", "peers", "hosts"]
