@@ -88,7 +88,7 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = SCREE
     # Kernels are left out first, then ranks and the last sentences.
     told = len(sentences)
     choices = [(told, most, _FEWEST_ROWS) for most in range(_MOST_KERNELS, 0, -1)]
-    choices += [(told, 1, 1), (told - 1, 1, 1), (told, 0, 1), *((each, 0, 1) for each in range(told - 1, 0, -1)), (1, 0, 0)]
+    choices += [(told, 1, 1), (told, 0, 1), *((each, 0, 1) for each in range(told - 1, 0, -1)), (1, 0, 0)]
     told, most, most_rows = next((each for each in choices if len(text(*each)) <= lines), choices[-1])
     free = lines - len(text(told, most, most_rows)) if most_rows else 0
     return plain_lines(text(told, most, min(most_rows + free, _MOST_ROWS)))
