@@ -202,6 +202,8 @@ def _next(data: RunData, parts: Parts) -> str:
         return f"the stages wait for each other: see what equal stages or other changes bring: warpladder forecast {data.info['run_id']}"
     if data.job.frame("ranks", "late")["late"].any():
         return "a late rank holds up the others: see in which steps: warpladder app, page Ranks"
+    if not parts.span_ns:
+        return "no rank has device work: profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
     critical = "see which kernel makes a step shorter if it is faster: warpladder app, page Critical path"
     collectives = "see which collectives take the time, and how fast they are: warpladder app, page Collectives"
     return {**HINTS, "compute_ns": critical, "copies_ns": critical, "exposed_ns": collectives}[parts.largest]

@@ -29,7 +29,8 @@ ANY_LENGTH: Final = 1000
 
 def columns(stream: TextIO | None = None) -> int:
     """The characters that fit on a line of stdout or another stream: those of a terminal, of COLUMNS, or any number elsewhere."""
-    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else ANY_LENGTH
+    stream = stream or sys.stdout
+    return shutil.get_terminal_size().columns if stream and stream.isatty() else ANY_LENGTH
 
 
 def short(text: str) -> str:

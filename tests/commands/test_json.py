@@ -92,7 +92,7 @@ def test_every_command_with_figures_has_a_schema_and_the_page_lists_each() -> No
     assert {file.stem for file in (ROOT / "docs" / "schemas").iterdir()} == {
         name for name in SCHEMAS if f"schemas/{name}.json" in page
     }
-    without = {"app", "export", "mcp", "new"}
+    without = {"app", "capture", "export", "mcp", "new"}
     for name, each in command().commands.items():
         forms = [option.opts for option in each.params if "--format" in option.opts]
         assert bool(forms) or name in without, name

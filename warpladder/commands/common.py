@@ -66,7 +66,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout:  # None where it was closed before the start
+                sys.stdout.flush()
             return result
         except click.NoSuchOption as error:
             if not (line := replaced(f"{error.ctx.info_name if error.ctx else ''} {error.option_name}")):
