@@ -1,7 +1,7 @@
 """The interface of a bench. A bench prepares the operations of one case, runs them, and takes samples of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from random import Random
 from types import MappingProxyType
@@ -75,6 +75,7 @@ class Reading:
         throttled: the device reduced its clock while the repetition ran.
         interrupted: another program took the processor while the repetition ran.
         processor_ns: the processor time of one execution; None if it is not known.
+        waited: a thread of it gave its processor up, to wait for another thread, a device or a file.
         pending: the clock stopped while the device was still at work.
         held: all work was queued before the clock started; False if the operation itself waited for the device.
         inputs: number of the input set that the last execution used; None if its outputs cannot be compared.
@@ -88,6 +89,7 @@ class Reading:
     throttled: bool = False
     interrupted: bool = False
     processor_ns: int | None = None
+    waited: bool = False
     pending: bool = False
     held: bool = True
     inputs: int | None = None
@@ -98,6 +100,10 @@ class Reading:
     def own_ns(self) -> int:
         """The time without that of other programs, as far as that is known."""
         return min(self.duration_ns, self.processor_ns) if self.interrupted and self.processor_ns else self.duration_ns
+
+    def without_others(self) -> "Reading":
+        """The reading without the time in which other programs had its processor, if it never waited by itself."""
+        return self if self.waited else replace(self, duration_ns=self.own_ns)
 
 
 def of_all(ranks: Sequence[Reading]) -> Reading:

@@ -19,8 +19,8 @@ from warpladder.data.statistics import median_interval
 
 #: A throttled or interrupted sample is repeated at most this often; then it is kept, with its throttle reasons.
 RETRIES: Final = 3
-#: A cell with so many samples that stayed throttled reaches the power limit by itself, and one that stayed interrupted is longer than the
-#: system's slices of time: no more of its samples are repeated.
+#: A cell with so many samples that stayed throttled reaches the power limit by itself, and one of which half of the samples, and so many,
+#: stayed interrupted is longer than the system's slices of time: no more of its samples are repeated.
 STEADY: Final = 2
 _CHECK_EVERY: Final = 5
 #: Rounds of a scope where a budget leaves time for more than the set asks for.
@@ -247,8 +247,10 @@ def run_rounds(
         number = turn.first_round + rounds
         for position, index in enumerate(rng.permutation(len(entries))):
             entry = entries[index]
-            kept = max(result.kept_throttled[entry.cell], result.kept_interrupted[entry.cell])
-            reading, retaken = _take_undisturbed(entry, number, take, RETRIES if kept < STEADY else 0)
+            interrupted = result.kept_interrupted[entry.cell]
+            is_long = interrupted >= STEADY and 2 * interrupted >= result.sample_counts[entry.cell]
+            is_steady = is_long or result.kept_throttled[entry.cell] >= STEADY
+            reading, retaken = _take_undisturbed(entry, number, take, 0 if is_steady else RETRIES)
             result.discarded += retaken
             result.sample_counts[entry.cell] += 1
             if reading.throttled:
@@ -325,5 +327,5 @@ def _take_undisturbed(entry: Entry, number: int, take: Callable[[Entry, int], Re
         except BaseException as error:  # a variant may raise SystemExit
             raise SampleFailed(entry.cell) from error
         if not (reading.throttled or reading.interrupted) or taken == retries:
-            return reading, discarded
+            return reading.without_others(), discarded
         taken, discarded = taken + 1, discarded + reading.throttled

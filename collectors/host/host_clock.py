@@ -224,7 +224,7 @@ class HostBench:
             timed.spent_ns = 0
         operation.before()
         self.communicator.wait()
-        interruptions, used_ns = _interruptions(), process_time_ns()
+        before, used_ns = resource.getrusage(resource.RUSAGE_SELF), process_time_ns()
         started = perf_counter_ns()
         returned = operation.run()
         duration_ns = perf_counter_ns() - started
@@ -233,9 +233,17 @@ class HostBench:
         else:  # it may compute when it is looked at, which is part of its time
             self._returned = _copies(operation.outputs(returned))
             duration_ns = perf_counter_ns() - started
-        interrupted, used_ns = _interruptions() > interruptions, process_time_ns() - used_ns
+        used_ns, after = process_time_ns() - used_ns, resource.getrusage(resource.RUSAGE_SELF)
         phases = {Phase.ALLREDUCE: timed.spent_ns} if timed else _parts_ns(operation)
-        return Reading(duration_ns, phases, NO_GPU_STATE, interrupted=interrupted, processor_ns=used_ns, inputs=self._loaded)
+        return Reading(
+            duration_ns,
+            phases,
+            NO_GPU_STATE,
+            interrupted=after.ru_nivcsw > before.ru_nivcsw,
+            processor_ns=used_ns,
+            waited=after.ru_nvcsw > before.ru_nvcsw,
+            inputs=self._loaded,
+        )
 
     def close(self) -> None:
         self.inputs, self.outputs, self._sets, self._returned = {}, {}, (), None
@@ -247,11 +255,6 @@ def large_blocks_come_back() -> bool:
     whose new blocks are zero, unless its heap has room for them; another allocator may be loaded in its place."""
     np.full(_LARGE_BYTES, 1, np.uint8)
     return bool(np.empty(_LARGE_BYTES, np.uint8).any())
-
-
-def _interruptions() -> int:
-    """How often another program took a processor from a thread of this process, since its start."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _copies(outputs: Any) -> Any:

@@ -180,6 +180,8 @@ def test_the_time_of_other_programs_is_none_of_an_execution_that_they_interrupte
     assert Reading(300_000, interrupted=True, processor_ns=110_000).own_ns == 110_000
     assert Reading(300_000, interrupted=True, processor_ns=600_000).own_ns == 300_000  # of two threads
     assert Reading(300_000, interrupted=False, processor_ns=110_000).own_ns == 300_000  # it waited for others that work for it
+    assert Reading(300_000, interrupted=True, processor_ns=110_000).without_others().duration_ns == 110_000
+    assert Reading(300_000, interrupted=True, processor_ns=110_000, waited=True).without_others().duration_ns == 300_000
 
 
 def test_a_cell_is_left_alone_if_the_machine_is_slower_after_each_making_of_inputs() -> None:
