@@ -25,6 +25,8 @@ _CLEAR: Final = 128.0
 LEAST_LOST: Final = 3
 #: The part of the errors of a tile that the error of an element counts as at least: a single one may be small by chance.
 _QUANTILE: Final = 0.1
+#: The part of all elements that may have lost some of their digits, if not all: where only absolute errors count, such are rare.
+_MANY: Final = 1 / 32
 #: A run whose error is this part of the unit roundoff did not round, and tells nothing of rounding.
 _EXACT: Final = 1 / 16
 
@@ -91,8 +93,8 @@ class Rounding:
             possible = _possible_errors(abs(others - right), size, tile) * (self.coarsest / _SINGLE)
             least = np.finfo(output.dtype).tiny
             is_lost = (error > lost_at * size) & (error > _CLEAR / 2 * possible) & (size > _CLEAR * possible) & (size > least)
-        count = int(is_lost.sum())
-        if count < max(LEAST_LOST, size.size / tile):
+        count, without = int(is_lost.sum()), int((is_lost & (error > 0.5 * size)).sum())
+        if without < max(LEAST_LOST, size.size / tile) and count < max(LEAST_LOST, size.size * _MANY):
             return ""
         first = int(is_lost.argmax())
         return (
