@@ -61,7 +61,7 @@ def _allow_shared(launch: Launch, function: Any) -> None:
 
 def make_scratch(declared: Mapping[str, Buffer]) -> Buffers:
     """Allocate scratch on the current GPU, in its state before the first operation."""
-    scratch = {name: cupy.zeros(buffer.shape, buffer.dtype) for name, buffer in declared.items()}
+    scratch = {name: cupy.zeros(buffer.shape, buffer.storage) for name, buffer in declared.items()}
     poison({name: array for name, array in scratch.items() if not declared[name].zeroed})
     return scratch
 
@@ -104,7 +104,8 @@ def allocators() -> list[Callable[[Array], Array]]:
 
 def _argument(value: Any, buffers: Mapping[str, Array]) -> Any:
     if isinstance(value, TensorMap):
-        return encode(value, buffers[value.buffer].shape, buffers[value.buffer].data.ptr)
+        array = buffers[value.buffer]
+        return encode(value, array.shape, array.data.ptr, array.dtype.name)
     if isinstance(value, RowsOf):
         return buffers[value.buffer][value.first : value.first + value.count]
     return buffers[value] if isinstance(value, str) else value

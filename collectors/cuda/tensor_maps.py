@@ -16,24 +16,28 @@ _SWIZZLES = {
     64: driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_64B,
     128: driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
 }
+#: By the type of the array that holds the buffer: copies take bits as they are, but for TF32.
 _TYPES = {
-    False: driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-    True: driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+    "float32": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+    "float16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+    "uint16": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT16,
+    "uint8": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
 }
-_ITEM_BYTES = 4
+_TF32 = driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
 
 
 class TensorMapError(Exception):
     """The driver rejects a tensor map. The message says which one and why."""
 
 
-def encode(tensor_map: TensorMap, shape: Sequence[int], address: int) -> np.ndarray:
-    """Encode the descriptor of a contiguous float32 buffer.
+def encode(tensor_map: TensorMap, shape: Sequence[int], address: int, dtype: str = "float32") -> np.ndarray:
+    """Encode the descriptor of a contiguous buffer.
 
     Args:
         tensor_map: gives the box.
         shape: the buffer's shape, the innermost axis last.
         address: its address on the device; a multiple of 16 bytes.
+        dtype: type of the array that holds it.
 
         Returns:
             an array of one element of 128 bytes, which CuPy passes to the kernel by value.
@@ -43,9 +47,9 @@ def encode(tensor_map: TensorMap, shape: Sequence[int], address: int) -> np.ndar
     """
     axes = [int(extent) for extent in (tensor_map.shape or shape)]
     # The driver counts axes from the innermost one, and takes the strides of all other axes.
-    strides = [_ITEM_BYTES * step for step in itertools.accumulate(axes[:0:-1], lambda a, b: a * b)]
+    strides = [np.dtype(dtype).itemsize * step for step in itertools.accumulate(axes[:0:-1], lambda a, b: a * b)]
     status, encoded = driver.cuTensorMapEncodeTiled(
-        _TYPES[tensor_map.tf32],
+        _TF32 if tensor_map.tf32 else _TYPES[dtype],
         len(axes),
         address,
         [driver.cuuint64_t(extent) for extent in reversed(axes)],

@@ -16,7 +16,7 @@ struct Copy {  // to shared memory
 std::vector<Copy> copies;  // that are put off
 
 void make_copy(const Copy& copy) {
-  for_each_of_box(copy.map, copy.shared, copy.at, [&](float* to, const float* from) { *to = from ? loaded(copy.map, *from) : 0.0f; });
+  for_each_of_box(copy.map, copy.shared, copy.at, [&](char* to, const char* from) { load_element(copy.map, to, from); });
   barrier_complete(copy.barrier, box_bytes(copy.map));
 }
 
@@ -57,8 +57,9 @@ void load_box(void* shared, const TensorMap& map, const int* at, unsigned axes, 
 }
 
 void store_box(const TensorMap& map, const int* at, unsigned axes, const void* shared) {
-  for_each_of_box(checked_box(shared, map, axes, EMULATOR_CALLER), const_cast<void*>(shared), at, [](const float* from, float* to) {
-    if (to) *to = *from;
+  const TensorMapWords words = checked_box(shared, map, axes, EMULATOR_CALLER);
+  for_each_of_box(words, const_cast<void*>(shared), at, [&](const char* from, char* to) {
+    if (to) std::memcpy(to, from, words.element_bytes);
   });
 }
 

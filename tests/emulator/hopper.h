@@ -1,4 +1,4 @@
-// What workloads/hopper.cuh, hopper_bf16.cuh and hopper_stores.cuh do by inline PTX, for the emulator: functions of the same names. emulator.py takes those that stand
+// What workloads/hopper.cuh, hopper_bf16.cuh, hopper_low_precision.cuh and hopper_stores.cuh do by inline PTX, for the emulator: functions of the same names. emulator.py takes those that stand
 // here out of the source; the rest of those headers is compiled as it is. Included at the end of cuda_emulator.h.
 //
 // Copies by the TMA and products are done at once where threads run from first to last, and as late as waits allow where they run from last to first:
@@ -125,6 +125,25 @@ inline double bf16_products(unsigned a, unsigned b) {
   return low(a) * low(b) + high(a) * high(b);
 }
 
+inline double value_of_e4m3(unsigned bits) {
+  const unsigned exponent = bits >> 3 & 15, fraction = bits & 7;
+  if ((bits & 127) == 127) return __builtin_nan("");
+  return (bits >> 7 ? -1 : 1) * std::ldexp(fraction + 8.0 * (exponent > 0), static_cast<int>(exponent ? exponent : 1) - 10);
+}
+/// What two words give whose elements have so many bits of fraction.
+template <int fraction> double products(unsigned a, unsigned b) {
+  if constexpr (fraction == 7) return bf16_products(a, b);
+  double sum = 0;
+  for (unsigned shift = 0; shift < 32; shift += fraction == 10 ? 16 : 8) {
+    const auto value = [shift](unsigned word) -> double {
+      if constexpr (fraction == 10) return bit_cast<_Float16>(static_cast<unsigned short>(word >> shift));
+      return value_of_e4m3(word >> shift & 255);
+    };
+    sum += value(a) * value(b);
+  }
+  return sum;
+}
+
 /// Starts sums = (add ? sums : 0) + a * b, a in registers or by a descriptor.
 template <int count, class Product>
 void start_wgmma(float (&sums)[count], const unsigned* a, unsigned long long b, bool add, Product product) {
@@ -150,5 +169,16 @@ template <int count> void wgmma_tf32(float (&sums)[count], unsigned long long a,
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16, two values a word.
 template <int count> void wgmma_bf16(float (&sums)[count], const unsigned* a, unsigned long long b) {
   emulator::start_wgmma(sums, a, b, true, emulator::bf16_products);
+}
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 or .f16.f16, or m64nNk32.f32.e4m3.e4m3, both operands in shared memory. The sums have all the
+/// bits of float32, as those of FP8 on Hopper have not.
+template <class Element, int count> void wgmma(Element, float (&sums)[count], unsigned long long a, unsigned long long b, bool add) {
+  emulator::start_wgmma(sums, a, b, add, emulator::products<Element::kFraction>);
+}
+
+/// cvt.rn.bf16x2.f32 or cvt.rn.f16x2.f32.
+template <class Element> unsigned rounded_pair(Element, float first, float second) {
+  if constexpr (Element::kFraction == 7) return to_bf16_pair(first, second);
+  return emulator::bit_cast<unsigned short>((_Float16)second) << 16 | emulator::bit_cast<unsigned short>((_Float16)first);
 }
 #include "hopper_clusters.h"

@@ -18,7 +18,7 @@ inline void read_tensor_map(unsigned char* to, unsigned buffer_number) {
   TensorMapWords map = {};
   map.address = reinterpret_cast<std::uintptr_t>(buffers[buffer_number].data);
   map.mark = tensor_map_mark;
-  bool read = std::scanf("%llu %llu %llu", &map.swizzle_bytes, &map.tf32, &map.axes) == 3 && map.axes <= most_axes;
+  bool read = std::scanf("%llu %llu %llu %llu", &map.swizzle_bytes, &map.tf32, &map.element_bytes, &map.axes) == 4 && map.axes <= most_axes;
   for (unsigned axis = 0; read && axis < map.axes; axis++) read = std::scanf("%llu %llu", &map.extents[axis], &map.box[axis]) == 2;
   if (!read) fail("the job has a tensor map that cannot be read");
   std::memcpy(to, &map, sizeof map);

@@ -75,6 +75,18 @@ inline void mma_m16n8k16_bf16(float (&sums)[4], const unsigned (&a)[4], const un
   for (unsigned i = 0; i < 4; i++) sums[i] = result.sums[i];
 }
 
+/// ldmatrix.sync.aligned.m8n8.x4.shared.b16: lane l has row l % 8 of matrix l / 8.
+inline void ldmatrix(unsigned (&fragments)[4], const void* row) {
+  struct Result { unsigned fragments[4]; };
+  const Result result = emulator::exchange(emulator::full_mask, row, [](auto rows) {
+    Result next;
+    for (unsigned i = 0; i < 4; i++)
+      next.fragments[i] = static_cast<const unsigned*>(rows(8 * i + emulator::lane() / 4))[emulator::lane() % 4];
+    return next;
+  });
+  for (unsigned i = 0; i < 4; i++) fragments[i] = result.fragments[i];
+}
+
 /// cp.async of 4, 8 or 16 bytes from global to shared memory, zeros where `valid` is false. It is done at once: a kernel that reads too
 /// early is not caught here.
 template <int bytes> void cp_async(void* shared, const void* global, bool valid = true) {

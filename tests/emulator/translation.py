@@ -22,7 +22,7 @@ _FUNCTION: Final = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _EMULATED: Final = re.compile(r"^(?:template <[^\n]*?> )?(?:EMULATOR_INLINE |inline )?[\w*]+[ *]+(?P<name>\w+)\(", re.MULTILINE)
-#: A function of inline PTX that a macro of `hopper_bf16.cuh` writes.
+#: A function of inline PTX that a macro of `hopper_bf16.cuh` or `hopper_low_precision.cuh` writes.
 _OF_MACRO: Final = re.compile(r"^WARPLADDER_\w+\(.*\)$", re.MULTILINE)
 _TENSOR_MAP: Final = re.compile(r"^struct alignas\(64\) TensorMap \{.*?^\};$", re.MULTILINE | re.DOTALL)
 _PREFETCH: Final = re.compile(r'asm volatile\("prefetch\.global\.L2 \[%0\];" ::"l"\((?P<address>.*)\)\);')

@@ -87,7 +87,7 @@ class TensorMap:
     lie outside the buffer read as zeros. Source: CUDA driver API, cuTensorMapEncodeTiled.
 
     Attributes:
-        buffer: name of an input, an output or scratch of float32. The bytes of its innermost rows are a multiple of 16.
+        buffer: name of an input, an output or scratch of `float32`, `bfloat16`, `float16` or a type of 8 bits. The bytes of its innermost rows are a multiple of 16.
         box: elements of a box along each axis, the innermost last; at most 256 along each.
         swizzle_bytes: 0, or 32, 64 or 128: the span within which 16-byte pieces are exchanged, so that columns of the box lie
             in different banks. The innermost row of a box is no longer than this.

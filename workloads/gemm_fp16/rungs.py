@@ -1,0 +1,13 @@
+"""The rungs of FP16: those of `gemm_bf16` on warpgroups."""
+
+from pathlib import Path
+from typing import Final
+
+from warpladder.workloads.gemm_bf16.problem import FP16
+from warpladder.workloads.gemm_bf16.rungs import on_warpgroups
+
+KERNELS: Final = Path(__file__).resolve().parent / "kernels"
+
+CUDA_VARIANTS: Final = on_warpgroups(
+    FP16, KERNELS, "v01_warpgroups", "v02_specialised", "v03_staged_results", "v04_clusters", "v05_equal_shares"
+)

@@ -1,0 +1,7 @@
+// Idea: Each warp writes its rounded results to shared memory and has the TMA store them, beside the next product.
+// Bottleneck: The tensor cores and their power where tiles fill the multiprocessors many times over; L2 before that. A tile
+//     is multiplied in half the time of one of BF16, so that the way out weighs twice as much.
+// Next: Blocks that share what they fetch.
+// Source: Own work; `gemm_bf16` v05_staged_results.
+
+#include "../../gemm_bf16/kernels/v05_staged_results.cu"
