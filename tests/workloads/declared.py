@@ -76,4 +76,4 @@ def inputs_and_outputs(workload: Workload, case: Case, seed: int = 5) -> tuple[d
     """Random inputs, and outputs that hold nothing yet."""
     inputs = workload.make_inputs(case, np.random.default_rng(seed))
     _, outputs = workload.buffers(case)
-    return dict(inputs), {name: np.zeros(buffer.shape, buffer.dtype) for name, buffer in outputs.items()}
+    return dict(inputs), {name: np.zeros(buffer.shape, buffer.storage) for name, buffer in outputs.items()}

@@ -238,7 +238,7 @@ STAGED: Final[tuple[Params, ...]] = (
 CLUSTERS: Final[tuple[Params, ...]] = (
     {"columns": 256, "stages": 4, "boxes": 2, "cluster": "2x1", "band": 16},
     {"columns": 128, "stages": 6, "boxes": 2, "cluster": "2x1", "band": 16},
-    {"columns": 64, "stages": 8, "boxes": 1, "cluster": "1x2", "band": 16},
+    {"columns": 64, "stages": 8, "boxes": 1, "cluster": "2x1", "band": 16},
 )
 SHARES: Final[tuple[Params, ...]] = (
     {"columns": 256, "stages": 4, "boxes": 2, "cluster": "2x1", "band": 16},

@@ -1,6 +1,8 @@
 """D = A B^T in BF16 with sums in float32: the product of a linear layer, which language models spend their time with."""
 
-from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Workload, up_to
+from collections.abc import Callable
+
+from warpladder.workloads.api import Case, CudaVariant, HostVariant, LibraryVariant, Params, Workload, up_to
 from warpladder.workloads.gemm_bf16 import cublaslt, host, peers
 from warpladder.workloads.gemm_bf16.problem import AXES, BF16, Problem
 from warpladder.workloads.gemm_bf16.rungs import CUDA_VARIANTS
@@ -17,16 +19,29 @@ HOST_VARIANTS = (
 )
 
 
-def make(title: str, problem: Problem, rungs: tuple[CudaVariant, ...], of_torch: LibraryVariant) -> Workload:
+def make(
+    title: str,
+    problem: Problem,
+    rungs: tuple[CudaVariant, ...],
+    of_torch: LibraryVariant,
+    skip_of_cublas: Callable[[Case, Params], str | None] = lambda case, config: None,
+) -> Workload:
     """The workload of a product in some types.
 
     Args:
         rungs: the ladder, whose first rung is the baseline.
         of_torch: PyTorch's product in these types.
+        skip_of_cublas: why cuBLASLt does not take a case.
     """
     precision = problem.types.precision
     of_cublas = LibraryVariant(
-        "cublaslt", "cuBLASLt", "peer", precision, requires=cublaslt.REQUIRES, prepare=peers.cublaslt_fastest
+        "cublaslt",
+        "cuBLASLt",
+        "peer",
+        precision,
+        skip=skip_of_cublas,
+        requires=cublaslt.REQUIRES,
+        prepare=peers.cublaslt_fastest,
     )
     return Workload(
         name=f"gemm_{precision}",

@@ -15,6 +15,12 @@ def _off_pieces(case: Case, config: Params) -> str | None:
     return f"torch._scaled_mm takes multiples of {_PIECE} along k and n" if size.k % _PIECE or size.n % _PIECE else None
 
 
+def _off_words(case: Case, config: Params) -> str | None:
+    """cuBLASLt takes FP8 matrices only if each row has whole words."""
+    size = size_of(case)
+    return "cuBLASLt takes FP8 matrices whose rows have multiples of 4 bytes" if size.k % 4 or size.n % 2 else None
+
+
 _PROBLEM = Problem(FP8)
 _TORCH = LibraryVariant(
     "torch",
@@ -26,7 +32,7 @@ _TORCH = LibraryVariant(
     requires=("torch",),
     prepare=peers.torch_scaled,
 )
-WORKLOAD = make("Matrix product in FP8", _PROBLEM, CUDA_VARIANTS, _TORCH)
+WORKLOAD = make("Matrix product in FP8", _PROBLEM, CUDA_VARIANTS, _TORCH, _off_words)
 
 
 def emulation_cases() -> tuple[Case, ...]:
