@@ -264,7 +264,12 @@ class CudaBench:
     def _outputs_returned(self) -> Buffers:
         """The outputs of the last execution, on the device."""
         assert self._last
-        return self._last.outputs(self._returned) or self.outputs
+        return self._outputs_of(self._last, self._returned)
+
+    def _outputs_of(self, operation: CudaOperation, returned: Any) -> Buffers:
+        """What an execution returned, or the outputs of the bench, which it wrote. What is no dict is refused when it is compared."""
+        outputs = operation.outputs(returned)
+        return self.outputs if outputs is None else outputs
 
     def last_outputs(self) -> Buffers:
         self.device.stream.synchronize()
@@ -354,7 +359,7 @@ class CudaBench:
             self._make_batch(operation)
         # One execution before the clock starts: else the first of a batch finds the caches as another variant left them.
         duration_ns, held = self.device.batch_ns(operation.replay, operation.batch, operation.run, self.communicator.wait)
-        self._last_outputs = lambda: operation.outputs(operation.of_batch()) or self.outputs
+        self._last_outputs = lambda: self._outputs_of(operation, operation.of_batch())
         return self._reading(max(round(duration_ns), 1), held=held)
 
     def _make_batch(self, operation: CudaOperation) -> None:
@@ -386,7 +391,7 @@ class CudaBench:
         self._draw(operation, None)
         operation.replay()
         self.device.stream.synchronize()
-        return operation.outputs(operation.of_batch()) or self.outputs
+        return self._outputs_of(operation, operation.of_batch())
 
     def _run_changing_batch(self, operation: CudaOperation) -> Buffers:
         """Run a graph of two executions. The first reads another set than the one that is loaded, and the second reads that one."""
@@ -406,7 +411,7 @@ class CudaBench:
         replay()
         self._sets.use(loaded)
         self.device.stream.synchronize()
-        return operation.outputs(returned[-1]) or self.outputs
+        return self._outputs_of(operation, returned[-1])
 
     def _operation(self, operation: CudaOperation) -> Reading:
         stream = self.device.stream
@@ -451,7 +456,7 @@ class CudaBench:
         operation.refresh()
         marks[1].record(stream)
         self._returned = operation.run()
-        outputs = operation.outputs(self._returned) or self.outputs
+        outputs = self._outputs_of(operation, self._returned)
         marks[2].record(stream)
         for name in self._host_outputs:
             copy_to_host(outputs[name], host[name], stream)

@@ -19,7 +19,7 @@ def cublaslt_fastest(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[
     return cublaslt.product(case, inputs, outputs)
 
 
-def torch_matmul(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], object]:
+def torch_matmul(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], None]:
     """PyTorch's product, as a linear layer calls it.
 
     Idea: What everybody would call. PyTorch hands it to cuBLAS, which chooses by its heuristic and times nothing.
@@ -33,10 +33,14 @@ def torch_matmul(case: Case, inputs: Buffers, outputs: Buffers) -> Callable[[], 
 
     torch_bridge.use_current_stream()
     a, b, d = (as_typed(array) for array in (inputs["a"], inputs["b"], outputs["d"]))
-    return lambda: torch.matmul(a, b.T, out=d)
+
+    def multiply() -> None:
+        torch.matmul(a, b.T, out=d)
+
+    return multiply
 
 
-def torch_scaled(case: Case, inputs: Buffers, outputs: Buffers, fast: bool) -> Callable[[], object]:
+def torch_scaled(case: Case, inputs: Buffers, outputs: Buffers, fast: bool) -> Callable[[], None]:
     """PyTorch's product of FP8 matrices, with scales of 1.
 
     Idea: What inference calls. `fast` leaves sums in the tensor cores from the first product to the last; without it they are moved to float32 on
@@ -53,7 +57,11 @@ def torch_scaled(case: Case, inputs: Buffers, outputs: Buffers, fast: bool) -> C
     a, b = as_typed(inputs["a"]), as_typed(inputs["b"])
     d = torch_bridge.as_tensor(outputs["d"]).view(torch.bfloat16)
     one = torch.ones((), device=a.device)
-    return lambda: torch._scaled_mm(a, b.T, one, one, out_dtype=torch.bfloat16, use_fast_accum=fast, out=d)
+
+    def multiply() -> None:
+        torch._scaled_mm(a, b.T, one, one, out_dtype=torch.bfloat16, use_fast_accum=fast, out=d)
+
+    return multiply
 
 
 def as_typed(array: Array) -> Any:
