@@ -142,9 +142,8 @@ class Problem:
 
     def _random(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         if self.types.operand_bytes == 1:
-            return rounded((np.arange(256, dtype=np.float32) - 127.5) / 128, self.types.operand)[
-                rng.integers(0, 256, shape, np.uint8)
-            ]
+            spaced = rounded((np.arange(256, dtype=np.float32) - 127.5) / 128, self.types.operand)
+            return np.asarray(spaced[rng.integers(0, 256, shape, np.uint8)])
         return rounded(rng.random(shape, np.float32) * np.float32(2) - np.float32(1), self.types.operand)
 
     def reference(self, case: Case, inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
@@ -174,7 +173,8 @@ def values_of(bits: np.ndarray, dtype: str) -> np.ndarray:
     """The values of operands in float32, or in their type where NumPy has it."""
     if bits.itemsize > 1:
         return np.asarray(widened(bits, dtype))
-    return np.asarray(widened(np.arange(256, dtype=np.uint8), dtype))[bits]
+    values = np.asarray(widened(np.arange(256, dtype=np.uint8), dtype))
+    return np.asarray(values[bits])
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
@@ -187,4 +187,4 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
     # E4M3: three bits of fraction, the least exponent is -6. A fraction that is rounded up to 16 eighths goes on into the exponent.
     exponent = np.maximum(np.frexp(values)[1] - 1, -6)
     eighths = np.rint(np.ldexp(np.abs(values), 3 - exponent))
-    return ((exponent + 6) * 8 + eighths).astype(np.uint8) | np.signbit(values).astype(np.uint8) << 7
+    return np.asarray(((exponent + 6) * 8 + eighths).astype(np.uint8) | np.signbit(values).astype(np.uint8) << 7)

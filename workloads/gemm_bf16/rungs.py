@@ -33,7 +33,7 @@ _SHARES: Final = Constants(KERNELS / "v07_equal_shares.cu")
 _PIECE: Final = 16  # bytes: rows begin at a multiple of it for the TMA
 _RESULT_BYTES: Final = 2
 _FLOAT: Final = 4
-_OPERANDS: Final = ("a", "b")
+_OPERANDS: Final[tuple[str, str]] = ("a", "b")
 #: Equal parts of tiles may be so much longer than the shortest shares: blocks side by side then read the same rows and columns at a time.
 _LONGER_PARTS: Final = 1.2
 #: Steps along k that a share has at least, and that take about as long as a second launch.
@@ -99,7 +99,7 @@ def operands(case: Case, types: Types) -> tuple[tuple[str, str], Sequence[Launch
     """Names of the operands that the TMA takes, and the launch that makes them if they are copies."""
     size, copies = size_of(case), tuple(scratch(case, {}, types))
     if not copies:
-        return _OPERANDS, ()  # type: ignore[return-value]
+        return _OPERANDS, ()
     pitch, rows = _pitch(size.k, types), _PAD["kPadRows"]
     args = ("a", "a_padded", np.int32(size.m), "b", "b_padded", np.int32(size.n), np.int32(size.k), np.int32(pitch))
     grid = (ceil_div(size.m + size.n, rows), ceil_div(pitch, _PAD["kPadSegment"]), 1)
