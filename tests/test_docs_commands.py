@@ -168,7 +168,8 @@ def check_command(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     elif command == "extract":
         given = APP.commands[command].make_context(command, rest).params
         if not given["check"]:
-            given["out"].unlink()  # it would not be overwritten
+            if given["out"]:
+                given["out"].unlink()  # it would not be overwritten
             _done(CliRunner().invoke(APP, [*words, "--data-dir", "runs"]))
     elif command == "forecast":
         assert Path(APP.commands[command].make_context(command, rest).params["trace"]).is_file()

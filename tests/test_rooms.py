@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -226,7 +227,12 @@ def test_only_the_reports_name_a_declared_workload_or_rung() -> None:
         assert not named & words, name
 
 
-def test_every_workload_has_the_same_files() -> None:
+#: Workloads of one problem in other types -> the workload with the files that they share.
+_SHARE: Final = {"gemm_fp16": "gemm_bf16", "gemm_fp8": "gemm_bf16"}
+
+
+def test_every_workload_has_the_same_files_or_shares_them_with_one_in_other_types() -> None:
     for folder in (each for each in (ROOT / "workloads").iterdir() if (each / "workload.py").exists()):
         wanted = {"__init__.py", "problem.py", "rungs.py", "host.py", "peers.py", "workload.py", "kernels"}
-        assert wanted <= {entry.name for entry in folder.iterdir()}, folder.name
+        shared = ROOT / "workloads" / _SHARE.get(folder.name, folder.name)
+        assert wanted <= {entry.name for each in (folder, shared) for entry in each.iterdir()}, folder.name

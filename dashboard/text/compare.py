@@ -14,7 +14,8 @@ from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_e
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Comparison as Form
 from warpladder.dashboard.text.formats import json_text
-from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
+from warpladder.dashboard.ui.tables import markdown_table, markdown_text
+from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.data.files import one_line
 from warpladder.data.names import Asked
 from warpladder.data.words import first_of

@@ -11,7 +11,8 @@ from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.text.compare import element, fact_lines, ratio_text, title
 from warpladder.dashboard.text.formats import Comparison as Form
 from warpladder.dashboard.text.formats import json_text
-from warpladder.dashboard.ui.tables import markdown_table, markdown_text, plain_lines, plain_table
+from warpladder.dashboard.ui.tables import markdown_table, markdown_text
+from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.data.files import one_line
 from warpladder.data.words import cut, first_of
 

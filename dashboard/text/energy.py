@@ -18,7 +18,7 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.tables import plain_table
+from warpladder.dashboard.ui.text import plain_table
 
 _HEADINGS: Final = ("variant", "energy an execution", "a watt", "over the baseline", "in the loop")
 #: The columns of `energies` that stand beside the best variant.

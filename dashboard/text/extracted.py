@@ -7,7 +7,7 @@ from typing import Any, Final
 from warpladder.dashboard.core.numbers import format_duration, significant
 from warpladder.dashboard.core.operations.baseline_check import AGREES, Checked, Difference
 from warpladder.dashboard.core.operations.hot_operations import Ceilings, HotOperations, Operation, short_name
-from warpladder.dashboard.ui.tables import plain_lines, plain_table
+from warpladder.dashboard.ui.text import plain_lines, plain_table
 
 _HEADINGS: Final = ("operator", "benchmark", "of the time", "a step", "calls a step", "forms", "floor", "worth")
 #: Operations below this share of the device time are summed up.

@@ -10,7 +10,7 @@ from warpladder.dashboard.core.operations.forecast import Forecast, Gain, Hosts
 from warpladder.dashboard.core.operations.forecast_check import ForecastCheck
 from warpladder.dashboard.core.operations.hot_operations import short_name
 from warpladder.dashboard.core.operations.step_words import about_steps, advice, in_vain, times_faster
-from warpladder.dashboard.ui.tables import plain_lines, plain_table
+from warpladder.dashboard.ui.text import plain_lines, plain_table
 
 
 def facts(hosts: Hosts, profiled: Forecast, hidden: Forecast, own: Forecast | None) -> dict[str, Any]:

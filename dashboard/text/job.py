@@ -12,7 +12,8 @@ from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form, json_text
 from warpladder.dashboard.text.parts import HINTS, SCREEN, Parts, Steps, apart, row, shortened, summed, table, wrapped
 from warpladder.dashboard.text.profile import KINDS, PROGRAMS
-from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
+from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text
+from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks.stragglers import query as stragglers

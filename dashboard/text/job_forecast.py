@@ -5,7 +5,7 @@ from typing import Any
 
 from warpladder.dashboard.core.job_graph.forecast import JobForecast
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_percent
-from warpladder.dashboard.ui.tables import plain_lines, plain_table
+from warpladder.dashboard.ui.text import plain_lines, plain_table
 
 
 def facts(run_id: str, found: JobForecast) -> dict[str, Any]:

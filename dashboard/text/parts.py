@@ -10,8 +10,7 @@ from typing import ClassVar, Final
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_interval
-from warpladder.dashboard.ui.tables import plain_table
-from warpladder.dashboard.ui.text import cut
+from warpladder.dashboard.ui.text import cut, plain_table
 
 #: Columns of a text, and the lines of a screen.
 WIDTH: Final = 80

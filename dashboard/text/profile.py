@@ -27,7 +27,8 @@ from warpladder.dashboard.text.parts import (
     wrapped,
 )
 from warpladder.dashboard.trace.describe import short_names
-from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines
+from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text
+from warpladder.dashboard.ui.text import plain_lines
 from warpladder.dashboard.views.time.calls import query as calls
 from warpladder.dashboard.views.transfers import query as transfers
 

@@ -23,7 +23,8 @@ from warpladder.dashboard.core.numbers import (
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text import by_size, energy, reasons
 from warpladder.dashboard.text.formats import Form, json_text
-from warpladder.dashboard.ui.tables import csv, markdown_table, plain_lines, plain_table
+from warpladder.dashboard.ui.tables import csv, markdown_table
+from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.data import store
 from warpladder.data.names import NOT_DONE, Source
 

@@ -26,7 +26,7 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.ui.tables import plain_lines, plain_table
+from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.data import store
 
 _HEADINGS: Final = ("variant", "verdict", "time over the last", "case", "last", "now", "over the baseline")

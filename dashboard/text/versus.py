@@ -12,7 +12,8 @@ from warpladder.dashboard.core.intervals import MIN_SAMPLES
 from warpladder.dashboard.core.numbers import NOTHING, format_duration, format_estimate, format_ratio, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form, json_text
-from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text, plain_lines, plain_table
+from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text
+from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.data.names import Phase
 
 WALL: Final = Timing("operation", "hot")

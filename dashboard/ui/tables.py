@@ -1,6 +1,5 @@
 """Tables as text, as Markdown, as CSV for spreadsheets, and as LaTeX for papers."""
 
-import io
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,12 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 
 from warpladder.dashboard.core.cell import Estimate
 from warpladder.dashboard.core.numbers import NOTHING, format_error, significant
-from warpladder.dashboard.ui.text import columns, plain_line
+from warpladder.dashboard.ui.text import plain_line
 from warpladder.data.files import one_line
 
 if TYPE_CHECKING:  # a recording prints its summary without Plotly
@@ -22,34 +19,9 @@ if TYPE_CHECKING:  # a recording prints its summary without Plotly
 _MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~$&#@]|:(?=\S))")
 
 
-def plain_lines(lines: Iterable[str]) -> str:
-    """Lines as a text that ends with a line feed, and in which no name makes a further line."""
-    return "".join(f"{one_line(line)}\n" for line in lines)
-
-
 def markdown_text(text: str) -> str:
     """Text that Markdown shows unchanged, in a cell of a table too."""
     return _MARKDOWN.sub(r"\\\1", plain_line(text))
-
-
-def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int = 0) -> list[str]:
-    """The lines of a table in columns, without borders; none without rows.
-
-    Args:
-        width: the most characters of a line; a longer cell takes several lines. 0 for those of the terminal.
-    """
-    if not rows:
-        return []
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*map(one_line, row))
-    text = io.StringIO()
-    # In Jupyter, Rich would display the table and return nothing.
-    console = Console(file=text, width=width or columns(), highlight=False, markup=False, no_color=True, force_jupyter=False)
-    console.print(table)
-    return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

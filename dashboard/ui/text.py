@@ -1,8 +1,10 @@
-"""Names as plain text for Streamlit, which reads Markdown, and cut where they are too long."""
+"""Names as plain text for Streamlit, which reads Markdown, and cut where they are too long; lines and tables for a terminal."""
 
+import io
 import re
 import shutil
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Final, TextIO
 
 from warpladder.data import words
@@ -31,6 +33,34 @@ def columns(stream: TextIO | None = None) -> int:
     """The characters that fit on a line of stdout or another stream: those of a terminal, of COLUMNS, or any number elsewhere."""
     stream = stream or sys.stdout
     return shutil.get_terminal_size().columns if stream and stream.isatty() else ANY_LENGTH
+
+
+def plain_lines(lines: Iterable[str]) -> str:
+    """Lines as a text that ends with a line feed, and in which no name makes a further line."""
+    return "".join(f"{one_line(line)}\n" for line in lines)
+
+
+def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int = 0) -> list[str]:
+    """The lines of a table in columns, without borders; none without rows.
+
+    Args:
+        width: the most characters of a line; a longer cell takes several lines. 0 for those of the terminal.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    if not rows:
+        return []
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*map(one_line, row))
+    text = io.StringIO()
+    # In Jupyter, Rich would display the table and return nothing.
+    console = Console(file=text, width=width or columns(), highlight=False, markup=False, no_color=True, force_jupyter=False)
+    console.print(table)
+    return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
 def short(text: str) -> str:

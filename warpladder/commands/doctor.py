@@ -64,7 +64,7 @@ def command(form: TableOrJson) -> None:
         now = [dict(zip(("command", "does"), each, strict=True)) for each in possible()]
         print_text(json_text({"findings": [asdict(each) for each in examine()], "possible": now}))
         return
-    from warpladder.dashboard.ui.tables import plain_lines, plain_table
+    from warpladder.dashboard.ui.text import plain_lines, plain_table
 
     found = [("yes" if each.is_met else "no", each.what, each.detail) for each in examine()]
     lines = plain_table(("", "what", "found, or how to get it"), found)

@@ -140,7 +140,8 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _written(names: Sequence[str], rows: Sequence[tuple[Any, ...]], form: Form) -> str:
-    from warpladder.dashboard.ui.tables import csv, plain_lines, plain_table
+    from warpladder.dashboard.ui.tables import csv
+    from warpladder.dashboard.ui.text import plain_lines, plain_table
 
     if form == "json":
         return json_text([dict(zip(names, row, strict=True)) for row in rows])
@@ -155,8 +156,7 @@ def _written(names: Sequence[str], rows: Sequence[tuple[Any, ...]], form: Form) 
 
 def _documentation(names: Sequence[str]) -> str:
     """Explain the tables and their columns. Raises Error."""
-    from warpladder.dashboard.ui.tables import plain_lines, plain_table
-    from warpladder.dashboard.ui.text import columns
+    from warpladder.dashboard.ui.text import columns, plain_lines, plain_table
     from warpladder.data import schema
 
     if unknown := [name for name in names if name not in schema.TABLES]:
