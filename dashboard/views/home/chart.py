@@ -43,14 +43,9 @@ _ROLES: Final = (("best", "best"), ("peer", "best peer"), ("baseline", "baseline
 def where_time_goes(found: Parts, look: Look) -> Chart:
     """The parts of the devices' time as one bar."""
     figure = blank(look.theme, 110)
-    named = {
-        "compute": found.compute_ns,
-        "exposed communication": found.exposed_ns,
-        "copies alone": found.copies_ns,
-        "idle": found.idle_ns,
-    }
-    colors = (*palette(look.theme)[:3], look.tones.grid)
-    shown = pd.DataFrame({"part": list(named), "time_ns": list(named.values())})
+    compute, exposed, copies, graphs = palette(look.theme)[:4]
+    colors = (compute, graphs, exposed, copies, look.tones.grid)
+    shown = pd.DataFrame({"part": list(found.named), "time_ns": list(found.named.values())})
     shown = shown.assign(percent=100 * shown["time_ns"] / found.span_ns)
     for row, color in zip(shown.to_dict("records"), colors, strict=True):
         if row["time_ns"]:

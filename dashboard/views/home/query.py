@@ -15,8 +15,12 @@ from warpladder.dashboard.trace import operators
 from warpladder.dashboard.trace.describe import short_names
 from warpladder.dashboard.views.time.operators.chart import place_of
 from warpladder.data.arrays import lookup
+from warpladder.data.schema import CUDA_GRAPH
 
+#: Names of kernels that communicate, for runs that are older than their column `collective`.
 _COMMUNICATION: Final = re.compile("nccl|rccl", re.IGNORECASE)
+#: Kinds of device work, in the order in which they take the time that several share.
+_COMPUTES, _GRAPH, _COMMUNICATES, _COPIES = range(4)
 _MOST_KERNELS: Final = 5
 _MOST_GAPS: Final = 2
 #: A shorter gap, as a share of the span, is no finding.
@@ -29,7 +33,8 @@ class Parts:
 
     Attributes:
         compute_ns: a kernel that does not communicate runs.
-        exposed_ns: a kernel that communicates runs, and none that computes.
+        graph_ns: a CUDA graph that was traced as a whole runs, and no other kernel that computes.
+        exposed_ns: a kernel that communicates runs, and none of these.
         copies_ns: copies and sets alone.
         idle_ns: nothing runs.
     """
@@ -37,17 +42,29 @@ class Parts:
     devices: int
     span_ns: int
     compute_ns: int
+    graph_ns: int
     exposed_ns: int
     copies_ns: int
     idle_ns: int
+
+    @property
+    def named(self) -> dict[str, int]:
+        """The times by their words."""
+        return {
+            "compute": self.compute_ns,
+            "CUDA graphs, whose kernels are not known": self.graph_ns,
+            "exposed communication": self.exposed_ns,
+            "copies alone": self.copies_ns,
+            "idle": self.idle_ns,
+        }
 
     @property
     def sentence(self) -> str:
         """`The GPU works 61.0 % of 12.0 ms; 39.0 % it is idle.`"""
         whole = f"{format_duration(self.span_ns)} from the first work to the last"
         whose = "The GPU computes" if self.devices == 1 else f"The {self.devices} GPUs compute"
-        others = {"exposed communication": self.exposed_ns, "copies alone": self.copies_ns, "idle": self.idle_ns}
-        rest = ", ".join(f"{self._share(time)} {name}" for name, time in others.items() if time)
+        _, *others = self.named.items()
+        rest = ", ".join(f"{self._share(time)} {name}" for name, time in others if time)
         return f"{whose} {self._share(self.compute_ns)} of the {whole}{f'; the rest is {rest}' if rest else ''}"
 
     def _share(self, time_ns: int) -> str:
@@ -64,11 +81,15 @@ class _Work:
             for name in ("start_ns", "end_ns", "device")
         )
         kernels = traces.length("kernels") if "kernels" in every else 0
-        self.kind = np.full(len(self.start), 2)
+        self.kind = np.full(len(self.start), _COPIES)
         if kernels:
             names = traces.texts("kernels", "name")
-            talks = np.array([bool(_COMMUNICATION.search(str(name))) for name in names.categories], dtype=bool)
-            self.kind[:kernels] = talks[names.codes]
+            kinds = [
+                _GRAPH if name == CUDA_GRAPH else _COMMUNICATES if _COMMUNICATION.search(str(name)) else _COMPUTES
+                for name in names.categories
+            ]
+            talks = traces.texts("kernels", "collective").codes != NONE
+            self.kind[:kernels] = np.where(talks, _COMMUNICATES, np.array(kinds)[names.codes])
 
 
 def parts(data: RunData) -> Parts | None:
@@ -76,14 +97,14 @@ def parts(data: RunData) -> Parts | None:
     work = _Work(data.traces)
     if not len(work.start):
         return None
-    sums = np.zeros(5, dtype=np.int64)
+    sums = np.zeros(6, dtype=np.int64)
     devices = np.unique(work.device)
     for device in devices:
         here = work.device == device
         start, end, kind = work.start[here], work.end[here], work.kind[here]
-        up_to = [_covered(start[kind <= most], end[kind <= most]) for most in (0, 1, 2)]
+        up_to = [_covered(start[kind <= most], end[kind <= most]) for most in range(_COPIES + 1)]
         span = int(end.max() - start.min())
-        sums += [span, up_to[0], up_to[1] - up_to[0], up_to[2] - up_to[1], span - up_to[2]]
+        sums += [span, *np.diff([0, *up_to, span])]
     return Parts(len(devices), *map(int, sums))
 
 
