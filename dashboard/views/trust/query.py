@@ -48,7 +48,7 @@ class Verdict:
         if self.against:
             return f"No: {'; '.join(self.against)}."
         if self.rough:
-            return f"In part. Believe which variant wins, and not its time: {'; '.join((*self.rough, *self.but))}."
+            return f"In part. Times of winners are rough: {'; '.join((*self.rough, *self.but))}."
         return f"Yes. {'; '.join(self.but)}." if self.but else "Yes: every cell is right, and the checks found nothing."
 
 

@@ -57,7 +57,7 @@ def test_reasons_to_stop_are_counted_without_the_figures_behind_them() -> None:
     ("high", "told"),
     [
         (109.0, "Yes: every cell is right, and the checks found nothing."),
-        (146.0, "In part. Believe which variant wins, and not its time: v01_numpy of w is known to ±23 %."),
+        (146.0, "In part. Times of winners are rough: v01_numpy of w is known to ±23 %."),
     ],
 )
 def test_of_a_winner_with_a_wide_interval_the_time_is_not_believed(
