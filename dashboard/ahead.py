@@ -38,6 +38,8 @@ def _job(job: runs.NamedRun) -> None:
         ranks.after_changes,
         ranks.breakdown,
         ranks.passes,
+        ranks.stages,
+        ranks.by_dimension,
         ranks.routed,
         lateness.lateness,
         stragglers.ranking,
