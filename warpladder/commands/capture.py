@@ -1,6 +1,7 @@
 """`warpladder capture`: kernels of a program that runs, with their real arguments, as benchmarks."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ def command(program: Path, arguments: Sequence[str], kernel: str, launch: int, m
     if code != 0:
         screen.say(f"{program} ended with exit code {code}")
     if not found:
-        out.rmdir()
+        shutil.rmtree(out)
         raise Error(
             f"{program}: no kernel of CuPy's RawKernel or RawModule or of Triton {f'matches {kernel}' if kernel else 'was launched'}"
         )
