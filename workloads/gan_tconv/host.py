@@ -158,10 +158,7 @@ def numba_serial(z: Array, w0: Array, weights: Any, scales: Any, shifts: Any, im
                         value = total * scales[layer + 1][k] + shifts[layer + 1][k]
                         out[p, q, k] = np.tanh(value) if layer == 3 else max(value, np.float32(0.0))
             x = out
-        for p in range(images.shape[1]):  # of an assignment of whole arrays, Numba takes several seconds to compile
-            for q in range(images.shape[2]):
-                for k in range(COLOURS):
-                    images[image, p, q, k] = x[p, q, k]
+        images[image] = x
 
 
 @compiled(_arguments, parallel=True, fastmath={"reassoc", "contract"})
@@ -198,7 +195,4 @@ def numba_parallel(z: Array, w0: Array, weights: Any, scales: Any, shifts: Any, 
                         value = total * scales[layer + 1][k] + shifts[layer + 1][k]
                         out[p, q, k] = np.tanh(value) if layer == 3 else max(value, np.float32(0.0))
             x = out
-        for p in range(images.shape[1]):
-            for q in range(images.shape[2]):
-                for k in range(COLOURS):
-                    images[image, p, q, k] = x[p, q, k]
+        images[image] = x
