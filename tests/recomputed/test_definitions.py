@@ -23,7 +23,7 @@ TESTED = {
     "gpus": "test_gpus", "counters": "test_counters", "machine_code": "test_machine_code", "occupancy": "test_occupancy",
     "ranks": "test_ranks", "stragglers": "test_stragglers",
     "collectives": "test_collectives", "job_kernels": "test_kernels_of_ranks", "critical_path": "test_critical_path",
-    "trust": "test_runs_and_checks", "why": "",
+    "trust": "test_runs_and_checks", "why": "", "experiments": "",
 }  # fmt: skip
 
 

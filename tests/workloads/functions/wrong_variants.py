@@ -212,15 +212,15 @@ FINE: Final = {
     "in_a_list": _fine("return [x * TWO]"),
     "by_name": _fine("return {'out': x * TWO}"),
     "prints": _fine("print('y' * 10**5); return x * TWO"),
-    "forks": _fine("os.fork(); return x * TWO"),
     "leaves_a_thread": _fine(
         "count('thread') > 1 or threading.Thread(target=time.sleep, args=(3600,)).start(); return x * TWO"
     ),
     "seeds": _fine("np.random.seed(0); return x * TWO"),
-    "loses_its_reference": _fine("global reference; reference = None; return x * TWO"),
 }
-#: Variants that change a setting of their process, with its name in the diagnostic.
+#: Variants that change a setting of their process, or leave it at work, with what the diagnostic names.
 SETTINGS: Final = {
+    "forks": ("os.fork()", "a thread or process of it works on when no variant runs"),
+    "loses_its_reference": ("global reference; reference = None", "functions of your file"),
     "raises_on_overflow": ("np.seterr(all='raise')", "NumPy's error handling"),
     "goes_elsewhere": ("os.chdir('/')", "the working folder"),
     "closes_stdout": ("sys.stdout.close()", "sys.stdout"),
