@@ -16,7 +16,7 @@ Loads of pointers stay. A load from shared memory that an address comes from giv
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -144,28 +144,31 @@ def is_switched(work: Work) -> bool:
     return work not in _ARITHMETIC
 
 
+def _with_work_by(
+    write: Callable[[Instruction], Iterable[Instruction]], function: Function, work: Work
+) -> tuple[Statement, ...]:
+    """The body of a function, in which each instruction of the class is replaced by what `write` gives for it."""
+    return tuple(
+        written
+        for each in function.body
+        for written in (write(each) if isinstance(each, Instruction) and work_of(each) is work else (each,))
+    )
+
+
 def _replaced(function: Function, work: Work) -> Function:
     writer = _Writer(function)
-    body = [
-        moved
-        for each in function.body
-        for moved in (writer.in_place_of(each) if isinstance(each, Instruction) and work_of(each) is work else (each,))
-    ]
+    body = _with_work_by(writer.in_place_of, function, work)
     prologue = lines(f"ld.param.b32 %wl_switch, [{SWITCH}]; setp.eq.u32 {_NEVER}, %wl_switch, {_NO_NUMBER};")
-    changed = with_prologue(replace(function, body=tuple(body)), (f".pred {_NEVER}", ".b32 %wl_switch"), prologue)
+    changed = with_prologue(replace(function, body=body), (f".pred {_NEVER}", ".b32 %wl_switch"), prologue)
     return with_parameter(changed, SWITCH)
 
 
 def _doubled(function: Function, work: Work) -> Function:
     writer = _Writer(function)
-    body = [
-        moved
-        for each in function.body
-        for moved in (writer.twice(each) if isinstance(each, Instruction) and work_of(each) is work else (each,))
-    ]
+    body = _with_work_by(writer.twice, function, work)
     prologue = lines(f"ld.param.b32 %wl_0b32, [{SWITCH}]; cvt.u64.u32 %wl_0b64, %wl_0b32; cvt.u16.u32 %wl_0b16, %wl_0b32;")
     zeros = (f".{kind} %wl_0{kind}, %wl_z{kind}" for kind in ("b16", "b32", "b64"))
-    return with_parameter(with_prologue(replace(function, body=tuple(body)), (*zeros, *writer.copies), prologue), SWITCH)
+    return with_parameter(with_prologue(replace(function, body=body), (*zeros, *writer.copies), prologue), SWITCH)
 
 
 def without_register_limit(module: Module) -> Module | None:
