@@ -17,6 +17,8 @@ _PAUSE_S: Final = 0.001
 _SHARE: Final = 0.15
 #: It rests after the samples of a cell if it takes less than this part.
 _RESTS: Final = 0.03
+#: Executions of a cell after which a new child process is there each time, until it counts as leaving processes behind. A pool is started once.
+_LEAVES: Final = 3
 #: Seconds to wait, in steps, for the threads of other cells before one runs.
 _STEP_S: Final = 0.0003
 _WAIT_S: Final = 0.2
@@ -35,6 +37,7 @@ class LeftThreads:
         self._paused: Counter[Cell] = Counter()
         self._pauses: Counter[Cell] = Counter()
         self._restless: set[int] = set()
+        self._left: defaultdict[Cell, list[int]] = defaultdict(list)
 
     def wait_for_others(self, cell: Cell) -> None:
         """Wait before a cell runs until the threads of other cells rest, since they may write to the outputs that all cells share. A thread that
@@ -48,7 +51,10 @@ class LeftThreads:
 
     def note(self, cell: Cell) -> None:
         """Note that a cell has run: threads and processes that are new are its own."""
-        for thread in (*_others(), *_children()):
+        children = _children()
+        if new := set(children) - self._owners.keys():
+            self._left[cell].append(len(new))
+        for thread in (*_others(), *children):
             self._owners.setdefault(thread, cell)
 
     def pause(self, cell: Cell) -> None:
@@ -64,6 +70,10 @@ class LeftThreads:
         for thread, earlier in before.items():
             self._used[thread][cell] += max(_processor_ns(thread, clocks[thread]) - earlier, 0)
         self._paused[cell] += time.perf_counter_ns() - started
+
+    def left_behind(self) -> Mapping[Cell, int]:
+        """Cells whose executions leave new child processes behind, with the number of these processes."""
+        return {cell: sum(counts) for cell, counts in self._left.items() if len(counts) >= _LEAVES}
 
     def at_work(self) -> Mapping[Cell, float]:
         """Cells that left threads or processes at work, with the part of the pauses that these took.

@@ -207,8 +207,16 @@ class _BenchRun:
                 failed |= lost
                 self._tell()
         remaining = [timed for cell, timed in verified.items() if cell not in failed]
-        for cell, share in self._threads.at_work().items():
-            text = f"a thread or process of it works on when no variant runs: {share:.0%} of pauses between samples; end it, or let it rest"
+        works = "a thread or process of it works on when no variant runs"
+        at_work = {
+            cell: f"{works}: {share:.0%} of pauses between samples; end it, or let it rest"
+            for cell, share in self._threads.at_work().items()
+        }
+        left = {
+            cell: f"leaves {count} processes behind, which may work on; wait for each"
+            for cell, count in self._threads.left_behind().items()
+        }
+        for cell, text in (at_work | left).items():
             diagnose(self._report, "warning", Source.PROCESS_STATE, text, cell)
         with self._watch.phase(Spent.CHECKS):
             failed |= self._time_altered(remaining)

@@ -219,7 +219,7 @@ FINE: Final = {
 }
 #: Variants that change a setting of their process, or leave it at work, with what the diagnostic names.
 SETTINGS: Final = {
-    "forks": ("os.fork()", "a thread or process of it works on when no variant runs"),
+    "forks": ("os.fork()", "processes behind, which may work on; wait for each"),
     "loses_its_reference": ("global reference; reference = None", "functions of your file"),
     "raises_on_overflow": ("np.seterr(all='raise')", "NumPy's error handling"),
     "goes_elsewhere": ("os.chdir('/')", "the working folder"),
