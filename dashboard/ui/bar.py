@@ -205,7 +205,9 @@ def edit(each: ListedRun, note: str) -> None:
         st.info("This run ships with Warpladder and stays as it is.")
         return
     if (address := st.get_option("server.address")) not in _OWN_ADDRESSES:
-        st.info(f"Others reach this dashboard at {address}, so that it changes no run: use warpladder runs rename or delete.")
+        st.info(
+            f"Others reach this dashboard at {address}, so that it changes no run: use warpladder runs rename, note or delete."
+        )
         return
     with st.form(f"edit {each.name}", border=False):
         label = st.text_input("Name", str(each.run.info["label"] or ""))

@@ -40,7 +40,7 @@ def test_runs_are_deleted_together_or_none_is(tmp_path: Path) -> None:
 
 def test_a_run_that_ships_stays_as_it_is(tmp_path: Path) -> None:
     shipped = store.list_runs([store.RECORDED])[0][0]
-    for words in (("delete", str(shipped.path)), ("rename", str(shipped.path), "mine")):
+    for words in (("delete", str(shipped.path)), ("rename", str(shipped.path), "mine"), ("note", str(shipped.path), "mine")):
         done = _runs(tmp_path, *words)
         assert done.exit_code == 2 and "ships with Warpladder and stays as it is" in done.output
     assert shipped.path.is_dir()
@@ -52,6 +52,23 @@ def test_the_list_as_json_has_each_run(tmp_path: Path) -> None:
     listed = [line.split()[0] for line in _runs(tmp_path).stdout.splitlines()]
     assert [row["run_id"] for row in rows] == listed
     assert {row["kind"] for row in rows} <= {"recording", "import", "job"} and all(row["started_at"] for row in rows)
+
+
+def test_a_run_is_found_with_the_words_of_its_note_until_the_note_goes(tmp_path: Path) -> None:
+    recording(tmp_path, 5_000)
+    (run,) = store.list_runs([tmp_path])[0]
+    line = f"{run.run_id}  {run.title}"
+
+    def found(*words: str) -> str:
+        return _runs(tmp_path, *(word for each in words for word in ("--with", each))).stdout
+
+    assert _runs(tmp_path, "note", run.run_id, "before", "tiling").output == f"{line}  before tiling\n"
+    assert found("Before", "tiling") == f"{line}  before tiling\n"
+    assert [row["note"] for row in json.loads(_runs(tmp_path, "--with", "tiling", "--format", "json").stdout)] == [
+        "before tiling"
+    ]
+    assert _runs(tmp_path, "note", run.run_id).output == f"{line}\n"
+    assert found("tiling") == "" and line in found(run.run_id)
 
 
 def test_app_opens_a_run_and_a_trace_that_it_imports_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +102,7 @@ def test_every_command_has_the_short_option_for_help(monkeypatch: pytest.MonkeyP
     app = command()
     for each in app.commands.values():  # click keeps the option of a command that another test ran by itself
         monkeypatch.setattr(each, "_help_option", None)
-    names = [[], *([name] for name in app.commands), ["runs", "delete"], ["runs", "rename"]]
+    names = [[], *([name] for name in app.commands), ["runs", "delete"], ["runs", "rename"], ["runs", "note"]]
     for words in names:
         done = CliRunner().invoke(app, [*words, "-h"], terminal_width=80)
         assert done.exit_code == 0 and "-h, --help" in done.output, words

@@ -68,31 +68,42 @@ def _listed(workload: "Workload") -> Iterator[str]:
 
 
 @click.group("runs", invoke_without_command=True)
+@click.option(
+    "--with",
+    "words",
+    multiple=True,
+    metavar="WORD",
+    help="Only runs with this word in a column or in the note; repeat it for several.",
+)
 @format_option("list", TABLE_OR_JSON)
 @data_dir_option
 @click.pass_context
-def runs_command(context: click.Context, form: TableOrJson, data_dir: Path) -> None:
-    """List the runs that ship with the project and the runs in the data folder, delete one, or give it another label."""
+def runs_command(context: click.Context, words: Sequence[str], form: TableOrJson, data_dir: Path) -> None:
+    """List the runs that ship with the project and the runs in the data folder; delete one, give it another label or a note."""
     from warpladder.data import store
 
     if context.invoked_subcommand:
         context.obj = data_dir
         return
     take_up(data_dir)
-    good, bad = store.list_runs([store.RECORDED, data_dir])
+    every, bad = store.list_runs([store.RECORDED, data_dir])
+    notes = store.notes([data_dir])
+    lines = {run.path: "  ".join(filter(None, (run.run_id, run.title, notes.get(run.path)))) for run in every}
+    good = [run for run in every if all(word.lower() in lines[run.path].lower() for word in words)]
     if form == "json":
         names = ("run_id", "label", "kind", "device_name", "cpu_name", "warpladder_version")
         rows = [
             {
                 **{name: run.info.get(name) for name in names},
                 "started_at": run.info["started_at"].isoformat(),
+                "note": notes.get(run.path),
                 "path": str(run.path),
             }
             for run in good
         ]
         print_text(json_text(rows))
     else:
-        print_lines(f"{run.run_id}  {run.title}" for run in good)
+        print_lines(lines[run.path] for run in good)
     for broken in bad:
         print(one_line(f"{broken.name}  cannot be opened: {broken.reason}"), file=sys.stderr)
 
@@ -129,6 +140,22 @@ def rename_command(data_dir: Path, run: str, label: str) -> None:
     found = store.find_run(run, [data_dir])
     store.rename(found, label)
     print(one_line(f"{found.run_id}  {label}"))
+
+
+@runs_command.command("note")
+@click.argument("run", metavar="RUN")
+@click.argument("words", nargs=-1, metavar="[WORD]...")
+@click.pass_obj
+def note_command(data_dir: Path, run: str, words: Sequence[str]) -> None:
+    """Keep words beside a run of the data folder, to find it with `runs --with` and in the dashboard; without a word, the note goes.
+
+    RUN: its id, label or folder. WORD: such as before-tiling.
+    """
+    from warpladder.data import store
+
+    found, text = store.find_run(run, [data_dir]), " ".join(words)
+    store.set_note(found, text)
+    print(one_line("  ".join(filter(None, (found.run_id, found.title, text)))))
 
 
 @click.command("summary")
