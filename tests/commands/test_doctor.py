@@ -53,7 +53,9 @@ def test_each_extra_that_a_cure_names_brings_what_is_missing() -> None:
         "numba",
         "distributed",
         "mcp",
+        "duckdb",
     }
+    assert "warpladder app" not in dict(doctor.possible())
 
 
 def test_the_findings_as_json_are_those_of_the_table() -> None:

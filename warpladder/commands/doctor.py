@@ -43,6 +43,7 @@ _EXTRAS: Final = {
     "numba": ("host", "the project's variants for a processor"),
     "distributed": ("jobs", "import --job --scheduler"),
     "mcp": ("mcp", "warpladder mcp"),
+    "duckdb": ("sql", "warpladder sql"),
 }
 _PEERS_CURE: Final = f"optional: {how_to_install('peers')}"
 
@@ -93,6 +94,9 @@ def examine() -> Iterator[Finding]:
     yield Finding("NPP", npp is not None, npp or f"peer of conv2d; {_PEERS_CURE}, or the CUDA toolkit")
     problem = disassembly.problem()
     yield Finding("nvdisasm", problem is None, problem or f"{disassembly.version()}, keeps the machine code of kernels")
+    extractor = disassembly.program_path("cuobjdump")
+    without = "machine code of programs and libraries; optional: pip install nvidia-cuda-cuobjdump"
+    yield Finding("cuobjdump", extractor is not None, extractor or without)
     for need in (need for entry in ENTRIES.values() for need in entry.needs):
         yield Finding(need.name, need.problem is None, need.found)
     yield _package("mpi4py", "mpi4py", f"optional, for several GPUs: {how_to_install('mpi')}")
@@ -108,7 +112,8 @@ def examine() -> Iterator[Finding]:
 def possible() -> Iterator[tuple[str, str]]:
     """Yield the commands that work on this machine, each with what it does."""
     gpu = gpu_problem() is None
-    yield "warpladder app", "the dashboard, with runs of an H200 that ship"
+    if has_module("streamlit"):
+        yield "warpladder app", "the dashboard, with shipped runs of an H200 and an H100"
     yield "warpladder record", f"the variants for {'the GPU and ' if gpu else ''}the processor, for up to {60 if gpu else 30} s"
     if gpu and NCU.problem is None:
         yield "warpladder record conv2d --counters", "why one variant is faster than another"
