@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn, ParamSpec
 
 import pandas as pd
 import streamlit as st
@@ -46,6 +46,7 @@ _LINKED: Final = 5  # of runs that a page leads to
 #: A longer table is scrolled.
 _MOST_ROWS: Final = 12
 _TABLE_PX: Final = 450
+_Arguments = ParamSpec("_Arguments")
 _PLOTLY: Final = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage", "select2d", "lasso2d", "autoScale2d"]}
 
 
@@ -351,6 +352,16 @@ def _bar() -> DeltaGenerator:
     """Where the workload and the case stand, at the top of the page."""
     place: DeltaGenerator = st.session_state[BAR]
     return place
+
+
+def drawn(draw: Callable[_Arguments, Chart], /, *args: _Arguments.args, **options: _Arguments.kwargs) -> Chart:
+    """The chart of a function, drawn once for equal arguments. It is shared between sessions: never change it."""
+    return _drawn(partial(draw, *args, **options), f"{draw.__module__}.{draw.__qualname__}", args, options)
+
+
+@st.cache_resource(show_spinner=False, max_entries=128)
+def _drawn(_draw: Callable[[], Chart], name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Chart:
+    return _draw()
 
 
 def show_chart(chart: Chart, *, key: str = "", on_click: Callable[[Any], None] | None = None) -> None:

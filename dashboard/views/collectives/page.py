@@ -62,10 +62,10 @@ def draw(run: store.Run) -> None:
     if frame.empty:
         widgets.nothing("No rank of this job has a communication kernel.", "Choose another run above.")
     look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(charts.times(queries.by_kind(frame), look))
+    widgets.show_chart(widgets.drawn(charts.times, queries.by_kind(frame), look))
     why_not = _why_not(frame, runs.ask(run, queries.reasons))
     if frame["bus_gb_per_s"].notna().any():
-        widgets.show_chart(charts.bandwidth(frame, look))
+        widgets.show_chart(widgets.drawn(charts.bandwidth, frame, look))
     for line in why_not:
         st.caption(plain(line))
     shown = _in_units(frame)

@@ -160,10 +160,10 @@ def _answer(run: store.Run, other: store.Run, comparison: Comparison, cell: Chan
     left, right = st.container(key="side-by-side").columns([11, 9], gap="medium")
     look = runs.look_of(run, widgets.theme())
     with left:
-        widgets.show_chart(chart.forest(comparison, look, cell), on_click=_set_cell)
+        widgets.show_chart(widgets.drawn(chart.forest, comparison, look, cell), on_click=_set_cell)
     with right:
         samples = query.clouds(runs.load(runs.as_recorded(other)), runs.load(run), cell)
-        widgets.show_chart(chart.clouds(samples, cell, look))
+        widgets.show_chart(widgets.drawn(chart.clouds, samples, cell, look))
 
 
 def _comparable(run: store.Run) -> dict[str, store.Run]:

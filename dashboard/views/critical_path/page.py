@@ -30,9 +30,9 @@ def draw(run: store.Run) -> None:
     look = runs.look_of(run, widgets.theme())
     for line in queries.notes(path):
         st.info(plain(line))
-    widgets.show_chart(charts.over_time(path, look))
+    widgets.show_chart(widgets.drawn(charts.over_time, path, look))
     if len(path.kernels):
-        widgets.show_chart(charts.gains(path, look))
+        widgets.show_chart(widgets.drawn(charts.gains, path, look))
         st.markdown("## Kernels, copies and sets on the path")
         widgets.table_of_times(path.kernels, _KERNELS)
     st.markdown("## Kinds")

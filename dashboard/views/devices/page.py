@@ -47,7 +47,7 @@ def draw(run: store.Run) -> None:
         names = ", ".join(found.changed_sources)
         widgets.badge(f"source differs: {names}", "orange", help="Their times are not of the same code.")
     look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(charts.variants(shown, look, show))
+    widgets.show_chart(widgets.drawn(charts.variants, shown, look, show))
     _winners(found, devices)
     _ratios(found, devices, rates)
 

@@ -159,7 +159,7 @@ def _trace(run: store.Run) -> None:
     if found is None:
         st.info("A trace without work of a GPU.")
     else:
-        widgets.show_chart(chart.where_time_goes(found, runs.look_of(run, widgets.theme())))
+        widgets.show_chart(widgets.drawn(chart.where_time_goes, found, runs.look_of(run, widgets.theme())))
         _findings(run)
     leads = {"time": "Time by kernel and operator →", "timeline": "Timeline →"}
     leads |= {"transfers": "Copies →"} if "memory_ops" in run.tables else {}
@@ -199,7 +199,7 @@ def _job(run: store.Run) -> None:
     for words in lines:
         st.markdown(plain(_capital(words)))
     look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(of_ranks.breakdown(runs.ask(run, ranks.breakdown), look))
+    widgets.show_chart(widgets.drawn(of_ranks.breakdown, runs.ask(run, ranks.breakdown), look))
     leads = {"ranks": "What a change would bring →", "ranks.stragglers": "Who is late, and in which steps →"}
     leads |= {"collectives": "How fast the collectives are →"}
     leads |= {"critical_path": "Which faster kernel would shorten a step →", "timeline": "Timeline of the ranks →"}

@@ -245,11 +245,14 @@ def _draw_beside(figure: go.Figure, rows: list[_Row], look: Look, second: Beside
     )
 
 
-def answering(chart: Chart) -> Chart:
+def answering(
+    frame: pd.DataFrame, look: Look, scale: Scale, pinned: Mapping[tuple[str, str], Change] | None, beside: Beside | None
+) -> Chart:
     """The chart of `ladder` for a page: the whole row of a variant answers to the pointer, by a bar that is not seen. The `customdata`
     of a row is its place among the rows of `data` with samples.
     """
-    figure = go.Figure(chart.figure)
+    chart = ladder(frame, look, scale, pinned, beside)
+    figure = chart.figure
     rows = [trace for trace in figure.data if trace.name is None]
     for place, row in enumerate(rows):
         row.customdata = [place]
@@ -268,7 +271,7 @@ def answering(chart: Chart) -> Chart:
     )
     # Bars of several traces would stand beside each other, and so apart from their names.
     figure.update_layout(barmode="overlay")
-    return replace(chart, figure=figure)
+    return chart
 
 
 def _floor(timed: pd.DataFrame, look: Look, logarithmic: bool) -> tuple[_Items, _Items]:

@@ -45,7 +45,7 @@ def _error_and_time(run: store.Run, workload: str, case: str, timing: Timing) ->
             f"No variant of {workload} has both a time in {widgets.timing(run, timing)} and a measured error at {case}.",
             "Choose another case, scope or cache.",
         )
-    widgets.show_chart(errors.error_and_time(frame, runs.look_of(run, widgets.theme())))
+    widgets.show_chart(widgets.drawn(errors.error_and_time, frame, runs.look_of(run, widgets.theme())))
 
 
 def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: charts.Scale, other: ListedRun | None) -> None:
@@ -64,9 +64,9 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
     with left:
         if other and beside:
             _on_both(run, other, beside, workload, case, timing)
-        chart = charts.ladder(frame, runs.look_of(run, widgets.theme()), scale, changes, beside)
+        chart = widgets.drawn(charts.answering, frame, runs.look_of(run, widgets.theme()), scale, changes, beside)
         timed = chart.data.loc[chart.data["n"] > 0].sort_index()["variant"].tolist()
-        widgets.show_chart(charts.answering(chart), on_click=lambda place: state.pick("variant", timed[int(place)]))
+        widgets.show_chart(chart, on_click=lambda place: state.pick("variant", timed[int(place)]))
         st.caption("Click a row for the source of its variant.")
     with right:
         _source(run, workload, frame)

@@ -199,7 +199,7 @@ def _mix(run: store.Run, chosen: _Chosen) -> None:
             st.caption("The kernel has no branch backwards, so no loop.")
     frame = runs.ask(run, queries.mix_by_variant, cell.workload, cell.case)
     if len(frame):
-        widgets.show_chart(charts.mix(frame, runs.look_of(run, widgets.theme()), cell.workload, cell.case))
+        widgets.show_chart(widgets.drawn(charts.mix, frame, runs.look_of(run, widgets.theme()), cell.workload, cell.case))
 
 
 def _difference(run: store.Run, chosen: _Chosen) -> None:

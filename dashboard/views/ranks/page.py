@@ -25,7 +25,7 @@ def draw(run: store.Run) -> None:
     with widgets.controls():
         figure = state.choose("figure", "Figure", queries.known_figures(cells), text=queries.FIGURES.__getitem__)
         shown_as = state.choose("as", "As", list(_AS), text=_AS.__getitem__, style="segmented")
-    widgets.show_chart(charts.over_iterations(cells, figure, answer.sentence, look, share=shown_as == "share"))
+    widgets.show_chart(widgets.drawn(charts.over_iterations, cells, figure, answer.sentence, look, share=shown_as == "share"))
     if answer.reasons:
         st.caption(plain(f"{answer.lateness[0].upper()}{answer.lateness[1:]}: {'; '.join(answer.reasons)}."))
     else:
@@ -34,9 +34,9 @@ def draw(run: store.Run) -> None:
         st.caption(plain(f"{answer.outside}."))
     _without_profile(run)
     ranks = runs.ask(run, queries.breakdown)
-    widgets.show_chart(charts.breakdown(ranks, look))
+    widgets.show_chart(widgets.drawn(charts.breakdown, ranks, look))
     if len(passes := runs.ask(run, queries.passes)):
-        widgets.show_chart(charts.gantt(passes, look))
+        widgets.show_chart(widgets.drawn(charts.gantt, passes, look))
         st.markdown("## Where the time of each stage goes")
         st.caption(
             "In sum over its ranks and iterations; the parts add up to the time. A bubble's parts come from replays: of equal stages, then with the "
@@ -44,7 +44,7 @@ def draw(run: store.Run) -> None:
         )
         widgets.table_of_times(runs.ask(run, queries.stages), _STAGES)
     if len(rows := runs.ask(run, queries.routed)):
-        widgets.show_chart(charts.routes(rows, look))
+        widgets.show_chart(widgets.drawn(charts.routes, rows, look))
     if len(after := runs.ask(run, queries.after_changes)):
         st.markdown("## What a step would take after one change")
         st.caption(

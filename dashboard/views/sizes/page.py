@@ -61,11 +61,11 @@ def draw(run: store.Run) -> None:
     with chart_place:
         if other and beside and not beside.frame["variant"].isin(shown).any():
             other_device.lacks(other, workload, timing, series)
-        widgets.show_chart(charts.over_size(frame, regions, look, cast("charts.Metric", metric), shown, beside))
+        widgets.show_chart(widgets.drawn(charts.over_size, frame, regions, look, cast("charts.Metric", metric), shown, beside))
     best = runs.ask(run, winners.best_per_size, workload, timing)
     undecided = runs.ask(run, winners.undecided, workload, timing)
     if best:
-        widgets.show_chart(charts.best_strip(best, look, workload, widgets.timing(run, timing), undecided))
+        widgets.show_chart(widgets.drawn(charts.best_strip, best, look, workload, widgets.timing(run, timing), undecided))
     elif undecided:
         st.caption(plain(f"{undecided[-1].case}: {about(undecided[-1].passed, won=False)}"))
 

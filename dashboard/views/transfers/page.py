@@ -38,7 +38,7 @@ def draw(run: store.Run) -> None:
         why = ", though it has kernels: the program copied nothing while it was captured" if "kernels" in tables else ""
         widgets.no_trace(run, f"no trace of copies{why}", "--trace=cuda")
     look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(charts.transfers(runs.ask(run, queries.transfers), look))
+    widgets.show_chart(widgets.drawn(charts.transfers, runs.ask(run, queries.transfers), look))
     frame = runs.ask(run, queries.stages)
     if frame.empty:
         st.caption("No range of this trace has both a kernel and a copy, so the effect of copies on speedups is unknown.")
@@ -48,7 +48,7 @@ def draw(run: store.Run) -> None:
             with widgets.controls():
                 chosen = widgets.choose_workload(run, workloads)
             frame = frame[frame["workload"] == chosen].reset_index(drop=True)
-        widgets.show_chart(charts.stages(frame, look))
+        widgets.show_chart(widgets.drawn(charts.stages, frame, look))
         columns = [name for name in _COLUMNS if name in frame and frame[name].notna().any() and (frame[name] != "").any()]
         widgets.table(
             frame, column_order=columns, column_config=_COLUMNS, height="content" if len(frame) <= _MOST_ROWS else _TABLE_PX

@@ -157,7 +157,7 @@ def _samples(run: store.Run) -> None:
     chosen = pd.Series(True, index=samples.index)
     for column in ("workload", "variant", "config", "case", "cache", "scope", "gpus"):
         chosen &= samples[column] == row[column]
-    widgets.show_chart(distribution.samples_over_rounds(samples[chosen], runs.look_of(run, widgets.theme())))
+    widgets.show_chart(widgets.drawn(distribution.samples_over_rounds, samples[chosen], runs.look_of(run, widgets.theme())))
 
 
 def _collectors(run: store.Run) -> None:
@@ -182,7 +182,7 @@ def _collectors(run: store.Run) -> None:
     left_out = f" {changed} cells are left out, because their source changed in between." if changed else ""
     if frame.empty:
         widgets.nothing(f"These runs have no cell in common.{left_out}", "Choose other runs, or record the same cases.")
-    widgets.show_chart(charts.agreement(frame, runs.look_of(run, widgets.theme()), collector))
+    widgets.show_chart(widgets.drawn(charts.agreement, frame, runs.look_of(run, widgets.theme()), collector))
     lines = [charts.in_words(row, collector) for row in query.by_collector(frame).to_dict("records")]
     lines += runs.ask(run, query.within_the_run)
     st.markdown("  \n".join(f":small[{plain(line)}]" for line in (*lines, left_out.strip()) if line))

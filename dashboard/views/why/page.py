@@ -36,7 +36,7 @@ def draw(run: store.Run) -> None:
     case = widgets.choose_case(found.run, workload, among=runs.ask(source, counters.counted_cases, workload))
     timed = runs.ask(run, counted.times, workload, case) if _same_device(run, found) else pd.DataFrame()
     timed = timed if len(timed) else runs.ask(source, counted.times, workload, case)
-    every = counted.best(data, workload, case, timed)
+    every = runs.ask(source, counted.best, workload, case, timed)
     if found.run.path != run.path:
         every = every[every["variant"].isin(counted_run.equal_variants(run, found.run, workload))]
     rows = {row["variant"]: row for row in every.to_dict("records")}
@@ -52,10 +52,10 @@ def draw(run: store.Run) -> None:
     if found.run.path != run.path:
         st.caption(plain(f"Counters of {found.title}, of the variants whose sources are those of this run."))
     drawn = query.most_time(every)
-    steps = counted.steps(data, workload, case, drawn)
+    steps = runs.ask(source, counted.steps, workload, case, drawn)
     if len(steps):
         how = query.how_counted(data, len(drawn), len(every)) + query.where_timed(drawn, "")
-        widgets.show_chart(chart.steps(steps, runs.look_of(found.run, widgets.theme()), workload, case, how))
+        widgets.show_chart(widgets.drawn(chart.steps, steps, runs.look_of(found.run, widgets.theme()), workload, case, how))
 
 
 def _first(run: store.Run) -> str | None:

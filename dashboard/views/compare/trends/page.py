@@ -224,7 +224,7 @@ def _show_chart(run: store.Run, trends: query.Trends, shown: Sequence[query.Seri
     def choose(data: Any) -> None:
         st.session_state[_POINT] = (where, data[0] if isinstance(data, list) and data else data)
 
-    widgets.show_chart(chart.trend(trends, shown, look), on_click=choose)
+    widgets.show_chart(widgets.drawn(chart.trend, trends, shown, look), on_click=choose)
     cell, place = st.session_state.get(_POINT, (None, None))
     if cell != where or not isinstance(place, int) or not 0 <= place < len(trends.runs):
         st.caption("Click a point to compare its run with others.")

@@ -66,8 +66,10 @@ def draw(run: store.Run) -> None:
     look = runs.look_of(run, widgets.theme())
     extent = queries.ALL if iteration is None else f"iteration {iteration}"
     row = frame.iloc[kernels.index(name)]
-    widgets.show_chart(charts.leading(frame, look, extent))
-    widgets.show_chart(charts.by_rank(runs.ask(run, queries.by_rank, iteration, row["name"], row["kind"]), row, look, extent))
+    widgets.show_chart(widgets.drawn(charts.leading, frame, look, extent))
+    widgets.show_chart(
+        widgets.drawn(charts.by_rank, runs.ask(run, queries.by_rank, iteration, row["name"], row["kind"]), row, look, extent)
+    )
     shown = frame.assign(**{f"{each}_ms": frame[f"{each}_ns"] / _MS for each in _TIMES})
     widgets.table(
         shown,

@@ -28,14 +28,14 @@ def draw(run: store.Run) -> None:
         pages.link("ranks", "Where the time of each rank goes →", **state.link())
         pages.end()
     look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(charts.waits(ranks, queries.title(found, ranks), look))
+    widgets.show_chart(widgets.drawn(charts.waits, ranks, queries.title(found, ranks), look))
     cells = runs.ask(run, queries.history)
     if len(cells):
         with widgets.controls():
             figure = state.choose(
                 "history", "By iteration", list(queries.HISTORY), text=queries.HISTORY.__getitem__, style="segmented"
             )
-        widgets.show_chart(charts.by_iteration(cells, figure, look))
+        widgets.show_chart(widgets.drawn(charts.by_iteration, cells, figure, look))
     st.markdown("## Ranks and their clocks, the latest first")
     times = {name: ranks[name].astype(float) / 1e6 for name in ("lateness_ns", "wait_ns", "wait_uncertainty_ns")}
     clocks = {name: ranks[name] / 1e3 for name in ("offset_ns", "uncertainty_ns")}

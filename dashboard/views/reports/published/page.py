@@ -42,7 +42,7 @@ def draw(run: store.Run) -> None:
     st.caption(plain(CITATIONS.get(report, "")))
     look = runs.look_of(run, widgets.theme())
     if frame["published"].notna().any():
-        widgets.show_chart(charts.beside_ours(frame, sources[slug], report, look))
+        widgets.show_chart(widgets.drawn(charts.beside_ours, frame, sources[slug], report, look))
     frame = frame.assign(
         our_variant=[look.variant_name(report, name) for name in frame["our_variant"]],
         point=[" ".join(filter(None, pair)) for pair in zip(frame["case"], frame["config"], strict=True)],

@@ -80,7 +80,7 @@ def draw(run: store.Run) -> None:
     with costs:
         _costs(contest, offers)
     with losses:
-        widgets.show_chart(chart.losses(contest, shipped, runs.look_of(run, widgets.theme()), choices.series))
+        widgets.show_chart(widgets.drawn(chart.losses, contest, shipped, runs.look_of(run, widgets.theme()), choices.series))
     _code(run, choices, contest, shipped, float(accepted), language)
     _standings(contest)
     with st.expander("Ranking of each case"):

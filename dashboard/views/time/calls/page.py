@@ -45,7 +45,9 @@ def draw(run: store.Run) -> None:
     for column, name in zip(st.columns(max(len(drawn), 1), gap="medium"), drawn, strict=False):
         frame = runs.ask(run, trace_sums.summary, name, extent)
         with column:
-            widgets.show_chart(charts.leading(trace_sums.leading(frame), len(frame), look, _LEADING[name], extent))
+            widgets.show_chart(
+                widgets.drawn(charts.leading, trace_sums.leading(frame), len(frame), look, _LEADING[name], extent)
+            )
     name = state.choose("summary", "Summary", list(available), text=_LABELS.__getitem__, style="segmented", labelled=False)
     widgets.table(runs.ask(run, trace_sums.summary, name, extent))
     by_time = name in _OF_RANGES and runs.load(run).traces.of_pytorch

@@ -45,7 +45,7 @@ def draw(run: store.Run) -> None:
     if recording is None:
         _how_to_record(profile)
     if len(found.stages) > 1:
-        widgets.show_chart(charts.waterfall(found.stages, found.forecast, runs.look_of(run, widgets.theme())))
+        widgets.show_chart(widgets.drawn(charts.waterfall, found.stages, found.forecast, runs.look_of(run, widgets.theme())))
     else:
         st.markdown(f"## {plain(queries.headline(found.forecast))}")
     hosts = Hosts.of(program)

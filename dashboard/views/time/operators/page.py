@@ -85,7 +85,7 @@ def draw(run: store.Run) -> None:
     def choose(name: str) -> None:
         state.set_text(_OPERATOR, run.run_id, name)
 
-    widgets.show_chart(charts.leading(frame, totals, look, by), on_click=choose)
+    widgets.show_chart(widgets.drawn(charts.leading, frame, totals, look, by), on_click=choose)
     _table(frame, names, choose)
     _kernels(run, by, frame.iloc[_place(run, names)])
 

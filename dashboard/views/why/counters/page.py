@@ -92,11 +92,11 @@ def draw(run: store.Run) -> None:
     look, how = runs.look_of(run, widgets.theme()), query.how_counted(runs.load(run), len(frame), len(every))
     how += query.where_timed(frame, source)
     if topic == "roofs":
-        widgets.show_chart(charts.speed_of_light(frame, look, workload, case, how))
+        widgets.show_chart(widgets.drawn(charts.speed_of_light, frame, look, workload, case, how))
     elif topic == "occupancy":
-        widgets.show_chart(charts.occupancy(frame, look, workload, case, how))
+        widgets.show_chart(widgets.drawn(charts.occupancy, frame, look, workload, case, how))
     elif topic == "memory":
-        widgets.show_chart(charts.traffic(frame, look, workload, case, how))
+        widgets.show_chart(widgets.drawn(charts.traffic, frame, look, workload, case, how))
         megabytes = {f"dram_{way}_mb": frame[f"dram_{way}_bytes"] / 1e6 for way in ("read", "write")}
         frame = frame.assign(**megabytes)
         columns = [name for name in _MEMORY if name in ("variant", "config") or frame[name].notna().any()]
@@ -110,7 +110,7 @@ def draw(run: store.Run) -> None:
                 "The states of warps were not counted.",
                 "Profile with ncu --set full, or record with --counters.",
             )
-        widgets.show_chart(charts.stall_reasons(stalls, look, workload, case, how))
+        widgets.show_chart(widgets.drawn(charts.stall_reasons, stalls, look, workload, case, how))
     else:
         _all_metrics(run, workload, case)
 

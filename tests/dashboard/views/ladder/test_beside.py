@@ -1,5 +1,6 @@
 """Ladder with a second device beside the run's, on runs of made devices with known times."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,11 @@ def b(folder: Path) -> RunData:
     return loaded(folder, "h200")
 
 
-def drawn(a: RunData, b: RunData | None, case: str, scale: charts.Scale = "auto") -> Chart:
+def drawn(
+    a: RunData, b: RunData | None, case: str, scale: charts.Scale = "auto", draw: Callable[..., Chart] = charts.ladder
+) -> Chart:
     beside = Beside(queries.beside(a, b, "w", case, TIMING), NAMES, DEVICES, "b of today") if b else None
-    return charts.ladder(queries.ladder(a, "w", case, TIMING), look(a), scale, beside=beside)
+    return draw(queries.ladder(a, "w", case, TIMING), look(a), scale, None, beside)
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
@@ -84,9 +87,9 @@ def test_the_axis_reaches_the_times_of_the_other_device(tmp_path: Path, a: RunDa
 
 
 def test_a_click_on_a_row_or_a_diamond_is_about_the_variant(a: RunData, b: RunData) -> None:
-    *rows, marks, _ = charts.answering(drawn(a, b, "n=2")).figure.data
+    *rows, marks, _ = drawn(a, b, "n=2", draw=charts.answering).figure.data
     assert [row.customdata[0] for row in rows] == list(marks.customdata) == [0, 1, 2, 3]
-    assert charts.answering(drawn(a, None, "n=2")).figure.layout.barmode == "overlay", "else bars are beside their names"
+    assert drawn(a, None, "n=2", draw=charts.answering).figure.layout.barmode == "overlay", "else bars are beside their names"
 
 
 def test_the_rungs_of_the_case_that_win_on_one_and_lose_on_the_other_are_named(a: RunData, b: RunData) -> None:
