@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data.names import Source
-from warpladder.data.words import first_of
+from warpladder.data.words import named_ranks
 
 #: No rank is late where a lateness of this part of the mean span of a rank would show.
 _WOULD_SHOW: Final = 0.01
@@ -20,7 +21,8 @@ class Lateness:
 
     Attributes:
         late: the ranks that the others wait for, the latest first; empty where no rank can be told.
-        longer_ns: how much longer the other ranks wait than the late rank does, in the collectives that they share, in sum.
+        longer_ns: how much longer the other ranks wait than a late rank does, in the collectives that they share, in sum; in each collective
+            the latest rank counts.
         exposed_ns: the part of it in which nothing else ran on the device of the rank that waits.
         span_ns: the spans of all ranks, in sum.
         reasons: why no rank can be told, or how alike they are; empty where a rank is late.
@@ -41,7 +43,7 @@ class Lateness:
         """
         if not self.late:
             return "no rank is late" if self.alike else "no late rank can be told"
-        which = f"rank {self.late[0]} is" if len(self.late) == 1 else f"ranks {_listed(self.late)} are"
+        which = f"{named_ranks(self.late)} {'is' if len(self.late) == 1 else 'are'}"
         longer, span, exposed = map(format_duration, (self.longer_ns, self.span_ns, self.exposed_ns))
         share = format_percent(100 * self.longer_ns / self.span_ns)
         exposed = "all" if exposed == longer else exposed
@@ -61,7 +63,26 @@ def lateness(data: RunData) -> Lateness:
     else:
         late = late.sort_values("lateness_ns", ascending=False, kind="stable")
         sums = late[["lateness_ns", "lateness_exposed_ns"]].iloc[0].tolist()
+    if len(late) > 1:
+        sums = list(_of_several(data, ranks, late["rank"].tolist()))
     return Lateness(tuple(late["rank"].tolist()), int(sums[0]), int(sums[1]), span_ns, ())
+
+
+def _of_several(data: RunData, ranks: pd.DataFrame, late: list[int]) -> tuple[int, int]:
+    """How much longer the others wait than the latest of the late ranks of each collective, and the exposed part of it.
+
+    A wait in a group counts once, however many late ranks it has; those of different groups are different waits.
+    """
+    rows = data.job.frame("collectives", "rank", "match", "group", "group_ranks", "wait_ns", "sends_to")
+    rows = rows[rows["sends_to"].isna()].dropna(subset=["match", "wait_ns"])
+    is_late, wait = rows["rank"].isin(late), rows["wait_ns"].astype("int64")
+    least = wait[is_late].groupby(rows["match"]).min()
+    longer = (wait - rows["match"].map(least))[~is_late].dropna()
+    keys = [rows.loc[longer.index, name].astype(str) for name in ("rank", "group", "group_ranks")]
+    sums = longer.groupby(keys).sum().clip(lower=0).groupby("rank").sum()
+    exposed = ranks.set_index(ranks["rank"].astype(str))["exposed_ns"].astype("int64")
+    more = (exposed - exposed[[str(each) for each in late]].min()).clip(lower=0)
+    return int(sums.sum()), int(np.minimum(sums, more.reindex(sums.index)).sum())
 
 
 def _in_all_collectives(ranks: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
@@ -76,10 +97,3 @@ def _reasons(data: RunData) -> tuple[str, ...]:
     """The findings of the import about collectives and clocks, each once."""
     found: pd.DataFrame = data.diagnostics
     return tuple(dict.fromkeys(found.loc[found["source"] == Source.COLLECTIVES, "text"]))
-
-
-def _listed(ranks: tuple[int, ...], most: int = 4) -> str:
-    """`3, 5 and 7`, or `3, 5, 7, 8 and 12 more`."""
-    if len(ranks) > most:
-        return first_of(ranks, most)
-    return f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

@@ -16,8 +16,10 @@ def facts(run_id: str, found: JobForecast) -> dict[str, Any]:
 
 def render(found: JobForecast) -> str:
     """The changes in the order of their gain, as text that ends with a line feed."""
-    off = 100 * (found.replayed_ns / found.step_ns - 1)
-    lines = [f"a step takes {format_duration(found.step_ns)}; its replay without a change is {off:+.2f} % from that"]
+    off = abs(100 * (found.replayed_ns / found.step_ns - 1))
+    lines = [
+        f"a step takes {format_duration(found.step_ns)}; its replay without a change is within {max(off, 0.01):.2f} % of that"
+    ]
     rows = [
         (
             each.name,

@@ -7,11 +7,12 @@ import pandas as pd
 
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.job_graph import dimensions, experts, pipelines
-from warpladder.dashboard.core.job_graph.forecast import UNEVEN, JobForecast, of_graph
+from warpladder.dashboard.core.job_graph.forecast import SLOW_RANKS, UNEVEN, JobForecast, of_graph
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.job_graph.host_gap import host_gap
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.numbers import format_duration, format_percent
+from warpladder.data.words import first_of, named_ranks
 
 #: Ranks that a sentence names.
 _NAMED: Final = 8
@@ -51,19 +52,8 @@ def answer(job: Job) -> GraphAnswer:
     if cause and routed and (late.empty or routed.hot in set(late["rank"])):
         return GraphAnswer("", cause, _dimensions(graph))
     host = _of_host(job, late)
-    name, like = (
-        (f"rank-{late['rank'].iloc[0]}", f"with rank {late['rank'].iloc[0]} like the others") if len(late) else ("", "")
-    )
-    takes = _takes(found, name, like, several=several).removeprefix("; ")
+    takes = _takes(found, *_levelled(found, late["rank"].tolist()), several=several).removeprefix("; ")
     return GraphAnswer("", host, tuple(each for each in (takes, cause, *_dimensions(graph)) if each))
-
-
-def _ranks(ranks: tuple[int, ...]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {_numbers(ranks)}"
-
-
-def _numbers(ranks: tuple[int, ...]) -> str:
-    return f"{', '.join(map(str, ranks[:_NAMED]))}{', …' if len(ranks) > _NAMED else ''}"
 
 
 def _takes(found: JobForecast | None, name: str, condition: str, *, several: bool) -> str:
@@ -78,6 +68,13 @@ def _takes(found: JobForecast | None, name: str, condition: str, *, several: boo
     return f"; {condition}, {takes}"
 
 
+def _levelled(found: JobForecast | None, late: list[int]) -> tuple[str, str]:
+    """The change that makes the late ranks like the others, and its condition in words; empty where none is late."""
+    if found and late and found.of(SLOW_RANKS):
+        return SLOW_RANKS, "with the slow ranks like the others"
+    return (f"rank-{late[0]}", f"with rank {late[0]} like the others") if late else ("", "")
+
+
 def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> str:
     pieces, count = graph.pieces, len(graph.iterations)
     sums = pieces.groupby("rank")[["compute_ns", "host_ns"]].sum().groupby(pd.Series(pipeline.stage_of)).mean() / count
@@ -88,7 +85,7 @@ def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> str:
     size = f"pipeline of {len(pipeline.stages)} stages, {pipeline.micro_batches} micro-batches{kind}"
     if total[stage] < UNEVEN * others.sum():
         return f"{size}: no stage is slower than the others"
-    ranks, more = _ranks(pipeline.stages[stage]), sums.loc[stage] - others
+    ranks, more = named_ranks(pipeline.stages[stage]), sums.loc[stage] - others
     if more["host_ns"] > more["compute_ns"]:
         waits = format_duration(sums["host_ns"].tolist()[stage])
         which = f"{size}: the host of {ranks} (stage {stage}) paces it, as its GPU waits {waits} a step for launches"
@@ -137,7 +134,11 @@ def _of_experts(routed: experts.Experts | None, found: JobForecast | None, *, se
         return ""
     part = format_percent(100 * routed.part)
     when = "in each step" if routed.same else "in sum; in other steps it is another rank"
-    lacks = f"; the rows between ranks without a profile ({_numbers(routed.missing)}) are not known" if routed.missing else ""
+    lacks = (
+        f"; the rows between ranks without a profile ({first_of(routed.missing, _NAMED)}) are not known"
+        if routed.missing
+        else ""
+    )
     share = f"the experts of rank {routed.hot} get {part} of all rows, {routed.times_share:.2g} times their share, {when}"
     return f"{share}{_takes(found, 'experts', 'with equal shares', several=several)}{lacks}"
 

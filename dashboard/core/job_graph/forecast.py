@@ -11,11 +11,14 @@ from warpladder.dashboard.core.job_graph.dimensions import pieces_by_dimension
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
 from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.job_graph.replay import Change, replay
+from warpladder.data.words import named_ranks
 
 #: The replay without a change must give the measured step within this part of it.
 _CLOSE: Final = 0.02
 #: A rank, a stage or an expert is no outlier below this many times the others.
 UNEVEN: Final = 1.03
+#: The change that makes several slow ranks like the others.
+SLOW_RANKS: Final = "slow-ranks"
 #: Halvings of the interval in which the part of the waits for hosts is sought.
 _TRIES: Final = 30
 #: How much longer the kernels of halved micro-batches may take in sum, as a part of the slowest stage's compute; measured on two H200.
@@ -128,9 +131,11 @@ def _options(job: Job, graph: JobGraph, pipeline: Pipeline | None) -> list[tuple
     routed = experts.experts_of(job)
     if routed and routed.times_share > experts.HOT:
         found.append(("experts", "equal rows for the experts of each rank", experts.level(graph)))
-    late = _slowest(graph, pipeline, compute=not (routed and routed.times_share > experts.HOT))
-    if late:
-        found.append((f"rank-{late[0]}", f"rank {late[0]} as fast as the median of its peers", late[1]))
+    slow, levelled = _slow_ranks(graph, pipeline, compute=not (routed and routed.times_share > experts.HOT))
+    if len(slow) == 1:
+        found.append((f"rank-{slow[0]}", f"rank {slow[0]} as fast as the median of its peers", levelled))
+    elif slow:
+        found.append((SLOW_RANKS, f"{named_ranks(slow)} as fast as the median of their peers", levelled))
     found.append(("host", "no wait for hosts, as with CUDA graphs", Change(ones, 0 * ones, ones)))
     for name, chosen in pieces_by_dimension(graph).items():
         found.append((f"{name}-twice", f"{name} communication twice as fast", Change(ones, ones, np.where(chosen, 0.5, 1.0))))
@@ -138,26 +143,32 @@ def _options(job: Job, graph: JobGraph, pipeline: Pipeline | None) -> list[tuple
     return found
 
 
-def _slowest(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) -> tuple[int, Change] | None:
-    """The rank whose work takes the longest in comparison with its peers: the ranks of its stage."""
+def _slow_ranks(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) -> tuple[list[int], Change]:
+    """The ranks whose work takes longer than the work of their peers, the ranks of a stage, and the change that makes them like these.
+
+    The slowest one counts, and those that exceed their peers at least half as much.
+    """
     sums = graph.pieces[~(graph.pieces["is_first"] & (graph.pieces["iteration"] == graph.iterations[0]))]
     sums = sums.groupby("rank")[["compute_ns", "host_ns"]].sum()
     stages = pipeline.stages if pipeline else (graph.ranks,)
-    best: tuple[float, int, float, float] | None = None
-    for ranks in stages:
-        for rank in ranks if len(ranks) > 1 else ():
-            others = sums[sums.index.isin(ranks) & (sums.index != rank)].median()
-            usual_compute, usual_host = float(others["compute_ns"]), float(others["host_ns"])
-            own_compute, own_host = (float(sums[name].to_dict()[rank]) for name in ("compute_ns", "host_ns"))
-            own_compute = own_compute if compute else usual_compute
-            times = (own_compute + own_host) / max(usual_compute + usual_host, 1)
-            if times > UNEVEN and (best is None or times > best[0]):
-                best = times, rank, min(usual_compute / max(own_compute, 1), 1), min(usual_host / max(own_host, 1), 1)
-    if best is None:
-        return None
-    own, change = (graph.pieces["rank"] == best[1]).to_numpy(), Change.none(graph)
-    change.compute[own], change.host[own] = best[2:]
-    return best[1], change
+    excess: dict[int, float] = {}
+    usual: dict[int, tuple[float, float]] = {}
+    for ranks in (each for each in stages if len(each) > 1):
+        of_stage = sums.loc[list(ranks)]
+        for rank, own in of_stage.iterrows():
+            others = of_stage.drop(index=rank).median()
+            own_compute = own["compute_ns"] if compute else others["compute_ns"]
+            times = (own_compute + own["host_ns"]) / max(others.sum(), 1)
+            if times > UNEVEN:
+                excess[int(str(rank))] = times - 1
+                of_compute = min(others["compute_ns"] / max(own["compute_ns"], 1), 1) if compute else 1.0
+                usual[int(str(rank))] = of_compute, min(others["host_ns"] / max(own["host_ns"], 1), 1)
+    found = sorted(rank for rank, more in excess.items() if more >= max(excess.values()) / 2)
+    change = Change.none(graph)
+    for rank in found:
+        chosen = (graph.pieces["rank"] == rank).to_numpy()
+        change.compute[chosen], change.host[chosen] = usual[rank]
+    return found, change
 
 
 def _micro_batches(graph: JobGraph, pipeline: Pipeline | None, base: float) -> list[Outcome]:

@@ -19,7 +19,7 @@ from warpladder.__main__ import command
 from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.job import Request, import_job, profiles
 from warpladder.collectors.trace.notes import Notes
-from warpladder.dashboard.core import run_data
+from warpladder.dashboard.core import lateness, run_data
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.job_graph import answer, dimensions, experts, forecast, pipelines
 from warpladder.dashboard.core.job_graph.graph import JobGraph, job_graph
@@ -103,7 +103,7 @@ def test_the_replay_without_a_change_gives_the_measured_step(slow: Job, tmp_path
 def test_a_slow_stage_of_a_tensor_group_is_named_with_both_of_its_ranks(tmp_path: Path) -> None:
     found = answer.answer(imported(STAGES_OF_TWO, tmp_path))
     assert found.pipeline.startswith(
-        "pipeline of 2 stages, 4 micro-batches, GPipe: stage 1 (ranks 2, 3) paces it with 1.80 ms of compute a step, the others have 1.20 ms"
+        "pipeline of 2 stages, 4 micro-batches, GPipe: stage 1 (ranks 2 and 3) paces it with 1.80 ms of compute a step, the others have 1.20 ms"
     )
     compute, waits, *parts, rest = map(float, re.findall(r"([\d.]+) %", found.further[0]))
     assert waits == pytest.approx(sum(parts)) and compute + waits + rest == pytest.approx(100)
@@ -143,6 +143,20 @@ def test_the_host_of_a_late_rank_is_named_with_what_it_did(tmp_path: Path) -> No
     assert outcome is not None
     without = Pipelines((100.0,), micro_batches=4, tensor=2)
     assert outcome.step_ns == pytest.approx(step_ns(without, tmp_path / "without"), rel=0.005)
+
+
+def test_late_ranks_of_different_groups_hold_up_different_waits_and_are_levelled_together(tmp_path: Path) -> None:
+    late = tuple((rank, 4000.0) for rank in (1, 3))
+    job = imported(Pipelines((100.0,), micro_batches=4, tensor=2, replicas=2, late_host_us=late), tmp_path)
+    found = lateness.lateness(run_data.load(job._opened))
+    # Ranks 0 and 2 wait 4 ms in each of three steps, in the all-reduces of their tensor groups.
+    assert sorted(found.late) == [1, 3] and found.longer_ns == pytest.approx(2 * 3 * 4_000_000, rel=0.001)
+    assert found.exposed_ns == pytest.approx(found.longer_ns, rel=0.001)
+    outcome = forecast.forecast(job).of(forecast.SLOW_RANKS)
+    without = Pipelines((100.0,), micro_batches=4, tensor=2, replicas=2)
+    assert outcome is not None and "ranks 1 and 3" in outcome.words
+    assert outcome.step_ns == pytest.approx(step_ns(without, tmp_path / "without"), rel=0.005)
+    assert any(each.startswith("with the slow ranks like the others, steps end every") for each in answer.answer(job).further)
 
 
 @pytest.mark.parametrize(
