@@ -40,6 +40,14 @@ BREAKDOWN: Final = (
         later=True,
         default=0,
     ),
+    *(
+        _lasts(f"{name}_ns", f"the part of `{of}` {meaning}", later=True, default=0)
+        for name, of, meaning in (
+            ("long_wait", "host_wait_ns", "in waits of more than 100 us each"),
+            ("untold", "other_idle_ns", "before work whose launch is not in the profile"),
+            ("managed", "untold_ns", "before managed memory migrates to the host, as the host uses it"),
+        )
+    ),
 )
 
 COLLECTIVES = Table(
@@ -134,6 +142,7 @@ RANKS = Table(
         integer("launches", "kernels, copies and sets whose launch is in the profile", least=0),
         _lasts("launch_ns", "time of the calls that launched them"),
         _lasts("copy_calls_ns", "time of the host in calls that copy"),
+        _lasts("waiting_calls_ns", "the same, and in calls that wait for a device", later=True, default=0),
         _lasts("delay_ns", "time from the end of such a call to the start of its work, in sum"),
         integer("delayed", "launches with a delay of more than 100 us", least=0),
         integer("short_kernels", "kernels that are shorter than the call that launched them", least=0),

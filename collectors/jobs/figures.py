@@ -10,22 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warpladder.collectors.jobs.timeline import CAUSES, MEMORY, NONE, DeviceWork, Timeline, by_start, gaps
 from warpladder.data import job_tables
 from warpladder.data.arrays import Bools, Int64s, ordered
-from warpladder.data.iterations import Steps, launch_times
+from warpladder.data.iterations import Steps
+from warpladder.data.timeline import CAUSES, MEMORY, NONE, DeviceWork, Timeline, by_start, gaps, launched_at, on_devices
 
 #: A launch whose work starts later than this after the call is delayed.
 _DELAYED_NS: Final = 100_000
-_BREAKDOWN: Final = tuple(column.name for column in job_tables.BREAKDOWN)
-
-
-def breakdown(work: DeviceWork) -> dict[str, int]:
-    """Return the columns of `ranks` from `span_ns` to `other_idle_ns`. Busy time and the idle times add up to the span."""
-    if not len(work):
-        return dict.fromkeys(_BREAKDOWN, 0)
-    line = Timeline(work)
-    return {name: int(values[0]) for name, values in line.breakdown(np.array([line.begin]), np.array([line.end])).items()}
 
 
 def device_rows(work: DeviceWork) -> list[dict[str, int]]:
@@ -49,31 +40,6 @@ def rank_columns(work: DeviceWork) -> dict[str, int]:
     }
 
 
-def iteration_rows(work: DeviceWork, steps: Steps) -> list[dict[str, Any]]:
-    """Return the rows of `iterations`, without the columns of the rank and of matched collectives.
-
-    An iteration lasts on the devices until all work that was launched before its end has ended. It begins with the first work that was
-    launched in it, but not before the work that was launched earlier has ended. So no two overlap, and each nanosecond has one class.
-    """
-    when = _launched_at(work)
-    place = steps.at(when)
-    begin, end = _on_devices(work, steps, when, place)
-    times = Timeline(work).breakdown(begin, end) if len(work) else dict.fromkeys(_BREAKDOWN, np.zeros(len(steps), np.int64))
-    columns = {
-        "iteration": steps.number,
-        "start_ns": steps.start,
-        "end_ns": steps.end,
-        "device_start_ns": begin,
-        "device_end_ns": end,
-        **times,
-    }
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*(column.tolist() for column in columns.values()), strict=True)]
-    without = np.bincount(place[place != NONE], minlength=len(steps)) == 0
-    for step in np.flatnonzero(without).tolist():
-        rows[step].update(device_start_ns=None, device_end_ns=None)
-    return rows
-
-
 def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64s, end: Int64s) -> dict[str, pa.Array]:
     """Return the columns of `collectives` from `next_ns` on: what a rank does from the start of each to the next one.
 
@@ -81,8 +47,8 @@ def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64
         iteration: of each collective or message, `NONE` for none.
         start, end: its times.
     """
-    when = _launched_at(work)
-    begins, ends = _on_devices(work, steps, when, steps.at(when))
+    when = launched_at(work)
+    begins, ends = on_devices(work, steps, when, steps.at(when))
     place = np.searchsorted(steps.number, iteration)
     known = (iteration != NONE) & (place < len(steps))
     place = np.where(known, place, 0)
@@ -110,23 +76,10 @@ def next_columns(work: DeviceWork, steps: Steps, iteration: Int64s, start: Int64
     return {name: pa.array(values, pa.int64(), mask=~known) for name, values in columns.items()}
 
 
-def _on_devices(work: DeviceWork, steps: Steps, when: Int64s, place: Int64s) -> tuple[Int64s, Int64s]:
-    """Return from when to when each iteration lasts on the devices; two equal times for one without work."""
-    # Iteration k has number 2k + 1 here, and the work that is launched between k - 1 and k has 2k.
-    turn = np.where(place != NONE, 2 * place + 1, 2 * np.searchsorted(steps.start, when, side="right"))
-    count = 2 * len(steps) + 1
-    last, first = np.full(count, work.start.min(initial=0)), np.full(count, np.iinfo(np.int64).max)
-    np.maximum.at(last, turn, work.end)
-    np.minimum.at(first, turn, work.start)
-    last = np.maximum.accumulate(last)
-    end = last[1::2]
-    return np.minimum(np.maximum(last[:-1:2], first[1::2]), end), end
-
-
 def kernel_rows(work: DeviceWork, steps: Steps) -> pa.Table:
     """Return the rows of `rank_kernels` without the rank, in the order of iteration, name and kind; first those outside of all."""
     names, kinds_ = max(len(work.names), 1), len(job_tables.WORK_KINDS)
-    group = ((steps.at(_launched_at(work)) - NONE) * names + work.name) * kinds_ + work.kind
+    group = ((steps.at(launched_at(work)) - NONE) * names + work.name) * kinds_ + work.kind
     order = np.argsort(group, kind="stable")
     group, lasts = group[order], (work.end - work.start)[order]
     heads = np.flatnonzero(_first_of_each(group))
@@ -177,10 +130,6 @@ def _queue(work: DeviceWork) -> dict[str, Any]:
     change = np.repeat(np.array([1, -1]), len(work))
     length = np.cumsum(change[np.lexsort((-change, time))])
     return {"queued": len(length), "queue_mean": float(length.mean()), "queue_most": int(length.max())}
-
-
-def _launched_at(work: DeviceWork) -> Int64s:
-    return launch_times(work.start, work.stream_code, work.launch_start, work.launched)
 
 
 def _first_of_each(*keys: Int64s) -> Bools:

@@ -24,8 +24,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from warpladder.collectors.trace.communication import is_one_sided
 from warpladder.data.arrays import Bools, Int64s, coded, integers, occurrence, ordered
+from warpladder.data.communication import is_one_sided
 
 Notes: TypeAlias = list[tuple[str, str]]
 

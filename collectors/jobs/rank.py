@@ -6,22 +6,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from warpladder.collectors.jobs import figures, kernel_collectives
-from warpladder.collectors.jobs.timeline import COMMUNICATION, COMPUTE, GRAPH, MEMORY, DeviceWork
 from warpladder.collectors.kineto import parse as kineto
 from warpladder.collectors.nsight_systems.parse import import_opened
 from warpladder.collectors.nsight_systems.payloads import Payloads, read_payloads
 from warpladder.collectors.nsight_systems.source import open_report
-from warpladder.collectors.trace.communication import is_communication
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.parts import Part, PartOfReport
 from warpladder.data import schema, store
-from warpladder.data.arrays import NONE, Int64s, Launches, coded, integers
+from warpladder.data.arrays import integers
 from warpladder.data.iterations import Steps, steps_of
 from warpladder.data.store import ranks
+from warpladder.data.timeline import COPYING, WAITING, DeviceWork, breakdown, calls_ns, device_work, iteration_rows
 from warpladder.errors import Error
 
 #: Tables of a rank from which those of the job are put together.
@@ -131,9 +129,10 @@ def _write_sums(run: store.Run, rank: int, path: Path, events: int, payloads: Pa
         "file": path.name,
         "bytes": path.stat().st_size if path.is_file() else 0,
         "events": events or len(work) + run.rows("api_calls"),
-        **figures.breakdown(work),
+        **breakdown(work),
         **figures.rank_columns(work),
-        "copy_calls_ns": _copy_calls_ns(run),
+        "copy_calls_ns": calls_ns(run, COPYING),
+        "waiting_calls_ns": calls_ns(run, COPYING, WAITING),
         "collectives": 0,
         **dict.fromkeys(("wait_ns", "last", "offset_ns", "offset_at_ns", "drift_ppm", "uncertainty_ns", "wait_uncertainty_ns")),
         **dict.fromkeys(("lateness_ns", "lateness_exposed_ns", "lateness_limit_ns")),
@@ -171,59 +170,6 @@ def by_iteration(work: DeviceWork, steps: Steps, rank: int) -> dict[str, Any]:
     unmatched = {"collectives": 0, "wait_ns": None, "last": None}
     kernels = figures.kernel_rows(work, steps)
     return {
-        "iterations": [{"rank": rank, **each, **unmatched} for each in figures.iteration_rows(work, steps)],
+        "iterations": [{"rank": rank, **each, **unmatched} for each in iteration_rows(work, steps)],
         "rank_kernels": kernels.add_column(0, "rank", pa.array(np.full(len(kernels), rank, np.int32))),
     }
-
-
-def _copy_calls_ns(run: store.Run) -> int:
-    """Time of the host in calls that copy, such as `cudaMemcpyAsync` and `hipMemcpyWithStream`."""
-    calls = run.arrow("api_calls", ["name", "start_ns", "end_ns"])
-    code, names = coded(calls["name"])
-    copies = np.array(["Memcpy" in name for name in names], bool)
-    chosen = copies[code] if len(code) else np.empty(0, bool)
-    return int((integers(calls["end_ns"]) - integers(calls["start_ns"]))[chosen].sum())
-
-
-def device_work(run: store.Run) -> DeviceWork:
-    """All device work of a trace, with the calls that launched it."""
-    of_both = ["start_ns", "end_ns", "process", "device", "stream", "correlation"]
-    kernels = run.arrow("kernels", [*of_both, "full_name", "launch_start_ns", "launch_end_ns", "collective"])
-    copies = run.arrow("memory_ops", [*of_both, "kind"])
-    name, names = coded(kernels["full_name"])
-    kind, kinds = coded(copies["kind"])
-    # A run that is older than the column has only the names.
-    by_name = np.array([is_communication(each) for each in names], bool)[name]
-    talks = kernels["collective"].is_valid().to_numpy() | by_name
-    whole = np.array([each == schema.CUDA_GRAPH for each in names], bool)[name]
-    of_kernels = np.where(talks, COMMUNICATION, np.where(whole, GRAPH, COMPUTE)).astype(np.int8)
-    called, launch_start, launch_end = _launches_of_copies(run, copies)
-    start, end, process, device, stream, correlation = (
-        np.concatenate([integers(table[column], -1) for table in (kernels, copies)]) for column in of_both
-    )
-    return DeviceWork(
-        start=start,
-        end=end,
-        process=process,
-        device=device,
-        stream=stream,
-        kind=np.concatenate((of_kernels, np.full(len(copies), MEMORY, np.int8))),
-        name=np.concatenate((name, kind + len(names))),
-        names=[*names, *kinds],
-        correlation=correlation,
-        launch_start=np.concatenate((integers(kernels["launch_start_ns"]), launch_start)),
-        launch_end=np.concatenate((integers(kernels["launch_end_ns"]), launch_end)),
-        launched=np.concatenate((kernels["launch_start_ns"].is_valid().to_numpy(), called)),
-    )
-
-
-def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[npt.NDArray[np.bool_], Int64s, Int64s]:
-    """Whether the call of each copy and set is in the trace, and its start and end."""
-    calls = run.arrow("api_calls", ["process", "correlation", "start_ns", "end_ns"])
-    none = np.zeros(len(copies), np.int64)
-    if not len(calls) or not len(copies):
-        return none.astype(bool), none, none
-    call = Launches(integers(calls["process"]), integers(calls["correlation"])).of(
-        integers(copies["process"]), integers(copies["correlation"])
-    )
-    return call != NONE, integers(calls["start_ns"])[call], integers(calls["end_ns"])[call]

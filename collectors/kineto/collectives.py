@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from warpladder.collectors.kineto.columns import int_column
 from warpladder.collectors.kineto.events import CollectiveArguments, Event, arguments_of
-from warpladder.collectors.trace.communication import element_bytes
 from warpladder.data.arrays import Int64s, coded, numbered
 from warpladder.data.columns import MOST_WORK
+from warpladder.data.communication import element_bytes
 
 #: The operator that PyTorch records for each call of NCCL.
 _RECORD: Final = "record_param_comms"

@@ -6,11 +6,11 @@ that it runs kernels on. Work on a further GPU, such as a set before the program
 
 import numpy as np
 
-from warpladder.collectors.trace.communication import is_communication
 from warpladder.collectors.trace.device_tables import KERNEL
 from warpladder.collectors.trace.parts import WORK, Part, pairs
 from warpladder.collectors.trace.report import Report
 from warpladder.collectors.trace.strings import Strings
+from warpladder.data.communication import is_communication
 
 
 def parts_of(report: Report) -> list[Part]:

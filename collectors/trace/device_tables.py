@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warpladder.collectors.trace.attribution import SEVERAL, ByTime, LaunchedWork
-from warpladder.collectors.trace.communication import communication_of
 from warpladder.collectors.trace.notes import Notes
 from warpladder.collectors.trace.ranges import process_of
 from warpladder.collectors.trace.report import Report
@@ -17,6 +16,7 @@ from warpladder.collectors.trace.strings import Strings, or_else
 from warpladder.data import schema
 from warpladder.data.arrays import Int64s, Launches, integers
 from warpladder.data.columns import FAR, MOST_WORK
+from warpladder.data.communication import communication_of
 from warpladder.data.names import Source
 from warpladder.data.nesting import NONE, Innermost
 

@@ -164,10 +164,11 @@ def _compare_jobs(
 
 def _as_job(run: "store.Run") -> "job_changes.JobData":
     """A trace as a job of one rank, whose collectives are not matched."""
-    from warpladder.collectors.jobs.rank import by_iteration, device_work
+    from warpladder.collectors.jobs.rank import by_iteration
     from warpladder.dashboard.compare.job_changes import JobData
     from warpladder.data import store
     from warpladder.data.iterations import steps_of
+    from warpladder.data.timeline import device_work
 
     rows = by_iteration(device_work(run), steps_of(run), 0)
     iterations, kernels, waits = (

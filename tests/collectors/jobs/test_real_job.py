@@ -12,9 +12,9 @@ import pytest
 
 from warpladder.collectors.jobs import engine
 from warpladder.collectors.jobs.job import Request, import_job, profiles
-from warpladder.collectors.trace.communication import collective_of
 from warpladder.collectors.trace.notes import Notes
 from warpladder.data import store
+from warpladder.data.communication import collective_of
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "kineto" / "fsdp"
 TRACELENS = FIXTURE.parent / "tracelens"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warpladder.collectors.trace.communication import collective_of, communication_of, is_one_sided
+from warpladder.data.communication import collective_of, communication_of, is_one_sided
 
 #: Names of NCCL 2.19 to 2.29 and RCCL, of symmetric memory, of serving engines and of exchanges between experts.
 COMMUNICATES = {

@@ -11,9 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from warpladder.data import job_tables
-from warpladder.data.arrays import Bools, Int64s, Intervals, ordered
+from warpladder.data import job_tables, schema, store
+from warpladder.data.arrays import Bools, Int64s, Intervals, Launches, coded, integers, ordered
+from warpladder.data.communication import is_communication
+from warpladder.data.iterations import Steps, launch_times
 
 COMPUTE, COMMUNICATION, MEMORY, GRAPH = (
     job_tables.WORK_KINDS.index(kind) for kind in ("compute", "communication", "memory", "graph")
@@ -22,6 +25,14 @@ COMPUTE, COMMUNICATION, MEMORY, GRAPH = (
 NONE: Final = -1
 #: A shorter gap whose next work had been launched is the cost of starting a kernel.
 _KERNEL_WAIT_NS: Final = 30_000
+#: In the names of calls of the host that copy, such as `cudaMemcpyAsync` and `hipMemcpyWithStream`, or that wait for a device.
+COPYING: Final = "Memcpy"
+WAITING: Final = "Synchronize"
+#: The kind of migrations of managed memory to the host, which uses it.
+_TO_HOST: Final = "unified_d2h"
+#: In a longer wait for the host, it does more than to launch.
+_LONG_NS: Final = 100_000
+_BREAKDOWN: Final = tuple(column.name for column in job_tables.BREAKDOWN)
 LONG_AGO: Final = np.iinfo(np.int64).min
 #: A GPU on which the kernels of a rank take a smaller share of their time on its busiest GPU is none of the rank's.
 _LEAST_SHARE: Final = 0.01
@@ -60,6 +71,10 @@ class DeviceWork:
 
     def __getitem__(self, rows: npt.NDArray[Any]) -> "DeviceWork":
         return DeviceWork(**{name: value if name == "names" else value[rows] for name, value in vars(self).items()})
+
+    def place_of(self, name: str) -> int:
+        """The index of a name; `NONE` where no work has it."""
+        return self.names.index(name) if name in self.names else NONE
 
     @property
     def stream_code(self) -> Int64s:
@@ -106,7 +121,14 @@ class _Gpu:
         opens, closes, cause = gaps(begin, work.start, work.end, launched)
         # Behind the last work, the next was not launched.
         opens, closes, cause = np.append(opens, work.end.max()), np.append(closes, end), np.append(cause, _HOST_WAIT)
-        idle = [Intervals(opens[cause == each], closes[cause == each]) for each in range(len(CAUSES))]
+        untold = (cause == _OTHER) & ~np.append(work.launched, True)
+        migrates = np.append((work.kind == MEMORY) & (work.name == work.place_of(_TO_HOST)), False)
+        chosen = {
+            **{f"{words}_ns": cause == each for each, words in enumerate(("host_wait", "kernel_wait", "other_idle"))},
+            "long_wait_ns": (cause == _HOST_WAIT) & (closes - opens > _LONG_NS),
+            "untold_ns": untold,
+            "managed_ns": untold & migrates,
+        }
         self._parts = {
             "busy_ns": self._union(work, np.ones(len(work), bool)),
             "compute_ns": self._union(work, compute),
@@ -114,7 +136,7 @@ class _Gpu:
             "memory_ns": self._union(work, work.kind == MEMORY),
             "exposed_ns": self._union(work, compute | graph | communication),
             "graph_ns": self._union(work, compute | graph),
-            **dict(zip(("host_wait_ns", "kernel_wait_ns", "other_idle_ns"), idle, strict=True)),
+            **{name: Intervals(opens[rows], closes[rows]) for name, rows in chosen.items()},
         }
 
     @staticmethod
@@ -152,7 +174,7 @@ class Timeline:
         self._gpus = [_Gpu(work[gpu == each], self.begin, self.end) for each in own.tolist()]
 
     def breakdown(self, begin: Int64s, end: Int64s) -> dict[str, Int64s]:
-        """The columns of `ranks` and `iterations` from `span_ns` to `other_idle_ns`, between each begin and end."""
+        """The columns of `ranks` and `iterations` that break time down, between each begin and end."""
         each = [gpu.breakdown(begin, end) for gpu in self._gpus]
         return {name: np.sum([columns[name] for columns in each], axis=0) for name in each[0]}
 
@@ -165,3 +187,105 @@ class Timeline:
             for name, values in gpu.breakdown(*whole).items():
                 row[name] = row.get(name, 0) + int(values[0])
         return [rows[device] for device in sorted(rows)]
+
+
+def breakdown(work: DeviceWork) -> dict[str, int]:
+    """Return the columns of `ranks` that break time down. Busy time and the idle times add up to the span."""
+    if not len(work):
+        return dict.fromkeys(_BREAKDOWN, 0)
+    line = Timeline(work)
+    return {name: int(values[0]) for name, values in line.breakdown(np.array([line.begin]), np.array([line.end])).items()}
+
+
+def iteration_rows(work: DeviceWork, steps: Steps) -> list[dict[str, Any]]:
+    """Return the rows of `iterations`, without the columns of the rank and of matched collectives.
+
+    An iteration lasts on the devices until all work that was launched before its end has ended. It begins with the first work that was
+    launched in it, but not before the work that was launched earlier has ended. So no two overlap, and each nanosecond has one class.
+    """
+    when = launched_at(work)
+    place = steps.at(when)
+    begin, end = on_devices(work, steps, when, place)
+    times = Timeline(work).breakdown(begin, end) if len(work) else dict.fromkeys(_BREAKDOWN, np.zeros(len(steps), np.int64))
+    columns = {
+        "iteration": steps.number,
+        "start_ns": steps.start,
+        "end_ns": steps.end,
+        "device_start_ns": begin,
+        "device_end_ns": end,
+        **times,
+    }
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*(column.tolist() for column in columns.values()), strict=True)]
+    without = np.bincount(place[place != NONE], minlength=len(steps)) == 0
+    for step in np.flatnonzero(without).tolist():
+        rows[step].update(device_start_ns=None, device_end_ns=None)
+    return rows
+
+
+def on_devices(work: DeviceWork, steps: Steps, when: Int64s, place: Int64s) -> tuple[Int64s, Int64s]:
+    """Return from when to when each iteration lasts on the devices; two equal times for one without work."""
+    # Iteration k has number 2k + 1 here, and the work that is launched between k - 1 and k has 2k.
+    turn = np.where(place != NONE, 2 * place + 1, 2 * np.searchsorted(steps.start, when, side="right"))
+    count = 2 * len(steps) + 1
+    last, first = np.full(count, work.start.min(initial=0)), np.full(count, np.iinfo(np.int64).max)
+    np.maximum.at(last, turn, work.end)
+    np.minimum.at(first, turn, work.start)
+    last = np.maximum.accumulate(last)
+    end = last[1::2]
+    return np.minimum(np.maximum(last[:-1:2], first[1::2]), end), end
+
+
+def launched_at(work: DeviceWork) -> Int64s:
+    return launch_times(work.start, work.stream_code, work.launch_start, work.launched)
+
+
+def device_work(run: store.Run) -> DeviceWork:
+    """All device work of a trace, with the calls that launched it."""
+    of_both = ["start_ns", "end_ns", "process", "device", "stream", "correlation"]
+    kernels = run.arrow("kernels", [*of_both, "full_name", "launch_start_ns", "launch_end_ns", "collective"])
+    copies = run.arrow("memory_ops", [*of_both, "kind"])
+    name, names = coded(kernels["full_name"])
+    kind, kinds = coded(copies["kind"])
+    # A run that is older than the column has only the names.
+    by_name = np.array([is_communication(each) for each in names], bool)[name]
+    talks = kernels["collective"].is_valid().to_numpy() | by_name
+    whole = np.array([each == schema.CUDA_GRAPH for each in names], bool)[name]
+    of_kernels = np.where(talks, COMMUNICATION, np.where(whole, GRAPH, COMPUTE)).astype(np.int8)
+    called, launch_start, launch_end = _launches_of_copies(run, copies)
+    start, end, process, device, stream, correlation = (
+        np.concatenate([integers(table[column], -1) for table in (kernels, copies)]) for column in of_both
+    )
+    return DeviceWork(
+        start=start,
+        end=end,
+        process=process,
+        device=device,
+        stream=stream,
+        kind=np.concatenate((of_kernels, np.full(len(copies), MEMORY, np.int8))),
+        name=np.concatenate((name, kind + len(names))),
+        names=[*names, *kinds],
+        correlation=correlation,
+        launch_start=np.concatenate((integers(kernels["launch_start_ns"]), launch_start)),
+        launch_end=np.concatenate((integers(kernels["launch_end_ns"]), launch_end)),
+        launched=np.concatenate((kernels["launch_start_ns"].is_valid().to_numpy(), called)),
+    )
+
+
+def _launches_of_copies(run: store.Run, copies: pa.Table) -> tuple[npt.NDArray[np.bool_], Int64s, Int64s]:
+    """Whether the call of each copy and set is in the trace, and its start and end."""
+    calls = run.arrow("api_calls", ["process", "correlation", "start_ns", "end_ns"])
+    none = np.zeros(len(copies), np.int64)
+    if not len(calls) or not len(copies):
+        return none.astype(bool), none, none
+    call = Launches(integers(calls["process"]), integers(calls["correlation"])).of(
+        integers(copies["process"]), integers(copies["correlation"])
+    )
+    return call != NONE, integers(calls["start_ns"])[call], integers(calls["end_ns"])[call]
+
+
+def calls_ns(run: store.Run, *words: str) -> int:
+    """Time of the host in calls whose names have one of these words."""
+    calls = run.arrow("api_calls", ["name", "start_ns", "end_ns"])
+    code, names = coded(calls["name"])
+    chosen = np.array([any(word in name for word in words) for name in names], bool)[code] if len(code) else np.empty(0, bool)
+    return int((integers(calls["end_ns"]) - integers(calls["start_ns"]))[chosen].sum())

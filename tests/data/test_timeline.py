@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from warpladder.collectors.jobs import figures
-from warpladder.collectors.jobs.timeline import COMMUNICATION, COMPUTE, GRAPH, MEMORY, DeviceWork
+from warpladder.data import timeline
 from warpladder.data.iterations import Steps
+from warpladder.data.timeline import COMMUNICATION, COMPUTE, GRAPH, MEMORY, DeviceWork
 
 #: A nanosecond of the generator is so many of the trace, so that gaps have all causes.
 UNIT = 3_000
 PARTS = ("compute_ns", "graph_ns", "exposed_ns", "copies_ns", "host_wait_ns", "kernel_wait_ns", "other_idle_ns")
+OF_IDLE = ("long_wait_ns", "untold_ns")
 
 
 class Made:
@@ -92,7 +94,8 @@ class Made:
             if device == self.busiest():
                 work += [row for row in self.work if row[2] not in used]
             for ns in range(begin, end):
-                counted[device, owner[ns]][self.class_of(work, ns, begin)] += UNIT
+                for name in self.classes_of(work, ns, begin):
+                    counted[device, owner[ns]][name] += UNIT
         return counted
 
     def busiest(self) -> int:
@@ -117,29 +120,32 @@ class Made:
         """When work was launched; for work without a launch, when the last work before it on its stream was."""
         return next(each[5] for each in self.work[self.work.index(row) :: -1] if each[2:4] == row[2:4] and each[5] is not None)
 
-    def class_of(self, work: list[tuple[int, int, int, int, int, int | None, int | None]], ns: int, begin: int) -> str:
+    def classes_of(
+        self, work: list[tuple[int, int, int, int, int, int | None, int | None]], ns: int, begin: int
+    ) -> tuple[str, ...]:
+        """The class of a nanosecond, and the parts of it in `OF_IDLE`."""
         running = {row[4] for row in work if row[0] <= ns < row[1]}
         if running:
-            return next(
-                words for kind, words in zip((COMPUTE, GRAPH, COMMUNICATION, MEMORY), PARTS[:4], strict=True) if kind in running
-            )
+            kinds = zip((COMPUTE, GRAPH, COMMUNICATION, MEMORY), PARTS[:4], strict=True)
+            return (next(words for kind, words in kinds if kind in running),)
         opened = max((row[1] for row in work if row[0] <= ns), default=begin)
         coming = [row for row in work if row[0] > ns]
-        if not coming:
-            return "host_wait_ns"
-        closes = min(row[0] for row in coming)
-        first = min(-1 if row[5] is None else row[5] for row in coming if row[0] == closes)
-        if first > opened:
-            return "host_wait_ns"
-        return "kernel_wait_ns" if (closes - opened) * UNIT < 30_000 else "other_idle_ns"
+        closes = min((row[0] for row in coming), default=max(row[1] for row in self.work))
+        launches = [row[5] for row in coming if row[0] == closes]
+        lasts = (closes - opened) * UNIT
+        if all(each is not None and each > opened for each in launches):
+            return ("host_wait_ns", "long_wait_ns") if lasts > 100_000 else ("host_wait_ns",)
+        if lasts < 30_000:
+            return ("kernel_wait_ns",)
+        return ("other_idle_ns", "untold_ns") if None in launches else ("other_idle_ns",)
 
 
 def parts(row: dict[str, int]) -> Counter[str]:
-    """The seven classes of a row that are not 0, after a check that they add up to its span."""
+    """The seven classes of a row and the parts of idle time that are not 0, after a check that the classes add up to its span."""
     copies = row["busy_ns"] - row["compute_ns"] - row["graph_ns"] - row["exposed_ns"]
     found = Counter({**row, "copies_ns": copies})
     assert sum(found[name] for name in PARTS) == row["span_ns"]
-    return +Counter({name: found[name] for name in PARTS})
+    return +Counter({name: found[name] for name in (*PARTS, *OF_IDLE)})
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3])
@@ -151,10 +157,10 @@ def test_each_nanosecond_of_each_gpu_has_one_step_and_one_class(seed: int, devic
     counted = made.classes()
     for row in figures.device_rows(work):
         assert parts(row) == sum((each for (device, _), each in counted.items() if device == row["device"]), Counter())
-    whole = figures.breakdown(work)
+    whole = timeline.breakdown(work)
     assert parts(whole) == sum(counted.values(), Counter())
     assert whole["span_ns"] == len(made.used()) * int(work.end.max() - work.start.min())
-    rows = figures.iteration_rows(work, steps)
+    rows = timeline.iteration_rows(work, steps)
     for row in rows:
         assert parts(row) == sum((each for (_, step), each in counted.items() if step == row["iteration"]), Counter())
     outside = sum((each for (_, step), each in counted.items() if step is None), Counter())
@@ -167,13 +173,13 @@ def test_the_same_work_on_a_second_gpu_has_the_same_sums_there(seed: int) -> Non
     assert made.work, "the trace of each seed has device work"
     alone, steps = made.columns()
     (one,) = figures.device_rows(alone)
-    rows = figures.iteration_rows(alone, steps)
+    rows = timeline.iteration_rows(alone, steps)
     made.work += [(*row[:2], 1, *row[3:]) for row in made.work]
     both, _ = made.columns()
     first, second = figures.device_rows(both)
     assert (first, second) == (one, {**one, "device": 1})
     doubled = [{name: 2 * row[name] if name in one and name != "device" else row[name] for name in row} for row in rows]
-    assert figures.iteration_rows(both, steps) == doubled
+    assert timeline.iteration_rows(both, steps) == doubled
     of_stream = {(row["device"], row["stream"]): row for row in figures.idle_rows(both)}
     assert of_stream == {
         (device, row["stream"]): {**row, "device": device} for row in figures.idle_rows(alone) for device in (0, 1)

@@ -1,0 +1,284 @@
+"""The parts that the time of devices is made of, the steps of a program, and what to do about the largest part."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import pandas as pd
+
+from warpladder.dashboard.core.numbers import format_duration, format_interval, format_percent
+from warpladder.data import job_tables
+
+#: From this share of the span on, graphs with unknown kernels are what to look at first.
+MUCH: Final = 0.2
+#: Class of time -> its words. The classes add up to the span.
+CLASSES: Final = {
+    "compute_ns": "compute",
+    "graph_ns": "CUDA graphs, whose kernels are not known",
+    "exposed_ns": "exposed communication (nothing computes)",
+    "copies_ns": "copies, memsets (no kernel runs meanwhile)",
+    "idle_ns": "idle",
+}
+#: Cause of idle time -> its words. They add up to the idle time.
+IDLE: Final = {
+    "host_wait_ns": "the next work was not launched yet",
+    "other_idle_ns": "gaps over 30 µs, work was launched",
+    "kernel_wait_ns": "gaps under 30 µs",
+    "managed_ns": "the host uses managed memory",
+    "untold_ns": "the launch is not in the profile",
+}
+#: The same of a profile with graphs that were traced as a whole.
+_OUTSIDE: Final = {"compute_ns": "compute outside of graphs", "exposed_ns": "communication outside of graphs"}
+#: A part that is smaller than the largest by less than this ties with it, and two times that differ by less are alike.
+_APART: Final = 0.05
+#: From this part of the idle time on, a cause is one to look at; from this part of the span on, waits for launches hold up steps.
+_CAUSE: Final = 0.25
+_WAITS: Final = 0.05
+#: Devices that work for less show what launches cost, and not what the program does.
+_TINY_NS: Final = 100_000
+#: So much in waits of less than 100 us each are many waits, which fewer launches shorten.
+_MANY_NS: Final = 1_000_000
+_TIMELINE: Final = "warpladder app, page Timeline"
+_GRAPHS: Final = "profile with nsys profile --cuda-graph-trace=node: the kernels of the graphs are not in this profile"
+_COLUMNS: Final = tuple(column.name for column in job_tables.BREAKDOWN)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where the time of devices goes.
+
+    Attributes:
+        times: the classes `CLASSES`.
+        idle: the causes `IDLE`.
+        long_wait_ns: of the waits for launches, those that are so long that the host does more than to launch.
+        communication_ns: time in which communication ran, outside of graphs that were traced as a whole.
+        whole: words for the span, as the last row has them.
+    """
+
+    times: Mapping[str, int]
+    idle: Mapping[str, int]
+    long_wait_ns: int
+    communication_ns: int
+    whole: str
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, whole: str = "") -> "Parts":
+        """The parts of rows with the columns `job_tables.BREAKDOWN`, in sum."""
+        sums = {name: int(rows[name].sum()) for name in _COLUMNS}
+        copies = sums["busy_ns"] - sums["compute_ns"] - sums["graph_ns"] - sums["exposed_ns"]
+        sums |= {"copies_ns": copies, "idle_ns": sums["span_ns"] - sums["busy_ns"]}
+        sums |= {
+            "other_idle_ns": sums["other_idle_ns"] - sums["untold_ns"],
+            "untold_ns": sums["untold_ns"] - sums["managed_ns"],
+        }
+        times, idle = ({name: sums[name] for name in names} for names in (CLASSES, IDLE))
+        return cls(times, idle, sums["long_wait_ns"], sums["communication_ns"], whole)
+
+    @property
+    def span_ns(self) -> int:
+        """From the first device work to the last, in sum over devices and ranks."""
+        return sum(self.times.values())
+
+    @property
+    def busy_ns(self) -> int:
+        """Time in which device work ran."""
+        return self.span_ns - self.times["idle_ns"]
+
+    @property
+    def known(self) -> bool:
+        """Whether all device work is known, as no graph was traced as a whole."""
+        return not self.times["graph_ns"]
+
+    def share(self, name: str) -> float:
+        """A class as a fraction of the span."""
+        return self.times[name] / self.span_ns if self.span_ns else 0.0
+
+    def words(self, name: str) -> str:
+        """The words of a class."""
+        return (CLASSES | ({} if self.known else _OUTSIDE))[name]
+
+    @property
+    def largest(self) -> list[str]:
+        """The largest class, and those that tie with it."""
+        ordered = sorted(CLASSES, key=lambda name: -self.times[name])
+        return [name for name in ordered if self.times[name] >= (1 - _APART) * self.times[ordered[0]]]
+
+    @property
+    def headline(self) -> str:
+        """`largest part: compute, 67.5 % of 51.9 ms`; parts that tie are named together."""
+        shares = [f"{self.words(name)}, {100 * self.share(name):.1f} %" for name in self.largest]
+        return f"largest part{'s' if len(shares) > 1 else ''}: {'; '.join(shares)} of {format_duration(self.span_ns)}"
+
+    def rows(self) -> Iterator[tuple[str, int]]:
+        """The words and the time of each class that has time, the largest first, of each cause of idle time, and of the span."""
+        causes = sorted(
+            ((words, self.idle[name]) for name, words in IDLE.items() if self.idle[name]), key=lambda each: -each[1]
+        )
+        for name in sorted(CLASSES, key=lambda name: -self.times[name]):
+            one = name == "idle_ns" and len(causes) == 1
+            if self.times[name]:
+                yield f"idle: {causes[0][0]}" if one else self.words(name), self.times[name]
+            if name == "idle_ns" and not one:
+                yield from ((f"  {words}", time) for words, time in causes)
+        yield f"sum: {self.whole}", self.span_ns
+
+    def facts(self) -> dict[str, int | None]:
+        """The same with the names of a text for programs; None for what is not known, as what communicates inside of graphs."""
+        other = sum(self.idle[name] for name in ("other_idle_ns", "managed_ns", "untold_ns"))
+        return {
+            "span_ns": self.span_ns,
+            "busy_ns": self.busy_ns,
+            "compute_ns": self.times["compute_ns"] if self.known else None,
+            "communication_ns": self.communication_ns if self.known else None,
+            "exposed_communication_ns": self.times["exposed_ns"] if self.known else None,
+            "copies_and_sets_alone_ns": self.times["copies_ns"],
+            "graphs_traced_whole_ns": self.times["graph_ns"],
+            "idle_ns": self.times["idle_ns"],
+            "idle_host_wait_ns": self.idle["host_wait_ns"],
+            "idle_kernel_wait_ns": self.idle["kernel_wait_ns"],
+            "idle_other_ns": other,
+            "idle_other_launch_unknown_ns": self.idle["untold_ns"],
+            "idle_other_managed_memory_ns": self.idle["managed_ns"],
+        }
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Numbered steps of a program, such as `ProfilerStep#3` or `step 3`: how many a rank has, and how long they take, in ns.
+
+    Attributes:
+        median_ns, least_ns, most_ns: on the host, from the start of its range to the end.
+        device_median_ns, device_least_ns, device_most_ns: on the devices; None where no step launched work.
+        device_ns: of all steps, in sum over devices and ranks; the classes of the profile hold it.
+        waits_ns: of the host of a step, on average, in calls that wait for the device or copy.
+        times: the classes of all steps.
+    """
+
+    COLUMNS: ClassVar = ("iteration", "start_ns", "end_ns", "device_start_ns", "device_end_ns", *_COLUMNS)
+
+    count: int
+    median_ns: float
+    least_ns: float
+    most_ns: float
+    device_median_ns: float | None
+    device_least_ns: float | None
+    device_most_ns: float | None
+    device_ns: int
+    waits_ns: float
+    times: Mapping[str, int]
+
+    @classmethod
+    def of(cls, iterations: pd.DataFrame, waits_ns: int) -> "Steps | None":
+        """The steps of a table `iterations`; None without any.
+
+        Args:
+            waits_ns: of all hosts in calls that wait for a device or copy.
+        """
+        if iterations.empty:
+            return None
+        lasts = (iterations["end_ns"] - iterations["start_ns"]).astype(float)
+        known = iterations[iterations["device_start_ns"].notna()]
+        on_device = (known["device_end_ns"] - known["device_start_ns"]).astype(float)
+        median, least, most = (on_device.median(), on_device.min(), on_device.max()) if len(on_device) else (None, None, None)
+        count, parts = int(iterations["iteration"].nunique()), Parts.of(iterations)
+        waits = waits_ns / len(iterations)
+        return cls(count, lasts.median(), lasts.min(), lasts.max(), median, least, most, parts.span_ns, waits, parts.times)
+
+    def sentence(self, parts: Parts | None, of: str = "", on: str = "") -> str:
+        """`4 steps take 51.6 of 51.9 ms on the device: median 12.8 ms (12.4 to 13.7 ms); their ranges on the host: 15.1 ms each`.
+
+        Args:
+            parts: of all devices, in sum; None without device work.
+            of: the ranks that have the steps, such as ` of 2 ranks`; empty where it is one.
+            on: ` on 4 devices` where a rank has several.
+        """
+        steps, takes = (f"{self.count} steps{of}", "take") if self.count > 1 else (f"one step{of}", "takes")
+        several = self.count > 1 or of
+        lasts = _spread(self.median_ns, self.least_ns, self.most_ns) if several else format_duration(self.median_ns)
+        host = f"; {'their ranges' if several else 'its range'} on the host: {lasts}"
+        if parts is None or self.device_median_ns is None or self.device_least_ns is None or self.device_most_ns is None:
+            return f"{steps} without device work{host}"
+        each = f": {_spread(self.device_median_ns, self.device_least_ns, self.device_most_ns)}" if several else ""
+        takes = f"{steps} {takes} {_part(self.device_ns, parts.span_ns)}"
+        if abs(self.median_ns - self.device_median_ns) <= _APART * self.device_median_ns:
+            return f"{takes}{on}{each}{self._outside(parts)}"
+        on = on or f" on the device{'s' if of else ''}"
+        return f"{takes}{on}{each}{host}{self._outside(parts)}"
+
+    def _outside(self, parts: Parts) -> str:
+        """`; outside of them, 30.1 ms: 55 % exposed communication`, where that is much."""
+        rest = parts.span_ns - self.device_ns
+        if rest < _APART * parts.span_ns:
+            return ""
+        most = max(CLASSES, key=lambda name: parts.times[name] - self.times[name])
+        share = format_percent(100 * (parts.times[most] - self.times[most]) / rest)
+        words = parts.words(most).split(" (")[0].split(", ")[0]
+        return f"; outside of {'them' if self.count > 1 else 'it'}: {format_duration(rest)}, {share} of it {words}"
+
+    def on_host(self, parts: Parts) -> str:
+        """Why a faster kernel does not make a step shorter; empty where it may, as the host waits for the device, or launches early."""
+        device, own = self.device_median_ns, self.median_ns - self.waits_ns
+        if device is None or own <= (1 + _APART) * device or parts.idle["host_wait_ns"] < _WAITS * parts.span_ns:
+            return ""
+        return (
+            f"a step takes {format_duration(own)} on the host, and {format_duration(device)} on the device, so that faster kernels do not "
+            "shorten it"
+        )
+
+
+def _spread(median_ns: float, least_ns: float, most_ns: float) -> str:
+    """`12.8 ms each`, or `median 12.8 ms (12.5 to 16.9 ms)` where the least and the most differ from it."""
+    median, *ends = map(format_duration, (median_ns, least_ns, most_ns))
+    return f"{median} each" if ends == [median] * 2 else f"median {median} ({format_interval(*ends)})"
+
+
+def _part(part_ns: float, whole_ns: float) -> str:
+    """`23.8 of 44.0 ms`, or `all 44.0 ms`."""
+    part, whole = format_duration(part_ns), format_duration(whole_ns)
+    if part == whole:
+        return f"all {whole}"
+    number, unit = part.split(" ")
+    return f"{number if unit == whole.split(' ')[1] else part} of {whole}"
+
+
+def advice(parts: Parts, steps: Steps | None, about: Mapping[str, str]) -> str:
+    """What to do first, about the largest part; about something else, it tells why.
+
+    Args:
+        about: what to do about compute, exposed communication and copies.
+    """
+    if parts.busy_ns < _TINY_NS:
+        works = format_duration(parts.busy_ns)
+        return f"profile a longer part of the program: the device works for only {works}, too little to tell what limits it"
+    if parts.share("graph_ns") >= MUCH:
+        return _GRAPHS
+    every = {"graph_ns": _GRAPHS, "idle_ns": about_idle(parts), **about}
+    on_host = steps.on_host(parts) if steps and "compute_ns" in parts.largest[:1] else ""
+    if on_host:
+        return f"{on_host}: {every['idle_ns']}"
+    return "; and ".join(every[name] for name in parts.largest[:2])
+
+
+def about_idle(parts: Parts) -> str:
+    """What to do about idle time: where to see its causes, and what makes waits shorter."""
+    causes = sorted((name for name in IDLE if parts.idle[name]), key=lambda name: -parts.idle[name])
+    causes = [name for name in causes if parts.idle[name] >= _CAUSE * parts.times["idle_ns"]]
+    if not causes:
+        return f"see where the device is idle: {_TIMELINE}"
+    if causes[0] == "managed_ns":
+        return "the host works on managed memory while the device is idle: do that work on the device, or leave it out of the profile"
+    short_ns = parts.idle["host_wait_ns"] - parts.long_wait_ns
+    long, many = parts.long_wait_ns > short_ns, short_ns >= _MANY_NS
+    looks = {
+        "host_wait_ns": "what the host does before it launches late work" if long else "which work is launched late",
+        "other_idle_ns": "what launched work waits for, such as an event or work that the profile lacks",
+        "kernel_wait_ns": "between which kernels the gaps are",
+        "managed_ns": "when the host uses managed memory",
+        "untold_ns": "where the device is idle, as the profile does not tell why",
+    }
+    cures = {
+        "host_wait_ns": "fewer launches or a CUDA graph help",
+        "kernel_wait_ns": "fewer, longer kernels or a CUDA graph help",
+    }
+    cure = "" if causes[0] == "host_wait_ns" and (long or not many) else cures.get(causes[0], "")
+    return f"see {', and '.join(looks[name] for name in causes[:2])}: {_TIMELINE}{cure and f'; {cure}'}"
