@@ -34,7 +34,7 @@ def _job(job: runs.NamedRun) -> None:
     for query in (
         ranks.by_iteration,
         ranks.answer,
-        ranks.sentences,
+        ranks.told,
         ranks.after_changes,
         ranks.breakdown,
         ranks.passes,

@@ -119,7 +119,8 @@ def import_job(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     started = datetime.fromtimestamp(min(each.started for each in good), UTC)
-    label = request.label or request.paths[0].resolve().parent.name
+    first = request.paths[0].resolve()
+    label = request.label or (first.parent.name if len(request.paths) > 1 else first.name.split(".")[0])
     with open_writer(data_dir, started, label, _COMPRESSION_LEVEL) as writer:
         runs = {each.rank: written(folder_of(folder, each.rank)) for each in good if each.rank is not None}
         _write_tables(writer, folder, done, notes)

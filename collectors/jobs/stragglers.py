@@ -181,17 +181,16 @@ def _late(compared: Comparison, clocks: Clocks, span_ns: float) -> tuple[Int64s,
         return nobody, "the ranks of each group wait equally long"
     first = int(late[0]) if len(late) else int(np.argmax(np.where(np.isfinite(limits), later, -np.inf)))
     others = int(compared.shared[first].sum())
-    who = "the other rank waits" if others == 1 else "half of the other ranks wait at least"
+    who = "the other rank waits" if others == 1 else "the median of the other ranks waits"
     longer = f"{who} {time_text(later[first])} longer than rank {clocks.ranks[first]}"
     if len(late):
         return (
             nobody,
             f"{longer}, {100 * later[first] / span_ns:.2g} % of its time; a rank is late from {100 * _LEAST_LATE:g} % on",
         )
-    if later[first] <= limits[first]:
-        return nobody, f"{longer}, and up to {time_text(limits[first])} may be chance or the error of the clocks"
-    within = others - int((compared.longer_ns > compared.limit_ns)[first].sum())
-    return nobody, f"{longer}, but for {within} of the {others} that may be chance or the error of the clocks"
+    within = compared.shared[first] & (compared.longer_ns[first] <= compared.limit_ns[first])
+    limit = limits[first] if later[first] <= limits[first] else compared.limit_ns[first][within].max()
+    return nobody, f"waits differ by {time_text(later[first])}, with an error of up to {time_text(limit)}"
 
 
 def _profiles(

@@ -48,7 +48,10 @@ def told(rows: Sequence[Mapping[Any, Any]], *, every: bool = False) -> list[str]
     serious = [row for row in rows if row["severity"] != "info"]
     lines = [f"{row['severity']}: {row['text']}" for row in serious if row["source"] != Source.NSYS]
     of_nsys = [row for row in serious if row["source"] == Source.NSYS]
-    quoted = [f'Nsight Systems itself left this {row["severity"]} in the report: "{row["text"]}"' for row in of_nsys]
+    quoted = [
+        f'Nsight Systems itself left this {row["severity"]} in the report, which may lack what it names: "{row["text"]}"'
+        for row in of_nsys
+    ]
     if every or len(quoted) < _SEVERAL:
         return [*lines, *quoted]
     first = textwrap.shorten(min(of_nsys, key=lambda row: row["severity"])["text"], _QUOTED, placeholder=" …")

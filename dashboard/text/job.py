@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 import pandas as pd
@@ -10,14 +9,15 @@ import pandas as pd
 from warpladder.dashboard.core.numbers import NOTHING, format_duration
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.dashboard.text.formats import Form, json_text
-from warpladder.dashboard.text.parts import HINTS, SCREEN, Parts, Steps, apart, row, shortened, summed, table, wrapped
-from warpladder.dashboard.text.profile import KINDS, PROGRAMS
+from warpladder.dashboard.text.parts import SCREEN, apart, row, shortened, summed, table, time_rows, wrapped
+from warpladder.dashboard.text.profile import KINDS, steps_facts, title_of
+from warpladder.dashboard.trace.parts import Parts
 from warpladder.dashboard.ui.tables import csv, markdown_table, markdown_text
 from warpladder.dashboard.ui.text import plain_lines, plain_table
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks.stragglers import query as stragglers
-from warpladder.data import job_tables
+from warpladder.data.words import counted
 
 #: Columns of `ranks.query.breakdown` -> their words on a terminal. Those before `wait_ns` add up to the first.
 _SHORT: Final = {
@@ -53,46 +53,46 @@ def render(data: RunData, form: Form, *, every: bool = False, lines: int = SCREE
     rows, executed = ranks.breakdown(data), kernels.kernels(data, None)
     if form == "csv":
         return csv(rows)
-    parts, steps = _parts(data, executed), Steps.of(data.job.frame("iterations", *Steps.COLUMNS))
-    hint, sentences = _next(data, parts), _sentences(data, executed)
+    parts, told, devices = ranks.device_time(data), ranks.told(data), ranks.devices(data)
     if form == "json":
         content = {
             "run_id": str(data.info["run_id"]),
-            "sentences": sentences,
+            "sentences": told.findings,
             "device_time": parts.facts(),
             "kernels": executed[["kernel", "name", "kind", "count", "total_ns", "percent"]],
-            "steps": asdict(steps) if steps else None,
-            "next": hint,
+            "steps": steps_facts(ranks.steps(data)),
+            "next": told.to_do,
             "ranks": rows,
         }
         return json_text(content)
-    first, devices = [_title(data, len(rows)), *([parts.headline] if parts.span_ns else [])], _devices(data)
-    of = f" of {_counted(len(rows))}" if len(rows) > 1 else ""
-    on = f" on {devices} devices" if devices > len(rows) else ""
-    of_steps = [steps.sentence(parts.span_ns, of, on)] if steps else []
+    title = title_of(data, f"job of {counted(len(rows), 'rank')}, ")
     if form == "markdown":
         times = {"span_ns": "span", **ranks.parts(rows), "wait_ns": "wait for others"}
         of_ranks = [_row(each, times) for each in rows.to_dict("records")]
         headings = ("rank", "host", *times.values(), "differs in", "late")
-        points = (f"- {markdown_text(each)}" for each in (*first, *sentences, *of_steps, f"next: {hint}"))
+        points = (f"- {markdown_text(each)}" for each in (title, *told.lines))
         return plain_lines([*points, "", *markdown_table(headings, of_ranks)])
 
-    def text(told: int, most_kernels: int, most_rows: int) -> list[str]:
-        shown = (sentences if every else _above(data, sentences))[:told]
+    def text(most: int, most_kernels: int, most_rows: int, *, causes_too: bool = True) -> list[str]:
+        shown = (told.findings if every else _above(data, told.findings))[:most]
         between = wrapped(shown) if every else [line for each in shown for line in shortened(each, _MOST_LINES)]
-        above = [*wrapped(first), *between, *wrapped(of_steps)]
-        tables = [*table(("where the time goes", "time", "share"), parts.rows()), *_kernels(executed, parts, most_kernels)]
-        return [*above, *tables, *_ranks(rows, devices, most_rows, shown), *wrapped([f"next: {hint}"])]
+        above = [*wrapped([title, told.headline]), *between, *wrapped([told.steps])]
+        times = table(("where the time goes", "time", "share"), list(time_rows(parts, causes_too=causes_too)))
+        tables = [*times, *_kernels(executed, parts, most_kernels), *_ranks(rows, devices, most_rows, shown)]
+        return [*above, *tables, *wrapped([f"next: {told.to_do}"])]
 
     if every:
-        return plain_lines(text(len(sentences), _MOST_KERNELS, len(rows)))
-    # Kernels are left out first, then ranks and the last sentences.
-    told = len(sentences)
-    choices = [(told, most, _FEWEST_ROWS) for most in range(_MOST_KERNELS, 0, -1)]
-    choices += [(told, 1, 1), (told, 0, 1), *((each, 0, 1) for each in range(told - 1, 0, -1)), (1, 0, 0)]
-    told, most, most_rows = next((each for each in choices if len(text(*each)) <= lines), choices[-1])
-    free = lines - len(text(told, most, most_rows)) if most_rows else 0
-    return plain_lines(text(told, most, min(most_rows + free, _MOST_ROWS)))
+        return plain_lines(text(len(told.findings), _MOST_KERNELS, len(rows)))
+    # Kernels are left out first, then ranks, the last findings, and the causes of idle time.
+    whole = len(told.findings)
+    choices = [(whole, most, _FEWEST_ROWS) for most in range(_MOST_KERNELS, 0, -1)]
+    choices += [(whole, 1, 1), (whole, 0, 1), *((each, 0, 0) for each in range(whole, 0, -1))]
+    chosen = next((each for each in choices if len(text(*each)) <= lines), None)
+    if chosen is None:
+        return plain_lines(text(1, 0, 0, causes_too=False))
+    shown, most, most_rows = chosen
+    free = lines - len(text(*chosen)) if most_rows else 0
+    return plain_lines(text(shown, most, min(most_rows + free, _MOST_ROWS)))
 
 
 def _above(data: RunData, sentences: Sequence[str]) -> list[str]:
@@ -103,33 +103,6 @@ def _above(data: RunData, sentences: Sequence[str]) -> list[str]:
         for sentence in sentences
         for reason in [next((each for each in warned if sentence.endswith(each)), "")]
     ]
-
-
-def _title(data: RunData, count: int) -> str:
-    """What was imported."""
-    info = data.info
-    program = PROGRAMS.get(str(info["collector"]), info["collector"])
-    device = f", {info['device_name']}" if info["device_name"] else ""
-    return f"{info['source']}: job of {_counted(count)}, {program}{device}"
-
-
-def _parts(data: RunData, executed: pd.DataFrame) -> Parts:
-    """The time of all ranks."""
-    columns = [column.name for column in job_tables.BREAKDOWN]
-    of_ranks = data.job.frame("ranks", "status", "launches", *columns)
-    of_ranks = of_ranks[of_ranks["status"] == "ok"]
-    devices, whole = _devices(data), "first to last device work"
-    if devices > len(of_ranks):
-        whole = f"{_counted(len(of_ranks))} with {devices} devices in all"
-    elif len(of_ranks) > 1:
-        whole = f"{whole} of {_counted(len(of_ranks))}"
-    is_told = int(of_ranks["launches"].sum()) >= int(executed["count"].sum())
-    return Parts.of({name: int(of_ranks[name].sum()) for name in columns}, whole, {} if is_told else None)
-
-
-def _devices(data: RunData) -> int:
-    """Devices of all ranks."""
-    return len(data.job.frame("rank_devices", "rank"))
 
 
 def _kernels(executed: pd.DataFrame, parts: Parts, most: int) -> list[str]:
@@ -152,11 +125,7 @@ def _kernels(executed: pd.DataFrame, parts: Parts, most: int) -> list[str]:
     ]
     if len(rest):
         rows.append(row(f"{len(rest)} others", rest["total_ns"].sum(), whole, f"{rest['count'].sum():,}"))
-    return table((f"all work: {summed(whole, parts.span_ns - parts.idle_ns)}", "time", "share", "runs"), rows)
-
-
-def _counted(count: int) -> str:
-    return "1 rank" if count == 1 else f"{count} ranks"
+    return table((f"all work: {summed(whole, parts.busy_ns)}", "time", "share", "runs"), rows)
 
 
 def _ranks(rows: pd.DataFrame, devices: int, most: int, told: Sequence[str]) -> list[str]:
@@ -189,25 +158,6 @@ def _time(value: float) -> str:
 
 def _idle(rows: pd.DataFrame) -> "pd.Series[int]":
     return rows[["host_wait_ns", "kernel_wait_ns", "other_idle_ns"]].sum(axis=1)
-
-
-def _sentences(data: RunData, executed: pd.DataFrame) -> list[str]:
-    """Who is late and why, and which kernel differs between ranks."""
-    differs = len(executed) and kernels.most_different(executed) is not None
-    return [*ranks.sentences(data), *([kernels.title_of(executed)] if differs else [])]
-
-
-def _next(data: RunData, parts: Parts) -> str:
-    """What to do first: about what all ranks wait for, else about the largest part."""
-    if data.job.frame("collectives", "sends_to")["sends_to"].notna().any():
-        return f"the stages wait for each other: see what equal stages or other changes bring: warpladder forecast {data.info['run_id']}"
-    if data.job.frame("ranks", "late")["late"].any():
-        return "a late rank holds up the others: see in which steps: warpladder app, page Ranks"
-    if not parts.span_ns:
-        return "no rank has device work: profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
-    critical = "see which kernel makes a step shorter if it is faster: warpladder app, page Critical path"
-    collectives = "see which collectives take the time, and how fast they are: warpladder app, page Collectives"
-    return {**HINTS, "compute_ns": critical, "copies_ns": critical, "exposed_ns": collectives}[parts.largest]
 
 
 def _row(each: dict[Any, Any], names: Iterable[str]) -> tuple[str, ...]:

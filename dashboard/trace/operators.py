@@ -128,3 +128,9 @@ def _ends_before(group: Int64s, end: Int64s) -> Int64s:
     same = group[1:] == group[:-1]
     before[1:][same] = latest[:-1][same]
     return before
+
+
+def place_of(stack: str) -> str:
+    """The innermost frame of a stack outside of built-in functions and of PyTorch, or else the innermost frame."""
+    frames = stack.split("\n")
+    return next((frame for frame in frames if not frame.startswith(INTERNAL)), frames[0]).removeprefix(MODULE)

@@ -1,5 +1,6 @@
 """The parts that the time of devices is made of, the steps of a program, and what to do about the largest part."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -7,6 +8,7 @@ from typing import ClassVar, Final
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_interval, format_percent
+from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import job_tables
 
 #: From this share of the span on, graphs with unknown kernels are what to look at first.
@@ -21,11 +23,11 @@ CLASSES: Final = {
 }
 #: Cause of idle time -> its words. They add up to the idle time.
 IDLE: Final = {
-    "host_wait_ns": "the next work was not launched yet",
-    "other_idle_ns": "gaps over 30 µs, work was launched",
+    "host_wait_ns": "next work not launched yet",
+    "other_idle_ns": "launched work waits > 30 µs",
     "kernel_wait_ns": "gaps under 30 µs",
     "managed_ns": "the host uses managed memory",
-    "untold_ns": "the launch is not in the profile",
+    "untold_ns": "launch not in the profile",
 }
 #: The same of a profile with graphs that were traced as a whole.
 _OUTSIDE: Final = {"compute_ns": "compute outside of graphs", "exposed_ns": "communication outside of graphs"}
@@ -38,8 +40,13 @@ _WAITS: Final = 0.05
 _TINY_NS: Final = 100_000
 #: So much in waits of less than 100 us each are many waits, which fewer launches shorten.
 _MANY_NS: Final = 1_000_000
+#: From this part of the span on, a cause of idle time is shown beside others.
+_SHOWN: Final = 0.01
 _TIMELINE: Final = "warpladder app, page Timeline"
 _GRAPHS: Final = "profile with nsys profile --cuda-graph-trace=node: the kernels of the graphs are not in this profile"
+_NAMES: Final = 42
+#: In the names of AMD's GPUs.
+_OF_AMD: Final = re.compile(r"\b(?:AMD|Instinct|Radeon|gfx\w*)\b")
 _COLUMNS: Final = tuple(column.name for column in job_tables.BREAKDOWN)
 
 
@@ -106,20 +113,28 @@ class Parts:
     @property
     def headline(self) -> str:
         """`largest part: compute, 67.5 % of 51.9 ms`; parts that tie are named together."""
-        shares = [f"{self.words(name)}, {100 * self.share(name):.1f} %" for name in self.largest]
-        return f"largest part{'s' if len(shares) > 1 else ''}: {'; '.join(shares)} of {format_duration(self.span_ns)}"
+        whole, (first, *tied) = format_duration(self.span_ns), [(self.words(name), self.share(name)) for name in self.largest]
+        if not tied:
+            return f"largest part: {first[0]}, {100 * first[1]:.1f} % of {whole}"
+        return (
+            f"largest parts of {whole}: {', '.join(f'{_short(words)} {100 * share:.1f} %' for words, share in (first, *tied))}"
+        )
 
-    def rows(self) -> Iterator[tuple[str, int]]:
-        """The words and the time of each class that has time, the largest first, of each cause of idle time, and of the span."""
+    def rows(self, *, causes_too: bool = True) -> Iterator[tuple[str, int]]:
+        """The words and the time of each class that has time, the largest first, of each cause of idle time, and of the span.
+
+        Causes with little time have no row where there is one main cause or none.
+        """
         causes = sorted(
             ((words, self.idle[name]) for name, words in IDLE.items() if self.idle[name]), key=lambda each: -each[1]
         )
+        main = [words for words, time in causes if time >= _SHOWN * self.span_ns] if len(causes) > 1 else []
+        alone = f": {causes[0][0]}" if len(causes) == 1 else f", mainly: {main[0]}" if len(main) == 1 else ""
         for name in sorted(CLASSES, key=lambda name: -self.times[name]):
-            one = name == "idle_ns" and len(causes) == 1
             if self.times[name]:
-                yield f"idle: {causes[0][0]}" if one else self.words(name), self.times[name]
-            if name == "idle_ns" and not one:
-                yield from ((f"  {words}", time) for words, time in causes)
+                yield f"idle{alone}" if name == "idle_ns" else self.words(name), self.times[name]
+            if name == "idle_ns" and causes_too and len(main) > 1:
+                yield from ((f"- {words}", time) for words, time in causes)
         yield f"sum: {self.whole}", self.span_ns
 
     def facts(self) -> dict[str, int | None]:
@@ -206,24 +221,26 @@ class Steps:
         return f"{takes}{on}{each}{host}{self._outside(parts)}"
 
     def _outside(self, parts: Parts) -> str:
-        """`; outside of them, 30.1 ms: 55 % exposed communication`, where that is much."""
+        """`; the other 30.1 ms: 67.7 % exposed communication`, where that is much."""
         rest = parts.span_ns - self.device_ns
         if rest < _APART * parts.span_ns:
             return ""
         most = max(CLASSES, key=lambda name: parts.times[name] - self.times[name])
         share = format_percent(100 * (parts.times[most] - self.times[most]) / rest)
-        words = parts.words(most).split(" (")[0].split(", ")[0]
-        return f"; outside of {'them' if self.count > 1 else 'it'}: {format_duration(rest)}, {share} of it {words}"
+        return f"; the other {format_duration(rest)}: {'' if share == '100 %' else f'{share} '}{_short(parts.words(most))}"
 
     def on_host(self, parts: Parts) -> str:
         """Why a faster kernel does not make a step shorter; empty where it may, as the host waits for the device, or launches early."""
         device, own = self.device_median_ns, self.median_ns - self.waits_ns
         if device is None or own <= (1 + _APART) * device or parts.idle["host_wait_ns"] < _WAITS * parts.span_ns:
             return ""
-        return (
-            f"a step takes {format_duration(own)} on the host, and {format_duration(device)} on the device, so that faster kernels do not "
-            "shorten it"
-        )
+        times = f"the host takes {format_duration(self.median_ns)} a step, and the device {format_duration(device)}"
+        return f"{times}, so that faster kernels do not shorten it"
+
+
+def _short(words: str) -> str:
+    """The words of a class without what explains them."""
+    return words.split(" (")[0].split(", ")[0]
 
 
 def _spread(median_ns: float, least_ns: float, most_ns: float) -> str:
@@ -241,6 +258,28 @@ def _part(part_ns: float, whole_ns: float) -> str:
     return f"{number if unit == whole.split(' ')[1] else part} of {whole}"
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a profile or a job comes to, in sentences, as import, summary and Home have it.
+
+    Attributes:
+        headline: what most of the time is; empty without device work.
+        findings: which stage or rank the others wait for, why, and which kernel differs.
+        steps: how many, and how long they take; empty without any.
+        to_do: what to do first.
+    """
+
+    headline: str
+    findings: tuple[str, ...]
+    steps: str
+    to_do: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All that is told, in order."""
+        return tuple(each for each in (self.headline, *self.findings, self.steps, f"next: {self.to_do}") if each)
+
+
 def advice(parts: Parts, steps: Steps | None, about: Mapping[str, str]) -> str:
     """What to do first, about the largest part; about something else, it tells why.
 
@@ -255,23 +294,37 @@ def advice(parts: Parts, steps: Steps | None, about: Mapping[str, str]) -> str:
     every = {"graph_ns": _GRAPHS, "idle_ns": about_idle(parts), **about}
     on_host = steps.on_host(parts) if steps and "compute_ns" in parts.largest[:1] else ""
     if on_host:
-        return f"{on_host}: {every['idle_ns']}"
+        return f"{on_host}: {_about(parts, 'host_wait_ns')}"
     return "; and ".join(every[name] for name in parts.largest[:2])
+
+
+def about_kernels(data: RunData, longest: str) -> str:
+    """What to do about compute in the trace of one process, whose longest kernel has this short name."""
+    if data.traces.has_operators:
+        return f"see which operations a better kernel could make faster: warpladder extract {data.info['run_id']}"
+    longest = longest.split("<")[0].split(" ")[0].split("::")[-1][:_NAMES]
+    if _OF_AMD.search(str(data.info["device_name"] or "")):
+        return f"see what limits {longest}: rocprof-compute profile -n NAME -k {longest} -- PROGRAM"
+    command = f"ncu --set full --export report -k regex:{longest} PROGRAM"
+    return f"see what limits {longest}: {command}, then warpladder import report.ncu-rep"
 
 
 def about_idle(parts: Parts) -> str:
     """What to do about idle time: where to see its causes, and what makes waits shorter."""
     causes = sorted((name for name in IDLE if parts.idle[name]), key=lambda name: -parts.idle[name])
     causes = [name for name in causes if parts.idle[name] >= _CAUSE * parts.times["idle_ns"]]
-    if not causes:
-        return f"see where the device is idle: {_TIMELINE}"
-    if causes[0] == "managed_ns":
+    if causes and causes[0] == "managed_ns":
         return "the host works on managed memory while the device is idle: do that work on the device, or leave it out of the profile"
+    return _about(parts, *(causes[:2] or ["untold_ns"]))
+
+
+def _about(parts: Parts, *causes: str) -> str:
+    """Where to see causes of idle time, and what makes the waits of the first one shorter."""
     short_ns = parts.idle["host_wait_ns"] - parts.long_wait_ns
     long, many = parts.long_wait_ns > short_ns, short_ns >= _MANY_NS
     looks = {
         "host_wait_ns": "what the host does before it launches late work" if long else "which work is launched late",
-        "other_idle_ns": "what launched work waits for, such as an event or work that the profile lacks",
+        "other_idle_ns": "what launched work waits for (it may be missing in the profile)",
         "kernel_wait_ns": "between which kernels the gaps are",
         "managed_ns": "when the host uses managed memory",
         "untold_ns": "where the device is idle, as the profile does not tell why",
@@ -280,5 +333,8 @@ def about_idle(parts: Parts) -> str:
         "host_wait_ns": "fewer launches or a CUDA graph help",
         "kernel_wait_ns": "fewer, longer kernels or a CUDA graph help",
     }
-    cure = "" if causes[0] == "host_wait_ns" and (long or not many) else cures.get(causes[0], "")
-    return f"see {', and '.join(looks[name] for name in causes[:2])}: {_TIMELINE}{cure and f'; {cure}'}"
+    cure = cures.get(causes[0], "")
+    if causes[0] == "host_wait_ns" and (long or not many):
+        cure = ""
+    words = [looks[name] for name in causes] if len(causes) == 1 else [looks[name].split(", ")[0] for name in causes]
+    return f"see {', and '.join(words)}: {_TIMELINE}{cure and f'; {cure}'}"

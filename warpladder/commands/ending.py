@@ -3,13 +3,11 @@
 import json
 import shlex
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
-import numpy as np
 
 from warpladder.collectors.core.environment import measure_all
 from warpladder.collectors.trace.notes import told
@@ -23,9 +21,6 @@ from warpladder.dashboard.ui.text import columns
 from warpladder.data import store
 from warpladder.data.files import LOCAL, one_line
 from warpladder.screen import print_text, say
-
-if TYPE_CHECKING:
-    from warpladder.dashboard.text.profile import Sums
 
 #: The most lines of warnings about a profile.
 _MOST_WARNED: Final = 6
@@ -96,7 +91,7 @@ def _profiled(run: store.Run, data: RunData, form: Form, lines: int = SCREEN, *,
 
     if run.info["kind"] == "job":
         return job.render(data, form, every=every, lines=lines)
-    return profile.render(data, _sums(run), form, lines)
+    return profile.render(data, form, lines)
 
 
 def facts(path: Path) -> Any:
@@ -118,28 +113,6 @@ def _pages(path: Path) -> str:
 def _is_profile(run: store.Run) -> bool:
     """Whether a run is an imported profile or a job, whose time is what there is to tell."""
     return run.info["kind"] == "job" or (run.info["kind"] == "import" and not run.rows("samples"))
-
-
-def _sums(run: store.Run) -> "Sums":
-    """The sums of a profile, as a job has them of each rank."""
-    from warpladder.collectors.jobs.figures import breakdown, iteration_rows
-    from warpladder.collectors.jobs.rank import device_work
-    from warpladder.dashboard.text.profile import Sums
-    from warpladder.data.iterations import steps_of
-
-    work = device_work(run)
-    rows = [
-        {"rank": 0, **each, "collectives": 0, "wait_ns": None, "last": None} for each in iteration_rows(work, steps_of(run))
-    ]
-    times = breakdown(work)
-    # If work without a launch had been launched when it began, the idle time before it would be a wait for the host.
-    launched = replace(
-        work, launched=np.ones(len(work), bool), launch_start=np.where(work.launched, work.launch_start, work.start)
-    )
-    as_waits = breakdown(launched)
-    untold = {name: times[name] - as_waits[name] for name in ("kernel_wait_ns", "other_idle_ns")}
-    migrates = all(work.names[name].startswith("unified") for name in np.unique(work.name[~work.launched]).tolist())
-    return Sums(times, store.frame("iterations", rows), untold, migrates)
 
 
 def print_of(path: Path, text: Callable[[RunData], str]) -> None:

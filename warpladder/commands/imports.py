@@ -214,7 +214,8 @@ def _import_job(paths: Sequence[Path], data_dir: Path, label: str, workers: int,
     from warpladder.progress import TerminalProgress
 
     notes = Notes()
-    with Leave(), TerminalProgress(f"job of {len(paths)} {'profile' if len(paths) == 1 else 'profiles'}") as progress:
+    what = paths[0].name if len(paths) == 1 else f"{len(paths)} profiles"
+    with Leave(), TerminalProgress(f"job of {what}") as progress:
         request = Request(paths, label, workers, scheduler, sys.argv[1:])
         run_id = import_job(request, data_dir, notes, lambda done, of, _: progress.step("importing ranks", done, of))
     complete = all(row["severity"] != "error" for row in notes.rows)

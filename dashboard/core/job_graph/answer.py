@@ -14,6 +14,8 @@ from warpladder.dashboard.core.job_graph.pipelines import Pipeline, pipeline_of
 from warpladder.dashboard.core.numbers import format_duration, format_percent
 from warpladder.data.words import first_of, named_ranks
 
+#: The change of a pipeline with one stage that is slower than the others.
+EQUAL_STAGES: Final = "equal stages"
 #: Ranks that a sentence names.
 _NAMED: Final = 8
 #: From this percentage of the time on, a part of the bubble is named.
@@ -28,11 +30,15 @@ class GraphAnswer:
         pipeline: its size, and the stage that paces it; empty without a pipeline.
         cause: why a late rank is late, in more words than the import has; empty where it has none.
         further: sentences below.
+        change: a change that makes a step shorter, for the forecast; empty where none does.
+        host: the rank whose host paces a pipeline; None where no host does.
     """
 
     pipeline: str = ""
     cause: str = ""
     further: tuple[str, ...] = ()
+    change: str = ""
+    host: int | None = None
 
 
 def answer(job: Job) -> GraphAnswer:
@@ -42,30 +48,28 @@ def answer(job: Job) -> GraphAnswer:
     graph = job_graph(job)
     routed = experts.experts_of(job)
     if graph is None:
-        return GraphAnswer("", _of_experts(routed, None, several=False))
+        return GraphAnswer("", _of_experts(routed, None))
     pipeline = pipeline_of(graph)
     found = of_graph(job, graph, pipeline)
     if pipeline:
-        return GraphAnswer(_pacing(graph, pipeline, found), "", (_bubble(graph, pipeline), *_dimensions(graph)))
-    several = len(graph.iterations) > 1
-    cause = _of_experts(routed, found, several=several)
+        pacing, change, host = _pacing(graph, pipeline, found)
+        return GraphAnswer(pacing, "", (_bubble(graph, pipeline), *_dimensions(graph)), change, host)
+    cause = _of_experts(routed, found)
     if cause and routed and (late.empty or routed.hot in set(late["rank"])):
-        return GraphAnswer("", cause, _dimensions(graph))
-    host = _of_host(job, late)
-    takes = _takes(found, *_levelled(found, late["rank"].tolist()), several=several).removeprefix("; ")
-    return GraphAnswer("", host, tuple(each for each in (takes, cause, *_dimensions(graph)) if each))
+        return GraphAnswer("", cause, _dimensions(graph), "equal shares of the experts")
+    of_host = _of_host(job, late)
+    takes = _takes(found, *_levelled(found, late["rank"].tolist())).removeprefix("; ")
+    return GraphAnswer("", of_host, tuple(each for each in (takes, cause, *_dimensions(graph)) if each))
 
 
-def _takes(found: JobForecast | None, name: str, condition: str, *, several: bool) -> str:
-    """`; with stage 2 like the others, steps end every 158 ms in place of every 216 ms`; empty without a forecast."""
+def _takes(found: JobForecast | None, name: str, condition: str) -> str:
+    """`; with stage 2 like the others, steps would take 27.2 % less time`; empty without a forecast."""
     outcome = found.of(name) if found else None
     if found is None or outcome is None:
         return ""
-    if outcome.step_ns > 0.98 * found.step_ns:
+    if not _helps(found, name):
         return f"; {condition}, a step would not be shorter"
-    shorter, now = format_duration(outcome.step_ns), format_duration(found.step_ns)
-    takes = f"steps end every {shorter} in place of every {now}" if several else f"the step takes {shorter} in place of {now}"
-    return f"; {condition}, {takes}"
+    return f"; {condition}, steps would take {format_percent(100 * (1 - outcome.step_ns / found.step_ns))} less time"
 
 
 def _levelled(found: JobForecast | None, late: list[int]) -> tuple[str, str]:
@@ -75,7 +79,14 @@ def _levelled(found: JobForecast | None, late: list[int]) -> tuple[str, str]:
     return (f"rank-{late[0]}", f"with rank {late[0]} like the others") if late else ("", "")
 
 
-def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> str:
+def _helps(found: JobForecast, name: str) -> bool:
+    """Whether a change makes a step shorter."""
+    outcome = found.of(name)
+    return outcome is not None and outcome.step_ns <= 0.98 * found.step_ns
+
+
+def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> tuple[str, str, int | None]:
+    """Which stage paces a pipeline, a change that makes a step shorter, and the rank whose host paces it."""
     pieces, count = graph.pieces, len(graph.iterations)
     sums = pieces.groupby("rank")[["compute_ns", "host_ns"]].sum().groupby(pd.Series(pipeline.stage_of)).mean() / count
     total = sums.sum(axis=1)
@@ -84,16 +95,18 @@ def _pacing(graph: JobGraph, pipeline: Pipeline, found: JobForecast) -> str:
     kind = "" if pipeline.schedule == pipelines.UNKNOWN else f", {pipeline.schedule}"
     size = f"pipeline of {len(pipeline.stages)} stages, {pipeline.micro_batches} micro-batches{kind}"
     if total[stage] < UNEVEN * others.sum():
-        return f"{size}: no stage is slower than the others"
+        return f"{size}: no stage is slower than the others", "more micro-batches", None
     ranks, more = named_ranks(pipeline.stages[stage]), sums.loc[stage] - others
+    change = EQUAL_STAGES if _helps(found, "stages-median") else ""
     if more["host_ns"] > more["compute_ns"]:
         waits = format_duration(sums["host_ns"].tolist()[stage])
         which = f"{size}: the host of {ranks} (stage {stage}) paces it, as its GPU waits {waits} a step for launches"
-        takes = _takes(found, "stages-median", "with equal compute in the stages", several=count > 1)
-        return f"{which}{takes}{', but with fewer launches it may be' if takes.endswith('shorter') else ''}"
+        takes = _takes(found, "stages-median", "with equal compute in the stages")
+        fewer = ", but with fewer launches it may be" if takes.endswith("shorter") else ""
+        return f"{which}{takes}{fewer}", change, pipeline.stages[stage][0]
     own, median = format_duration(sums["compute_ns"].tolist()[stage]), format_duration(others["compute_ns"])
     which = f"{size}: stage {stage} ({ranks}) paces it with {own} of compute a step, the others have {median}"
-    return f"{which}{_takes(found, 'stages-median', f'with stage {stage} like the others', several=count > 1)}"
+    return f"{which}{_takes(found, 'stages-median', f'with stage {stage} like the others')}", change, None
 
 
 def _bubble(graph: JobGraph, pipeline: Pipeline) -> str:
@@ -129,7 +142,7 @@ def _dimensions(graph: JobGraph) -> tuple[str, ...]:
     return (f"exposed communication: {', '.join(parts)}",)
 
 
-def _of_experts(routed: experts.Experts | None, found: JobForecast | None, *, several: bool) -> str:
+def _of_experts(routed: experts.Experts | None, found: JobForecast | None) -> str:
     if routed is None or routed.times_share <= experts.HOT:
         return ""
     part = format_percent(100 * routed.part)
@@ -140,7 +153,7 @@ def _of_experts(routed: experts.Experts | None, found: JobForecast | None, *, se
         else ""
     )
     share = f"the experts of rank {routed.hot} get {part} of all rows, {routed.times_share:.2g} times their share, {when}"
-    return f"{share}{_takes(found, 'experts', 'with equal shares', several=several)}{lacks}"
+    return f"{share}{_takes(found, 'experts', 'with equal shares')}{lacks}"
 
 
 def _of_host(job: Job, late: pd.DataFrame) -> str:

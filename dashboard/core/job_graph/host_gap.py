@@ -34,8 +34,8 @@ class HostGap:
         where = f" after {self.before}" if self.before else ""
         where += f" before {self.after}" if self.after else ""
         inside = f" in range {self.text}" if self.text else ""
-        what = f"runs {self.operator}" if self.operator else "runs no operator"
-        return f"the host of rank {rank} {what} for {duration}{where}{inside}"
+        what = f"runs {self.operator}" if self.operator else "runs no operator of PyTorch"
+        return f"in the longest wait for a launch, the host of rank {rank} {what} for {duration}{where}{inside}"
 
 
 def host_gap(run: store.Run) -> HostGap | None:

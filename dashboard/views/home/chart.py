@@ -15,6 +15,7 @@ from warpladder.dashboard.core.numbers import (
     format_ratio,
 )
 from warpladder.dashboard.core.trusted import sentence
+from warpladder.dashboard.trace.parts import CLASSES, Parts
 from warpladder.dashboard.ui.template import (
     Chart,
     Look,
@@ -27,7 +28,6 @@ from warpladder.dashboard.ui.template import (
     stack_shares,
     text,
 )
-from warpladder.dashboard.views.home.query import Parts
 
 _BAR_PX: Final = 24
 #: A part with a smaller share, in percent, has no room for its figure.
@@ -45,7 +45,7 @@ def where_time_goes(found: Parts, look: Look) -> Chart:
     figure = blank(look.theme, 110)
     compute, exposed, copies, graphs = palette(look.theme)[:4]
     colors = (compute, graphs, exposed, copies, look.tones.grid)
-    shown = pd.DataFrame({"part": list(found.named), "time_ns": list(found.named.values())})
+    shown = pd.DataFrame({"part": [found.words(name) for name in CLASSES], "time_ns": [found.times[name] for name in CLASSES]})
     shown = shown.assign(percent=100 * shown["time_ns"] / found.span_ns)
     for row, color in zip(shown.to_dict("records"), colors, strict=True):
         if row["time_ns"]:
@@ -65,7 +65,8 @@ def where_time_goes(found: Parts, look: Look) -> Chart:
             )
     stack_shares(figure, [""], look)
     figure.update_layout(legend={"orientation": "h", "y": 1.3, "traceorder": "normal"}, margin={"t": 24})
-    return Chart("where-time-goes", found.sentence, figure, shown, look.note("each GPU from its first work to its last."))
+    note = look.note(f"{found.whole}.")
+    return Chart("where-time-goes", found.headline, figure, shown, note)
 
 
 def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:

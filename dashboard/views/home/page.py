@@ -155,11 +155,12 @@ def _before(run: store.Run) -> ListedRun | None:
 
 def _trace(run: store.Run) -> None:
     """Where the time goes, as a picture and as findings that lead to their moments."""
-    found = runs.ask(run, query.parts)
+    found, told = runs.ask(run, query.profile).parts, runs.ask(run, query.told)
     if found is None:
-        st.info("A trace without work of a GPU.")
+        _told(told.headline, told.steps, f"next: {told.to_do}")
     else:
         widgets.show_chart(widgets.drawn(chart.where_time_goes, found, runs.look_of(run, widgets.theme())))
+        _told("", told.steps, f"next: {told.to_do}")
         _findings(run)
     leads = {"time": "Time by kernel and operator →", "timeline": "Timeline →"}
     leads |= {"transfers": "Copies →"} if "memory_ops" in run.tables else {}
@@ -194,10 +195,8 @@ def _findings(run: store.Run) -> None:
 
 def _job(run: store.Run) -> None:
     """The stage or the rank that the others wait for, and where the time of each rank goes."""
-    first, *lines = runs.ask(run, ranks.sentences) or [runs.ask(run, ranks.answer).sentence]
-    st.markdown(f"## {plain(_capital(first))}")
-    for words in lines:
-        st.markdown(plain(_capital(words)))
+    told = runs.ask(run, ranks.told)
+    _told(*told.findings, told.headline, told.steps, f"next: {told.to_do}")
     look = runs.look_of(run, widgets.theme())
     widgets.show_chart(widgets.drawn(of_ranks.breakdown, runs.ask(run, ranks.breakdown), look))
     leads = {"ranks": "What a change would bring →", "ranks.stragglers": "Who is late, and in which steps →"}
@@ -208,8 +207,11 @@ def _job(run: store.Run) -> None:
             pages.link(where, label, **state.link())
 
 
-def _capital(words: str) -> str:
-    return words[0].upper() + words[1:]
+def _told(heading: str, *sentences: str) -> None:
+    """Sentences below a heading."""
+    for mark, words in (("## ", heading), *(("", each) for each in sentences)):
+        if words:
+            st.markdown(f"{mark}{plain(words[0].upper() + words[1:])}")
 
 
 def _counters(run: store.Run) -> None:

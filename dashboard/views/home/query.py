@@ -1,6 +1,6 @@
-"""Where the time of a trace goes: its parts, and the findings that lead to a moment on the Timeline."""
+"""Where the time of a profile goes, what to do next, and the findings that lead to a moment on the Timeline."""
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,114 +8,158 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.core.numbers import format_duration, format_percent
-from warpladder.dashboard.core.run_data import RunData
-from warpladder.dashboard.core.traces import NONE, Int64s, Traces, calls_of
+from warpladder.dashboard.core import counted, counters
+from warpladder.dashboard.core.numbers import format_duration
+from warpladder.dashboard.core.run_data import RunData, once
+from warpladder.dashboard.core.traces import NONE, Traces, calls_of
 from warpladder.dashboard.trace import operators
 from warpladder.dashboard.trace.describe import short_names
-from warpladder.dashboard.views.time.operators.chart import place_of
+from warpladder.dashboard.trace.parts import IDLE, Parts, Steps, Told, about_kernels, advice
+from warpladder.dashboard.views.time.calls import query as calls
+from warpladder.dashboard.views.transfers import query as transfers
+from warpladder.data import store, timeline
 from warpladder.data.arrays import lookup
-from warpladder.data.schema import CUDA_GRAPH
+from warpladder.data.iterations import steps_of
 
-#: Names of kernels that communicate, for runs that are older than their column `collective`.
-_COMMUNICATION: Final = re.compile("nccl|rccl", re.IGNORECASE)
-#: Kinds of device work, in the order in which they take the time that several share.
-_COMPUTES, _GRAPH, _COMMUNICATES, _COPIES = range(4)
 _MOST_KERNELS: Final = 5
 _MOST_GAPS: Final = 2
 #: A shorter gap, as a share of the span, is no finding.
 _LEAST_GAP: Final = 0.01
+_PREFETCH: Final = "cudaMemPrefetchAsync"
+#: How a profile has device work, by the program that wrote it.
+_WITH_DEVICE_WORK: Final = {
+    "pytorch_profiler": "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], on a machine with a GPU",
+    "nsight_systems": "profile with nsys profile --trace=cuda,nvtx a part of the program that uses the GPU",
+}
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The time of the devices of a trace, each from its first work to its last, in nanoseconds. The parts add up to the span.
+class Profile:
+    """What a profile comes to.
 
     Attributes:
-        compute_ns: a kernel that does not communicate runs.
-        graph_ns: a CUDA graph that was traced as a whole runs, and no other kernel that computes.
-        exposed_ns: a kernel that communicates runs, and none of these.
-        copies_ns: copies and sets alone.
-        idle_ns: nothing runs.
+        parts: where the time of its devices goes; None without device work.
+        devices: number of GPUs with work.
+        kernels: the longest kernels: `name` (short), `full_name`, `executions`, `total_ns`, `share_percent` of the kernels' time.
+        kernel_ns: the time of all kernels in sum; of kernels that overlap, each counts.
+        graphs: launches of graphs that were traced as a whole, and their time.
+        copies: copies, sets and migrations by kind, as the page Transfers has them.
+        steps: numbered steps; None without any.
+        limits: what limits each kernel with counters, the longest first: `kernel`, `time_ns`, `limit`, `limit_percent`.
     """
 
+    parts: Parts | None
     devices: int
-    span_ns: int
-    compute_ns: int
-    graph_ns: int
-    exposed_ns: int
-    copies_ns: int
-    idle_ns: int
+    kernels: pd.DataFrame
+    kernel_ns: int
+    graphs: tuple[int, int]
+    copies: pd.DataFrame
+    steps: Steps | None
+    limits: pd.DataFrame
 
-    @property
-    def named(self) -> dict[str, int]:
-        """The times by their words."""
-        return {
-            "compute": self.compute_ns,
-            "CUDA graphs, whose kernels are not known": self.graph_ns,
-            "exposed communication": self.exposed_ns,
-            "copies alone": self.copies_ns,
-            "idle": self.idle_ns,
+
+@once
+def profile(data: RunData) -> Profile:
+    """Sum a profile up, with the queries of the pages API & kernels, Transfers and Counters."""
+    of_graphs = calls.graph_launches(data) if calls.GRAPHS in calls.available(data) else pd.DataFrame()
+    graphs = tuple(int(of_graphs[name].sum()) if len(of_graphs) else 0 for name in ("Instances", "Total Time (ns)"))
+    kernels = _kernels(data, graphs[1])
+    parts, steps, devices = _device_time(data.traces.run) if data.traces else (None, None, 0)
+    return Profile(
+        parts,
+        devices,
+        kernels,
+        int(kernels["total_ns"].sum()) + graphs[1],
+        (graphs[0], graphs[1]),
+        transfers.transfers(data) if "memory_ops" in data.traces.tables else pd.DataFrame(),
+        steps,
+        _limits(data),
+    )
+
+
+def _device_time(run: store.Run) -> tuple[Parts | None, Steps | None, int]:
+    """The parts of the devices' time, the steps, and the number of devices; in sum over the processes, as over the ranks of a job."""
+    work, ranges = timeline.device_work(run), steps_of(run)
+    processes = np.unique(work.process).tolist()
+    of_each = [work[work.process == process] for process in processes] or [work]
+    rows = [
+        {"rank": rank, **each, "collectives": 0, "wait_ns": None, "last": None}
+        for rank, own in enumerate(of_each)
+        for each in timeline.iteration_rows(own, ranges)
+    ]
+    steps = Steps.of(store.frame("iterations", rows), timeline.calls_ns(run, timeline.COPYING, timeline.WAITING))
+    if not len(work):
+        return None, steps, 0
+    devices = len(np.unique(work.device))
+    of = [f"{len(processes)} processes"] if len(processes) > 1 else []
+    of += [f"{devices} devices"] if devices > 1 else []
+    whole = f"first to last work, {' on '.join(of)}" if of else "first to last device work"
+    return Parts.of(pd.DataFrame([timeline.breakdown(own) for own in of_each]), whole), steps, devices
+
+
+def told(data: RunData) -> Told:
+    """What most of the time is, the steps, and what to do first."""
+    found = profile(data)
+    on = f" on {found.devices} devices" if found.devices > 1 else ""
+    headline = found.parts.headline if found.parts else "" if len(found.limits) else "no device work in this profile"
+    return Told(headline, (), found.steps.sentence(found.parts, on=on) if found.steps else "", _to_do(data, found))
+
+
+def _to_do(data: RunData, found: Profile) -> str:
+    if found.parts is None and len(found.limits):
+        return "see why each kernel is not faster: warpladder app, page Why"
+    if found.parts is None:
+        return _WITH_DEVICE_WORK.get(str(data.info["collector"]), "profile a part of the program that uses the device")
+    about = {
+        "compute_ns": about_kernels(data, str(found.kernels.iloc[0]["name"]) if len(found.kernels) else ""),
+        "exposed_ns": "see which rank the others wait for: warpladder import --job FOLDER, with the profiles of all ranks in it",
+        "copies_ns": _about_copies(found.copies, found.parts),
+    }
+    todo = advice(found.parts, found.steps, about)
+    if found.parts.idle["managed_ns"] and found.parts.largest[0] == "idle_ns":
+        migrates = found.copies[found.copies["kind"].str.startswith("unified")]["time_ns"].sum()
+        todo += f"; the migrations themselves take {format_duration(migrates)}"
+    return todo
+
+
+def _about_copies(copies: pd.DataFrame, parts: Parts) -> str:
+    if copies.empty:
+        return ""
+    kind, memory = str(copies["kind"].iloc[0]), str(copies["host_memory"].iloc[0])
+    if kind.startswith("unified"):
+        return f"prefetch managed memory ({_PREFETCH}) to where it is used next, so that its pages do not migrate one after another"
+    cures = {"pageable": "pinned memory makes them faster", "": "fewer or larger ones help"}
+    hides = parts.times["compute_ns"] > parts.times["copies_ns"]
+    beside = "a stream of their own hides them behind kernels" if hides else "kernels are too short to hide them, so copy less"
+    cure = cures.get(memory if kind in ("h2d", "d2h") else "", beside)
+    return f"see what the copies cost: warpladder app, page Transfers; {cure}"
+
+
+def _kernels(data: RunData, graphs_ns: int) -> pd.DataFrame:
+    found = calls.cuda_gpu_kern_sum(data) if "cuda_gpu_kern_sum" in calls.available(data) else None
+    if found is None:
+        return pd.DataFrame(columns=["name", "full_name", "executions", "total_ns", "share_percent"])
+    names, time = short_names(list(found["Name"])), found["Total Time (ns)"]
+    return pd.DataFrame(
+        {
+            "name": [names[name] for name in found["Name"]],
+            "full_name": found["Name"],
+            "executions": found["Instances"],
+            "total_ns": time,
+            "share_percent": 100 * time / max(int(time.sum()) + graphs_ns, 1),
         }
-
-    @property
-    def sentence(self) -> str:
-        """`The GPU works 61.0 % of 12.0 ms; 39.0 % it is idle.`"""
-        whole = f"{format_duration(self.span_ns)} from the first work to the last"
-        whose = "The GPU computes" if self.devices == 1 else f"The {self.devices} GPUs compute"
-        _, *others = self.named.items()
-        rest = ", ".join(f"{self._share(time)} {name}" for name, time in others if time)
-        return f"{whose} {self._share(self.compute_ns)} of the {whole}{f'; the rest is {rest}' if rest else ''}"
-
-    def _share(self, time_ns: int) -> str:
-        return format_percent(100 * time_ns / self.span_ns)
+    )
 
 
-class _Work:
-    """The kernels, copies and sets of a trace."""
-
-    def __init__(self, traces: Traces) -> None:
-        every = [each for each in ("kernels", "memory_ops") if each in traces.tables]
-        self.start, self.end, self.device = (
-            np.concatenate([traces.numbers(each, name) for each in every] or [np.empty(0, dtype=np.int64)])
-            for name in ("start_ns", "end_ns", "device")
-        )
-        kernels = traces.length("kernels") if "kernels" in every else 0
-        self.kind = np.full(len(self.start), _COPIES)
-        if kernels:
-            names = traces.texts("kernels", "name")
-            kinds = [
-                _GRAPH if name == CUDA_GRAPH else _COMMUNICATES if _COMMUNICATION.search(str(name)) else _COMPUTES
-                for name in names.categories
-            ]
-            talks = traces.texts("kernels", "collective").codes != NONE
-            self.kind[:kernels] = np.where(talks, _COMMUNICATES, np.array(kinds)[names.codes])
-
-
-def parts(data: RunData) -> Parts | None:
-    """The parts of the time; None without device work."""
-    work = _Work(data.traces)
-    if not len(work.start):
-        return None
-    sums = np.zeros(6, dtype=np.int64)
-    devices = np.unique(work.device)
-    for device in devices:
-        here = work.device == device
-        start, end, kind = work.start[here], work.end[here], work.kind[here]
-        up_to = [_covered(start[kind <= most], end[kind <= most]) for most in range(_COPIES + 1)]
-        span = int(end.max() - start.min())
-        sums += [span, *np.diff([0, *up_to, span])]
-    return Parts(len(devices), *map(int, sums))
-
-
-def _covered(start: Int64s, end: Int64s) -> int:
-    """The time in which at least one of these runs."""
-    if not len(start):
-        return 0
-    order = np.argsort(start, kind="stable")
-    reached = np.maximum.accumulate(end[order])
-    before = np.concatenate((start[order][:1], reached[:-1]))
-    return int(np.maximum(reached - np.maximum(start[order], before), 0).sum())
+def _limits(data: RunData) -> pd.DataFrame:
+    rows = []
+    for workload in counters.counted_workloads(data):
+        for case in counters.counted_cases(data, workload):
+            for each in counters.by_config(data, workload, case).to_dict("records"):
+                kernel = f"{each['variant']}[{each['config']}]" if each["config"] else str(each["variant"])
+                rows.append((kernel, each["time_ns"], counted.limit_words(each), counted.limit(each).percent))
+    frame = pd.DataFrame(rows, columns=["kernel", "time_ns", "limit", "limit_percent"])
+    return frame.sort_values("time_ns", ascending=False, kind="stable", ignore_index=True)
 
 
 def findings(data: RunData) -> pd.DataFrame:
@@ -125,16 +169,16 @@ def findings(data: RunData) -> pd.DataFrame:
         `what`, `time_ns`, `percent` (of the span of the devices), `runs`, `operator` (or range, around the longest execution), `line` (of
         Python, where the profiler recorded it), and `begin_ns` and `end_ns` of the longest execution or the gap.
     """
-    whole = parts(data)
+    whole = profile(data).parts
     columns = ["what", "time_ns", "percent", "runs", "operator", "line", "begin_ns", "end_ns"]
     if whole is None:
         return pd.DataFrame(columns=columns)
-    rows = [*_kernels(data.traces), *_gaps(data.traces, whole.span_ns)]
+    rows = [*_moments(data.traces), *_gaps(data.traces, whole.span_ns)]
     frame = pd.DataFrame(rows, columns=["what", "time_ns", "runs", "operator", "line", "begin_ns", "end_ns"])
     return frame.assign(percent=100 * frame["time_ns"] / whole.span_ns).sort_values("time_ns", ascending=False)[columns]
 
 
-def _kernels(traces: Traces) -> list[tuple[object, ...]]:
+def _moments(traces: Traces) -> list[tuple[object, ...]]:
     if "kernels" not in traces.tables:
         return []
     names, duration = traces.texts("kernels", "name"), traces.durations("kernels")
@@ -158,7 +202,7 @@ def _caller(traces: Traces, row: np.int64) -> tuple[str, str]:
         operator = operators.read(traces).of_call[call] if call != NONE else NONE
         if operator != NONE:
             stack = str(traces.texts("operations", "stack")[operator])
-            return str(traces.texts("operations", "name")[operator]), place_of(stack) if stack else ""
+            return str(traces.texts("operations", "name")[operator]), operators.place_of(stack) if stack else ""
     if "ranges" in traces.tables:
         held = traces.ranges_of_work("kernels")[[row]]
         (place,) = lookup(traces.numbers("ranges", "range_id"), held)
@@ -167,16 +211,16 @@ def _caller(traces: Traces, row: np.int64) -> tuple[str, str]:
     return "", ""
 
 
-def _gaps(traces: Traces, span_ns: int) -> list[tuple[object, ...]]:
-    """The longest gaps of a device."""
-    work = _Work(traces)
-    found: list[tuple[int, int, int]] = []
+def _gaps(traces: Traces, span_ns: int) -> Iterator[tuple[object, ...]]:
+    """The longest gaps of a device, with their causes."""
+    work = timeline.device_work(traces.run)
+    found = []
     for device in np.unique(work.device):
-        here = work.device == device
-        order = np.argsort(work.start[here], kind="stable")
-        start, reached = work.start[here][order], np.maximum.accumulate(work.end[here][order])
-        gaps = start[1:] - reached[:-1]
-        longest = np.argsort(-gaps, kind="stable")[:_MOST_GAPS]
-        found += [(int(gaps[place]), int(reached[place]), int(start[place + 1])) for place in longest]
-    longest_first = sorted(found, reverse=True)[:_MOST_GAPS]
-    return [("idle: a gap", gap, 1, "", "", begin, end) for gap, begin, end in longest_first if gap >= _LEAST_GAP * span_ns]
+        own, launched = timeline.by_start(work[work.device == device])
+        opens, closes, cause = timeline.gaps(int(own.start[0]), own.start, own.end, launched)
+        longest = np.argsort(opens - closes, kind="stable")[:_MOST_GAPS]
+        found += [(closes[place] - opens[place], opens[place], closes[place], cause[place]) for place in longest]
+    for gap, begin, end, cause in sorted(found, reverse=True)[:_MOST_GAPS]:
+        if gap >= _LEAST_GAP * span_ns:
+            words = "a gap" if cause else IDLE["host_wait_ns"]
+            yield f"idle: {words}", int(gap), 1, "", "", int(begin), int(end)

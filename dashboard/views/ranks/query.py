@@ -15,7 +15,11 @@ from warpladder.dashboard.core.job_graph.pipelines import pipeline_of, stage_tim
 from warpladder.dashboard.core.lateness import lateness
 from warpladder.dashboard.core.numbers import format_percent
 from warpladder.dashboard.core.run_data import RunData, once
+from warpladder.dashboard.trace.parts import Parts, Steps, Told, about_kernels, advice
+from warpladder.dashboard.views.ranks.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks.stragglers import query as stragglers
+from warpladder.data import job_tables
+from warpladder.data.words import counted
 
 #: Figure of a rank in an iteration -> its words.
 FIGURES: Final = {
@@ -59,6 +63,18 @@ _MEASURED: Final = (
     "kernel_wait_ns",
 )
 _TIMES: Final = (*_MEASURED, "other_idle_ns", "wait_ns")
+
+
+_BREAKDOWN: Final = tuple(column.name for column in job_tables.BREAKDOWN)
+#: Cause of a late rank -> what to do.
+_ABOUT_LATE: Final = {
+    "compute": "see which kernels take longer on rank {rank}, and in which steps: warpladder app, page Ranks",
+    "work": "see which kernels rank {rank} executes more often: warpladder app, page Ranks",
+    "host": "see what the host of rank {rank} does before it launches late work: warpladder app, page Timeline",
+    "copies": "see what rank {rank} copies, and when: warpladder app, page Timeline",
+    "clock": "compare the clock of rank {rank}'s GPU with those of the others: nvidia-smi -q -d CLOCK,PERFORMANCE",
+    "": "see in which steps rank {rank} is late: warpladder app, page Ranks",
+}
 
 
 @dataclass(frozen=True)
@@ -120,6 +136,15 @@ def graph_answer(data: RunData) -> of_graph.GraphAnswer:
     return of_graph.answer(data.job)
 
 
+def told(data: RunData) -> Told:
+    """What most of the time is, which stage or rank the others wait for, why, the steps, and what to do first."""
+    parts, count, on_devices = device_time(data), len(_with_profile(data)), devices(data)
+    of, on = f" of {count} ranks" if count > 1 else "", f" on {on_devices} devices" if on_devices > count else ""
+    of_steps, headline = steps(data), parts.headline if parts.span_ns else ""
+    sentence = of_steps.sentence(parts, of, on) if of_steps else ""
+    return Told(headline, (*sentences(data), *_differing_kernel(data)), sentence, _to_do(data, parts))
+
+
 def sentences(data: RunData) -> tuple[str, ...]:
     """Which stage or rank the others wait for, why, and what a step takes without that; no late rank where fewer than two communicate."""
     found, graph = answer(data), graph_answer(data)
@@ -134,6 +159,64 @@ def sentences(data: RunData) -> tuple[str, ...]:
     else:
         lines = [found.lateness, f"cause: {cause}" if cause else ""]
     return tuple(each for each in (*lines, *graph.further) if each)
+
+
+def _differing_kernel(data: RunData) -> tuple[str, ...]:
+    """The kernel that differs between ranks, where that is why one is late or paces the others."""
+    late = set(_with_profile(data).query("late")["cause"]) & {"compute", "work", "clock"}
+    graph = graph_answer(data)
+    if graph.cause or not (late or graph.change == of_graph.EQUAL_STAGES):
+        return ()
+    executed = kernels.kernels(data, None)
+    return (kernels.title_of(executed),) if len(executed) and kernels.most_different(executed) is not None else ()
+
+
+def _with_profile(data: RunData) -> pd.DataFrame:
+    """The rows of table `ranks` that have a profile."""
+    ranks = data.job.frame("ranks", "rank", "status", "late", "cause", "waiting_calls_ns", *_BREAKDOWN)
+    return ranks[ranks["status"] == "ok"]
+
+
+@once
+def device_time(data: RunData) -> Parts:
+    """Where the time of all ranks goes."""
+    ranks, of_all, whole = _with_profile(data), devices(data), "first to last device work"
+    if of_all > len(ranks):
+        whole = f"{counted(len(ranks), 'rank')} with {of_all} devices in all"
+    elif len(ranks) > 1:
+        whole = f"{whole} of {len(ranks)} ranks"
+    return Parts.of(ranks, whole)
+
+
+def devices(data: RunData) -> int:
+    """Devices of all ranks."""
+    return len(data.job.frame("rank_devices", "rank"))
+
+
+def steps(data: RunData) -> Steps | None:
+    """The steps of all ranks; None without any."""
+    waits = int(_with_profile(data)["waiting_calls_ns"].sum())
+    return Steps.of(data.job.frame("iterations", *Steps.COLUMNS), waits)
+
+
+def _to_do(data: RunData, parts: Parts) -> str:
+    """What to do first: about what all ranks wait for, else about the largest part."""
+    graph, run, ranks = graph_answer(data), data.info["run_id"], _with_profile(data)
+    if graph.change and graph.host is None:
+        return f"see what {graph.change} and other changes bring: warpladder forecast {run}"
+    late = lateness(data).late[:1] if graph.host is None else (graph.host,)
+    if late:
+        cause = "host" if graph.host is not None else str(ranks.set_index("rank")["cause"][late[0]])
+        return _ABOUT_LATE[cause].format(rank=late[0])
+    if not parts.span_ns:
+        return "no rank has device work: profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
+    critical = "see which kernel makes a step shorter if it is faster: warpladder app, page Critical path"
+    if len(ranks) == 1:
+        executed = kernels.kernels(data, None)
+        longest = executed[executed["kind"] == "compute"]["kernel"].head(1)
+        critical = about_kernels(data, longest.iloc[0] if len(longest) else "")
+    collectives = "see which collectives take the time, and how fast they are: warpladder app, page Collectives"
+    return advice(parts, steps(data), {"compute_ns": critical, "copies_ns": critical, "exposed_ns": collectives})
 
 
 def after_changes(data: RunData) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent
-from warpladder.dashboard.trace.operators import INTERNAL, MODULE
+from warpladder.dashboard.trace.operators import place_of
 from warpladder.dashboard.ui.template import Chart, Look, blank, name_rows, slug, text, ticks
 from warpladder.dashboard.ui.text import cut
 from warpladder.dashboard.views.time.operators.query import DETAILS, By, Totals, keys
@@ -96,12 +96,6 @@ def _label(row: dict[Any, Any], by: By) -> str:
 def _detail(row: dict[Any, Any], by: By) -> str:
     detail = str(row[DETAILS[by][0]])
     return place_of(detail) if by == "stack" else detail.replace(", ", ",")
-
-
-def place_of(stack: str) -> str:
-    """The innermost frame of a stack outside of built-in functions and of PyTorch, or else the innermost frame."""
-    frames = stack.split("\n")
-    return next((frame for frame in frames if not frame.startswith(INTERNAL)), frames[0]).removeprefix(MODULE)
 
 
 def _calls(count: int) -> str:

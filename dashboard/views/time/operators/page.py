@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from warpladder.dashboard.core.numbers import format_duration
+from warpladder.dashboard.trace.operators import place_of
 from warpladder.dashboard.ui import pages, runs, state, tables, widgets
 from warpladder.dashboard.ui.template import slug
 from warpladder.dashboard.ui.text import cut, plain, short
@@ -134,7 +135,7 @@ def _table(frame: pd.DataFrame, names: list[str], choose: Callable[[str], None])
     times = ("self_device", "device", "self_host", "host")
     shown = shown.assign(**{f"{each}_ms": shown[f"{each}_ns"] / _MS for each in times})
     if "stack" in shown:
-        shown["place"] = shown["stack"].map(charts.place_of)
+        shown["place"] = shown["stack"].map(place_of)
         shown["stack"] = shown["stack"].map(_one_line)
     widgets.table(
         shown,
