@@ -4,7 +4,8 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from os.path import commonprefix
+from itertools import takewhile
+from operator import eq
 from typing import Final
 
 from warpladder.dashboard.core.numbers import format_duration
@@ -68,8 +69,8 @@ def apart(names: Sequence[str], full: Sequence[str], most: int = _NAME_CHARACTER
 
 def _differing(name: str, group: Sequence[str], own: str, most: int) -> str:
     """The start of a name, and what its full name has from the word on in which it differs from each of the others."""
-    places = (len(commonprefix([own, other])) for other in group if other != own)
-    place = min(max(places, default=len(own)), len(own))
+    alike = (sum(takewhile(bool, map(eq, own, other))) for other in group if other != own)
+    place = max(alike, default=len(own))
     place = max((found.end() for found in _NO_WORD.finditer(own, 0, place)), default=place)
     head = re.split(r"\W", name, maxsplit=1)[0][: most // 2 - 1]
     return cut(f"{head}…{own[place:]}", most)
