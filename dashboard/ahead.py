@@ -5,28 +5,41 @@ import contextlib
 
 from warpladder.dashboard.compare import overview
 from warpladder.dashboard.core import critical_path, lateness, run_index
-from warpladder.dashboard.core.run_index import Need
-from warpladder.dashboard.ui import runs
+from warpladder.dashboard.core.run_index import ListedRun, Need
+from warpladder.dashboard.ui import pinned, runs
 from warpladder.dashboard.views.collectives import query as collectives
 from warpladder.dashboard.views.critical_path import query as paths
 from warpladder.dashboard.views.ranks import query as ranks
 from warpladder.dashboard.views.ranks.job_kernels import query as kernels
 from warpladder.dashboard.views.ranks.stragglers import query as stragglers
+from warpladder.dashboard.views.trust import query as trust
 from warpladder.data import store
 from warpladder.installation import ROOT
 
 
 def compute() -> None:
-    """Compute them, Overview for the device that it shows first. A run that cannot be opened is passed over."""
+    """Compute them, Home for the device that it shows first, whose first run comes first. A run that cannot be opened is passed over."""
     with contextlib.suppress(argparse.ArgumentError, store.StoreError):
         every = runs.listing(runs.data_dirs()).every
         for device in run_index.devices(every)[:1]:
-            for workload in run_index.workloads(every, device):
+            first = run_index.first_workload(every, device)
+            for workload in sorted(run_index.workloads(every, device), key=lambda name: name != first):
                 with contextlib.suppress(store.StoreError):
-                    runs.ask(runs.as_recorded(run_index.suitable(every, device, workload)[0].run), overview.lines, ROOT)
+                    listed = run_index.suitable(every, device, workload)[0]
+                    runs.ask(runs.as_recorded(listed.run), overview.lines, ROOT)
+                    if workload == first:
+                        _home(every, listed)
         jobs = [each for each in every if each.facts.has(Need.JOB) and not each.shipped]
         if jobs:
             _job(runs.as_recorded(max(jobs, key=lambda each: each.facts.started_at).run))
+
+
+def _home(every: run_index.Runs, listed: ListedRun) -> None:
+    """Whether to believe a recording, and what moved since the last comparable one."""
+    run = runs.as_recorded(listed.run)
+    runs.ask(run, trust.verdict, ROOT)
+    for before in run_index.comparable(every, listed)[:1]:
+        runs.ask(run, pinned.against, runs.as_recorded(before.run), "", "", pinned.names(listed.run))
 
 
 def _job(job: runs.NamedRun) -> None:

@@ -408,6 +408,19 @@ def newest_first(every: Iterable[ListedRun]) -> list[ListedRun]:
     return sorted(every, key=lambda each: each.facts.started_at, reverse=True)
 
 
+def comparable(every: Iterable[ListedRun], listed: ListedRun) -> list[ListedRun]:
+    """The timed runs before one with a workload of it, on its device and by its collector, the newest first."""
+    facts = listed.facts
+    return [
+        each
+        for each in newest_first(every)
+        if (each.facts.device, each.facts.collector) == (facts.device, facts.collector)
+        and each.facts.started_at < facts.started_at
+        and each.facts.timed
+        and not facts.workloads.keys().isdisjoint(each.facts.workloads)
+    ]
+
+
 @_once
 def having(every: Iterable[ListedRun], need: Need, device: str, workload: str = "") -> tuple[ListedRun, ...]:
     """The runs with what a page needs: first runs of the device and workload, then of the device, then all others as `devices` has them.

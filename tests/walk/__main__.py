@@ -66,7 +66,9 @@ def _in_browser(folders: list[Path], log: Path) -> list[str]:
                 for section in view.applying(each.fits) or view.sections[:1]:
                     seen[view.name] += see(page, address, f"{view.name}?run={each.name}&section={section.name}")
             print(_line(view.name, seen[view.name]), flush=True)
-            told = [f"{each.path} at {each.width}: {problem}" for each in seen[view.name] for problem in each.problems]
+            told = [
+                f"{each.path} at {each.width}, {each.theme}: {problem}" for each in seen[view.name] for problem in each.problems
+            ]
             print("\n".join(told), flush=True)
             problems += told
         browser.close()

@@ -1,13 +1,14 @@
-"""The walk in a browser: what overlaps, what fails, how high and how slow each page is, in two sizes of the window."""
+"""The walk in a browser: what overlaps, what fails, how high and how slow each page is, in three sizes of the window and both themes."""
 
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from tests.browser.pages import open_page, sync_api
 
-SIZES: Final = ((1280, 800), (1024, 768))
+SIZES: Final = ((1280, 800), (1024, 768), (1920, 1080))
+THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 #: Texts of a chart, and blocks of a page, that share more than three pixels in height, and in width more than what is given.
 OVERLAPS: Final = """least => {
   const found = [];
@@ -67,18 +68,19 @@ class Seen:
     Attributes:
         height: of its content, in pixels.
         seconds: from the address to the last chart.
-        problems: overlaps, texts that are cut, and errors of the console.
+        problems: overlaps, texts that are cut, errors of the page and of the console.
     """
 
     path: str
     width: int
+    theme: str
     height: int
     seconds: float
     problems: tuple[str, ...]
 
 
 def see(page: "sync_api.Page", address: str, path: str) -> Iterator[Seen]:
-    """Open a page, and look at it in each size."""
+    """Open a page, and look at it in each size and theme."""
     errors: list[str] = []
 
     def note(message: Any) -> None:
@@ -86,16 +88,23 @@ def see(page: "sync_api.Page", address: str, path: str) -> Iterator[Seen]:
         if message.type == "error" and "/_stcore/" not in message.location["url"]:
             errors.append(f"console: {message.text} {message.location['url']}"[:200])
 
+    def fail(error: Any) -> None:
+        errors.append(f"script: {error}"[:200])
+
     page.on("console", note)
-    page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
-    before = time.monotonic()
-    open_page(page, f"{address}/{path}")
-    page.wait_for_function(_DRAWN)
-    seconds = time.monotonic() - before
-    for width, height in SIZES:
-        page.set_viewport_size({"width": width, "height": height})
-        page.wait_for_timeout(400)  # Plotly draws a chart of another width after a moment
+    page.on("pageerror", fail)
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
+        before = time.monotonic()
+        open_page(page, f"{address}/{path}")
         page.wait_for_function(_DRAWN)
-        high = page.evaluate("document.querySelector('[data-testid=\"stMainBlockContainer\"]').scrollHeight")
-        yield Seen(path, width, int(high), seconds, (*dict.fromkeys(page.evaluate(OVERLAPS, 3)), *errors))
+        seconds = time.monotonic() - before
+        for width, height in SIZES:
+            page.set_viewport_size({"width": width, "height": height})
+            page.wait_for_timeout(400)  # Plotly draws a chart of another width after a moment
+            page.wait_for_function(_DRAWN)
+            high = page.evaluate("document.querySelector('[data-testid=\"stMainBlockContainer\"]').scrollHeight")
+            yield Seen(path, width, theme, int(high), seconds, (*dict.fromkeys(page.evaluate(OVERLAPS, 3)), *errors))
     page.remove_listener("console", note)
+    page.remove_listener("pageerror", fail)

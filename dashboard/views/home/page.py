@@ -137,20 +137,11 @@ def _fact(label: str, words: str, where: str, link: str, **choices: str) -> None
 
 
 def _before(run: store.Run) -> ListedRun | None:
-    """The newest run before this one with a workload of it, on its device and by its collector."""
-    listed = runs.listing(runs.data_dirs()).index.get(runs.chosen_name())
-    if listed is None:
-        return None
-    facts = listed.facts
-    comparable = (
-        each
-        for each in run_index.newest_first(runs.context().every)
-        if (each.facts.device, each.facts.collector) == (facts.device, facts.collector)
-        and each.facts.started_at < facts.started_at
-        and each.facts.timed
-        and not facts.workloads.keys().isdisjoint(each.facts.workloads)
-    )
-    return next((each for each in comparable if runs.opens(each.run)), None)
+    """The newest run before this one that can be compared with it."""
+    every = runs.context().every
+    listed = next((each for each in every if each.name == runs.chosen_name()), None)
+    earlier = run_index.comparable(every, listed) if listed else []
+    return next((each for each in earlier if runs.opens(each.run)), None)
 
 
 def _trace(run: store.Run) -> None:

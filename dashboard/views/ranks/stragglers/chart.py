@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from warpladder.dashboard.core.numbers import format_duration, format_percent, significant
@@ -39,7 +40,8 @@ def waits(ranks: pd.DataFrame, title: str, look: Look) -> Chart:
     )
     for place, row in enumerate(rows):
         figure.add_annotation(
-            x=float(row["wait_ns"]) + float(row["wait_uncertainty_ns"]), y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
+            # The clocks of ranks that share no collective were not compared, and have no uncertainty.
+            x=float(row["wait_ns"]) + float(np.nan_to_num(row["wait_uncertainty_ns"])), y=place, xanchor="left", xshift=6, showarrow=False, font={"size": 12},
             text=text(f"{format_duration(float(row['wait_ns']))}, last {row['last']} of {row['collectives']} times"),
         )  # fmt: skip
     names = [f"<b>{row['rank']} late</b>" if row["late"] else str(row["rank"]) for row in rows]

@@ -21,7 +21,7 @@ _PIPE: Final = "pipe_percent"
 _UNITS: Final = {
     "dram_percent": "DRAM",
     "l2_percent": "L2",
-    "l1_data_percent": "L1 and shared",
+    "l1_data_percent": "L1, shared",
     _PIPE: "busiest pipe",
     "issued_percent": "issue slots",
 }
@@ -49,7 +49,12 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
     panels = _UNITS if frame["issued_percent"].notna().any() else _COARSE
     rows = frame.to_dict("records")
     figure = make_subplots(
-        rows=1, cols=len(panels), shared_yaxes=True, horizontal_spacing=0.015, subplot_titles=list(panels.values())
+        rows=1,
+        cols=len(panels),
+        shared_yaxes=True,
+        horizontal_spacing=0.015,
+        subplot_titles=list(panels.values()),
+        column_widths=[1.4 if name == _PIPE else 1.0 for name in panels],
     )
     figure.update_layout(blank(look.theme, _height(rows, 70)).layout)
     figure.update_annotations(font={"size": 13})
@@ -60,8 +65,8 @@ def speed_of_light(frame: pd.DataFrame, look: Look, workload: str, case: str, ho
     # A panel has room for the words beside its longest bar, in a narrow window too.
     figure.update_xaxes(
         range=[0, 172 if panels is _COARSE else 205],
-        tickvals=[0, 50, 100],
-        ticktext=["0", "50", "100 %"],
+        tickvals=[0, 100],
+        ticktext=["0", "100 %"],
         tickangle=0,
         showgrid=False,
     )

@@ -24,7 +24,7 @@ def draw(run: store.Run) -> None:
     cell = _choose(run, found, workload)
     data, look = runs.as_recorded(found.run), runs.look_of(found.run, widgets.theme())
     inside = runs.ask(data, query.inside, cell)
-    widgets.show_chart(widgets.drawn(chart.without, inside, look, cell))
+    widgets.show_chart(chart.without(inside, look, cell))
     if found.run.path != run.path:
         st.caption(plain(f"Experiments of {found.title}, on the variants whose sources are those of this run."))
     if at_marks := chart.at_marks(inside, look, cell):
@@ -32,7 +32,7 @@ def draw(run: store.Run) -> None:
     if blocks := runs.ask(data, query.blocks, cell):
         numbers = [str(number) for number in blocks.multiprocessors]
         chosen = state.choose("multiprocessor", "Multiprocessor", numbers, owner="/".join(cell), text=_place(numbers))
-        widgets.show_chart(widgets.drawn(chart.over_time, blocks, int(chosen), inside, look, cell))
+        widgets.show_chart(chart.over_time(blocks, int(chosen), inside, look, cell))
     st.caption("Other variants and cases:")
     st.code(_COMMAND.format(cell.workload, cell.variant, cell.case), language="bash")
 

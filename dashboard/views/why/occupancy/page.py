@@ -55,7 +55,7 @@ def draw(run: store.Run) -> None:
     assert result is not None
     widgets.table(query.compared(result), column_config=_COLUMNS, height="content")
     look = runs.look_of(run, widgets.theme())
-    widgets.show_chart(widgets.drawn(chart.curves, result, look, workload, case, cell.variant, name))
+    widgets.show_chart(chart.curves(result, look, workload, case, cell.variant, name))
     st.markdown("## Every kernel of the case")
     frame = query.rows(data, workload, case).assign(name=list(names))
     widgets.table(frame, column_order=[name for name in _COLUMNS if name in frame], column_config=_COLUMNS, height="content")

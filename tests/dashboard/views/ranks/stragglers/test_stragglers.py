@@ -1,5 +1,6 @@
 """The page Stragglers on a made job."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,12 @@ def test_of_many_ranks_those_with_the_least_wait_and_the_middle_one_are_drawn(da
     ranks = queries.ranking(data)
     assert queries.drawn(ranks, 7)["rank"].tolist() == ranks["rank"].tolist()
     assert queries.drawn(ranks, 3)["rank"].tolist() == [5, 7, 4]
+
+
+def test_words_stand_at_the_ends_of_bars_without_an_uncertainty_too(data: RunData) -> None:
+    ranks = queries.ranking(data)
+    words = charts.waits(ranks.assign(wait_uncertainty_ns=math.nan), "", look(data)).figure.layout.annotations
+    assert [word.x for word in words] == ranks["wait_ns"].tolist()
 
 
 def test_the_history_names_the_rank_that_came_last_in_most_iterations(data: RunData) -> None:
