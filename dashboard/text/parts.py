@@ -73,7 +73,8 @@ def _differing(name: str, group: Sequence[str], own: str, most: int) -> str:
     place = max(alike, default=len(own))
     place = max((found.end() for found in _NO_WORD.finditer(own, 0, place)), default=place)
     head = re.split(r"\W", name, maxsplit=1)[0][: most // 2 - 1]
-    return cut(f"{head}…{own[place:]}", most)
+    differs = own[place:]
+    return cut(f"{head}…{differs.split('(')[0] or differs}", most)
 
 
 def table(headings: Row, rows: Sequence[Row], first_characters: int = _NAME_CHARACTERS) -> list[str]:

@@ -336,5 +336,5 @@ def _about(parts: Parts, *causes: str) -> str:
     cure = cures.get(causes[0], "")
     if causes[0] == "host_wait_ns" and (long or not many):
         cure = ""
-    words = [looks[name] for name in causes] if len(causes) == 1 else [looks[name].split(", ")[0] for name in causes]
+    words = [looks[name] for name in causes] if len(causes) == 1 else [_short(looks[name]) for name in causes]
     return f"see {', and '.join(words)}: {_TIMELINE}{cure and f'; {cure}'}"

@@ -32,6 +32,7 @@ class GraphAnswer:
         further: sentences below.
         change: a change that makes a step shorter, for the forecast; empty where none does.
         host: the rank whose host paces a pipeline; None where no host does.
+        vain: no step is shorter with the late ranks like the others.
     """
 
     pipeline: str = ""
@@ -39,6 +40,7 @@ class GraphAnswer:
     further: tuple[str, ...] = ()
     change: str = ""
     host: int | None = None
+    vain: bool = False
 
 
 def answer(job: Job) -> GraphAnswer:
@@ -58,8 +60,10 @@ def answer(job: Job) -> GraphAnswer:
     if cause and routed and (late.empty or routed.hot in set(late["rank"])):
         return GraphAnswer("", cause, _dimensions(graph), "equal shares of the experts")
     of_host = _of_host(job, late)
-    takes = _takes(found, *_levelled(found, late["rank"].tolist())).removeprefix("; ")
-    return GraphAnswer("", of_host, tuple(each for each in (takes, cause, *_dimensions(graph)) if each))
+    name, condition = _levelled(found, late["rank"].tolist())
+    further = (_takes(found, name, condition).removeprefix("; "), cause, *_dimensions(graph))
+    vain = bool(further[0]) and not _helps(found, name)
+    return GraphAnswer("", of_host, tuple(each for each in further if each), vain=vain)
 
 
 def _takes(found: JobForecast | None, name: str, condition: str) -> str:

@@ -31,8 +31,8 @@ class HostGap:
     after: str
 
     def sentence(self, rank: int, duration: str) -> str:
-        where = f" after {self.before}" if self.before else ""
-        where += f" before {self.after}" if self.after else ""
+        where = f" between {self.before} and {self.after}" if self.before and self.after else ""
+        where = where or (f" after {self.before}" if self.before else f" before {self.after}" if self.after else "")
         inside = f" in range {self.text}" if self.text else ""
         what = f"runs {self.operator}" if self.operator else "runs no operator of PyTorch"
         return f"in the longest wait for a launch, the host of rank {rank} {what} for {duration}{where}{inside}"

@@ -20,6 +20,7 @@ from warpladder.dashboard.views.transfers import query as transfers
 from warpladder.data import store, timeline
 from warpladder.data.arrays import lookup
 from warpladder.data.iterations import steps_of
+from warpladder.data.words import counted as number_of
 
 _MOST_KERNELS: Final = 5
 _MOST_GAPS: Final = 2
@@ -91,9 +92,8 @@ def _device_time(run: store.Run) -> tuple[Parts | None, Steps | None, int]:
     if not len(work):
         return None, steps, 0
     devices = len(np.unique(work.device))
-    of = [f"{len(processes)} processes"] if len(processes) > 1 else []
-    of += [f"{devices} devices"] if devices > 1 else []
-    whole = f"first to last work, {' on '.join(of)}" if of else "first to last device work"
+    whole = f"first to last work, {devices} devices" if devices > 1 else "first to last device work"
+    whole = f"{len(processes)} processes on {number_of(devices, 'device')}" if len(processes) > 1 else whole
     return Parts.of(pd.DataFrame([timeline.breakdown(own) for own in of_each]), whole), steps, devices
 
 

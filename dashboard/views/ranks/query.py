@@ -205,7 +205,7 @@ def _to_do(data: RunData, parts: Parts) -> str:
     if graph.change and graph.host is None:
         return f"see what {graph.change} and other changes bring: warpladder forecast {run}"
     late = lateness(data).late[:1] if graph.host is None else (graph.host,)
-    if late:
+    if late and not graph.vain:
         cause = "host" if graph.host is not None else str(ranks.set_index("rank")["cause"][late[0]])
         return _ABOUT_LATE[cause].format(rank=late[0])
     if not parts.span_ns:

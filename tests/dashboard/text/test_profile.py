@@ -126,6 +126,24 @@ def test_idle_time_before_work_without_a_launch_is_a_part_of_its_own(tmp_path: P
     assert not any("next work" in line for line in text)
 
 
+def test_of_several_processes_each_counts_from_its_first_work_to_its_last(tmp_path: Path) -> None:
+    """As in a job of two ranks: 100 to 400 us on GPU 0, with 40 us between two kernels, and 150 to 900 us on GPU 1, with 10 us."""
+    other, other_thread = reports.GLOBAL_PID + (1 << 24), reports.TID + (1 << 24)
+    tables = reports.schema_3_20() | {"CUPTI_ACTIVITY_KIND_MEMCPY": [], "CUPTI_ACTIVITY_KIND_MEMSET": [], "NVTX_EVENTS": []}
+    tables["CUPTI_ACTIVITY_KIND_KERNEL"] = [
+        *(reports.kernel(n, a * _US, b * _US) for n, a, b in ((1, 100, 300), (2, 340, 400))),
+        *(reports.kernel(n, a * _US, b * _US, pid=other, deviceId=1) for n, a, b in ((1, 150, 250), (2, 260, 900))),
+    ]
+    tables["CUPTI_ACTIVITY_KIND_RUNTIME"] = [
+        *(reports.call(n, a * _US, a * _US + 5) for n, a in ((1, 50), (2, 330))),
+        *(reports.call(n, a * _US, a * _US + 5, tid=other_thread) for n, a in ((1, 140), (2, 120))),
+    ]
+    time = _facts(reports.write(tmp_path / "two.sqlite", tables), tmp_path)["device_time"]
+    names = ("span", "busy", "idle_host_wait", "idle_kernel_wait", "idle_other")
+    assert [time[f"{name}_ns"] // _US for name in names] == [300 + 750, 260 + 740, 40, 10, 0]
+    assert "sum: 2 processes on 2 devices" in _said("summary", data_dir=tmp_path / "runs")
+
+
 def test_names_that_are_alike_show_where_they_differ() -> None:
     full = [
         f"sm90_xmma_wgrad_indexed_implicit_gemm_tilesize{size}_warpgroupsize1x1x1_kernel__5x_cudnn" for size in ("64", "128")

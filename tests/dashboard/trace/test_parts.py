@@ -1,0 +1,119 @@
+"""What a profile comes to in sentences: its largest part, its rows, its steps, and what to do, from times counted by hand."""
+
+import pandas as pd
+import pytest
+
+from warpladder.dashboard.trace.parts import Parts, Steps, Told, advice
+from warpladder.data import job_tables
+
+US, MS = 1_000, 1_000_000
+ABOUT = {"compute_ns": "a faster kernel", "exposed_ns": "a rank", "copies_ns": "a copy"}
+
+
+def parts(**times: int) -> Parts:
+    """The parts of these times, in us; those that are not given follow from them."""
+    row = dict.fromkeys((column.name for column in job_tables.BREAKDOWN), 0) | {
+        f"{name}_ns": time for name, time in times.items()
+    }
+    row["busy_ns"] += row["compute_ns"] + row["exposed_ns"] + row["graph_ns"]
+    row["span_ns"] = row["busy_ns"] + row["host_wait_ns"] + row["kernel_wait_ns"] + row["other_idle_ns"]
+    return Parts.of(pd.DataFrame([{name: time * US for name, time in row.items()}]), "all")
+
+
+def steps(count: int, host: int, device: int, waits: int = 0) -> Steps:
+    """Steps that take so long on the host and on the device, one after another, in us."""
+    rows = [
+        dict.fromkeys(Steps.COLUMNS, 0)
+        | {"iteration": number, "start_ns": number * host * US, "end_ns": (number + 1) * host * US}
+        | {"device_start_ns": number * host * US, "device_end_ns": (number * host + device) * US}
+        | {"span_ns": device * US, "busy_ns": device * US, "compute_ns": device * US}
+        for number in range(count)
+    ]
+    found = Steps.of(pd.DataFrame(rows), count * waits * US)
+    assert found is not None
+    return found
+
+
+def test_idle_time_is_one_part_with_its_causes() -> None:
+    found = parts(compute=500, host_wait=300, kernel_wait=50, other_idle=150, untold=110, managed=70)
+    assert found.headline == "largest parts of 1.00 ms: compute 50.0 %, idle 50.0 %"
+    assert list(found.rows()) == [
+        ("compute", 500 * US),
+        ("idle", 500 * US),
+        ("- next work not launched yet", 300 * US),
+        ("- the host uses managed memory", 70 * US),
+        ("- gaps under 30 µs", 50 * US),
+        ("- launched work waits > 30 µs", 40 * US),
+        ("- launch not in the profile", 40 * US),
+        ("sum: all", 1000 * US),
+    ]
+    assert [name for name, _ in found.rows(causes_too=False)] == ["compute", "idle", "sum: all"]
+
+
+@pytest.mark.parametrize(
+    ("causes", "words"),
+    [
+        ({"host_wait": 300}, "idle: next work not launched yet"),
+        ({"host_wait": 300, "kernel_wait": 8}, "idle, mainly: next work not launched yet"),
+        ({"host_wait": 6, "kernel_wait": 6}, "idle"),
+    ],
+)
+def test_causes_with_little_time_have_no_row(causes: dict[str, int], words: str) -> None:
+    assert [row for row, _ in parts(compute=692, **causes).rows()] == ["compute", words, "sum: all"]
+
+
+@pytest.mark.parametrize(
+    ("found", "todo"),
+    [
+        (parts(compute=90, host_wait=900), "profile a longer part of the program: the device works for only 90.0 µs"),
+        (parts(compute=900, host_wait=100), "a faster kernel"),
+        (parts(exposed=900, compute=500, busy=100), "a rank"),
+        (parts(compute=500, busy=900), "a copy"),
+        (parts(compute=500, exposed=490), "a faster kernel; and a rank"),
+        (parts(compute=800, graph=200), "profile with nsys profile --cuda-graph-trace=node"),
+        # 1 ms in waits of up to 100 us each are ten launches or more; of 900 us it is not known.
+        (parts(compute=500, host_wait=1_000), "see which work is launched late: warpladder app, page Timeline; fewer launches"),
+        (parts(compute=500, host_wait=900), "see which work is launched late: warpladder app, page Timeline"),
+        (parts(compute=500, host_wait=1_000, long_wait=600), "see what the host does before it launches late work: "),
+        (parts(compute=500, kernel_wait=900), "see between which kernels the gaps are: "),
+        (parts(compute=500, other_idle=900), "see what launched work waits for (it may be missing in the profile): "),
+        (
+            parts(compute=500, other_idle=450, host_wait=600, long_wait=600),
+            "see what the host does before it launches late work, and what launched work waits for: warpladder app, page Timeline",
+        ),
+        (parts(compute=500, other_idle=900, untold=900), "see where the device is idle, as the profile does not tell why: "),
+        (
+            parts(compute=500, other_idle=900, untold=900, managed=800),
+            "the host works on managed memory while the device is idle",
+        ),
+    ],
+)
+def test_advice_is_about_the_largest_part(found: Parts, todo: str) -> None:
+    said = advice(found, None, ABOUT)
+    assert said.startswith(todo) and ("CUDA graph" in said) == ("fewer" in todo or "gaps are" in todo)
+
+
+def test_advice_tells_why_a_faster_kernel_does_not_help_where_the_host_is_slower() -> None:
+    found = parts(compute=2_400, host_wait=600)
+    assert advice(found, steps(3, 1_000, 800), ABOUT) == (
+        "the host takes 1.00 ms a step, and the device 800 µs, so that faster kernels do not shorten it: see which work is launched "
+        "late: warpladder app, page Timeline"
+    )
+    assert advice(found, steps(3, 1_000, 800, waits=300), ABOUT) == "a faster kernel", "the host waits for the device"
+    assert advice(parts(compute=2_400, kernel_wait=600), steps(3, 1_000, 800), ABOUT) == "a faster kernel", (
+        "nothing is launched late"
+    )
+
+
+def test_work_outside_of_the_steps_is_told_where_it_is_much() -> None:
+    found = steps(3, 1_000, 800)
+    assert found.sentence(parts(compute=2_400, host_wait=600)) == (
+        "3 steps take 2.40 of 3.00 ms on the device: 800 µs each; their ranges on the host: 1.00 ms each; the other 600 µs: idle"
+    )
+    exposed = found.sentence(parts(compute=2_600, exposed=300, host_wait=100))
+    assert exposed.endswith("; the other 600 µs: 50.0 % exposed communication")
+    assert "other" not in found.sentence(parts(compute=2_400, host_wait=100))
+
+
+def test_what_is_told_is_in_order_and_without_empty_lines() -> None:
+    assert Told("most", ("a", "b"), "", "this").lines == ("most", "a", "b", "next: this")
