@@ -66,7 +66,8 @@ def where_time_goes(found: Parts, look: Look) -> Chart:
     stack_shares(figure, [""], look)
     figure.update_layout(legend={"orientation": "h", "y": 1.3, "traceorder": "normal"}, margin={"t": 24})
     note = look.note(f"{found.whole}.")
-    return Chart("where-time-goes", found.headline, figure, shown, note)
+    title = f"{found.headline[0].upper()}{found.headline[1:]}"
+    return Chart("where-time-goes", title, figure, shown, note)
 
 
 def percent_of_floor(frame: pd.DataFrame, look: Look) -> Chart:

@@ -200,9 +200,10 @@ def _job(run: store.Run) -> None:
 
 def _told(heading: str, *sentences: str) -> None:
     """Sentences below a heading."""
-    for mark, words in (("## ", heading), *(("", each) for each in sentences)):
-        if words:
-            st.markdown(f"{mark}{plain(words[0].upper() + words[1:])}")
+    with st.container(gap="xxsmall"):
+        for mark, words in (("## ", heading), *(("", each) for each in sentences)):
+            if words:
+                st.markdown(f"{mark}{plain(words[0].upper() + words[1:])}")
 
 
 def _counters(run: store.Run) -> None:

@@ -220,7 +220,7 @@ def _gaps(traces: Traces, span_ns: int) -> Iterator[tuple[object, ...]]:
         opens, closes, cause = timeline.gaps(int(own.start[0]), own.start, own.end, launched)
         longest = np.argsort(opens - closes, kind="stable")[:_MOST_GAPS]
         found += [(closes[place] - opens[place], opens[place], closes[place], cause[place]) for place in longest]
-    for gap, begin, end, cause in sorted(found, reverse=True)[:_MOST_GAPS]:
+    for gap, begin, end, why in sorted(found, reverse=True)[:_MOST_GAPS]:
         if gap >= _LEAST_GAP * span_ns:
-            words = "a gap" if cause else IDLE["host_wait_ns"]
+            words = IDLE["host_wait_ns"] if timeline.CAUSES[why] == "host_wait" else "a gap"
             yield f"idle: {words}", int(gap), 1, "", "", int(begin), int(end)
