@@ -45,7 +45,7 @@ QUESTIONS: Final = (
     Question("Why?", "", ("Why",), r"is [0-9.]+× (faster|slower) than .+: "),
     Question("Can I believe it?", "", (), r"Can I believe it\? (Yes|No)"),
     Question("What changed since last week?", "", (), r"^Since .+: [0-9]+ "),
-    Question("Where does my step's time go?", "trace", (), r"^The GPU computes [0-9.]+ % of "),
+    Question("Where does my step's time go?", "trace", (), r" [0-9.]+ % of [0-9.]+ ms"),
     Question("Which rank is late?", "job", (), r"^Rank [0-9]+ is late: "),
     Question("Which variant do I ship?", "", ("Which to ship →",), r"^Ship .+: at most "),
 )

@@ -23,6 +23,7 @@ from warpladder.dashboard.ui.template import (
     blank,
     error_bars,
     hatch,
+    lightness,
     palette,
     samples,
     stack_shares,
@@ -62,9 +63,11 @@ def where_time_goes(found: Parts, look: Look) -> Chart:
                 textposition="inside",
                 insidetextanchor="middle",
                 textangle=0,
+                insidetextfont={"color": "#14171c" if lightness(color) > 55 else "#ffffff"},
             )
     stack_shares(figure, [""], look)
-    figure.update_layout(legend={"orientation": "h", "y": 1.3, "traceorder": "normal"}, margin={"t": 24})
+    # The labels at both ends of the axis have room.
+    figure.update_layout(legend={"orientation": "h", "y": 1.3, "traceorder": "normal"}, margin={"t": 24, "l": 20, "r": 28})
     note = look.note(f"{found.whole}.")
     title = f"{found.headline[0].upper()}{found.headline[1:]}"
     return Chart("where-time-goes", title, figure, shown, note)

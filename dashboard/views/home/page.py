@@ -395,8 +395,8 @@ _FINDINGS: Final = {
 _LIMITS: Final = {
     "variant": st.column_config.TextColumn("Kernel or variant", width="medium"),
     "config": "Config",
-    "time_ns": st.column_config.NumberColumn("Time under the profiler, ms", format="%.4g"),
+    "time_ns": st.column_config.NumberColumn("Profiled, ms", width="small", help="Time under the profiler.", format="%.4g"),
     "limit": st.column_config.TextColumn("Limit", width="medium"),
-    "unit": "Busiest unit",
-    "percent": st.column_config.NumberColumn("Of its peak, %", format="%.3g"),
+    "unit": st.column_config.TextColumn("Busiest unit", width=110),
+    "percent": st.column_config.NumberColumn("Of its peak, %", width="small", format="%.3g"),
 }
