@@ -187,11 +187,13 @@ class _BenchRun:
         self._threads = LeftThreads()
 
     def measure(self, cells: Sequence[Cell]) -> None:
+        was_frozen = gc.get_freeze_count() > 0
         try:
             with ProcessState() as self._state:
                 self._measure(cells)
         finally:
-            gc.unfreeze()
+            if not was_frozen:
+                gc.unfreeze()
 
     def _measure(self, cells: Sequence[Cell]) -> None:
         verified = {cell: timed for cell in cells if (timed := self._verified(cell))}

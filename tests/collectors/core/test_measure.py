@@ -1,5 +1,6 @@
 """Measuring a case on a bench made for the test: which operations are sampled how, and what is verified before."""
 
+import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -116,6 +117,17 @@ def scopes_of(*variants: str) -> dict[str, set[str]]:
 
 def test_a_program_without_device_time_is_sampled_from_end_to_end_alone() -> None:
     assert scopes_of("kernel", "program") == {"kernel": {"device", "end_to_end"}, "program": {"end_to_end"}}
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_what_the_process_has_frozen_for_its_garbage_collector_stays_frozen(frozen: bool) -> None:
+    before = gc.get_freeze_count() > 0
+    gc.freeze() if frozen else gc.unfreeze()
+    try:
+        measured("kernel")
+        assert (gc.get_freeze_count() > 0) is frozen
+    finally:
+        gc.freeze() if before else gc.unfreeze()
 
 
 def test_a_pass_that_no_operation_takes_is_left_out_and_the_next_one_is_not() -> None:
