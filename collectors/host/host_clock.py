@@ -41,6 +41,9 @@ NAME: Final = "host_clock"
 #: In messages of NumPy and Numba, without hyphens, when code writes to a read-only array.
 _READ_ONLY: Final = "readonly"
 _LARGE_BYTES: Final = 33 << 20
+#: glibc keeps freed blocks up to the size of the largest that a process has freed, and up to 32 MiB (mallopt(3), M_MMAP_THRESHOLD). It
+#: gives larger ones back to the system, so that the same call takes twice as long where no such block was freed before.
+_LARGEST_KEPT_BYTES: Final = 31 << 20
 
 
 class TimedCommunicator:
@@ -92,6 +95,7 @@ class HostBench:
             {name: np.empty(buffer.shape, buffer.storage) for name, buffer in outputs.items()}
         )
         self._returned: Buffers | None = None  # arrays that the last execution allocated
+        np.empty(_LARGEST_KEPT_BYTES, np.uint8)  # freed at once, so that every process keeps blocks alike
 
     def join(self, communicator: BenchCommunicator) -> None:
         self.communicator = communicator
