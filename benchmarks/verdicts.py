@@ -1,27 +1,43 @@
-"""Counts how often intervals hold the truth, and how often identical code is called different: python -m benchmarks.verdicts [TRIALS]
+"""Counts how often intervals hold the truth, and identical code is called different: python -m benchmarks.verdicts [TRIALS | FOLDER RUNS]
 
-Each trial makes samples of code that is the same on both sides, so that the true ratio is 1 and every verdict but `tied` is
-false. The first table is of two runs, as on Compare: one cell whose source changed, and other cells of equal code. The second
-is of two variants of one run, as on the Ladder. Of an interval without a verdict nothing is counted. 2,000 trials take about
-ten minutes.
+With a folder, it records equal code that often beside a busy processor, or takes the runs that are there, and judges neighbouring runs:
+as they are, and with a variant whose times are made longer. 30 runs take about fifteen minutes.
+
+Else it simulates samples of code that is the same on both sides, so that every verdict but `tied` is false. The first table is of two
+runs, as on Compare: one cell whose source changed, and other cells of equal code. The second is of two variants of one run, as on the
+Ladder. Of an interval without a verdict nothing is counted. 2,000 trials take about ten minutes.
 """
 
 import functools
+import math
+import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from warpladder.dashboard.compare.between_runs import SMALLEST_EFFECT, judge, ratio_and_noise
-from warpladder.dashboard.compare.levels import levels
+from warpladder.dashboard.compare.between_runs import (
+    SMALLEST_EFFECT,
+    Machine,
+    Pair,
+    Spread,
+    judge,
+    noise_between,
+    ratio_and_noise,
+)
+from warpladder.dashboard.compare.levels import Medians, levels, medians, moved, several_processes, timing_group
 from warpladder.dashboard.compare.within_run import noise_of, verdict
 from warpladder.dashboard.core.cell import Entry
 from warpladder.dashboard.core.intervals import paired_ratio
+from warpladder.data import store
+from warpladder.data.names import PHASE
 
 Floats = npt.NDArray[np.float64]
 #: The scatter of samples within a process, a fraction, and the drift from the first round to the last.
@@ -98,12 +114,16 @@ def two_runs(
         alike = np.repeat(np.arange(trials), cells).tolist()
         of_rounds = (np.tile(each, trials * cells) for each in (process, np.arange(rounds)))
         runs.append(levels(1e4 * np.exp(logs.reshape(-1)), count, *of_rounds, alike, alike))
-    moved = (runs[1].log - runs[0].log).reshape(trials, cells)[:, 1:]
+    others = moved(runs[0].logs, runs[1].logs).reshape(trials, cells)[:, 1:]
     judged = held = false = 0
     for trial in range(trials):
         before, after = (run.at(trial * cells) for run in runs)
-        after = after._replace(log=after.log - float(np.median(moved[trial])))
-        ratio, noise = ratio_and_noise(before, after, _apart(moved[trial]), lambda: np.zeros(0))
+        if equal:
+            after = after._replace(logs=tuple(log - float(np.median(others[trial])) for log in after.logs))
+        spread = noise_between(
+            Spread.of(_apart(others[trial])), lambda: Spread(0.0, 0), several_processes=several_processes(before, after)
+        )
+        ratio, noise = ratio_and_noise(before, after, spread)
         told = judge(ratio, noise, SMALLEST_EFFECT, n=min(before.n, after.n), equal=False)
         judged += told != "unknown"
         held += told != "unknown" and ratio.low <= 1 <= ratio.high
@@ -175,5 +195,122 @@ def is_bad(found: Counts) -> bool:
     return held < 0.93 - spread[0] or false > 0.05 + spread[1]
 
 
+#: Seven ways to the same result, in three sizes.
+_FILE: Final = """import numpy as np
+
+import warpladder
+
+bench = warpladder.Benchmark("equal", rows=[100, 400, 1600])
+bench.inputs(lambda rows, rng: rng.standard_normal((rows, 256), np.float32))
+bench.reference(np.tanh)
+
+
+@bench.variant(baseline=True)
+def plain(x):
+    return np.tanh(x)
+
+
+@bench.variant
+def by_rows(x):
+    y = np.empty_like(x)
+    for i in range(0, len(x), 50):
+        np.tanh(x[i : i + 50], out=y[i : i + 50])
+    return y
+
+
+@bench.variant
+def by_columns(x):
+    y = np.empty_like(x)
+    for i in range(0, 256, 64):
+        y[:, i : i + 64] = np.tanh(x[:, i : i + 64])
+    return y
+
+
+@bench.variant
+def by_exp(x):
+    return 1 - 2 / (np.exp(2 * x) + 1)
+
+
+@bench.variant
+def by_double(x):
+    return np.tanh(x.astype(np.float64)).astype(np.float32)
+
+
+@bench.variant
+def by_ratio(x):
+    return np.sinh(x) / np.cosh(x)
+
+
+@bench.variant
+def by_half(x):
+    return np.concatenate([np.tanh(x[: len(x) // 2]), np.tanh(x[len(x) // 2 :])])
+"""
+_PLANTED: Final = (1.0, 1.05, 1.1, 1.3, 1.57)
+#: A run is compared with so many that follow it.
+_NEIGHBOURS: Final = 3
+
+
+def record(folder: Path, runs: int) -> None:
+    """Record equal code that often, as in CI, beside a busy processor."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "equal.py"
+    file.write_text(_FILE)
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        for _ in range(runs):
+            words = ("record", str(file), "--processes", "5", "--data-dir", str(folder), "--quiet")
+            subprocess.run([sys.executable, "-m", "warpladder", *words], check=True, capture_output=True)
+    finally:
+        busy.kill()
+
+
+def of_recorded(folder: Path, say: Callable[[str], None]) -> None:
+    """Print the verdicts about equal cells of neighbouring runs, and about cells of a variant that is planted slower."""
+    runs = [(workload, medians(run, workload)) for run in store.list_runs([folder])[0] for workload in run.timed]
+    equal, planted = Counter[str](), {by: Counter[str]() for by in _PLANTED}
+    for place, (workload, a) in enumerate(runs):
+        for other, b in runs[place + 1 : place + 1 + _NEIGHBOURS]:
+            if other == workload:
+                equal.update(_told(a, b, ""))
+                same = [each for each in b.sources if a.sources.get(each) == b.sources[each]]
+                for variant, by in product(same, _PLANTED):
+                    planted[by].update(_told(a, b, variant, by))
+    say(f"{len(runs)} runs, equal cells: {_share(equal, 'drifted')} drifted")
+    for by, found in planted.items():
+        say(f"changed source, {by - 1:+.0%}: {_share(found, 'slower')} slower, {_share(found, 'faster')} faster")
+
+
+def _share(counts: Counter[str], verdict: str) -> str:
+    return f"{counts[verdict]} of {counts.total()} ({counts[verdict] / max(counts.total(), 1):.2%})"
+
+
+def _told(a: Medians, b: Medians, changed: str, by: float = 1.0) -> Sequence[str]:
+    """The verdicts about the cells of equal source; or about a variant, with another source, of which B takes `by` times as long."""
+    longer = np.where([cell.variant == changed for cell in b.cells], math.log(by), 0.0)[:, None]
+    b = replace(
+        b,
+        levels=b.levels._replace(logs=b.levels.logs + longer),
+        sources={**b.sources, **({changed: "changed"} if changed else {})},
+    )
+    rows = {cell: row for row, cell in enumerate(a.cells)}
+    pairs: dict[object, Pair] = {}
+    told = []
+    for row, cell in enumerate(b.cells):
+        equal = a.sources.get(cell.variant) == b.sources.get(cell.variant)
+        if cell in rows and not cell.scope.startswith(PHASE) and (cell.variant == changed if changed else equal):
+            timing, gpus = key = timing_group(cell)
+            if key not in pairs:
+                pairs[key] = Pair(a, b, timing, gpus, lambda key=key: Machine([], *key))  # type: ignore[misc]
+            judged = pairs[key].judge(a.levels.at(rows[cell]), b.levels.at(row), cell, SMALLEST_EFFECT, equal=equal)
+            told.append(judged.verdict)
+    return told
+
+
 if __name__ == "__main__":
-    tables(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000, functools.partial(print, flush=True))
+    told = functools.partial(print, flush=True)
+    if sys.argv[1:] and not sys.argv[1].isdecimal():
+        if not store.list_runs([Path(sys.argv[1])])[0]:
+            record(Path(sys.argv[1]), int(sys.argv[2]))
+        of_recorded(Path(sys.argv[1]), told)
+    else:
+        tables(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000, told)

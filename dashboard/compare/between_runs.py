@@ -22,9 +22,10 @@ from warpladder.dashboard.compare.levels import (
     Level,
     Medians,
     TimedCell,
+    half_width,
     medians,
+    moved,
     several_processes,
-    student,
     timing_group,
 )
 from warpladder.dashboard.compare.levels import ratio as ratio_of
@@ -39,16 +40,12 @@ VERDICTS: Final[tuple[Verdict, ...]] = ("slower", "tied", "faster", "drifted", "
 SMALLEST_EFFECT: Final = 0.01
 #: The fewest distances, of cells or of pairs of runs, from which a noise or a common shift is computed.
 FEWEST: Final = 3
-#: Distances that are so many times as large as the median one are of cells that moved by themselves, and are no noise.
-_MOVED: Final = 6.0
-#: The median of normal distances over their standard deviation.
-_MEDIAN_OVER_DEVIATION: Final = 0.6745
-#: Student's prediction interval is widened by this factor. Then 99.8 % of normal distances lie within, and 99 % of distances between values
-#: of Student's t with three degrees of freedom. `benchmarks/verdicts.py` counts both.
+#: The part of the distances that tells the noise, and below how many standard deviations that part of normal distances lies.
+_MOST: Final = 0.75
+_MOST_OVER_DEVIATION: Final = 1.1503
+#: The noise is so many times as wide as a 95 % interval, which the tails of a busy machine need. `benchmarks/verdicts.py` counts what
+#: lies beyond it.
 _HEAVY_TAILS: Final = 1.6
-#: A larger factor is no noise between processes where the cells of equal code are nearer: two standard deviations of the ratio of two
-#: times, relative to a third that is equal, of processes that differ by 10 %.
-_LARGE: Final = 1.5
 #: The logarithm of the largest factor, beyond which `exp` would overflow.
 _MOST_LOG: Final = 50.0
 #: The newest runs of a machine from which its noise is taken.
@@ -57,26 +54,21 @@ MOST_RUNS: Final = 30
 Floats = npt.NDArray[np.float64]
 
 
-def usual(distances: Floats) -> Floats:
-    """The distances without those of cells that moved by themselves: more than six standard deviations, from the median distance."""
-    if not len(distances):
-        return distances
-    most = _MOVED * float(np.median(distances)) / _MEDIAN_OVER_DEVIATION
-    return distances[distances <= max(most, math.log1p(SMALLEST_EFFECT))]
+class Spread(NamedTuple):
+    """The noise between runs: a variance of logarithms, and its degrees of freedom."""
 
+    variance: float
+    freedom: int
 
-def noise_of(distances: Floats) -> float:
-    """The factor, at least 1, that bounds further distances: Student's prediction interval from the root mean square of the usual ones.
+    @classmethod
+    def of(cls, distances: Floats) -> "Spread":
+        """The noise with which three quarters of normal distances lie within 1.15 standard deviations.
 
-    Args:
-        distances: distances of logarithms, without their signs, at least one.
-    """
-    found = usual(distances)
-    return math.exp(min(_HEAVY_TAILS * student(len(found)) * _root_mean_square(found), _MOST_LOG))
-
-
-def _root_mean_square(values: Floats) -> float:
-    return math.sqrt(float(np.mean(values**2)))
+        Up to a quarter of the cells may have moved by themselves, however far: they do not hide what the others tell.
+        """
+        if not len(distances):
+            return cls(0.0, 0)
+        return cls((float(np.quantile(np.abs(distances), _MOST)) / _MOST_OVER_DEVIATION) ** 2, len(distances))
 
 
 @dataclass(frozen=True)
@@ -122,8 +114,8 @@ class EqualCode:
         shifts = np.array([self.shift(cell.case, cell) for cell in self._cells])
         return replace(self, moved=self.moved - np.nan_to_num(shifts))
 
-    def like(self, log: float, without: TimedCell | None = None) -> Floats:
-        """How far the cells of like times are apart, from a third to three times a time; all cells if fewer than eight are alike.
+    def spread(self, log: float, without: TimedCell | None = None) -> Spread:
+        """The noise between the runs, from the cells of like times, from a third to three times a time; from all if fewer than eight are alike.
 
         Args:
             log: the logarithm of the time.
@@ -133,23 +125,22 @@ class EqualCode:
         if without is not None and without in self.places:
             others[self.places[without]] = False
         like = others & (np.abs(self.logs - log) <= math.log(LIKE))
-        # Sorted, so that the order of the cells changes no last digit.
-        return np.sort(np.abs(self.moved[like if like.sum() >= ENOUGH_ALIKE else others]))
+        return Spread.of(self.moved[like if like.sum() >= ENOUGH_ALIKE else others])
 
 
 def equal_code(before: Medians, after: Medians, timing: Timing, gpus: int) -> EqualCode:
     """The cells of equal code of two runs of a workload, in one timing and number of GPUs. Those too short for the clock are left out."""
     of_before = {cell: row for row, cell in enumerate(before.cells) if timing_group(cell) == (timing, gpus)}
-    places: dict[TimedCell, int] = {}
-    logs, moved = [], []
-    for cell, log in zip(after.cells, after.levels.log, strict=True):
-        if cell in of_before and before.sources.get(cell.variant, "") == after.sources.get(cell.variant, ""):
-            first = float(before.levels.log[of_before[cell]])
-            if math.isfinite(log - first):
-                places[cell] = len(places)
-                logs.append(first)
-                moved.append(float(log) - first)
-    return EqualCode(places, np.array(logs), np.array(moved))
+    every = [
+        (cell, of_before[cell], row)
+        for row, cell in enumerate(after.cells)
+        if cell in of_before and before.sources.get(cell.variant, "") == after.sources.get(cell.variant, "")
+    ]
+    first, second = (np.array([each[side] for each in every], dtype=np.int64) for side in (1, 2))
+    far = moved(before.levels.logs[first], after.levels.logs[second])
+    known = np.flatnonzero(np.isfinite(far))
+    places = {every[place][0]: row for row, place in enumerate(known.tolist())}
+    return EqualCode(places, before.levels.log[first][known], far[known])
 
 
 class Machine:
@@ -167,8 +158,8 @@ class Machine:
         self._pairs = [(runs_of_pair, each if absolute else each.relative) for runs_of_pair, each in equal]
         self._known: dict[float, list[tuple[frozenset[str], float]]] = {}
 
-    def distances(self, log: float, without: frozenset[str]) -> Floats:
-        """The root mean square of the usual distances of each pair of runs, of the cells of like times.
+    def spread(self, log: float, without: frozenset[str]) -> Spread:
+        """The noise between neighbouring runs, from the cells of like times.
 
         A pair of runs counts once, however many cells it has, because all cells of a run may shift alike.
 
@@ -178,58 +169,10 @@ class Machine:
         """
         about = round(log, 1)
         if about not in self._known:
-            of_pairs = [(runs, equal.like(about)) for runs, equal in self._pairs]
-            self._known[about] = [(runs, _root_mean_square(usual(distances))) for runs, distances in of_pairs if len(distances)]
-        return np.array([distances for runs, distances in self._known[about] if runs != without])
-
-
-def noise(own: Floats, shown: Callable[[], Floats], *, several_processes: bool, shared: bool = False) -> float:
-    """The noise between two runs around a cell, a factor of at least 1; NaN where it is not known.
-
-    A change that all cells share is told from noise by at least three pairs of other runs of the machine. Else the noise comes from the other cells of equal code of the two runs, if they are at least eight. With fewer cells, and three processes in
-    both runs, the noise is the largest of their usual distances, because the interval holds the rest. With fewer processes, it comes
-    from three cells, or from other runs of the machine, or from one or two cells. The distances of one or two cells count at least as
-    the smallest effect, and their noise is at most 1.5, or the square of their largest distance.
-
-    Args:
-        own: distances of the other cells of equal code of the two runs; see `EqualCode.like`.
-        shown: see `Machine.distances`.
-        several_processes: whether the interval of the ratio holds the noise from one process to the next.
-        shared: whether a change that all cells share is looked for.
-    """
-    if shared and len(distances := shown()) >= FEWEST:
-        return noise_of(distances)
-    if len(own) >= ENOUGH_ALIKE:
-        return noise_of(own)
-    least = math.exp(float(usual(own).max(initial=0.0)))
-    if several_processes:
-        return least
-    distances = own if len(own) >= FEWEST else shown()
-    if len(distances) < FEWEST:
-        if not len(own):
-            return math.nan
-        # A small distance of one or two cells may be luck, or a coarse clock.
-        return min(noise_of(np.maximum(own, math.log1p(SMALLEST_EFFECT))), max(_LARGE, least**2))
-    return max(noise_of(distances), least)
-
-
-def ratio_and_noise(
-    before: Level, after: Level, own: Floats, shown: Callable[[], Floats], *, shared: bool = False
-) -> tuple[Estimate, float]:
-    """The ratio of two levels of a cell with an interval that holds the noise between runs, and that noise.
-
-    Where both runs have three processes, the processes give the interval. The noise of fewer than eight cells is then a shift
-    that all cells may share, and is added to the interval. With fewer processes the noise is added as squares, where it is
-    known. The arguments are documented at `levels.ratio` and `noise`.
-    """
-    several = several_processes(before, after)
-    ratio, around = ratio_of(before, after), noise(own, shown, several_processes=several, shared=shared)
-    if math.isnan(around) or not ratio.known or (several and len(own) >= ENOUGH_ALIKE):
-        return ratio, around
-    added = math.log(around)
-    down, up = math.log(ratio.value / ratio.low), math.log(ratio.high / ratio.value)
-    down, up = (down + added, up + added) if several else (math.hypot(down, added), math.hypot(up, added))
-    return Estimate(ratio.value, ratio.value * math.exp(-down), ratio.value * math.exp(up)), around
+            every = [(runs, equal.spread(about)) for runs, equal in self._pairs]
+            self._known[about] = [(runs, found.variance) for runs, found in every if found.freedom]
+        variances = [variance for runs, variance in self._known[about] if runs != without]
+        return Spread(float(np.quantile(variances, _MOST)) if variances else 0.0, len(variances))
 
 
 class Judgement(NamedTuple):
@@ -237,7 +180,7 @@ class Judgement(NamedTuple):
 
     Attributes:
         ratio: the second time over the first, relative to the unchanged variants of the case where there are any.
-        noise: see `noise`.
+        noise: see `ratio_and_noise`.
         shift: the factor that was taken out: how many times as long the unchanged variants take; NaN where nothing was.
     """
 
@@ -280,13 +223,43 @@ class Pair:
         """
         shift = math.nan if self._absolute else self._moved.shift(cell.case, cell)
         if not math.isnan(shift):
-            after = after._replace(log=after.log - shift)
-        own = self._equal.like(before.log, cell)
-        ratio, around = ratio_and_noise(
-            before, after, own, lambda: self._machine().distances(before.log, self._runs), shared=self._absolute and equal
+            after = after._replace(logs=tuple(log - shift for log in after.logs))
+        between = noise_between(
+            self._equal.spread(before.log, cell),
+            lambda: self._machine().spread(before.log, self._runs),
+            several_processes=several_processes(before, after),
+            shared=self._absolute and equal,
         )
-        verdict = judge(ratio, around, smallest, n=min(before.n, after.n), equal=equal)
-        return Judgement(ratio, around, verdict, math.exp(shift))
+        ratio, noise = ratio_and_noise(before, after, between)
+        verdict = judge(ratio, noise, smallest, n=min(before.n, after.n), equal=equal)
+        return Judgement(ratio, noise, verdict, math.exp(shift))
+
+
+def noise_between(own: Spread, shown: Callable[[], Spread], *, several_processes: bool, shared: bool = False) -> Spread:
+    """The noise around a cell: from the other cells of equal code, or from at least three pairs of other runs of the machine.
+
+    Other runs tell it where a change that all cells share is looked for, and where there are fewer than three cells and processes. Without
+    them, the distances of one or two cells, which may be small by luck, count as the smallest effect.
+
+    Args:
+        own: see `EqualCode.spread`.
+        shown: see `Machine.spread`.
+        several_processes: whether the errors of the levels hold the noise from one process to the next.
+        shared: whether a change that all cells share is looked for.
+    """
+    few = own.freedom < FEWEST and not several_processes
+    if (shared or few) and (of_others := shown()).freedom >= FEWEST:
+        return of_others
+    return own._replace(variance=max(own.variance, math.log1p(SMALLEST_EFFECT) ** 2)) if few else own
+
+
+def ratio_and_noise(before: Level, after: Level, between: Spread) -> tuple[Estimate, float]:
+    """The ratio of two levels of a cell with an interval that holds the noise between runs, and the factor, at least 1, that bounds further
+    ratios of equal code; NaN where neither processes nor other cells tell it."""
+    ratio = ratio_of(before, after, *between)
+    if not ratio.known or not (between.freedom or several_processes(before, after)):
+        return ratio, math.nan
+    return ratio, math.exp(min(_HEAVY_TAILS * half_width(before, after, *between), _MOST_LOG))
 
 
 def judge(ratio: Estimate, noise: float, smallest: float, *, n: int, equal: bool) -> Verdict:

@@ -36,7 +36,7 @@ def steadied(
             row = np.unique(rounds[places], return_inverse=True)[1]
             apart = np.full((int(row.max()) + 1, len(cells)), np.nan)
             apart[row, column] = np.log(np.maximum(durations[places], 1.0))
-            apart -= _medians(apart)
+            apart -= medians_of_columns(apart)
             common = np.nan_to_num(_median_of_others(apart))
             if _scatter(apart - common) < _scatter(apart):
                 steady[places] *= np.exp(-common[row, column])
@@ -45,11 +45,11 @@ def steadied(
 
 def _scatter(apart: Floats) -> float:
     """The median distance from 0 of the typical cell."""
-    return float(np.median(_medians(np.abs(apart))))
+    return float(np.median(medians_of_columns(np.abs(apart))))
 
 
-def _medians(values: Floats) -> Floats:
-    """The median of each column, where NaN is no value; `np.nanmedian` takes ten times as long for small arrays."""
+def medians_of_columns(values: Floats) -> Floats:
+    """The median of each column, where NaN is no value and a column without one has NaN; `np.nanmedian` takes ten times as long for small arrays."""
     count, columns = np.isfinite(values).sum(axis=0), np.arange(values.shape[1])
     ordered = np.sort(values, axis=0)  # NaN last
     medians: Floats = (ordered[(count - 1) // 2, columns] + ordered[count // 2, columns]) / 2

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from warpladder.dashboard.compare.common_mode import steadied
+from warpladder.dashboard.compare.common_mode import medians_of_columns, steadied
 from warpladder.dashboard.compare.within_run import Noise, noise_of
 from warpladder.dashboard.core import intervals
 from warpladder.dashboard.core.cell import Entry, Estimate, Timing
@@ -30,6 +30,8 @@ LIKE: Final = 3.0
 ENOUGH_ALIKE: Final = 8
 #: The fewest processes of each run from which the interval of a ratio holds the noise from one process to the next.
 FEWEST_PROCESSES: Final = 3
+#: The fewest samples of a process, whose median then withstands one bad sample.
+FEWEST_OF_PROCESS: Final = 3
 #: The 97.5 % quantiles of Student's t for 1, 2, 3 … degrees of freedom (any table, such as NIST's e-Handbook, 1.3.6.7.2), and of
 #: infinitely many.
 _T: Final = (
@@ -37,45 +39,55 @@ _T: Final = (
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
 )
 _NORMAL: Final = 1.960
+#: The standard deviation of normal values over the median distance from their median, and by which factor more it is of 0, 1, 2, 3 … 9
+#: values (Croux and Rousseeuw, Time-efficient algorithms for two highly robust estimators of scale, 1992).
+_OF_NORMAL: Final = 1.4826
+_FEW_PROCESSES: Final = np.array([1, 1, 1.196, 1.495, 1.363, 1.206, 1.2, 1.14, 1.129, 1.107])
+#: The share of pairs of processes that may contradict a verdict.
+_FEW_PAIRS: Final = 0.2
 
 
 class Level(NamedTuple):
-    """A cell in one run. All fields but the counts are natural logarithms of nanoseconds, or distances between such logarithms.
+    """A cell in one run, in natural logarithms of nanoseconds.
 
     Attributes:
-        log: mean over the processes of the logarithm of the median of each; NaN if the clock is too coarse. What a round did to all
-            cells of the case alike is taken out of the samples; see `common_mode`.
-        down, up: from the median of all samples to the ends of its 95 % interval; see `statistics.median_ranks`.
-        error: standard error of `log` over the processes; NaN for one process.
-        freedom: degrees of freedom of `error`.
-        processes: processes that took samples.
+        logs: the median of each process with three samples; of all samples where there are fewer than three such processes; NaN if the clock is too coarse. What a
+            round did to all cells of the case alike is taken out of the samples; see `common_mode`.
+        error: standard error of their median.
+        freedom: degrees of freedom of `error` over the processes; 0 where it is of the samples.
         n: samples.
     """
 
-    log: float
-    down: float
-    up: float
+    logs: tuple[float, ...]
     error: float
     freedom: float
-    processes: int
     n: int
+
+    @property
+    def log(self) -> float:
+        return float(np.median(self.logs))
 
 
 class Levels(NamedTuple):
-    """The levels of many cells; each array has the shape (cells,). See `Level`."""
+    """The levels of many cells, see `Level`. `logs` has the shape (cells, most processes), with NaN behind the last process of a cell."""
 
-    log: Floats
-    down: Floats
-    up: Floats
+    logs: Floats
     error: Floats
     freedom: Floats
-    processes: Integers
     n: Integers
+
+    @property
+    def log(self) -> Floats:
+        """The median over the processes, of each cell."""
+        return medians_of_columns(self.logs.T)
 
     def at(self, place: int) -> Level:
         """The level of one cell."""
-        log, down, up, error, freedom = (float(values[place]) for values in self[:5])
-        return Level(log, down, up, error, freedom, int(self.processes[place]), int(self.n[place]))
+        logs = self.logs[place]
+        known = logs[np.isfinite(logs)]
+        return Level(
+            tuple(known.tolist()) or (math.nan,), float(self.error[place]), float(self.freedom[place]), int(self.n[place])
+        )
 
 
 def levels(
@@ -88,8 +100,10 @@ def levels(
 ) -> Levels:
     """The levels of cells.
 
-    The variance of three processes is uncertain. So it is averaged with the mean variance of at least eight other cells of like
-    times, from a third to three times the cell's, which doubles its degrees of freedom.
+    The error is at least as large as the median of all samples has it. Over three processes it also follows from how far they are
+    apart: from the median distance from their median, so that one bad process counts little. The variance of three processes is
+    uncertain. So it is averaged with the median variance of at least eight other cells of like times, from a third to three times the
+    cell's, where that is larger; this doubles the degrees of freedom.
 
     Args:
         durations: in nanoseconds, the samples of the first cell, then the samples of the second, and so on.
@@ -105,68 +119,89 @@ def levels(
     starts = np.ones(len(cell), dtype=bool)
     starts[1:] = (np.diff(cell[order]) != 0) | (np.diff(processes[order]) != 0)
     first = np.flatnonzero(starts)
-    medians = grouped_median_intervals(durations[order], np.diff(np.append(first, len(cell))))["median"]
-    of_cell = cell[order][first]
+    of_process = np.diff(np.append(first, len(cell)))
+    medians = grouped_median_intervals(durations[order], of_process)["median"]
+    of_cell, medians = cell[order][first][of_process >= FEWEST_OF_PROCESS], medians[of_process >= FEWEST_OF_PROCESS]
     count = np.bincount(of_cell, minlength=len(n))
+    several = count >= FEWEST_PROCESSES
+    logs = np.full((len(n), max(int(count.max(initial=1)), 1)), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(np.where(ends["low"][of_cell] > 0, medians, np.nan))
-        mean = np.bincount(of_cell, logs, minlength=len(n)) / count
-        variance = np.bincount(of_cell, (logs - mean[of_cell]) ** 2, minlength=len(n)) / (count - 1)
-        down, up = np.log(ends["median"] / ends["low"]), np.log(ends["high"] / ends["median"])
-    typical = _typical(mean, np.where(count >= FEWEST_PROCESSES, variance, np.nan), groups)
-    has_typical = np.isfinite(typical)
-    shared = np.where(has_typical, (variance + typical) / 2, variance)
-    freedom = ((count - 1) * np.where(has_typical, 2, 1)).astype(np.float64)
-    return Levels(mean, down, up, np.sqrt(shared / count), freedom, count, n)
+        logs[of_cell, np.arange(len(of_cell)) - (np.cumsum(count) - count)[of_cell]] = np.log(medians)
+        logs[~several] = np.nan
+        logs[~several, 0] = np.log(ends["median"])[~several]
+        logs[~(ends["low"] > 0)] = np.nan
+        error = np.log(ends["high"] / ends["low"]) / (2 * _NORMAL)
+    freedom = np.zeros(len(n))
+    if several.any():
+        middle = medians_of_columns(logs.T)
+        apart = np.abs(logs - middle[:, None])
+        own = (_OF_NORMAL * _FEW_PROCESSES[np.minimum(count, len(_FEW_PROCESSES) - 1)] * medians_of_columns(apart.T)) ** 2
+        variance = np.nansum(apart**2, axis=1) / np.maximum(count - 1, 1)
+        typical = _typical(middle, np.where(several, variance, np.nan), groups) / (1 - 2 / (9 * np.maximum(count - 1, 1))) ** 3
+        shared = np.where(np.isfinite(typical), np.maximum(own, (own + typical) / 2), np.maximum(own, variance))
+        error = np.where(several, np.maximum(error, np.sqrt(shared / np.maximum(count, 1))), error)
+        freedom = np.where(several, (count - 1) * np.where(np.isfinite(typical), 2.0, 1.0), 0.0)
+    return Levels(logs, error, freedom, n)
 
 
 def _typical(logs: Floats, variances: Floats, groups: Sequence[Hashable]) -> Floats:
-    """The mean variance of the other cells of like times of each cell; NaN where fewer than eight are known."""
+    """The median variance of the cells of like times of each cell; NaN where fewer than eight others are known."""
     typical = np.full(len(logs), np.nan)
     places: dict[Hashable, list[int]] = {}
     for place in np.flatnonzero(np.isfinite(variances) & np.isfinite(logs)).tolist():
         places.setdefault(groups[place], []).append(place)
     for group in places.values():
         ordered = np.array(group)[np.argsort(logs[group], kind="stable")]
-        times, sums = logs[ordered], np.concatenate([[0.0], np.cumsum(variances[ordered])])
+        times, known = logs[ordered], variances[ordered]
         low = np.searchsorted(times, times - math.log(LIKE), "left")
         high = np.searchsorted(times, times + math.log(LIKE), "right")
-        others = high - low - 1
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = (sums[high] - sums[low] - variances[ordered]) / others
-        typical[ordered] = np.where(others >= ENOUGH_ALIKE, np.maximum(mean, 0.0), np.nan)
+        for place, start, end in zip(ordered.tolist(), low.tolist(), high.tolist(), strict=True):
+            if end - start > ENOUGH_ALIKE:
+                typical[place] = np.median(known[start:end])
     return typical
 
 
-def several_processes(before: Level, after: Level) -> bool:
-    """Whether the interval of the ratio of two levels holds the noise from one process to the next."""
-    return min(before.processes, after.processes) >= FEWEST_PROCESSES
+def moved(before: Floats, after: Floats) -> Floats:
+    """How far each cell moved: the median, over pairs of a process before and a process after, of the differences of their logarithms
+    (Hodges and Lehmann, Estimates of location based on rank tests, Annals of Mathematical Statistics 34, 1963).
 
-
-def ratio(before: Level, after: Level) -> Estimate:
-    """The later level over the earlier level, in two independent runs, with a 95 % interval.
-
-    The distances to the ends of both medians' intervals add up as squares, as independent errors do. Where both runs
-    have three processes, the interval is also at least as wide as in Welch's t test for the means over the processes (Welch, The
-    generalization of Student's problem, Biometrika 34, 1947). Unknown where a level is not finite.
+    Args:
+        before, after: see `Levels.logs`; equal rows are of equal cells.
     """
-    log = after.log - before.log
-    down, up = math.hypot(after.down, before.up), math.hypot(after.up, before.down)
-    if not math.isfinite(log + down + up):
+    return medians_of_columns((after[:, :, None] - before[:, None, :]).reshape(len(after), after.shape[1] * before.shape[1]).T)
+
+
+def several_processes(before: Level, after: Level) -> bool:
+    """Whether the errors of both levels hold the noise from one process to the next."""
+    return before.freedom > 0 and after.freedom > 0
+
+
+def half_width(before: Level, after: Level, variance: float = 0.0, freedom: float = 0.0) -> float:
+    """Half of the 95 % interval of the logarithm of the ratio of two levels, by Student's t.
+
+    Args:
+        variance: of the noise between runs.
+        freedom: of that noise, in addition to the degrees of freedom of the levels.
+    """
+    own = before.freedom + after.freedom if several_processes(before, after) else 0.0
+    return student(own + freedom or math.inf) * math.sqrt(before.error**2 + after.error**2 + variance)
+
+
+def ratio(before: Level, after: Level, variance: float = 0.0, freedom: float = 0.0) -> Estimate:
+    """The later level over the earlier level, in two independent runs, with a 95 % interval. Unknown where a level is not finite.
+
+    Where both runs have three processes, the interval also holds the middle three fifths of the ratios of two of their processes. So
+    where processes differ, at least four of five pairs agree with a verdict.
+
+    Args:
+        variance, freedom: see `half_width`.
+    """
+    pairs = np.subtract.outer(after.logs, before.logs)
+    log, half = float(np.median(pairs)), half_width(before, after, variance, freedom)
+    if not math.isfinite(log + half):
         return Estimate.unknown()
-    if several_processes(before, after):
-        half = _welch(before, after)
-        down, up = max(down, half), max(up, half)
-    return Estimate(math.exp(log), math.exp(log - down), math.exp(log + up))
-
-
-def _welch(before: Level, after: Level) -> float:
-    """Half the width of the interval of the difference of two means."""
-    a, b = before.error**2, after.error**2
-    if a + b == 0:
-        return 0.0
-    freedom = (a + b) ** 2 / (a**2 / before.freedom + b**2 / after.freedom)
-    return student(freedom) * math.sqrt(a + b)
+    low, high = np.quantile(pairs, [_FEW_PAIRS, 1 - _FEW_PAIRS])
+    return Estimate(math.exp(log), math.exp(min(log - half, low)), math.exp(max(log + half, high)))
 
 
 def student(freedom: float) -> float:

@@ -162,13 +162,17 @@ class Shipped:
     def _steady(self) -> dict[tuple[Any, ...], dict[tuple[Any, ...], "pd.Series[float]"]]:
         return {}
 
-    def log(self, cell: Sequence[str], gpus: int, scope: str, cache: str) -> float:
-        """The mean over the processes of the logarithm of the median of each, of `steady`."""
+    def logs(self, cell: Sequence[str], gpus: int, scope: str, cache: str) -> Floats:
+        """The logarithm of the median of each process of three samples, of `steady`; of all samples where fewer than three are such."""
         times = self.steady(cell, gpus, scope, cache)
         table = self.table("samples")
         table = table[(table["workload"] == cell[0]) & (table["case"] == cell[3])]
         process = dict(zip(table["round"], table["process"], strict=True)) if "process" in table else {}
-        return float(np.log(times.groupby([process.get(each, 0) for each in times.index]).median()).mean())
+        of_process = [each for _, each in times.groupby([process.get(each, 0) for each in times.index]) if len(each) >= 3]
+        return np.log([each.median() for each in (of_process if len(of_process) >= 3 else [times])])
+
+    def log(self, cell: Sequence[str], gpus: int, scope: str, cache: str) -> float:
+        return float(np.median(self.logs(cell, gpus, scope, cache)))
 
     @cached_property
     def _times(self) -> tuple[npt.NDArray[np.int64], Floats]:

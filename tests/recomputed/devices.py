@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from tests.recomputed import definitions as of
@@ -35,10 +36,14 @@ def _times(run: Shipped, row: Row, shown: Shown, variant: str = "") -> "pd.Serie
     return run.rounds((workload, name, config, row["case"]), gpus, scope, cache)
 
 
-def _log(run: Shipped, row: Row, shown: Shown) -> float:
+def _moved(row: Row, shown: Shown) -> float:
+    """The logarithm of B over A: the median over every process of B and every process of A."""
     workload, scope, cache = shown.where
-    name, config, gpus = _cell(run, row, shown)
-    return run.log((workload, name, config, row["case"]), gpus, scope, cache)
+    logs = []
+    for run in _sides(shown):
+        name, config, gpus = _cell(run, row, shown)
+        logs.append(run.logs((workload, name, config, row["case"]), gpus, scope, cache))
+    return float(np.median([late - early for late in logs[1] for early in logs[0]]))
 
 
 def _steady(run: Shipped, row: Row, shown: Shown) -> "pd.Series[float]":
@@ -48,14 +53,14 @@ def _steady(run: Shipped, row: Row, shown: Shown) -> "pd.Series[float]":
 
 
 def _ratio(row: Row, shown: Shown) -> Interval | None:
-    """B over A; the half intervals of both medians, as logarithms, are added as squares. None for the interval of several processes."""
+    """B over A, with the errors of both medians as squares of logarithms. None for the interval of several processes."""
     a, b = _sides(shown)
-    value = math.exp(_log(b, row, shown) - _log(a, row, shown))
+    value = math.exp(_moved(row, shown))
     if min(a.processes, b.processes) >= 3:
         return None
-    (of_a, a_low, a_high), (of_b, b_low, b_high) = (of.median_interval(_steady(run, row, shown)) for run in (a, b))
-    low = value * math.exp(-math.hypot(math.log(of_b / b_low), math.log(a_high / of_a)))
-    high = value * math.exp(math.hypot(math.log(b_high / of_b), math.log(of_a / a_low)))
+    ends = [of.median_interval(_steady(run, row, shown)) for run in (a, b)]
+    half = 1.960 * math.hypot(*(math.log(high / low) / (2 * 1.960) for _, low, high in ends))
+    low, high = value * math.exp(-half), value * math.exp(half)
     return Interval(value, Between(low, low), Between(high, high))
 
 
@@ -175,7 +180,7 @@ def _same_source(run: Shipped, row: Row, shown: Shown) -> bool:
 
 #: The time on B over that on A.
 RATIO: Final[Rules] = {
-    "ratio": lambda run, row, shown: math.exp(_log(_sides(shown)[1], row, shown) - _log(_sides(shown)[0], row, shown)),
+    "ratio": lambda run, row, shown: math.exp(_moved(row, shown)),
     "ratio_low": _end(1),
     "ratio_high": _end(2),
 }

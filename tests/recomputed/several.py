@@ -41,6 +41,12 @@ def _log(run: Shipped, row: Row) -> float:
     return run.log(_cell(row), row["gpus"], row["scope"], row["cache"])
 
 
+def _moved(row: Row, before: Shipped, after: Shipped) -> float:
+    """The logarithm of B over A: the median over every process of B and every process of A."""
+    a, b = (run.logs(_cell(row), row["gpus"], row["scope"], row["cache"]) for run in (before, after))
+    return float(np.median([late - early for late in b for early in a]))
+
+
 def _source(run: Shipped, row: Row) -> str:
     return str(run.variant(row["workload"], row["variant"])["source_sha256"])
 
@@ -70,7 +76,7 @@ def _equal(row: Row, shown: Shown) -> list[tuple[tuple[str, str, str, int], floa
                 and _source(before, other) == _source(after, other)
                 and all(run.result(workload, variant, config, case).get("status", "ok") == "ok" for run in (before, after))
             ):
-                _OWN[key].append(((variant, config, case, gpus), _log(before, other), _log(after, other) - _log(before, other)))
+                _OWN[key].append(((variant, config, case, gpus), _log(before, other), _moved(other, before, after)))
     return _OWN[key]
 
 
@@ -84,8 +90,8 @@ def _mine(row: Row) -> tuple[str, str, str, int]:
     return row["variant"], row["config"], row["case"], row["gpus"]
 
 
-def _noise(row: Row, shown: Shown) -> float | None:
-    """The noise between two runs of one process each; None where other runs tell it, or fewer than three cells do."""
+def _half(row: Row, shown: Shown) -> float | None:
+    """Half of the interval of two runs of one process each, a logarithm; None where other runs tell it, or fewer than three cells do."""
     before, after = _sides(shown)
     if any(run.processes > 2 for run in (before, after)):
         return None
@@ -98,10 +104,15 @@ def _noise(row: Row, shown: Shown) -> float | None:
     every = near if len(near) >= 8 else [distance for _, distance in apart]
     if len(every) < 3:
         return None
-    usual = [each for each in every if each <= max(6 * float(np.median(every)) / 0.6745, math.log(1.01))]
-    t = _STUDENT.get(len(usual)) or float(np.interp(1 / len(usual), [0, 1 / 20], [1.960, 2.086]))
-    found = math.exp(1.6 * t * math.sqrt(float(np.mean(np.square(usual)))))
-    return found if len(every) >= 8 else max(found, math.exp(max(usual)))
+    t = _STUDENT.get(len(every)) or float(np.interp(1 / len(every), [0, 1 / 20], [1.960, 2.086]))
+    ends = [of.median_interval(_steady(run, row)) for run in (before, after)]
+    errors = [math.log(high / low) / (2 * 1.960) for _, low, high in ends]
+    return t * math.hypot(*errors, float(np.quantile(every, 0.75)) / 1.1503)
+
+
+def _noise(row: Row, shown: Shown) -> float | None:
+    half = _half(row, shown)
+    return None if half is None else math.exp(1.6 * half)
 
 
 def _shift(row: Row, shown: Shown) -> float:
@@ -114,19 +125,15 @@ def _value(row: Row, shown: Shown) -> float:
     """B over A, relative to the unchanged variants."""
     before, after = _sides(shown)
     shift = _shift(row, shown)
-    return math.exp(_log(after, row) - _log(before, row)) / (1.0 if math.isnan(shift) else shift)
+    return math.exp(_moved(row, before, after)) / (1.0 if math.isnan(shift) else shift)
 
 
 def _ratio(row: Row, shown: Shown) -> Interval | None:
-    """B over A; the half intervals of both medians and the noise, as logarithms, are added as squares."""
-    before, after = _sides(shown)
-    noise, value = _noise(row, shown), _value(row, shown)
-    if noise is None:
+    """B over A, with the interval of Student's t."""
+    half, value = _half(row, shown), _value(row, shown)
+    if half is None:
         return None
-    (a, a_low, a_high), (b, b_low, b_high) = (of.median_interval(_steady(run, row)) for run in (before, after))
-    down = math.hypot(math.log(b / b_low), math.log(a_high / a), math.log(noise))
-    up = math.hypot(math.log(b_high / b), math.log(a / a_low), math.log(noise))
-    low, high = value * math.exp(-down), value * math.exp(up)
+    low, high = value * math.exp(-half), value * math.exp(half)
     return Interval(value, of.Between(low, low), of.Between(high, high))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.dashboard.core.test_queries_cells import run_of, samples, variant
-from warpladder.dashboard.compare.between_runs import EqualCode, noise_of
+from warpladder.dashboard.compare.between_runs import EqualCode, Spread
 from warpladder.dashboard.compare.changes import NotComparable, Options, Side, compare, sentence
 from warpladder.dashboard.compare.levels import Medians, TimedCell, reading
 from warpladder.dashboard.core.run_data import RunData
@@ -20,7 +20,9 @@ pytestmark = pytest.mark.slow
 #: Ten variants of one case, and one whose source the user changes.
 OTHERS = [f"v{number:02}_same" for number in range(1, 11)]
 MINE = "v11_mine"
-NEAR = (1000, 1001, 999, 1000, 1002, 998, 1000, 1001)
+NEAR = (1000, 1001, 999, 1000, 1002, 998, 1000, 1001, 1000)
+#: The variance of the logarithm of a ratio of two medians of these: the 95 % interval of nine samples lies between the second and the eighth.
+OWN = 2 * (math.log(1001 / 999) / (2 * 1.96)) ** 2
 
 
 def run(run_id: str, factors: Mapping[str, float], source: str = "one", **info: Any) -> RunData:
@@ -74,7 +76,7 @@ def test_a_changed_variant_alone_is_called_slower_or_faster(factor: float, verdi
 
 def test_slower_cells_come_first_and_faster_ones_last() -> None:
     # Of the second variant the medians of three processes are far apart: it is tied.
-    names, wide = (MINE, *OTHERS[:2]), (900, 900, 950, 1500, 1500, 2900, 3000, 3000)
+    names, wide = (MINE, *OTHERS[:2]), (900, 1500, 3000) * 3
     sides = []
     for run_id, times in (("a", (NEAR, NEAR, NEAR)), ("b", ([ns * 6 // 5 for ns in NEAR], wide, [ns * 4 // 5 for ns in NEAR]))):
         timed = [row for name, durations in zip(names, times, strict=True) for row in samples(name, durations)]
@@ -93,7 +95,9 @@ def test_the_noise_between_runs_is_that_of_the_variants_whose_sources_are_equal(
     (mine,) = (change for change in found.changes if change.variant == MINE)
     # Of ten, each counts relative to the median of the other nine: the sixth, or of the later five the fifth.
     moved = [math.log((1 + 0.008 * place) / (1 + 0.008 * (6 if place <= 5 else 5))) for place in range(1, 11)]
-    noise = math.exp(1.6 * 2.228 * math.sqrt(sum(each**2 for each in moved) / 10))
+    # The three quarters: of ten distances in order, 0 to 9, the one at place 6.75.
+    seventh, eighth = sorted(map(abs, moved))[6:8]
+    noise = math.exp(1.6 * 2.228 * math.sqrt(OWN + ((seventh + 0.75 * (eighth - seventh)) / 1.1503) ** 2))
     assert mine.noise == pytest.approx(noise, abs=0.003) and mine.verdict == "tied"
     assert (mine.shift, mine.ratio.value) == pytest.approx((1.044, 1.05), rel=2e-3)
     assert verdicts(run("a", {}), run("b", {**scatter, MINE: 1.3}, source="two"))[MINE] == "slower"
@@ -113,7 +117,7 @@ def test_one_cell_of_equal_code_that_moves_hides_no_slowdown_and_is_named(by: fl
 
 def test_what_the_machine_does_to_a_round_cancels() -> None:
     """Each round of B lasts up to three times as long as usual, for all variants alike, and 4 % more of one is found."""
-    load = (1.0, 2.9, 1.4, 3.0, 1.1, 2.2, 1.8, 2.6)
+    load = (1.0, 2.9, 1.4, 3.0, 1.1, 2.2, 1.8, 2.6, 2.0)
     before, after = run("a", {}), run("b", {MINE: 1.04}, source="two")
     rounds = after.samples["round"].map(dict(enumerate(load)))
     after = replace(
@@ -141,7 +145,8 @@ def test_one_process_and_one_equal_cell_tell_large_changes_alone(factor: float, 
     sides = [few(run_id, {MINE: by}, source=run_id) for run_id, by in (("a", 1.0), ("b", factor))]
     (mine,) = (change for change in compare(*map(Side, sides)).changes if change.variant == MINE)
     # 1.6 times Student's 12.7 of one distance, which counts as 1 % though it is 0.
-    assert mine.noise == pytest.approx(np.exp(1.6 * 12.706 * np.log(1.01))) and mine.verdict == verdict
+    assert mine.noise == pytest.approx(np.exp(1.6 * 12.706 * np.hypot(np.log(1.01), OWN**0.5)), rel=1e-3)
+    assert mine.verdict == verdict
 
 
 def test_three_processes_hold_the_noise_between_them() -> None:
@@ -190,7 +195,8 @@ def test_what_the_machine_has_shown_tells_the_noise_of_a_single_process() -> Non
     found = compare(Side(a), Side(b), history=history)
     assert {change.variant: change.verdict for change in found.changes} == {MINE: "slower", OTHERS[0]: "tied"}
     assert asked == ["w"]
-    assert {round(change.noise, 4) for change in found.changes} == {round(noise_of(np.log([1.01] * 3)), 4)}
+    noise = np.exp(1.6 * 3.182 * np.hypot(np.log(1.01) / 1.1503, OWN**0.5))
+    assert [change.noise for change in found.changes] == pytest.approx([noise] * 2, abs=2e-4)
     # Two pairs of runs are too few, and of many cells those of one pair count once; the two runs themselves are no history.
     own = [reading(each).medians("w") for each in (a, b)]
     for few_runs in (known[:3], recordings([1.0, 1.01], OTHERS), own * 4):
@@ -267,7 +273,7 @@ def ranks(name: str, durations: list[tuple[int, ...]], gpus: int) -> list[dict[s
 def test_ranks_are_compared_by_the_slowest_of_each_round_with_as_many_ranks() -> None:
     sides = []
     for run_id, slowest, more in (("a", 1000, 4), ("b", 1100, 8)):
-        rounds = [(700, slowest + step) for step in (0, 1, 2, 3, 4, 5, 6)]
+        rounds = [(700, slowest + step) for step in (0, 1, 2, 3, 4, 5, 6, 3, 3)]
         made = run_of([variant(MINE)], samples(MINE, NEAR, cache="hot", scope="operation"))
         together = [*ranks(MINE, rounds, 2), *ranks(MINE, [(500,) * more] * 6, more)]
         frame = pd.DataFrame(together).assign(twin=0, process=0)
@@ -280,13 +286,11 @@ def test_ranks_are_compared_by_the_slowest_of_each_round_with_as_many_ranks() ->
     assert [name for _, _, name, _ in found.new] == [f"{MINE} on 8 GPUs"]
 
 
-def test_the_noise_is_students_prediction_of_the_distances_that_are_usual() -> None:
-    apart = np.linspace(0.001, 0.1, 40)
-    assert noise_of(apart[:3]) == pytest.approx(np.exp(1.6 * 3.182 * np.sqrt(np.mean(apart[:3] ** 2))))
-    # Beyond six standard deviations, 8.9 median distances, a cell has moved by itself.
-    near = np.array([0.01, 0.011, 0.012, 0.013, 0.014, 0.015])
-    assert noise_of(np.append(near, 0.7)) == pytest.approx(np.exp(1.6 * 2.447 * np.sqrt(np.mean(near**2))))
-    assert noise_of(np.append(near, 0.1)) > noise_of(near)
+def test_three_quarters_of_the_distances_tell_the_noise_however_far_the_others_moved() -> None:
+    near = [0.01, -0.011, 0.012, -0.013, 0.014, 0.015, 0.016]
+    # Of nine distances in order, 0 to 8, the one at place 6.
+    assert Spread.of(np.array([*near, 0.7, -2.0])) == (pytest.approx((0.016 / 1.1503) ** 2), 9)
+    assert Spread.of(np.array([])) == (0, 0)
 
 
 def test_eight_cells_of_like_times_are_enough_and_the_cells_own_distance_is_left_out() -> None:
@@ -295,8 +299,8 @@ def test_eight_cells_of_like_times_are_enough_and_the_cells_own_distance_is_left
     cells = [TimedCell("n=1", "device", "cold", name, "", 1) for name in names]
     equal = EqualCode({cell: place for place, cell in enumerate(cells)}, logs, moved)
     like = [place for place in range(20) if place != 10 and abs(logs[place] - logs[10]) <= np.log(3)]
-    assert len(like) >= 8 and equal.like(float(logs[10]), cells[10]).tolist() == sorted(moved[like].tolist())
-    assert len(equal.like(-9.0)) == 20, "no cell is alike, so all count"
+    assert len(like) >= 8 and equal.spread(float(logs[10]), cells[10]) == Spread.of(moved[like])
+    assert equal.spread(-9.0).freedom == 20, "no cell is alike, so all count"
 
 
 def test_the_noise_of_two_variants_of_two_runs_is_that_of_equal_code_in_both() -> None:

@@ -65,10 +65,8 @@ def recorded(
         **info,
     }
     figures = np.array([[ns, 0.999 * ns, 1.001 * ns] for ns in times.values()]).reshape(-1, 3)
-    half = np.full(len(times), 0.001)
-    levels = Levels(
-        np.log(figures[:, 0]), half, half, np.full(len(times), np.nan), half, np.ones(len(times), int), np.full(len(times), 20)
-    )
+    error, freedom = np.full(len(times), 0.001 / 1.96), np.zeros(len(times))
+    levels = Levels(np.log(figures[:, :1]), error, freedom, np.full(len(times), 20))
     measured = Medians(
         f"r{number}",
         tuple(map(cell, times)),
@@ -163,7 +161,7 @@ def test_a_variant_that_scatters_more_than_the_others_has_its_own_noise() -> Non
 def test_runs_without_the_cell_are_skipped_and_the_newest_run_alone_is_told_with_a_doubt() -> None:
     every = nights(planted=99)
     every[5] = recorded(5, dict.fromkeys(OTHERS, 10000.0))
-    every[19].medians.levels.log[-1] += np.log(1.2)
+    every[19].medians.levels.logs[-1] += np.log(1.2)
     found = asked([*every, recorded(25, {})])
     series = of(found)
     assert len(found.runs) == 20 and [point.run for point in series.points] == [*range(5), *range(6, 20)]
