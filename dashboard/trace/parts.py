@@ -323,8 +323,8 @@ def _about(parts: Parts, *causes: str) -> str:
     short_ns = parts.idle["host_wait_ns"] - parts.long_wait_ns
     long, many = parts.long_wait_ns > short_ns, short_ns >= _MANY_NS
     looks = {
-        "host_wait_ns": "what the host does before it launches late work" if long else "which work is launched late",
-        "other_idle_ns": "what launched work waits for (it may be missing in the profile)",
+        "host_wait_ns": "what the host does before late launches" if long else "which work is launched late",
+        "other_idle_ns": "what launched work waits for (the profile does not tell)",
         "kernel_wait_ns": "between which kernels the gaps are",
         "managed_ns": "when the host uses managed memory",
         "untold_ns": "where the device is idle, as the profile does not tell why",
@@ -336,5 +336,4 @@ def _about(parts: Parts, *causes: str) -> str:
     cure = cures.get(causes[0], "")
     if causes[0] == "host_wait_ns" and (long or not many):
         cure = ""
-    words = [looks[name] for name in causes] if len(causes) == 1 else [_short(looks[name]) for name in causes]
-    return f"see {', and '.join(words)}: {_TIMELINE}{cure and f'; {cure}'}"
+    return f"see {', and '.join(looks[name] for name in causes)}: {_TIMELINE}{cure and f'; {cure}'}"

@@ -70,7 +70,7 @@ _BREAKDOWN: Final = tuple(column.name for column in job_tables.BREAKDOWN)
 _ABOUT_LATE: Final = {
     "compute": "see which kernels take longer on rank {rank}, and in which steps: warpladder app, page Ranks",
     "work": "see which kernels rank {rank} executes more often: warpladder app, page Ranks",
-    "host": "see what the host of rank {rank} does before it launches late work: warpladder app, page Timeline",
+    "host": "see what the host of rank {rank} does before late launches: warpladder app, page Timeline",
     "copies": "see what rank {rank} copies, and when: warpladder app, page Timeline",
     "clock": "compare the clock of rank {rank}'s GPU with those of the others: nvidia-smi -q -d CLOCK,PERFORMANCE",
     "": "see in which steps rank {rank} is late: warpladder app, page Ranks",

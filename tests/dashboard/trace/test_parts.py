@@ -74,12 +74,12 @@ def test_causes_with_little_time_have_no_row(causes: dict[str, int], words: str)
         # 1 ms in waits of up to 100 us each are ten launches or more; of 900 us it is not known.
         (parts(compute=500, host_wait=1_000), "see which work is launched late: warpladder app, page Timeline; fewer launches"),
         (parts(compute=500, host_wait=900), "see which work is launched late: warpladder app, page Timeline"),
-        (parts(compute=500, host_wait=1_000, long_wait=600), "see what the host does before it launches late work: "),
+        (parts(compute=500, host_wait=1_000, long_wait=600), "see what the host does before late launches: "),
         (parts(compute=500, kernel_wait=900), "see between which kernels the gaps are: "),
-        (parts(compute=500, other_idle=900), "see what launched work waits for (it may be missing in the profile): "),
+        (parts(compute=500, other_idle=900), "see what launched work waits for (the profile does not tell): "),
         (
             parts(compute=500, other_idle=450, host_wait=600, long_wait=600),
-            "see what the host does before it launches late work, and what launched work waits for: warpladder app, page Timeline",
+            "see what the host does before late launches, and what launched work waits for (the profile does not tell): warpladder",
         ),
         (parts(compute=500, other_idle=900, untold=900), "see where the device is idle, as the profile does not tell why: "),
         (
