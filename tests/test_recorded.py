@@ -49,6 +49,7 @@ def test_no_recorded_variant_has_changed_since(run: store.Run) -> None:
     assert stale.empty, f"record again: {stale.to_string()}"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("run", GOOD, ids=lambda run: run.run_id)
 def test_no_recorded_cell_is_faster_than_its_floor_where_the_run_has_times_of_memory_by_size(run: store.Run) -> None:
     data = run_data.load(run)
@@ -79,6 +80,7 @@ def results_of(name: str) -> list[pd.DataFrame]:
     return [workloads.get_group(name) for workloads in of_runs if name in workloads.groups]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("run", GOOD, ids=lambda run: run.run_id)
 def test_every_declared_variant_but_later_ones_of_other_devices_is_in_the_run_unless_it_was_asked_for_some(
     run: store.Run,
@@ -99,6 +101,7 @@ def variants_of(run: store.Run, name: str) -> set[str]:
     return set(run.table("results").query("workload == @name")["variant"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in registry.names() if not registry.load(name).draft])
 def test_one_run_of_the_recorded_has_every_variant_of_a_workload_and_one_every_full_case_and_all_but_later_peers(
     name: str,
@@ -136,6 +139,7 @@ def recorded(table: str, columns: list[str]) -> set[tuple[str, ...]]:
     return set(pd.concat(frames).itertuples(index=False, name=None))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("detail", DETAILS, ids=lambda detail: detail.name)
 def test_a_recorded_run_has_each_name_that_a_detail_of_the_reports_is_drawn_by(detail: Detail) -> None:
     names, workload = detail.names, detail.names.workload

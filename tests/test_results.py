@@ -149,6 +149,7 @@ def _times(column: str) -> tuple[list[str], list[float]]:
     return [each.group() for each in printed], [_UNITS[unit] for unit in units]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.device} {row.start}")
 def test_every_figure_of_a_row_is_that_of_the_shipped_run(row: Row) -> None:
     (line,) = (line for line in _lines(row.device) if line.startswith(f"| {row.start}"))

@@ -107,6 +107,7 @@ def test_the_name_of_a_damaged_run_is_text(tmp_path: Path) -> None:
     assert len(store.list_runs([tmp_path])[1]) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("words", [["list"], ["summary"], ["compare", "one", "one"]])
 def test_a_full_disk_is_one_line_and_no_success(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_runs.write(tmp_path, "one", label="one", rounds=6)

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.verdicts import SHAPES, Counts, is_bad, one_run, two_runs
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("load", [0.0, 0.1])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ def test_a_line_marks_its_instructions_and_an_instruction_its_line(page: "sync_a
     expect(page.get_by_text("The instruction at 0x0110 belongs to no line of the source.")).to_be_visible(timeout=PATIENCE_MS)
 
 
+@pytest.mark.thorough
 def test_columns_show_sums_by_line_and_reasons(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/{NAIVE}")
     line = page.locator(".left .row").nth(5)

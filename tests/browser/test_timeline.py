@@ -82,6 +82,7 @@ def test_keys_pan_zoom_and_fit(page: "sync_api.Page", address: str) -> None:
     expect(page).not_to_have_url(re.compile("window="), timeout=PATIENCE_MS)
 
 
+@pytest.mark.thorough
 def test_dragging_pans_without_waiting_for_the_server(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace&window=4000-8000")
     before = number(page)
@@ -155,6 +156,7 @@ def test_keys_search_step_measure_and_zoom_and_a_drag_on_the_ruler_measures(page
     expect(found).to_have_text("3 hits")
 
 
+@pytest.mark.thorough
 def test_an_arrow_leads_from_the_launch_to_the_kernel_and_a_lane_is_pinned(page: "sync_api.Page", address: str) -> None:
     open_page(page, f"{address}/timeline?run=trace&chosen=kernels-2")
     expect(drawn(page)).to_have_attribute("data-arrows", "1", timeout=PATIENCE_MS)

@@ -121,7 +121,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_app: Open, several: Path, page: str) -> None:
     turn = PAGES.index(page)
@@ -140,7 +140,7 @@ def test_every_page_works_beside_bad_runs_and_says_what_is_wrong_with_one(open_a
     assert not [each for each in app.main.error if "good" in str(each.value)]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_draws_a_run_of_odd_values(open_app: Open, several: Path, page: str) -> None:
     app = open_app(several, page, run="odd")

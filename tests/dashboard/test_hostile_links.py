@@ -61,7 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_value_that_cannot_be_used_is_no_traceback(open_app: Open, made: Path, page: str, value: str) -> None:

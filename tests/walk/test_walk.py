@@ -39,7 +39,7 @@ OF_OTHERS = ("home", "reports")
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", ["fresh", *SHIPPED])
+@pytest.mark.parametrize("name", [pytest.param("fresh", marks=pytest.mark.thorough), *SHIPPED])
 def test_every_page_shows_something_of_a_run_or_leads_to_one(walk: Walk, folder: Path, name: str) -> None:
     walk.problems.clear()
     for each in (each for each in listed(folder) if (each.run.path.name if each.shipped else "fresh") == name):

@@ -313,6 +313,7 @@ __global__ void update(const float* b1, const float* w2, const float* b2, float*
 # ---- Training
 
 
+@pytest.mark.thorough
 @pytest.mark.xdist_group("numba")
 @pytest.mark.parametrize(
     "variant",
@@ -334,6 +335,7 @@ def test_host_variant_leaves_its_inputs_alone(variant):
     assert all(np.isfinite(outputs[name]).all() for name in OUTPUTS)
 
 
+@pytest.mark.thorough
 @pytest.mark.xdist_group("numba")
 def test_all_cores_add_a_batch_of_8192_up_in_blocks():
     pytest.importorskip("numba")

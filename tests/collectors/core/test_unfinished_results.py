@@ -193,6 +193,7 @@ def test_work_of_a_thread_after_the_return_is_found_though_it_keeps_ahead_of_a_c
     assert found["status"].to_dict() == {"right": "ok", "ahead": "wrong_result"}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("every", [25, 40])
 def test_every_sample_of_a_small_case_is_compared(every: int) -> None:
     calls = [0]

@@ -116,6 +116,7 @@ def test_a_cluster_gives_the_same_tables_though_a_worker_is_killed(tmp_path: Pat
     assert same(tables_of(imported(tmp_path, "")), tables_of(found))
 
 
+@pytest.mark.thorough
 @pytest.mark.xdist_group("dask")
 def test_ranks_stay_when_the_scheduler_is_lost(tmp_path: Path, cluster: Cluster) -> None:
     Job(ranks=6).write(tmp_path / "job")

@@ -140,6 +140,7 @@ def test_a_rank_that_waits_the_most_in_all_is_late_where_it_comes_last_in_its_gr
     assert result.late == (3,)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("ranks", "tensor_ranks", "collectives"), [(2, 0, 8), (4, 0, 24), (16, 0, 24), (16, 4, 240)])
 def test_no_rank_is_late_where_arrivals_differ_by_chance(ranks, tensor_ranks, collectives):
     named = [

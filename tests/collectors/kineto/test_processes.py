@@ -104,6 +104,7 @@ def part(path: Path, number: int, folder: Path) -> store.Run:
     return store.open_run(folder / found.run_id)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_merged_trace_is_read_process_by_process(tmp_path: Path, form: str, ranks: int) -> None:

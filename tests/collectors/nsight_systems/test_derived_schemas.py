@@ -158,7 +158,7 @@ def attributed(run: Run) -> list[tuple[Any, ...]]:
     return sorted(zip(rows["start_ns"], rows["full_name"], rows["launch_start_ns"], inside, strict=True))
 
 
-@pytest.mark.sampled(19)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("summary", SUMMARIES)
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_what_an_older_schema_has_tables_for_sums_up_as_in_the_capture(

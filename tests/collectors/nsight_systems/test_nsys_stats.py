@@ -103,7 +103,7 @@ def test_there_are_captures_of_both_versions() -> None:
     assert {capture.parent.name for capture in CAPTURES} == set(ADDED)
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("summary", SUMMARIES)
 @pytest.mark.parametrize("form", ["sqlite", "parquetdir"])
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: f"{path.parent.name}-{path.name}")

@@ -288,7 +288,7 @@ def unused():
 """
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("old", "new", "variants"),
     [

@@ -44,6 +44,7 @@ def fails(found: Comparison) -> bool:
     return bool(Gate().failures(found))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("processes", [1, 3])
 def test_no_pair_of_five_recordings_of_one_file_on_a_loaded_machine_fails(processes: int) -> None:
     random = np.random.default_rng(7)

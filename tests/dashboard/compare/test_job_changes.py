@@ -30,6 +30,7 @@ def called(comparison: JobComparison) -> dict[str, str]:
     return {where(each): each.verdict for each in comparison.changes if each.verdict not in ("tied", "unknown")}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("made", [JOB, MadeJob(ranks=(0, 1, 2, 3), iterations=(1, 2, 3), jitter=0.03)])
 def test_equal_code_is_quiet_in_20_of_20(made: MadeJob) -> None:
     pairs = [(replace(made, seed=2 * seed), replace(made, seed=2 * seed + 1)) for seed in range(20)]

@@ -78,6 +78,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_segments_cover_the_iteration_without_gap_or_overlap(program: list[Operation], tmp_path: Path) -> None:
     made = PathJob(program, offset_us={1: 5_000.0, 3: -700.0})
@@ -95,6 +96,7 @@ def test_a_replay_of_the_same_durations_gives_the_measured_iteration(program: li
     assert (replay(ranks, ranks.ranks, every, ["gemm", REDUCE], 0.0) == 0).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_the_gain_of_a_faster_kernel_is_that_of_the_job_with_the_faster_kernel(
     program: list[Operation], tmp_path: Path
@@ -169,6 +171,7 @@ def test_a_kernel_that_starts_before_the_end_of_the_one_before_it_follows_that_o
         assert gain == pytest.approx(truth) == pytest.approx(10 if name == REDUCE else 60), name
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("program", [CHAIN, STRAGGLER, TWO_STREAMS], ids=["a chain", "a straggler", "two streams"])
 def test_a_path_through_overlapping_neighbours_is_that_of_neighbours_without_overlap(
     program: list[Operation], tmp_path: Path
@@ -349,7 +352,7 @@ def test_a_job_without_the_profiles_of_its_ranks_is_refused(tmp_path: Path) -> N
         critical_path(Job(store.open_run(folder)), 2)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_are_covered_and_replayed(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)

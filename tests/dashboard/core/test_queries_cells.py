@@ -104,6 +104,7 @@ def test_the_floor_knows_the_precision(precision: str, flops: int, floor_ns: flo
     assert row["floor_bound"] == bound
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("precision", ["fp64", "fp16", "fp8", "int8", "int", "mixed"])
 def test_operations_in_a_precision_without_a_ceiling_have_no_floor(precision: str) -> None:
     def found(flops: int) -> pd.Series:

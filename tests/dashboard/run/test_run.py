@@ -34,7 +34,7 @@ def run(folder: Path) -> Run:
 RECORDED = sorted(path.name for path in store.RECORDED.iterdir())
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("recorded", "scope"),
     [*((name, None) for name in RECORDED), *((name, "all") for name in RECORDED if name.endswith(("c3bc", "02aa", "2f0f")))],

@@ -31,6 +31,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Imported:
     return folder, runs
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("page", ["picker", "timeline", "ladder"])
 def test_the_share_that_is_attributed_by_time_is_shown(open_app: Open, imported: Imported, page: str) -> None:
     app = open_app(imported[0], page, run=imported[1]["training"], pick=PHASES)

@@ -125,6 +125,7 @@ def units(**shares: float) -> dict[str, float]:
     return {unit.metric: shares.get(unit.name.replace(" ", "_"), 1.0) for unit in limits.UNITS}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("shares", "name", "percent"),
     [
