@@ -35,6 +35,7 @@ def _ran(pytester: pytest.Pytester, steps: int, *options: str) -> pytest.RunResu
     return pytester.runpytest_subprocess("-p", "warpladder.pytest_plugin", "-p", "no:cacheprovider", *options)
 
 
+@pytest.mark.slow
 def test_a_right_function_passes_and_a_wrong_one_fails_with_its_cell(pytester: pytest.Pytester) -> None:
     _ran(pytester, 10).assert_outcomes(passed=1)
     wrong = _ran(pytester, 1)

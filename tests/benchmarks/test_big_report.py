@@ -16,6 +16,7 @@ def imported(report: Path, folder: Path) -> RunData:
     return load(open_run(folder / import_report(report, folder, "", None, [])))
 
 
+@pytest.mark.slow
 def test_each_copy_adds_the_same_to_every_summary(tmp_path: Path) -> None:
     # 100 kernels a copy, so 250 take three copies.
     assert enlarge(SMALL, tmp_path / "big.sqlite", 250)["CUPTI_ACTIVITY_KIND_KERNEL"] == 300

@@ -18,6 +18,7 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_pooled", lambda function, tasks, _: ((at, function(task)) for at, task in enumerate(tasks)))
 
 
+@pytest.mark.slow
 def test_every_figure_of_a_trace_of_graphs_and_two_streams_equals_that_of_the_second_method(tmp_path: Path) -> None:
     rows = list(rows_of(TRACE, tmp_path))
     assert {row.page for row in rows} == {
@@ -28,6 +29,7 @@ def test_every_figure_of_a_trace_of_graphs_and_two_streams_equals_that_of_the_se
     assert len(rows) > 120 and not [row for row in rows if row.differs]
 
 
+@pytest.mark.slow
 def test_every_figure_of_steps_of_several_threads_equals_that_of_the_second_method(tmp_path: Path) -> None:
     rows = list(rows_of(test_steps_of_threads.write(tmp_path / "steps.json"), tmp_path))
     assert {row.row for row in rows if row.page == "transfer-stages"} == {f"ProfilerStep#{step}" for step in (1, 2, 3)}

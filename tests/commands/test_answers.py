@@ -151,6 +151,7 @@ def test_doctor_ends_with_the_commands_that_work_here() -> None:
     assert found[0].startswith("warpladder app")
 
 
+@pytest.mark.slow
 def test_the_first_minute_on_a_gpu_takes_30_lines_at_most(run: Path) -> None:
     """The findings of the run here, and the answer of a recorded run whose rows are as many as those of all workloads."""
     data = run_data.load(store.open_run(store.RECORDED / "20261127T041834Z-h200-gan-tconv-eea1"))
@@ -164,6 +165,7 @@ def test_the_first_minute_on_a_gpu_takes_30_lines_at_most(run: Path) -> None:
     assert headline + len(list(summary.findings(store.open_run(run)))) + len(answered) + run_id <= 30
 
 
+@pytest.mark.slow
 def test_all_in_json_is_every_variant_at_every_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made_runs.write(tmp_path, "one", label="one", rounds=6, workloads=("conv2d",))
     rows = {}
@@ -173,6 +175,7 @@ def test_all_in_json_is_every_variant_at_every_size(tmp_path: Path, capsys: pyte
     assert len(rows[True]) > len(rows[False]) and {"variant", "case", "median_ns", "status"} <= set(rows[True][0])
 
 
+@pytest.mark.slow
 def test_a_quiet_recording_prints_findings_and_the_answer(tmp_path: Path) -> None:
     order = ["record", "-q", str(QUICK_CASES), "--case", "n=100", "--max-rounds", "1", "--data-dir", str(tmp_path)]
     done = CliRunner().invoke(command(), order)

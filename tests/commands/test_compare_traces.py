@@ -48,6 +48,7 @@ def compare(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(command(), ["compare", *arguments, "--data-dir", str(folder)])
 
 
+@pytest.mark.slow
 def test_equal_code_passes(folder: Path) -> None:
     done = compare(folder, "main", "same")
     assert (done.exit_code, done.stderr) == (0, "")

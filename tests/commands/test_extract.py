@@ -447,6 +447,7 @@ def test_the_file_lists_every_operation_and_imports_without_pytorch(tmp_path: Pa
     assert (again.exit_code, "is there already" in again.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_trace_is_imported_once_until_its_bytes_change(tmp_path: Path) -> None:
     trace, data = tmp_path / "step.json.gz", tmp_path / "data"
 

@@ -42,6 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
@@ -81,6 +82,7 @@ def test_the_findings_of_why_fit_their_schema() -> None:
     assert (found["experiments"][0]["low"], found["findings"][0]["lines"]) == (None, "3")
 
 
+@pytest.mark.slow
 def test_a_schema_refuses_a_figure_that_is_a_text_and_a_field_that_is_missing() -> None:
     (row,) = json.loads(CliRunner().invoke(command(), ["summary", "H200 conv2d", "--format", "json"]).stdout)
     for wrong in ({**row, "speedup": "2x"}, {name: value for name, value in row.items() if name != "best_ns"}):

@@ -79,6 +79,7 @@ def test_what_is_refused_takes_one_line_and_no_file_is_reached(folder: Path, tmp
     assert "hidden" not in done.stderr and secret.read_text() == "word\nhidden\n"
 
 
+@pytest.mark.slow
 def test_the_kernels_of_a_job_have_their_ranks_as_processes(tmp_path: Path) -> None:
     for rank in range(2):
         (tmp_path / f"rank{rank}.json").write_text(json.dumps(document(rank_of_job(rank))))

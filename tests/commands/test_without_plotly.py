@@ -43,6 +43,7 @@ def started(commands: list[list[str]], folder: Path) -> subprocess.CompletedProc
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_commands_that_print_text_need_neither_plotly_nor_streamlit(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     host_bound(tmp_path / "bound")

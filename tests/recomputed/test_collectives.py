@@ -53,6 +53,7 @@ def _made_collectives() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(collectives.COLUMNS))
 
 
+@pytest.mark.slow
 def test_collectives() -> None:
     table = _made_collectives()
     frame = collectives.by_size(_arrow(table), 0.0)

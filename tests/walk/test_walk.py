@@ -38,8 +38,8 @@ def listed(folder: Path) -> list[ListedRun]:
 OF_OTHERS = ("home", "reports")
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", [pytest.param("fresh", marks=pytest.mark.thorough), *SHIPPED])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["fresh", *SHIPPED])
 def test_every_page_shows_something_of_a_run_or_leads_to_one(walk: Walk, folder: Path, name: str) -> None:
     walk.problems.clear()
     for each in (each for each in listed(folder) if (each.run.path.name if each.shipped else "fresh") == name):

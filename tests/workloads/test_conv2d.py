@@ -87,6 +87,7 @@ def test_inputs_are_fresh_float32_of_both_signs() -> None:
     assert not np.array_equal(first["b"], second["b"])
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("numba")
 @pytest.mark.parametrize("case", emulation_cases(), ids=lambda case: case.name)
 @pytest.mark.parametrize("variant", HOSTS, ids=lambda variant: variant.name)

@@ -65,6 +65,7 @@ def work(x: Any) -> Any:
     return np.tanh(np.sqrt(x * x + 1)) ** 3
 
 
+@pytest.mark.slow
 def test_results_that_the_function_for_the_inputs_left_are_found() -> None:
     left: dict[bytes, Any] = {}
 
@@ -82,6 +83,7 @@ def test_results_that_the_function_for_the_inputs_left_are_found() -> None:
     assert "where the inputs differ in their last digits" in results.loc["finds", "detail"]
 
 
+@pytest.mark.slow
 def test_a_variant_that_refuses_such_inputs_is_timed_with_the_others() -> None:
     def inputs(rng: np.random.Generator) -> Any:
         p = rng.random(64)
@@ -98,6 +100,7 @@ def test_a_variant_that_refuses_such_inputs_is_timed_with_the_others() -> None:
     assert set(judged(inputs, entropy, {"honest": entropy, "other": unchecked}, MANY)["status"]) == {"ok"}
 
 
+@pytest.mark.slow
 def test_a_fault_in_one_of_thirty_calls_is_found_in_large_outputs() -> None:
     calls = [0]
 

@@ -71,6 +71,7 @@ def check(run: store.Run, statuses: Mapping[str, str], honest: set[str]) -> None
     assert samples == honest
 
 
+@pytest.mark.slow
 def test_every_cheat_on_the_host_is_caught_and_no_neighbour_blamed(on_host: store.Run) -> None:
     refused = dict(STATUSES)
     del refused["replaces_input"]
@@ -157,6 +158,7 @@ def test_a_tolerance_that_passes_anything_is_refused(tolerance: float) -> None:
         replace(cheating.WORKLOAD, tolerance={"fp32": tolerance})
 
 
+@pytest.mark.slow
 def test_inputs_that_are_always_the_same_are_no_reason_to_distrust() -> None:
     same: Workload = cheating.WORKLOAD
     x = same.make_inputs(same.cases[0], np.random.default_rng(1))

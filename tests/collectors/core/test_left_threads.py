@@ -50,6 +50,7 @@ def warnings(variants: dict[str, Any]) -> list[tuple[str, str]]:
     return [(row["variant"], row["text"]) for row in rows if row["severity"] == "warning"]
 
 
+@pytest.mark.slow
 def test_a_thread_that_works_while_the_others_are_timed_is_named() -> None:
     rests, started = threading.Event(), []
     with worker(lambda: not rests.is_set()) as start:
@@ -66,6 +67,7 @@ def test_a_thread_that_works_while_the_others_are_timed_is_named() -> None:
     assert variant == "villain" and text.startswith("a thread or process of it works on when no variant runs: ")
 
 
+@pytest.mark.slow
 def test_a_pool_that_two_variants_share_is_held_against_none() -> None:
     pools: list[ThreadPoolExecutor] = []
 
@@ -135,6 +137,7 @@ def test_a_cell_begins_when_the_threads_of_others_rest_and_does_not_wait_for_its
         assert waited(OTHER) < 0.1
 
 
+@pytest.mark.slow
 def test_a_process_that_works_while_the_others_are_timed_is_named() -> None:
     children: list[subprocess.Popen[bytes]] = []
 

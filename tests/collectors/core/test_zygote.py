@@ -66,6 +66,7 @@ def measured(child: ChildProcess, file: Path) -> list[str]:
     return statuses
 
 
+@pytest.mark.slow
 def test_processes_are_forked_one_after_another_and_measure(zygote: Zygote, file: Path) -> None:
     for _ in range(2):
         child = forked(zygote)
@@ -75,6 +76,7 @@ def test_processes_are_forked_one_after_another_and_measure(zygote: Zygote, file
         child.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", [("", "os._exit(7)"), ("", "os.kill(os.getpid(), 11)")], indirect=True, ids=["exit", "signal"])
 def test_the_exit_code_of_a_fork_reaches_the_recorder(zygote: Zygote, file: Path) -> None:
     child = forked(zygote)
@@ -87,6 +89,7 @@ def test_the_exit_code_of_a_fork_reaches_the_recorder(zygote: Zygote, file: Path
     again.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file",
     [("import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()", "pass")],
@@ -99,6 +102,7 @@ def test_a_process_with_threads_is_not_copied_and_its_workloads_are_measured_all
     child.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file",
     [
@@ -123,6 +127,7 @@ def test_the_end_of_a_fork_ends_its_descendants_and_not_the_zygote(zygote: Zygot
     assert zygote._process.process.poll() is None
 
 
+@pytest.mark.slow
 def test_a_zygote_that_died_is_replaced_by_processes_of_their_own(file: Path) -> None:
     with Forks("host_clock", [WorkloadRef("pids", file)], ["-c"]) as forks:
         first = forks(())

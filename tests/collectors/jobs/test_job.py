@@ -32,6 +32,7 @@ def texts(notes: Notes) -> str:
     return "\n".join(row["text"] for row in notes.rows)
 
 
+@pytest.mark.slow
 def test_the_rank_that_makes_the_others_wait_is_the_one_that_waits_least(tmp_path: Path) -> None:
     made = Job(ranks=4, slow={2: 1.3}, offset_us={1: 5000.0, 3: -700.0})
     waited = made.write(tmp_path / "job")
@@ -99,6 +100,7 @@ def test_a_broken_rank_is_named_and_the_others_stand(tmp_path: Path, damage: obj
     assert "rank-2.json" in texts(notes)
 
 
+@pytest.mark.slow
 def test_a_rank_without_device_work_stands(tmp_path: Path) -> None:
     Job(ranks=4).write(tmp_path / "job", zipped=False)
     path = tmp_path / "job" / "rank-2.json"
@@ -155,6 +157,7 @@ def test_a_job_without_collectives_says_so(tmp_path: Path) -> None:
     assert "no rank has communication kernels" in texts(notes) and run.table("ranks")["wait_ns"].isna().all()
 
 
+@pytest.mark.slow
 def test_finished_ranks_are_kept_when_a_call_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Job(ranks=4).write(tmp_path / "job")
     request = Request(profiles(str(tmp_path / "job")), "")
@@ -203,6 +206,7 @@ def same(a: dict[str, pd.DataFrame], b: dict[str, pd.DataFrame]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_each_number_of_bytes_of_a_piece_gives_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Job(ranks=2).write(tmp_path / "job", zipped=False)
     whole = tables_of(imported(tmp_path, tmp_path / "job"))

@@ -28,6 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> store.Run:
         return store.open_run(folder / import_job(Request(profiles(str(FIXTURE)), ""), folder, Notes()))
 
 
+@pytest.mark.slow
 def test_the_planted_rank_is_late_in_every_collective(run: store.Run) -> None:
     ranks = run.table("ranks").set_index("rank")
     assert ranks["late"].tolist() == [True, False, False, False]

@@ -342,6 +342,7 @@ def test_a_report_that_needs_an_export_is_exported_once(tmp_path: Path, monkeypa
     assert not exports[0].exists()
 
 
+@pytest.mark.slow
 def test_a_real_report_of_two_processes(tmp_path: Path) -> None:
     """The ends of its collectives differ by 2 to 27 us, with the rank that came last: no offset between the clocks of the GPUs.
 

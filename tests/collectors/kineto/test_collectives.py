@@ -87,6 +87,7 @@ def test_calls_of_two_groups_that_overlap_are_told_apart(tmp_path: Path) -> None
     assert collectives(imported(events, tmp_path)) == [(0, 22, 2), (5, 22, 2)]
 
 
+@pytest.mark.slow
 def test_a_real_trace_with_one_kernel_a_call_has_a_collective_a_kernel(tmp_path: Path) -> None:
     """As of a job of FSDP, whose calls have an `External id` and no `Seq`."""
     path = Path(__file__).parents[2] / "fixtures" / "kineto" / "fsdp"

@@ -118,6 +118,7 @@ def test_a_merged_trace_is_read_process_by_process(tmp_path: Path, form: str, ra
     check([part(path, number, tmp_path / "runs") for number in range(ranks)])
 
 
+@pytest.mark.slow
 def test_processes_of_two_files_are_ranks_of_one_job(tmp_path: Path) -> None:
     """Of two hosts, each with a trace of two ranks; the ids of processes name the ranks, in another order than the files."""
     paths = [tmp_path / "host-0.json", tmp_path / "host-1.json"]
@@ -131,6 +132,7 @@ def test_processes_of_two_files_are_ranks_of_one_job(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / "runs").iterdir()] == [run_id]
 
 
+@pytest.mark.slow
 def test_the_plain_command_makes_a_job_of_a_merged_trace(tmp_path: Path) -> None:
     path = tmp_path / "merged [TP].json"
     path.write_text(json.dumps(document(_shuffled([rank_of_job(rank) for rank in range(2)]))))

@@ -214,6 +214,7 @@ def test_a_file_that_begins_as_a_report_does_and_is_random_is_refused(tmp_path: 
         read_report(path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="the reports of other people are not beside this checkout")
 def test_a_report_of_somebody_else_imports(tmp_path: Path) -> None:
     pytest.importorskip("ncu_report", reason="needs ncu-report, of the extra ncu")

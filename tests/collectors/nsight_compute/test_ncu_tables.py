@@ -26,6 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return open_run(folder / parse.import_report(folder / "r.ncu-rep", folder, "", None, []))
 
 
+@pytest.mark.slow
 def test_counters_by_instruction_add_up_to_the_kernels_own(run: Run) -> None:
     cell = ["workload", "variant", "config", "case", "launch_index"]
     by_instruction = run.table("instruction_counters")

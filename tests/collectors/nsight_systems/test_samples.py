@@ -14,6 +14,7 @@ BAD = ("Agtm48+gpu3__nsys_report.sqlite", "not-nsys__net.nsys-rep")
 pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason="the reports of other people are not beside this checkout")
 
 
+@pytest.mark.slow
 def test_every_good_report_imports(tmp_path: Path) -> None:
     good = [path for path in sorted(SAMPLES.glob("*.sqlite")) if path.name not in BAD]
     assert len(good) == 16

@@ -30,6 +30,7 @@ def called(comparison: JobComparison) -> dict[str, str]:
     return {where(each): each.verdict for each in comparison.changes if each.verdict not in ("tied", "unknown")}
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("made", [JOB, MadeJob(ranks=(0, 1, 2, 3), iterations=(1, 2, 3), jitter=0.03)])
 def test_equal_code_is_quiet_in_20_of_20(made: MadeJob) -> None:
@@ -37,6 +38,7 @@ def test_equal_code_is_quiet_in_20_of_20(made: MadeJob) -> None:
     assert [called(compared(*pair)) for pair in pairs] == [{}] * 20
 
 
+@pytest.mark.slow
 def test_slow_kernels_are_named_in_20_of_20() -> None:
     planted = JOB.slower("kernel_05", 1.05).slower("kernel_11", 1.2, rank=6)
     for seed in range(20):

@@ -171,6 +171,7 @@ def test_a_kernel_that_starts_before_the_end_of_the_one_before_it_follows_that_o
         assert gain == pytest.approx(truth) == pytest.approx(10 if name == REDUCE else 60), name
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("program", [CHAIN, STRAGGLER, TWO_STREAMS], ids=["a chain", "a straggler", "two streams"])
 def test_a_path_through_overlapping_neighbours_is_that_of_neighbours_without_overlap(
@@ -352,6 +353,7 @@ def test_a_job_without_the_profiles_of_its_ranks_is_refused(tmp_path: Path) -> N
         critical_path(Job(store.open_run(folder)), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_are_covered_and_replayed(seed: int, tmp_path: Path) -> None:

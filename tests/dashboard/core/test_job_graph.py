@@ -67,6 +67,7 @@ def graph(slow: Job) -> JobGraph:
     return found
 
 
+@pytest.mark.slow
 def test_a_pipeline_has_its_stages_micro_batches_and_schedule(graph: JobGraph) -> None:
     found = pipelines.pipeline_of(graph)
     assert found is not None
@@ -100,6 +101,7 @@ def test_the_replay_without_a_change_gives_the_measured_step(slow: Job, tmp_path
     assert found.replayed_ns == pytest.approx(found.step_ns, rel=0.001)
 
 
+@pytest.mark.slow
 def test_a_slow_stage_of_a_tensor_group_is_named_with_both_of_its_ranks(tmp_path: Path) -> None:
     found = answer.answer(imported(STAGES_OF_TWO, tmp_path))
     assert found.pipeline.startswith(
@@ -109,6 +111,7 @@ def test_a_slow_stage_of_a_tensor_group_is_named_with_both_of_its_ranks(tmp_path
     assert waits == pytest.approx(sum(parts)) and compute + waits + rest == pytest.approx(100)
 
 
+@pytest.mark.slow
 def test_a_schedule_whose_stages_send_gradients_on_before_those_of_their_weights_is_a_zero_bubble_schedule(
     tmp_path: Path,
 ) -> None:
@@ -118,6 +121,7 @@ def test_a_schedule_whose_stages_send_gradients_on_before_those_of_their_weights
     assert found is not None and (found.micro_batches, found.schedule) == (4, "zero bubble")
 
 
+@pytest.mark.slow
 def test_exposed_communication_by_dimension_adds_up_and_is_named_as_the_program_names_its_groups(tmp_path: Path) -> None:
     """Two stages of two tensor-parallel ranks, two replicas: by a second method, from the pieces' own groups and messages."""
     graph = job_graph(imported(Pipelines((100.0, 150.0), micro_batches=4, tensor=2, replicas=2), tmp_path))
@@ -133,6 +137,7 @@ def test_exposed_communication_by_dimension_adds_up_and_is_named_as_the_program_
     assert times.loc["data", "transfer_ns"] == pytest.approx(8 * 3 * 10_000, rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_host_of_a_late_rank_is_named_with_what_it_did(tmp_path: Path) -> None:
     job = imported(LATE_HOST, tmp_path)
     found = answer.answer(job)

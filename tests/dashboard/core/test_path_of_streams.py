@@ -124,6 +124,7 @@ def random_program(
     return [*program, Launch("last", 40.0), Block(blocks[0])]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_the_path_and_the_gains_of_random_programs_are_those_of_the_simulation_whatever_disturbs_them(
@@ -140,6 +141,7 @@ def test_the_path_and_the_gains_of_random_programs_are_those_of_the_simulation_w
         assert not again.segments["inferred"].any(), name
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_streams_of_one_number_on_several_devices_are_several_streams(seed: int, tmp_path: Path) -> None:

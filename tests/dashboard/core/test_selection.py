@@ -17,6 +17,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
     return load(store.open_run(made_runs.write_host_run(tmp_path_factory.mktemp("runs"), rounds=8)))
 
 
+@pytest.mark.slow
 def test_a_glob_finds_variants_and_the_speedup_stays_that_over_the_hidden_baseline(data: RunData) -> None:
     workload = data.workloads[0]
     timing = axes.timings(data, workload)[0]
@@ -32,6 +33,7 @@ def test_a_glob_finds_variants_and_the_speedup_stays_that_over_the_hidden_baseli
     assert found["speedup"].tolist() == kept["speedup"].tolist()
 
 
+@pytest.mark.slow
 def test_the_ladder_of_each_chosen_case_is_drawn(data: RunData) -> None:
     workload = data.workloads[0]
     names = list(axes.charted_cases(data, workload)["case"])[:2]

@@ -29,6 +29,7 @@ def _joined(text: str) -> list[str]:
     return text.replace("\n  ", " ").splitlines()
 
 
+@pytest.mark.slow
 def test_a_job_is_named_its_late_rank_the_cause_and_the_kernel_that_differs(made: Callable[..., RunData]) -> None:
     text = job.render(made("told"), "table")
     _, largest, first, cause, kernel, *more = _joined(text)
@@ -57,6 +58,7 @@ def test_the_parts_of_a_job_add_up_to_its_spans(made: Callable[..., RunData]) ->
     assert content["steps"]["count"] == 4 and content["steps"]["median_ns"] == made_jobs.EVERY_NS
 
 
+@pytest.mark.slow
 def test_where_lines_are_few_kernels_are_left_out_first_and_then_the_last_sentences(made: Callable[..., RunData]) -> None:
     data = made("few")
     whole = job.render(data, "table", lines=22)
@@ -72,6 +74,7 @@ def test_why_no_late_rank_can_be_told_is_a_line(made: Callable[..., RunData]) ->
     assert any(line.startswith("no late rank can be told: ") and "spread by 32.5 ms" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_forms(tmp_path: Path) -> None:
     made_jobs.write(tmp_path)
 
@@ -87,6 +90,7 @@ def test_the_command_prints_the_forms(tmp_path: Path) -> None:
     assert content["sentences"][0] in _joined(printed("table"))
 
 
+@pytest.mark.slow
 def test_of_many_ranks_the_outliers_are_shown(made: Callable[..., RunData], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "_MOST_ROWS", 2)
     data = made("many")
@@ -138,6 +142,7 @@ def _imported(tmp_path: Path, gemm_us: Sequence[float]) -> list[str]:
     return _joined(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gemm_us", "sentence", "others_wait_us"),
     [

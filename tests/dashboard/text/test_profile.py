@@ -169,6 +169,7 @@ def test_a_profile_without_device_work_says_how_to_have_some(tmp_path: Path) -> 
     assert (facts["device_time"], facts["kernels"], facts["copies"], facts["steps"]["count"]) == (None, [], [], 2)
 
 
+@pytest.mark.slow
 def test_of_graphs_that_were_traced_whole_compute_and_communication_are_unknown(tmp_path: Path) -> None:
     tables = reports.schema_3_20()
     tables["CUPTI_ACTIVITY_KIND_GRAPH_TRACE"] = [
@@ -203,6 +204,7 @@ def test_a_report_with_counters_alone_has_the_limit_of_each_kernel(tmp_path: Pat
     assert "page Why" in facts["next"]
 
 
+@pytest.mark.slow
 def test_the_summary_of_a_profile_draws_and_shows_nothing(tmp_path: Path) -> None:
     """Of a job, the same is in the tests of the rooms."""
     _said("import", str(_trace(tmp_path / "t.json")), data_dir=tmp_path / "runs")

@@ -51,6 +51,7 @@ def test_names_alike_show_their_namespace_or_else_a_number() -> None:
     assert list(short_names(["f(int)", "f(float)", "g"]).values()) == ["f #1", "f #2", "g"]
 
 
+@pytest.mark.slow
 def test_thousands_of_hostile_names_take_no_time() -> None:
     names = [f"{'<' * 4_000}{number}" for number in range(200)] + [f"f<{number}{', g<' * 1_000}" for number in range(200)]
     names += [f"void k<(int){number}, float>({'T1 *, ' * 1_000})" for number in range(1_500)]

@@ -143,6 +143,7 @@ def test_what_has_no_row_in_a_sample_is_not_offered_of_samples(tmp_path: Path) -
     assert set(trace_sums.summary(run, "cuda_gpu_kern_sum")["Name"]) == {"flush", "check", "hold", "foreign"}
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_samples_first_and_all_when_asked(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "calls", run="recorded")
     assert app.segmented_control(key="choose summed").value == "samples"
@@ -161,6 +162,7 @@ def test_of_an_import_nothing_is_left_out_and_nothing_is_asked(open_app: Open, f
     assert "3 of 6 kernels make up 92.9 %" in words(app)
 
 
+@pytest.mark.slow
 def test_the_export_draws_what_the_page_shows_first(folder: Path, recorded: RunData) -> None:
     titles = {chart.name: chart.title for chart in charts_of(recorded, topics=["trace"])}
     assert titles["trace-kernels"] == "2 of 2 kernels make up 100 %: tile 80.6 %"

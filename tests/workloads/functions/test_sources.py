@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.workloads.functions.loading import loaded, text_of
 from warpladder.workloads.declare.functions.sources import line_of, source_file_of, source_of
@@ -113,6 +114,7 @@ def test_local_names_bring_nothing_and_recursion_ends(tmp_path: Path) -> None:
     assert len(text_of(bench.recursive)) == 1
 
 
+@pytest.mark.slow
 def test_the_text_is_the_same_in_every_process_and_names_no_folder(tmp_path: Path) -> None:
     loaded(tmp_path, BENCH, helpers=HELPERS)
     code = (

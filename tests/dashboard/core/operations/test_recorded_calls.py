@@ -85,6 +85,7 @@ _SOUND = st.lists(_TENSORS | _NUMBERS | _NUMBER_LISTS | st.just(([], "", [], "")
 _DAMAGED = st.lists(st.tuples(_LISTS, _KINDS, _LISTS, _TEXT), max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(NAMES), _SOUND | _DAMAGED)
 def test_no_arguments_of_a_trace_fail_but_by_the_reason(name: str, made: list[tuple[Any, str, Any, str]]) -> None:

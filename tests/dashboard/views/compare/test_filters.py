@@ -74,6 +74,7 @@ def test_the_chosen_cell_is_drawn_though_it_is_neither_slow_nor_fast(monkeypatch
     assert written(middle) in [text for trace in figure.data for text in trace.customdata or ()]
 
 
+@pytest.mark.slow
 def test_counters_of_both_runs_come_with_the_important_ones_first(tmp_path: Path) -> None:
     data = load(store.open_run(made_sweeps.write_counted(tmp_path)))
     counters = data.counters.assign(

@@ -33,6 +33,7 @@ def data(job: store.Run) -> RunData:
     return load(store.ranks_of(job, [0, 1, 2]))
 
 
+@pytest.mark.slow
 def test_each_communication_kernel_has_its_collective_and_no_other_has_one(data: RunData) -> None:
     matches = collectives.matches(data)
     communicates = np.array(["nccl" in name for name in np.asarray(data.traces.texts("kernels", "full_name"))])
