@@ -23,6 +23,8 @@ RETRIES: Final = 3
 #: stayed interrupted is longer than the system's slices of time: no more of its samples are repeated.
 STEADY: Final = 2
 _CHECK_EVERY: Final = 5
+#: The fewest rounds of a further process: the median of three samples withstands a bad one.
+_FEWEST_OF_PROCESS: Final = 3
 #: Rounds of a scope where a budget leaves time for more than the set asks for.
 _MOST_ROUNDS: Final = 400
 
@@ -67,7 +69,8 @@ class Limits:
             least, most = self.min_rounds, first
         else:
             each, more = divmod(self.max_rounds - first, self.processes - 1)
-            least, most = math.ceil(self.min_rounds / self.processes), each + (process <= more)
+            least = max(math.ceil(self.min_rounds / self.processes), _FEWEST_OF_PROCESS)
+            most = each + (process <= more)
         return replace(
             self,
             target=self.target * math.sqrt(self.processes),

@@ -52,3 +52,24 @@ def test_what_is_found_of_large_blocks_is_true_of_larger_ones(tunables: dict[str
         [sys.executable, "-c", PROBE], env={**os.environ, **tunables}, capture_output=True, text=True, check=True
     ).stdout
     assert found.split() == [str(come_back)] * 2
+
+
+#: Prints the pages of which the memory of 8 MiB consists when it is taken for the second time.
+FAULTS = """
+import resource
+import numpy as np
+from warpladder.collectors.host.host_clock import HostBench
+from warpladder.workloads.api import Case, Workload
+
+HostBench(Workload("w", "W", (), (), lambda _: ({}, {}), lambda *_: {}, lambda *_: {}, {}), Case({"n": 1}, 0, None), {})
+np.full(8 << 20, 1, np.uint8)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+np.full(8 << 20, 1, np.uint8)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_a_process_keeps_the_memory_of_large_temporary_arrays() -> None:
+    """Without a large block that was freed before, the system gives 2,048 new pages each time."""
+    ended = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    assert int(ended.stdout) < 100
