@@ -234,7 +234,7 @@ class Steps:
         device, own = self.device_median_ns, self.median_ns - self.waits_ns
         if device is None or own <= (1 + _APART) * device or parts.idle["host_wait_ns"] < _WAITS * parts.span_ns:
             return ""
-        times = f"the host takes {format_duration(self.median_ns)} a step, and the device {format_duration(device)}"
+        times = f"under the profiler, the host takes {format_duration(self.median_ns)} a step, and the device {format_duration(device)}"
         return f"{times}, so that faster kernels do not shorten it"
 
 

@@ -110,7 +110,7 @@ def test_import_ends_with_what_summary_prints(tmp_path: Path) -> None:
         "exposed communication (nothing computes) 25.0 µs 15.6 %",
         "copies, memsets (no kernel runs meanwhile) 5.00 µs 3.1 %",
     ]
-    todo = "next: the host takes 100 µs a step, and the device 60.0 µs, so that faster kernels do not shorten it: see which work is"
+    todo = "next: under the profiler, the host takes 100 µs a step, and the device 60.0 µs, so that faster kernels do not shorten it"
     assert todo in " ".join(answer).replace("   ", " "), "the largest part is compute, and the advice is about another one"
     assert " ".join(answer).endswith(run_id), "the command for the pages names the run"
 

@@ -96,8 +96,8 @@ def test_advice_is_about_the_largest_part(found: Parts, todo: str) -> None:
 def test_advice_tells_why_a_faster_kernel_does_not_help_where_the_host_is_slower() -> None:
     found = parts(compute=2_400, host_wait=600)
     assert advice(found, steps(3, 1_000, 800), ABOUT) == (
-        "the host takes 1.00 ms a step, and the device 800 µs, so that faster kernels do not shorten it: see which work is launched "
-        "late: warpladder app, page Timeline"
+        "under the profiler, the host takes 1.00 ms a step, and the device 800 µs, so that faster kernels do not shorten it: see which "
+        "work is launched late: warpladder app, page Timeline"
     )
     assert advice(found, steps(3, 1_000, 800, waits=300), ABOUT) == "a faster kernel", "the host waits for the device"
     assert advice(parts(compute=2_400, kernel_wait=600), steps(3, 1_000, 800), ABOUT) == "a faster kernel", (
