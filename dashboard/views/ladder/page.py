@@ -19,6 +19,8 @@ from warpladder.dashboard.views.ladder import query as queries
 from warpladder.data import source_text, store
 from warpladder.installation import ROOT
 
+#: The columns that `_source` reads; the further ones would be copied with each selection of rows.
+_OF_SOURCE: Final = ["variant", "config", "kind", "role", "precision", "case", "n", "flags", "median_ns", "gain_over"]
 _SHOWN: Final = {"rungs": "Rung by rung", "error": "Error and time"}
 _HEADER = (("idea", "Idea"), ("bottleneck", "Bottleneck"), ("next", "Next"), ("source", "Source"))
 
@@ -69,7 +71,7 @@ def _rungs(run: store.Run, workload: str, case: str, timing: Timing, scale: char
         widgets.show_chart(chart, on_click=lambda place: state.pick("variant", timed[int(place)]))
         st.caption("Click a row for the source of its variant.")
     with right:
-        _source(run, workload, frame)
+        _source(run, workload, frame[_OF_SOURCE])
     widgets.attribution(run)
 
 
