@@ -17,9 +17,9 @@ from warpladder.data import store
 
 pytestmark = pytest.mark.slow
 
-GEMM = "20261123T165316Z-h200-mlp-gemm-2fef"
+GEMM = "20261127T083256Z-h200-mlp-gemm-7429"
 COUNTED = "20261122T232531Z-h200-by-nsight-compute-2f0f"
-CONV = "20261122T160244Z-h200-conv2d-813a"
+CONV = "20261127T042751Z-h200-conv2d-5b5c"
 
 
 @pytest.mark.thorough
@@ -28,6 +28,7 @@ def test_nothing_overlaps_in_either_size(page: "sync_api.Page", address: str) ->
     for path in (f"counters?run={COUNTED}", f"details?run={CONV}&topic=copies"):
         for seen in see(page, address, path):
             assert seen.problems == (), seen
+        expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=PATIENCE_MS)
 
 
 @pytest.mark.thorough
