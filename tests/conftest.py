@@ -16,6 +16,7 @@ from warpladder import recording
 from warpladder.collectors.choice import gpu_problem
 from warpladder.collectors.core import kernel_cache, plan
 from warpladder.collectors.host.ceilings import SMALL_VARIABLE
+from warpladder.dashboard import server  # noqa: F401 - it sets an option of pandas
 
 _MAIN = sys.modules["__main__"]
 #: What users get, before `pytest_configure` changes it.
