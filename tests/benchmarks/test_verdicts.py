@@ -5,6 +5,7 @@ import pytest
 from benchmarks.verdicts import SHAPES, Counts, is_bad, one_run, two_runs
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("load", [0.0, 0.1])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -23,6 +24,7 @@ def test_one_process_without_equal_cells_and_five_samples_give_no_verdict(rounds
     assert two_runs("normal", rounds, 1, equal, between=0.03, trials=50).judged == 0
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("rounds", [6, 7, 10, 50])

@@ -52,6 +52,7 @@ def hot(path: Path, folder: Path, choice: Choice | None = None) -> HotOperations
     return hot_operations(opened, (steps.start, steps.end), {}, choice or Choice())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_operation_above_one_percent_is_extracted_or_refused_with_its_reason(name: str, tmp_path: Path) -> None:
     found = hot(KINETO / name, tmp_path)
@@ -428,6 +429,7 @@ def test_ranges_of_emit_nvtx_are_ranked_and_refused_for_what_they_lack(tmp_path:
 # -- the command ---------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_file_lists_every_operation_and_imports_without_pytorch(tmp_path: Path) -> None:
     out = tmp_path / "bench_job.py"
     done = run(str(KINETO / "resnet18_train_h2d.json.gz"), "--data-dir", str(tmp_path), "--out", str(out), "--top", "3")
@@ -462,6 +464,7 @@ def test_a_trace_is_imported_once_until_its_bytes_change(tmp_path: Path) -> None
     assert outcome() == (True, 2)
 
 
+@pytest.mark.slow
 def test_options_choose_operations(tmp_path: Path) -> None:
     trace = str(KINETO / "resnet18_train_h2d.json.gz")
     imported = run(trace, "--data-dir", str(tmp_path)).stdout.splitlines()[0].removeprefix("imported as ")

@@ -57,6 +57,7 @@ def test_a_time_within_a_tenth_and_the_same_kernels_agree(tmp_path: Path) -> Non
     assert "1 of 1 baselines agree with the trace within 10%" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "cause"),
     [
@@ -87,6 +88,7 @@ def test_a_missing_kernel_is_named(tmp_path: Path) -> None:
     assert "relu is missing" in checked(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_grid_that_the_recording_lacks_is_not_compared(tmp_path: Path) -> None:
     recording(tmp_path, 10_500, 6_000, grid=0)
     assert "1 of 1 baselines agree" in checked(tmp_path)

@@ -87,6 +87,7 @@ def changed(path: Path, folder: Path, **changes: Any) -> Path:
 # -- real profiles ---------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_real_graph_takes_the_operators_and_forms_of_the_program_without_it(tmp_path: Path) -> None:
     graph = hot(REAL / "graph.json.gz", tmp_path, REAL / "eager.json.gz")
     eager = hot(REAL / "eager.json.gz", tmp_path)
@@ -116,6 +117,7 @@ def test_a_real_graph_with_another_kernel_is_refused_with_the_first_that_differs
     assert "(7, 1, 1)" in operation.reason.split("and there")[0] and "(7, 1, 1)" not in operation.reason.split("and there")[1]
 
 
+@pytest.mark.slow
 def test_of_two_profiles_the_one_that_matches_is_taken(tmp_path: Path) -> None:
     other = write(Program(), tmp_path, "other")
     made = Program()
@@ -295,6 +297,7 @@ def test_graphs_of_torch_compile_have_its_kernels_and_the_operators_between_them
     assert not found["aten::mm"] and "a kernel that torch.compile made" in found["triton_poi_fused_relu_0"]
 
 
+@pytest.mark.slow
 def test_chains_and_ranges_are_those_of_the_profile_without_the_graph(tmp_path: Path) -> None:
     eager = eager_step(("aten::mm", ("gemm",), 4), ("aten::relu", ("relu",), 4), ("aten::tanh", ("tanh",), 4))
     eager.annotation("block", 90, 190)

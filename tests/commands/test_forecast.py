@@ -74,6 +74,7 @@ def run(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(command(), ["forecast", *arguments, "--data-dir", str(folder)])
 
 
+@pytest.mark.slow
 def test_a_step_gains_what_its_last_work_ends_earlier(tmp_path: Path) -> None:
     found = made_forecast(tmp_path, 5_000)
     (gain,) = found.gains
@@ -86,6 +87,7 @@ def test_a_step_gains_what_its_last_work_ends_earlier(tmp_path: Path) -> None:
     assert abs(gain.hidden_ns - 2_500) < 10
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_forecast_has_the_ends_of_the_ratios_and_of_the_steps(tmp_path: Path) -> None:
     program = Program.of(store.open_run(tmp_path / import_report(trace(tmp_path, steps=4), tmp_path, "", None, [])), {})
     assert program.steps_ns.high == pytest.approx(1_040_000), "ends are 1000, 1040 and 1040 us apart"
@@ -95,10 +97,12 @@ def test_the_interval_of_a_forecast_has_the_ends_of_the_ratios_and_of_the_steps(
     assert hidden.steps_ns.high / hidden.step_ns == pytest.approx(1_040_000 / program.step_ns)
 
 
+@pytest.mark.slow
 def test_a_variant_that_is_not_faster_gains_nothing(tmp_path: Path) -> None:
     assert made_forecast(tmp_path, 12_000).gains == ()
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_step_with_all_variants(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     done = run(tmp_path, str(trace(tmp_path)), "recorded")
@@ -108,6 +112,7 @@ def test_the_command_prints_the_step_with_all_variants(tmp_path: Path) -> None:
     assert "with all, host as profiled: " in done.stdout
 
 
+@pytest.mark.slow
 def test_wrong_requests_are_one_line(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     other = run(tmp_path, str(KINETO / "resnet18_train_h2d.json.gz"), "recorded")
@@ -115,6 +120,7 @@ def test_wrong_requests_are_one_line(tmp_path: Path) -> None:
     assert "has no benchmark of an operation" in other.stderr
 
 
+@pytest.mark.slow
 def test_the_later_profile_stands_beside_the_forecast_of_what_was_replaced(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     before = trace(tmp_path)
@@ -134,6 +140,7 @@ def test_the_later_profile_stands_beside_the_forecast_of_what_was_replaced(tmp_p
     }
 
 
+@pytest.mark.slow
 def test_a_later_profile_in_which_nothing_was_replaced_is_told(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     path = trace(tmp_path)

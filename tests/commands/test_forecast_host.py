@@ -85,6 +85,7 @@ def test_a_wait_ends_earlier_by_no_more_than_the_host_waited() -> None:
     assert line.shifts(np.array([50.0, 0.0]) * us).tolist() == [0, 10 * us]
 
 
+@pytest.mark.slow
 def test_the_command_has_both_bounds_and_the_graph_first(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     done = run(tmp_path, str(host_bound(tmp_path / "bound")), "recorded", "--step-time", "797us")
@@ -104,6 +105,7 @@ def test_the_command_has_both_bounds_and_the_graph_first(tmp_path: Path) -> None
     assert max(map(len, done.stdout.splitlines())) < 160
 
 
+@pytest.mark.slow
 def test_a_step_shorter_than_the_device_work_of_the_profile_is_what_the_user_gave(tmp_path: Path) -> None:
     recording(tmp_path, 5_000)
     done = run(tmp_path, str(host_bound(tmp_path / "bound")), "recorded", "--step-time", "450us")

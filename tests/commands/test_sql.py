@@ -50,6 +50,7 @@ def test_the_rows_of_a_query_in_each_form(folder: Path) -> None:
     assert list(csv.reader(io.StringIO(text))) == [["label", "x", "y"], ["'=first", "", ""]]
 
 
+@pytest.mark.slow
 def test_tables_that_the_run_lacks_are_empty_and_columns_of_a_join_have_names_of_their_own(folder: Path) -> None:
     assert json.loads(ask(folder, "SELECT count(*) AS n FROM memory_ops", "--format", "json").stdout) == [{"n": 0}]
     joined = ask(folder, "SELECT a.name, b.name FROM kernels a JOIN kernels b USING (correlation) LIMIT 1", "--format", "json")

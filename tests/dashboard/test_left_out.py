@@ -13,6 +13,7 @@ __all__ = ["open_app"]
 pytestmark = pytest.mark.xdist_group("bad input")
 
 
+@pytest.mark.slow
 def test_a_page_says_which_table_is_too_large(open_app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_traces.write_variants(tmp_path)
     monkeypatch.setattr(tables, "LONG_TABLES", frozenset({"kernels", "memory_ops", "api_calls"}))

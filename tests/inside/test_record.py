@@ -31,6 +31,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record.sys, "executable", str(file))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("program")
 def test_a_step_that_breaks_its_process_is_left_out_and_the_run_tells(tmp_path: Path) -> None:
     steps = list[str]()

@@ -19,6 +19,7 @@ STEPS = 2
 BYTES = {"aten::relu": 128, "aten::mm": 192, "aten::tanh": 128}
 
 
+@pytest.mark.slow
 def test_forecast(tmp_path: Path) -> None:
     run = store.open_run(tmp_path / import_report(trace(tmp_path), tmp_path, "", None, []))
     recorded = definitions.Shipped(recording(tmp_path, 5_000).path)

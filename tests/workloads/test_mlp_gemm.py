@@ -106,6 +106,7 @@ def test_tolerance_is_exceeded_where_c_is_left_out_or_tf32_is_passed_off_as_floa
     assert 100 * TOLERANCES["fp32"] < of_tf32 < TOLERANCES["tf32"]
 
 
+@pytest.mark.slow
 def test_sums_of_8192_products_one_after_another_in_float32_stay_within_the_tolerance() -> None:
     rng = np.random.default_rng(7)
     a, b = (rng.uniform(-1, 1, (8192, 2000)).astype(np.float32) for _ in range(2))
@@ -332,6 +333,7 @@ def test_padded_operands_are_the_operands_and_zeros(shape: str, order: Order) ->
         assert (copy[:, of.shape[1] :] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(6)
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "backward"])

@@ -50,6 +50,7 @@ def test_the_rank_that_makes_the_others_wait_is_the_one_that_waits_least(tmp_pat
     assert set(run.table("collectives")["collective"]) == {"all_reduce", "all_gather"}
 
 
+@pytest.mark.slow
 def test_each_rank_is_a_run_of_its_own(tmp_path: Path) -> None:
     Job(ranks=2).write(tmp_path / "job")
     run = imported(tmp_path, tmp_path / "job")
@@ -61,6 +62,7 @@ def test_each_rank_is_a_run_of_its_own(tmp_path: Path) -> None:
     assert kernels["total_ns"].sum() == durations.sum()
 
 
+@pytest.mark.slow
 def test_the_traces_of_several_ranks_are_one_on_the_clock_of_the_job(tmp_path: Path) -> None:
     Job(ranks=3, offset_us={1: 5000.0}).write(tmp_path / "job")
     run = imported(tmp_path, tmp_path / "job")
@@ -78,6 +80,7 @@ def test_the_traces_of_several_ranks_are_one_on_the_clock_of_the_job(tmp_path: P
         store.ranks_of(run, (7,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -112,6 +115,7 @@ def test_a_rank_without_device_work_stands(tmp_path: Path) -> None:
     assert store.open_rank(run, 2).rows("kernels") == 0
 
 
+@pytest.mark.slow
 def test_a_missing_rank_is_named(tmp_path: Path) -> None:
     Job(ranks=4).write(tmp_path / "job")
     (tmp_path / "job" / "rank-1.json.gz").unlink()
@@ -129,6 +133,7 @@ def test_two_profiles_of_one_rank_are_refused(tmp_path: Path) -> None:
     assert not list((tmp_path / "runs").iterdir())
 
 
+@pytest.mark.slow
 def test_ranks_of_two_jobs_are_refused(tmp_path: Path) -> None:
     Job(ranks=2).write(tmp_path / "job")
     Job(ranks=4).write(tmp_path / "other")

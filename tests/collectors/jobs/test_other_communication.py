@@ -51,6 +51,7 @@ def imported(folder: Path, name: str, arguments: dict[str, Any]) -> tuple[store.
     return store.open_run(folder / "runs" / run_id), "\n".join(row["text"] for row in notes.rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -84,6 +85,7 @@ def test_puts_are_communication_in_which_nobody_waits(tmp_path: Path) -> None:
     assert f"{2 * _STEPS} puts, signals and waits of one rank were not matched" in notes
 
 
+@pytest.mark.slow
 def test_the_kernels_of_a_rank_have_their_collective(tmp_path: Path) -> None:
     run, _ = imported(tmp_path, "a_kernel_of_nobody_knows_what", _ALL_REDUCE | _GROUP)
     kernels = store.open_rank(run, 0).table("kernels", ["name", "collective"])

@@ -37,6 +37,7 @@ def texts(notes: Notes) -> str:
     return "\n".join(row["text"] for row in notes.rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [TWO_PROCESSES, TWO_GPUS])
 def test_each_process_or_gpu_is_a_rank(tmp_path: Path, places: list[tuple[int, int]]) -> None:
     report = JobReport(places, slow={1: 1.5}).write(tmp_path / "report.sqlite")
@@ -60,6 +61,7 @@ def test_ranks_of_a_report_have_one_clock(tmp_path: Path) -> None:
     assert ranks["uncertainty_ns"].tolist() == [0, 0], "the ends of collectives are equal"
 
 
+@pytest.mark.slow
 def test_reports_of_two_hosts_have_two_clocks(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     made = JobReport([(70, 0), (80, 1), (90, 0), (95, 1)], steps=8)
@@ -77,6 +79,7 @@ def test_reports_of_two_hosts_have_two_clocks(tmp_path: Path) -> None:
     assert ranks["collectives"].tolist() == [8] * 4
 
 
+@pytest.mark.slow
 def test_a_job_of_one_report_a_rank_is_as_before(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     for rank in (3, 4):
@@ -122,6 +125,7 @@ def test_gpus_of_one_process_without_collectives_are_ranks_by_their_kernels(tmp_
         assert own == [1, 0], "no work is lost"
 
 
+@pytest.mark.slow
 def test_calls_that_launched_nothing_belong_to_every_gpu_of_the_process(tmp_path: Path) -> None:
     tables = JobReport([(70, 0), (70, 1)]).tables()
     tables["CUPTI_ACTIVITY_KIND_RUNTIME"].append(call(700, 50, 60, LAUNCH, 70 << 24 | 1))
@@ -129,6 +133,7 @@ def test_calls_that_launched_nothing_belong_to_every_gpu_of_the_process(tmp_path
     assert [store.open_rank(run, rank).rows("api_calls") for rank in (0, 1)] == [9, 9]
 
 
+@pytest.mark.slow
 def test_nccl_tells_the_numbers_of_ranks_and_the_sizes_of_messages(tmp_path: Path) -> None:
     notes = Notes()
     run = imported(tmp_path, JobReport(TWO_PROCESSES, numbers=[1, 0]).write(tmp_path / "report.sqlite"), notes)
@@ -140,6 +145,7 @@ def test_nccl_tells_the_numbers_of_ranks_and_the_sizes_of_messages(tmp_path: Pat
     assert collectives["match"].notna().all()
 
 
+@pytest.mark.slow
 def test_ranks_of_a_larger_job_have_the_numbers_of_nccl_and_the_others_are_missing(tmp_path: Path) -> None:
     tables = JobReport(TWO_PROCESSES, numbers=[0, 1]).tables()
     for row in tables["NVTX_EVENTS"]:
@@ -156,11 +162,13 @@ def test_equal_numbers_of_nccl_are_not_taken(tmp_path: Path) -> None:
     assert run.table("ranks")["rank"].tolist() == [0, 1] and "in the order of report, process and GPU" in texts(notes)
 
 
+@pytest.mark.slow
 def test_calls_of_a_group_are_summed_if_they_are_one_kernel(tmp_path: Path) -> None:
     run = imported(tmp_path, JobReport(TWO_PROCESSES, numbers=[0, 1], grouped=True).write(tmp_path / "report.sqlite"))
     assert set(run.table("collectives")["bytes"]) == {2 * 4096}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("same_stream", [True, False])
 def test_kernels_of_a_group_are_one_collective_of_its_size_where_they_are_of_one_stream(
     tmp_path: Path, same_stream: bool
@@ -279,6 +287,7 @@ def test_ranges_without_payloads_are_said(tmp_path: Path) -> None:
     assert "--include-blobs=true" in texts(notes)
 
 
+@pytest.mark.slow
 def test_finished_ranks_of_a_report_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = JobReport([(70, 0), (80, 1), (90, 2)]).write(tmp_path / "report.sqlite")
     request = Request([report], "")
@@ -319,6 +328,7 @@ def test_a_broken_report_keeps_its_place_among_the_ranks(tmp_path: Path) -> None
     assert ranks["status"].to_dict() == {1: "ok", 0: "broken"} and "a.sqlite: not a report" in ranks["detail"][0]
 
 
+@pytest.mark.slow
 def test_a_report_that_needs_an_export_is_exported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after a call that was interrupted, whose export `nsys` would not overwrite."""
     report = tmp_path / "report.nsys-rep"

@@ -91,6 +91,7 @@ def two_gpus(late: float) -> list[Event]:
     return events
 
 
+@pytest.mark.slow
 def test_collectives_are_those_of_a_gpu_where_two_have_equal_numbers_of_streams(tmp_path: Path) -> None:
     data = job(tmp_path, two_gpus(0), two_gpus(50))
     rows = data.job.frame("collectives", "group", "device", "match")

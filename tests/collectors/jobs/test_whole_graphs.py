@@ -57,6 +57,7 @@ def test_graphs_are_a_class_of_their_own_and_what_communicates_is_not_known(tmp_
     assert query.by_iteration(load(run))["exposed_ns"].isna().all()
 
 
+@pytest.mark.slow
 def test_the_summary_tells_how_to_profile_in_place_of_a_figure(tmp_path: Path) -> None:
     lines = render(load(imported(tmp_path, Notes())), "table").replace("\n  ", " ").splitlines()
     # Eight graphs of 100 us.
@@ -84,6 +85,7 @@ def test_graphs_on_the_critical_path_are_no_compute_and_a_note_tells_so(tmp_path
     assert any("traced as a whole" in note for note in critical_path.notes(found.path))
 
 
+@pytest.mark.slow
 def test_a_comparison_has_no_figures_of_what_runs_in_graphs(tmp_path: Path) -> None:
     job = JobData.of(imported(tmp_path, Notes()))
     found = job_changes.compare(job, job)

@@ -104,6 +104,7 @@ def part(path: Path, number: int, folder: Path) -> store.Run:
     return store.open_run(folder / found.run_id)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("form", FORMS)

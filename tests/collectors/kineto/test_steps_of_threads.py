@@ -82,6 +82,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> run_data.RunData:
     return run_data.load(store.open_run(folder / import_report(write(folder / "steps.json"), folder, "", None, [])))
 
 
+@pytest.mark.slow
 def test_transfers_counts_what_any_thread_launched_in_the_step_and_each_call_once(data: run_data.RunData) -> None:
     found = query.stages(data)
     assert found["variant"].tolist() == [f"ProfilerStep#{step}" for step in STEPS]

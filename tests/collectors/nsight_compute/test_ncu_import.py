@@ -230,6 +230,7 @@ def test_every_metric_stands_once() -> None:
     assert len(set(metrics.METRICS)) == len(metrics.METRICS) <= 80
 
 
+@pytest.mark.slow
 def test_our_own_capture_gives_every_metric_of_each_cell(tmp_path: Path) -> None:
     """`v01_copy`, `v05_shared` and `v11_swizzled_tile` at 64³ on an H200: 64³ * 4 bytes are 32,768 sectors each way."""
     pytest.importorskip("ncu_report", reason="needs ncu-report, of the extra ncu")

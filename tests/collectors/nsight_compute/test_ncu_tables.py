@@ -78,6 +78,7 @@ def test_findings_of_the_rules_are_kept_in_the_tools_words(run: Run) -> None:
     assert not rules["text"].str.contains("@").any()
 
 
+@pytest.mark.slow
 def test_a_report_whose_code_crashes_the_reader_keeps_its_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = parse._content
     monkeypatch.setattr(parse, "_content", lambda path, *arguments: read(path, *arguments) if PLAIN in arguments else None)

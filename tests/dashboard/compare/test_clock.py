@@ -55,6 +55,7 @@ def test_the_intervals_of_a_trend_hold_the_error_too() -> None:
     assert (high - median >= UNMEASURED_NS).all() and (median - low >= UNMEASURED_NS).all()
 
 
+@pytest.mark.slow
 def test_device_times_of_events_and_of_a_trace_are_not_judged() -> None:
     events, trace = by(run("a", {}), "cuda_events"), by(run("b", {MINE: 2.0}, source="two"), "nsight_systems")
     found = compare(Side(events), Side(trace))
@@ -64,6 +65,7 @@ def test_device_times_of_events_and_of_a_trace_are_not_judged() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_two_traces_are_judged() -> None:
     found = compare(Side(by(run("a", {}), "cupti")), Side(by(run("b", {MINE: 2.0}, source="two"), "nsight_systems")))
     assert [change.variant for change in found.changes if change.verdict == "slower"] == [MINE]

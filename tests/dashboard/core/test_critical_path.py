@@ -89,6 +89,7 @@ def test_segments_cover_the_iteration_without_gap_or_overlap(program: list[Opera
     assert path.span.duration_ns / 1e3 == pytest.approx(made.duration_us(2), abs=0.002)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_replay_of_the_same_durations_gives_the_measured_iteration(program: list[Operation], tmp_path: Path) -> None:
     ranks = Ranks(Job(store.open_run(PathJob(program).write(tmp_path))))
@@ -96,6 +97,7 @@ def test_a_replay_of_the_same_durations_gives_the_measured_iteration(program: li
     assert (replay(ranks, ranks.ranks, every, ["gemm", REDUCE], 0.0) == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_the_gain_of_a_faster_kernel_is_that_of_the_job_with_the_faster_kernel(
@@ -119,6 +121,7 @@ def test_the_path_runs_through_the_compute_of_the_straggler_before_each_collecti
     assert gains(path)["gemm"] == pytest.approx(4 * 30)
 
 
+@pytest.mark.slow
 def test_a_second_rank_limits_the_gain_of_a_faster_kernel(tmp_path: Path) -> None:
     """Rank 1 computes for 10 us less than rank 2, in another kernel."""
     program = repeated([Kernel("gemm", lambda rank, _: 300 if rank == 2 else 100), Kernel("norm", lambda rank, _: 10 if rank == 2 else 200), Kernel(REDUCE, 40, 20, after=(7,)), Kernel("adam", 20, after=(20,))])  # fmt: skip
@@ -148,6 +151,7 @@ def test_a_synchronisation_leads_to_the_work_that_it_waited_for(tmp_path: Path) 
     assert order.index("gemm") < order.index(REDUCE) < order.index("cudaDeviceSynchronize") < order.index("tail")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("events", [True, False], ids=["calls of events", "times alone"])
 def test_the_path_follows_the_stream_that_another_one_waits_for(events: bool, tmp_path: Path) -> None:
     program = [Kernel("gemm", 100), Kernel("side", 300, 13, after=(7,)), Kernel("main", 130), Kernel("join", 50, after=(13,))]
@@ -248,6 +252,7 @@ def test_nodes_of_a_graph_are_neighbours_where_they_overlap_a_little_and_else_br
     assert path.segments.loc[path.segments["kind"] == "compute", "name"].tolist() == names
 
 
+@pytest.mark.slow
 def test_an_event_that_came_early_limits_the_gain_if_its_call_is_in_the_profile(tmp_path: Path) -> None:
     made = PathJob(TWO_STREAMS)
     truth = made.duration_us(2) - made.with_faster("main").duration_us(2)
@@ -277,6 +282,7 @@ def test_without_aligned_clocks_the_path_stays_in_the_rank_with_the_longest_iter
     assert not path.aligned and set(path.segments["rank"]) == {path.span.rank} == set(path.replayed)
 
 
+@pytest.mark.slow
 def test_the_path_stays_in_its_rank_if_the_clocks_cannot_tell_who_came_last(tmp_path: Path) -> None:
     sure = found(PathJob(STRAGGLER), tmp_path / "sure")
     unsure = found(PathJob(STRAGGLER, uncertainty_ns=1e6), tmp_path / "unsure")
@@ -289,6 +295,7 @@ def test_profiles_without_launches_give_a_path_through_the_streams(tmp_path: Pat
     assert "host" not in times(path, "kind")
 
 
+@pytest.mark.slow
 def test_profiles_without_iterations_are_one(tmp_path: Path) -> None:
     job = Job(store.open_run(PathJob(STRAGGLER, numbered=False).write(tmp_path)))
     frame = iterations(job)

@@ -229,6 +229,7 @@ def test_the_micro_batches_of_the_last_iteration_are_drawn_as_they_ran(slow: Job
     assert own.groupby("pass")["lasts"].median().round(-3).to_dict() == {"B": 300_000, "F": 150_000}
 
 
+@pytest.mark.slow
 def test_forecast_lists_the_changes_of_a_job_and_refuses_others(slow: Job) -> None:
     run = slow._opened
     options = ["forecast", str(run.info["run_id"]), "--data-dir", str(run.path.parent)]

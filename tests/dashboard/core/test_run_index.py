@@ -100,6 +100,7 @@ def test_facts_are_those_of_the_tables_and_samples_are_not_read(tmp_path: Path) 
     assert (facts.has(Need.TIMES), facts.has(Need.TRACE), facts.marks) == (True, False, ())
 
 
+@pytest.mark.slow
 def test_marks_name_a_trace_counters_and_several_gpus(tmp_path: Path) -> None:
     made_traces.write(tmp_path)
     made_sweeps.write_counted(tmp_path)

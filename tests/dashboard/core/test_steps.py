@@ -33,6 +33,7 @@ def firsts(logs: Floats, certain: tuple[int, ...] = (), possible: range | None =
     return [level.first for level in levels_of(logs, certain, possible)[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 2, 3, 8, 30, 80])
 def test_noise_alone_has_no_step(runs: int) -> None:
     assert sum(bool(firsts(noise(seed, runs))) for seed in range(200)) <= 2

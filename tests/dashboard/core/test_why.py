@@ -24,6 +24,7 @@ def data() -> RunData:
     return load(store.open_run(RUN))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", planted_pairs.PAIRS)
 def test_the_planted_cause_is_named_in_both_directions(data: RunData, cause: str) -> None:
     case = f"cause={cause}"

@@ -152,6 +152,7 @@ def test_the_chart_says_what_copies_and_host_take(data: RunData) -> None:
     assert "n = 1" in chart.figure.data[2].hovertext[0]
 
 
+@pytest.mark.slow
 def test_details_open_at_the_phases_of_a_run_that_traced_them(path: Path, open_app: Open) -> None:
     app = open_app(path.parent, "details", run="steps")
     assert app.segmented_control(key="choose topic").value == "phases"

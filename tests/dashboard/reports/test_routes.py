@@ -105,6 +105,7 @@ def frame(data: RunData) -> pd.DataFrame:
     return routes.routes(data).set_index("variant", drop=False)
 
 
+@pytest.mark.slow
 def test_routes_stand_from_the_fastest_in_a_row_to_those_without_samples(frame: pd.DataFrame) -> None:
     assert frame["variant"].tolist() == ["pybind11", "v01_padded_tile", "numba_cuda", "pycuda"]
     assert routes.timed(frame)["variant"].tolist() == ["pybind11", "v01_padded_tile", "numba_cuda"]
@@ -162,6 +163,7 @@ def test_the_page_shows_the_routes_first_for_a_run_of_these_alone(open_app: Open
     assert table["compile"].tolist()[0] == pytest.approx(12_000)
 
 
+@pytest.mark.slow
 def test_a_run_without_the_routes_says_how_to_record_them(open_app: Open, tmp_path: Path) -> None:
     made_runs.write(tmp_path, "gpu", rounds=6, workloads=("conv2d",))
     app = open_app(tmp_path, "details", run="gpu", topic="routes")

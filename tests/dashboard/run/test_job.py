@@ -21,6 +21,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> warpladder.Job:
     return found
 
 
+@pytest.mark.slow
 def test_the_straggler_comes_first(job: warpladder.Job) -> None:
     frame = job.stragglers()
     assert frame["rank"][0] == 1 and bool(frame["late"][0]) and frame["cause"][0] == "compute"
@@ -42,6 +43,7 @@ def test_frames_of_events_are_of_the_ranks_that_are_asked_for(job: warpladder.Jo
     assert len(job.collectives()) == 36
 
 
+@pytest.mark.slow
 def test_the_critical_path_covers_the_typical_iteration(job: warpladder.Job) -> None:
     frame = job.critical_path()
     assert (frame["start_ns"].to_numpy()[1:] == frame["end_ns"].to_numpy()[:-1]).all()

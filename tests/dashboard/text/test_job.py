@@ -67,6 +67,7 @@ def test_where_lines_are_few_kernels_are_left_out_first_and_then_the_last_senten
         assert len(text.splitlines()) <= lines and text.splitlines()[:2] == whole.splitlines()[:2]
 
 
+@pytest.mark.slow
 def test_why_no_late_rank_can_be_told_is_a_line(made: Callable[..., RunData]) -> None:
     data = made("refused", told=False)
     assert "no late rank can be told, as the warning above tells" in _joined(job.render(data, "table"))
@@ -165,6 +166,7 @@ def test_the_kernel_that_takes_longer_on_the_late_rank_is_named_where_few_ranks_
     assert lines[3:5] == ["cause: kernels take longer", sentence]
 
 
+@pytest.mark.slow
 def test_of_ranks_that_are_equal_none_is_late(tmp_path: Path) -> None:
     lines = _imported(tmp_path, [100.0, 100.0])
     assert not any(

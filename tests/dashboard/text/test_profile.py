@@ -92,6 +92,7 @@ def test_the_parts_of_a_profile_add_up_to_its_span(tmp_path: Path) -> None:
     assert (steps["count"], steps["median_ns"], steps["least_ns"], steps["most_ns"]) == (2, 100 * _US, 100 * _US, 100 * _US)
 
 
+@pytest.mark.slow
 def test_import_ends_with_what_summary_prints(tmp_path: Path) -> None:
     *answer, run_id = _said("import", str(_trace(tmp_path / "t.json")), data_dir=tmp_path / "runs").splitlines()
     assert _said("summary", run_id, data_dir=tmp_path / "runs").splitlines()[:12] == answer[:12]

@@ -24,6 +24,7 @@ def places(rows: list[tuple[int, int, int]]) -> RangeSpans:
     return RangeSpans(thread, start, start + length)
 
 
+@pytest.mark.slow
 @given(INTERVALS)
 def test_the_shortest_range_around_each_is_that_of_a_plain_loop(rows: list[tuple[int, int, int]]) -> None:
     ranges = places(rows)
@@ -40,6 +41,7 @@ def test_the_shortest_range_around_each_is_that_of_a_plain_loop(rows: list[tuple
         assert found[row] == min(around, default=(0, 0, NONE))[2]
 
 
+@pytest.mark.slow
 @given(Trees, st.randoms(use_true_random=False))
 def test_the_nearest_chosen_range_is_that_of_a_plain_climb(tree: tuple[int, ...], random: Any) -> None:
     chosen = np.array([random.random() < 0.3 for _ in tree])
@@ -72,6 +74,7 @@ def test_many_ranges_that_overlap_in_turn_take_no_time() -> None:
         assert layers(start, start + count).tolist() == list(range(count))
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=30), st.data())
 def test_statistics_of_windows_are_those_of_their_values_one_by_one(values: list[int], data: st.DataObject) -> None:
     window = st.tuples(st.integers(0, len(values) - 1), st.integers(1, len(values)), st.integers(1, 3), st.integers(0, 3))

@@ -316,6 +316,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_the_page_names_the_last_step_and_leads_to_the_runs_beside_it(open_app: Open, folder: Path) -> None:
     page = open_app(folder, "trends", run="r07")
     said = words(page)
@@ -328,6 +329,7 @@ def test_the_page_names_the_last_step_and_leads_to_the_runs_beside_it(open_app: 
     assert "v01_base: no change beyond the noise over 8 runs" in other and "The link asks for gone" in other
 
 
+@pytest.mark.slow
 def test_the_case_of_the_address_stays_and_of_many_runs_the_newest_are_read(
     open_app: Open, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -357,6 +359,7 @@ def test_fewer_than_two_runs_say_what_to_do(open_app: Open, folder: Path) -> Non
     assert f"Record it again after your next change, {told}" in said
 
 
+@pytest.mark.slow
 def test_a_damaged_run_is_left_out_and_named(open_app: Open, folder: Path, tmp_path: Path) -> None:
     copied = shutil.copytree(folder, tmp_path / "copied")
     samples = copied / "r02" / "samples.parquet"

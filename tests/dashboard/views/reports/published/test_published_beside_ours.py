@@ -28,6 +28,7 @@ def figure(**values: object) -> pd.DataFrame:
     return pd.DataFrame([row | values], columns=list(COLUMNS))
 
 
+@pytest.mark.slow
 def test_a_time_stands_beside_ours_in_the_reports_unit(data: RunData) -> None:
     row = published.beside_ours(data, figure(), Source("1", "time")).iloc[0]
     # 1500 ns of launch and 8 x 2048^2 bytes at 19 % of 4000 GB/s, of which the hot L2 (33.6 MB fit 60 MiB) saves 40 %.
@@ -117,6 +118,7 @@ def test_a_figure_without_ours_says_why(data: RunData) -> None:
     assert whys == {"nothing of ours does the same", "not measured in this run", "on the page Details"}
 
 
+@pytest.mark.slow
 def test_every_published_variant_has_a_mark_of_its_own_also_where_the_run_has_none_of_ours(data: RunData) -> None:
     blocks = ({"variant": "block 16"}, {"variant": "block 32", "config": "block=32"})
     alone = ({"variant": name, "our_variant": "", "workload": "sort"} for name in ("merge", "quick", "radix"))

@@ -101,6 +101,7 @@ def test_strides_that_the_shape_gives_are_contiguous(dims: str, strides: str, co
 ASIDE = {"resnet18_train_h2d": {"aten::to", "aten::_to_copy", "aten::copy_"}, "graph_and_two_streams": set[str]()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASIDE)
 def test_the_sums_are_those_of_key_averages(name: str, tmp_path: Path) -> None:
     run_id = import_report(KINETO / f"{name}.json.gz", tmp_path, "", None, [])
@@ -133,6 +134,7 @@ def test_without_device_work_operators_are_ranked_by_their_time_on_the_host(data
     assert drawn.title.endswith("of the host time of all operators; operators launched no device work")
 
 
+@pytest.mark.slow
 def test_the_page_lists_the_kernels_of_the_operator_of_the_link(open_app: Open, folder: Path) -> None:
     app = open_app(folder, "operators", run="operators")
     assert not app.exception and "conv and the operators inside it launched 60.0 µs of device work" in words(app)
