@@ -80,11 +80,10 @@ def pytest_configure() -> None:
     What the tests record has small ceilings: those of a processor take two seconds of it at each recording. One process takes the rounds,
     where a test does not ask for more: each process starts and verifies by itself. Time that few cases leave of a budget is not spent.
     What Numba compiles in this process and in recordings, it finds in one cache. Streamlit looks for components in all installed
-    packages whenever a test opens a page, which takes longer than most pages: here it looks once. Nor does it look in scripts for bare
-    expressions to show, which no page has, or collect garbage after each page, among all that the tests keep.
+    packages whenever a test opens a page, which takes longer than most pages: here it looks once. Nor does it collect garbage after each
+    page, among all that the tests keep.
     """
     manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
-    config.set_option("runner.magicEnabled", False)
     config.set_option("runner.postScriptGC", False)
     kernel_cache.share_with_libraries()
     os.environ[SMALL_VARIABLE] = "1"
