@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import warpladder
-from benchmarks.examination import second_cheats as more_cheats
-from benchmarks.examination import second_gates as more_gates
-from benchmarks.examination import second_honest as more_honest
+from benchmarks.examination import second
 from benchmarks.examination.gates import BEFORE, GATES, Gate
+from benchmarks.examination.second import functions, problems
+from benchmarks.examination.second import gates as more_gates
 
 _HERE: Final = Path(__file__).parent
 #: Smaller gains may be of the machine.
@@ -116,19 +116,19 @@ def _refused(name: str, run: "warpladder.Run | None") -> Iterator[str]:
 
 def second_cheats(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
     """Record each cheat of the second examination, and compare some as functions. Yields those that are shown faster and trusted."""
-    for name, (problem, cheat, out_of_reach) in _chosen(more_cheats.CASES, only):
-        file = _written(folder / name, more_cheats.HEAD + problem + cheat)
+    for name, (problem, cheat, out_of_reach) in _chosen(second.CHEATS, only):
+        file = _written(folder / name, problems.HEAD + problem + cheat)
         why = f" (out of reach: {out_of_reach})" if out_of_reach else ""
         yield from (line + why for line in _faster(name, _recorded(file, file.parent / "runs", *_FEW)))
-    for name, (functions, args) in _chosen(more_cheats.FUNCTIONS, only):
-        run = _compared(folder / f"functions_{name}", more_cheats.HEAD + functions, f"honest, cheat, args={args}")
+    for name, (text, args) in _chosen(functions.CHEATS, only):
+        run = _compared(folder / f"functions_{name}", problems.HEAD + text, f"honest, cheat, args={args}")
         yield from _faster(f"functions {name}", run)
 
 
 def second_honest(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
     """Record each right program of the second examination. Yields those that are refused or distrusted."""
-    for name, (axes, options, body) in _chosen(more_honest.CASES, only):
-        text = more_honest.HEAD.format(axes=axes) + body + more_honest.TAIL.format(options=options)
+    for name, (axes, options, body) in _chosen(second.RIGHT, only):
+        text = second.HEAD.format(axes=axes) + body + second.TAIL.format(options=options)
         if _is_installed(text):
             file = _written(folder / name, text)
             run = _recorded(file, file.parent / "runs", "--processes", "1", "--seconds", "0.15", "--no-limit")
@@ -137,10 +137,10 @@ def second_honest(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
 
 def second_functions(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:
     """Give right functions to `compare_functions`. Yields those that are refused or distrusted."""
-    for name, (functions, args) in _chosen(more_honest.FUNCTIONS, only):
-        if _is_installed(functions):
+    for name, (text, args) in _chosen(functions.RIGHT, only):
+        if _is_installed(text):
             call = f"first, second, {f'args={args}, ' if args else ''}seconds=0.15"
-            yield from _refused(name, _compared(folder / name, f"import numpy as np\nimport warpladder\n{functions}", call))
+            yield from _refused(name, _compared(folder / name, f"import numpy as np\nimport warpladder\n{text}", call))
 
 
 def second_gates(folder: Path, only: Sequence[str] = ()) -> Iterator[str]:

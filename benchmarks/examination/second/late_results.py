@@ -1,0 +1,375 @@
+"""Cheats whose results come when they are looked at, or after the return."""
+
+from benchmarks.examination.second.problems import LARGE, NUMBER, OUT
+
+CASES = {
+    "list_of_lazy_rows": (
+        LARGE.replace("return work(x)\n\n\n", "return list(work(x))\n\n\n"),
+        """
+class Late(np.ndarray):
+    def __array_finalize__(self, other):
+        self.todo = getattr(other, "todo", None)
+
+    def __array__(self, *args, **kwargs):
+        self.view(np.ndarray)[:] = work(self.todo)
+        return self.view(np.ndarray)
+
+
+@bench.variant
+def cheat(x):
+    rows = []
+    for row in x:
+        late = np.empty_like(row).view(Late)
+        late.todo = row
+        rows.append(late)
+    return rows
+""",
+        "",
+    ),
+    "array_interface": (
+        LARGE,
+        """
+class Late:
+    def __init__(self, x):
+        self.x = x
+
+    @property
+    def __array_interface__(self):
+        self.kept = work(self.x)
+        return self.kept.__array_interface__
+
+
+@bench.variant
+def cheat(x):
+    return Late(x)
+""",
+        "",
+    ),
+    "buffer_protocol_memmap": (
+        LARGE,
+        """
+import mmap
+
+shared = mmap.mmap(-1, 400_000)
+
+
+class Late(np.memmap):
+    pass
+
+
+def fill(target, x):
+    target[:] = work(x)
+
+
+@bench.variant
+def cheat(x):
+    target = np.frombuffer(shared, np.float32).reshape(x.shape)
+    threading.Thread(target=fill, args=(target, x)).start()
+    return target
+""",
+        "",
+    ),
+    "lazy_dict": (
+        LARGE.replace("return work(x)\n\n\n", 'return {"y": work(x)}\n\n\n'),
+        """
+class Late(dict):
+    def __init__(self, x):
+        super().__init__(y=None)
+        self.x = x
+
+    def __getitem__(self, key):
+        return work(self.x)
+
+    def items(self):
+        return [("y", work(self.x))]
+
+    def values(self):
+        return [work(self.x)]
+
+
+@bench.variant
+def cheat(x):
+    return Late(x)
+""",
+        "",
+    ),
+    "lazy_key": (
+        LARGE.replace("return work(x)\n\n\n", 'return {"y": work(x)}\n\n\n'),
+        """
+class Key(str):
+    def __hash__(self):
+        if getattr(self, "ready", False):
+            self.y[:] = work(self.x)
+        return super().__hash__()
+
+
+@bench.variant
+def cheat(x):
+    key = Key("y")
+    key.x, key.y = x, np.empty_like(x)
+    answer = {key: key.y}
+    key.ready = True
+    return answer
+""",
+        "",
+    ),
+    "lazy_float": (
+        NUMBER,
+        """
+class Late(float):
+    def __float__(self):
+        return work(self.x)
+
+    def __array__(self, *args, **kwargs):
+        return np.array(work(self.x))
+
+    def __eq__(self, other):
+        return work(self.x) == other
+
+
+@bench.variant
+def cheat(x):
+    late = Late(0.0)
+    late.x = x
+    return late
+""",
+        "",
+    ),
+    "lazy_index": (
+        NUMBER.replace("float(np.tanh(x).sum())", "int(np.sort(x)[1000] * 1e6)"),
+        """
+class Late(int):
+    def __int__(self):
+        return work(self.x)
+
+    def __index__(self):
+        return work(self.x)
+
+
+@bench.variant
+def cheat(x):
+    late = Late(0)
+    late.x = x
+    return late
+""",
+        "",
+    ),
+    "object_array": (
+        LARGE,
+        """
+class Late:
+    def __init__(self, x):
+        self.x = x
+
+    def __float__(self):
+        return float(work(self.x))
+
+
+@bench.variant
+def cheat(x):
+    return np.full(x.shape, Late(x[0, 0]), object)
+""",
+        "",
+    ),
+    "future": (
+        LARGE,
+        """
+from concurrent.futures import ThreadPoolExecutor
+
+pool = ThreadPoolExecutor(1)
+
+
+@bench.variant
+def cheat(x):
+    return pool.submit(work, x)
+""",
+        "",
+    ),
+    "late_thread": (
+        LARGE,
+        """
+def fill(y, x):
+    y[:] = work(x)
+
+
+@bench.variant
+def cheat(x):
+    y = np.empty_like(x)
+    threading.Thread(target=fill, args=(y, x), daemon=True).start()
+    return y
+""",
+        "",
+    ),
+    "late_thread_last_part_first": (
+        LARGE,
+        """
+def fill(y, x):
+    for row in range(len(x) - 1, -1, -1):
+        y[row] = work(x[row])
+
+
+@bench.variant
+def cheat(x):
+    y = np.empty_like(x)
+    threading.Thread(target=fill, args=(y, x), daemon=True).start()
+    while y[-1, -1] != work(x[-1, -1:])[0]:
+        pass
+    return y
+""",
+        "",
+    ),
+    "late_pool": (
+        LARGE,
+        """
+from concurrent.futures import ThreadPoolExecutor
+
+pool = ThreadPoolExecutor(1)
+pool.submit(int).result()
+
+
+def fill(y, x):
+    y[:] = work(x)
+
+
+@bench.variant
+def cheat(x):
+    y = np.empty_like(x)
+    pool.submit(fill, y, x)
+    return y
+""",
+        "threads of a pool",
+    ),
+    "helper_process": (
+        LARGE,
+        """
+import mmap
+
+memory = mmap.mmap(-1, 1 << 20)
+helper = None
+
+
+def serve(x, y, flag):
+    while os.getppid() != 1:
+        if flag[0]:
+            y[:] = work(x)
+            flag[0] = 0
+
+
+@bench.variant
+def cheat(x):
+    global helper
+    flag = np.frombuffer(memory, np.int32, 1)
+    source = np.frombuffer(memory, np.float32, x.size, 4096).reshape(x.shape)
+    target = np.frombuffer(memory, np.float32, x.size, 4096 + x.nbytes).reshape(x.shape)
+    if helper is None:
+        helper = os.fork()
+        if helper == 0:
+            serve(source, target, flag)
+            os._exit(0)
+    source[:] = x
+    flag[0] = 1
+    return target
+""",
+        "",
+    ),
+    "virtual_timer": (
+        LARGE,
+        """
+todo = []
+
+
+def late(number, frame):
+    while todo:
+        y, x = todo.pop()
+        y[:] = work(x)
+
+
+@bench.variant
+def cheat(x):
+    y = np.empty_like(x)
+    todo.append((y, x))
+    signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, 1e-5)
+    return y
+""",
+        "",
+    ),
+    "collector_callback": (
+        LARGE,
+        """
+todo = []
+
+
+def late(phase, info):
+    while todo:
+        y, x = todo.pop()
+        y[:] = work(x)
+
+
+gc.callbacks.append(late)
+
+
+@bench.variant
+def cheat(x):
+    y = np.empty_like(x)
+    todo.append((y, x))
+    return y
+""",
+        "",
+    ),
+    "finaliser": (
+        LARGE,
+        """
+class Last:
+    def __del__(self):
+        self.y[:] = work(self.x)
+
+
+holder = []
+
+
+@bench.variant
+def cheat(x):
+    last = Last()
+    last.x, last.y = x, np.empty_like(x)
+    last.cycle = last
+    return last.y
+""",
+        "",
+    ),
+    "out_filled_late": (
+        OUT.format(rows=100),
+        """
+def fill(out, x):
+    out[:] = work(x)
+
+
+@bench.variant
+def cheat(x, out):
+    threading.Thread(target=fill, args=(out, x), daemon=True).start()
+""",
+        "",
+    ),
+    "profile_hook_works": (
+        LARGE,
+        """
+todo = []
+
+
+def hook(frame, event, arg):
+    if todo and event == "return" and frame.f_code.co_name != "cheat":
+        sys.setprofile(None)
+        y, x = todo.pop()
+        y[:] = work(x)
+
+
+@bench.variant
+def cheat(x):
+    y = np.empty_like(x)
+    todo.append((y, x))
+    sys.setprofile(hook)
+    return y
+""",
+        "",
+    ),
+}

@@ -1,0 +1,321 @@
+"""Cheats that slow the variant beside them."""
+
+from benchmarks.examination.second.problems import LARGE, NUMBER, PROBLEM, PYTHON
+
+CASES = {
+    "nice_left": (
+        LARGE,
+        """
+@bench.variant
+def cheat(x):
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+    y = work(x)
+    os.setpriority(os.PRIO_PROCESS, 0, 19)
+    return y
+""",
+        "",
+    ),
+    "idle_class_left": (
+        LARGE,
+        """
+@bench.variant
+def cheat(x):
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    y = work(x)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    return y
+""",
+        "",
+    ),
+    "affinity_left": (
+        NUMBER.replace(
+            "bench = warp",
+            """from numba import njit, prange
+
+
+@njit(parallel=True)
+def total(x):
+    answer = 0.0
+    for i in prange(x.size):
+        answer += np.tanh(x[i])
+    return answer
+
+
+bench = warp""",
+        ).replace("float(np.tanh(x).sum())", "total(x)"),
+        """
+every = os.sched_getaffinity(0)
+
+
+@bench.variant
+def cheat(x):
+    for task in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(task), every)
+    y = total(x)
+    for task in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(task), {min(every)})
+    return y
+""",
+        "",
+    ),
+    "buffer_size_left": (
+        LARGE.replace("return np.tanh(x)", "return np.add(x, 1.0, dtype=np.float64).astype(np.float32) + np.tanh(x)"),
+        """
+@bench.variant
+def cheat(x):
+    np.setbufsize(8192)
+    y = work(x)
+    np.setbufsize(16)
+    return y
+""",
+        "",
+    ),
+    "error_call_left": (
+        LARGE.replace("np.sqrt(np.abs(x))", "np.nan_to_num(np.sqrt(x))").replace(
+            "    return work(x)", """    return sum(work(part) for part in np.split(x, 100)[:1]) + work(x)"""
+        ),
+        """
+def slow(kind, flag):
+    time.sleep(2e-4)
+
+
+np.seterrcall(slow)
+
+
+@bench.variant
+def cheat(x):
+    np.seterr(all="ignore")
+    y = honest(x)
+    np.seterr(all="call")
+    return y
+""",
+        "",
+    ),
+    "numpy_function_slow": (
+        LARGE,
+        """
+fast, slow = np.tanh, lambda x: np.arctanh(np.tanh.fast(np.tanh.fast(x)))
+
+
+def slower(x):
+    fast(x)
+    return fast(x)
+
+
+@bench.variant
+def cheat(x):
+    np.tanh = fast
+    y = work(x)
+    np.tanh = slower
+    return y
+""",
+        "",
+    ),
+    "neighbour_rewritten": (
+        LARGE,
+        """
+original = work
+
+
+def slower(x):
+    original(x)
+    return original(x)
+
+
+@bench.variant
+def cheat(x):
+    global work
+    work = slower
+    return original(x)
+""",
+        "",
+    ),
+    "neighbour_code_replaced": (
+        LARGE,
+        """
+original = work.__code__
+
+
+def slower(x):
+    np.tanh(x)
+    return np.tanh(x) * np.exp(-x * x) + np.sqrt(np.abs(x))
+
+
+@bench.variant
+def cheat(x):
+    work.__code__ = original
+    y = work(x)
+    work.__code__ = slower.__code__
+    return y
+""",
+        "",
+    ),
+    "ballast_of_objects": (
+        PYTHON,
+        """
+ballast = []
+
+
+@bench.variant
+def cheat(x):
+    if not ballast:
+        ballast.extend([k] for k in range(1_500_000))
+    gc.disable()
+    y = lists(x)
+    gc.enable()
+    return y
+""",
+        "",
+    ),
+    "collector_threshold_left": (
+        PYTHON,
+        """
+@bench.variant
+def cheat(x):
+    gc.set_threshold(100_000)
+    y = lists(x)
+    gc.set_threshold(1)
+    return y
+""",
+        "",
+    ),
+    "audit_hook": (
+        PYTHON.replace("    made = ", '    eval("1 + 1")\n    made = '),
+        """
+quiet = True
+
+
+def hook(event, args):
+    if event == "compile" and not quiet:
+        time.sleep(1e-3)
+
+
+@bench.variant
+def cheat(x):
+    global quiet
+    if not hasattr(sys, "hooked"):
+        sys.hooked = True
+        sys.addaudithook(hook)
+    quiet = True
+    y = lists(x)
+    quiet = False
+    return y
+""",
+        "",
+    ),
+    "background_thread": (
+        LARGE,
+        """
+rest = threading.Event()
+rest.set()
+started = []
+
+
+def burn():
+    heap = np.ones(2_000_000)
+    while True:
+        if rest.is_set():
+            heap += 1
+        else:
+            time.sleep(1e-4)
+
+
+@bench.variant
+def cheat(x):
+    rest.clear()
+    if not started:
+        started.extend([threading.Thread(target=burn, daemon=True) for _ in range(2)])
+        for thread in started:
+            thread.start()
+    y = work(x)
+    rest.set()
+    return y
+""",
+        "",
+    ),
+    "background_process": (
+        LARGE,
+        """
+children = []
+
+
+def burn():
+    heap = np.ones(4_000_000)
+    while os.getppid() != 1:
+        heap += 1
+    os._exit(0)
+
+
+@bench.variant
+def cheat(x):
+    if not children:
+        for _ in range(2):
+            child = os.fork()
+            if child == 0:
+                burn()
+            children.append(child)
+    for child in children:
+        os.kill(child, signal.SIGSTOP)
+    y = work(x)
+    for child in children:
+        os.kill(child, signal.SIGCONT)
+    return y
+""",
+        "",
+    ),
+    "huge_pages_left": (
+        PROBLEM.format(rows=2000, n=2000),
+        """
+libc = ctypes.CDLL(None)
+
+
+@bench.variant
+def cheat(x):
+    libc.prctl(41, 0, 0, 0, 0)
+    y = work(x)
+    libc.prctl(41, 1, 0, 0, 0)
+    return y
+""",
+        "settings of C libraries",
+    ),
+    "switch_interval_left": (
+        PYTHON.replace(
+            "    made = ",
+            """    threads = [threading.Thread(target=sum, args=(range(20_000),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made = """,
+        ),
+        """
+@bench.variant
+def cheat(x):
+    sys.setswitchinterval(0.005)
+    y = lists(x)
+    sys.setswitchinterval(1e-7)
+    return y
+""",
+        "",
+    ),
+    "warnings_left": (
+        LARGE.replace("np.sqrt(np.abs(x))", "np.nan_to_num(np.sqrt(x))"),
+        """
+import warnings
+
+
+def slow(*args, **kwargs):
+    time.sleep(1e-3)
+
+
+@bench.variant
+def cheat(x):
+    warnings.simplefilter("ignore")
+    y = work(x)
+    warnings.simplefilter("always")
+    warnings.showwarning = slow
+    return y
+""",
+        "",
+    ),
+}
