@@ -66,7 +66,7 @@ test-lowest test-newest: $(BIN)/.dev
 	$(BIN)/uv pip install -q --python .$@ --resolution $(RESOLUTION) -r pyproject.toml $(addprefix --extra ,dashboard host mcp mpi ncu sql)
 	$(BIN)/uv pip install -q --python .$@ --no-deps --editable .
 	$(BIN)/uv pip install -q --python .$@ 'hypothesis' 'pytest<9.2' pytest-xdist
-	.$@/bin/python -m pytest -n 2 --dist loadgroup -m "not slow and not thorough and not browser" $(CORE)
+	.$@/bin/python -m pytest -n 2 --dist loadgroup -m "not thorough and not browser" $(CORE)
 
 clean:
 	rm -rf $(VENV) .test-lowest .test-newest

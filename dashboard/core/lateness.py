@@ -58,14 +58,14 @@ def lateness(data: RunData) -> Lateness:
     if late.empty:
         limit, mean = ranks["lateness_limit_ns"].astype(float).max(), ranks.loc[ranks["status"] == "ok", "span_ns"].mean()
         return Lateness((), 0, 0, span_ns, _reasons(data), alike=bool(limit <= _WOULD_SHOW * mean))
-    if late["lateness_ns"].isna().any():
-        late, *sums = _in_all_collectives(ranks)
-    else:
-        late = late.sort_values("lateness_ns", ascending=False, kind="stable")
-        sums = late[["lateness_ns", "lateness_exposed_ns"]].iloc[0].tolist()
+    late = late.sort_values(["lateness_ns", "wait_ns"], ascending=[False, True], kind="stable")
     if len(late) > 1:
-        sums = list(_of_several(data, ranks, late["rank"].tolist()))
-    return Lateness(tuple(late["rank"].tolist()), int(sums[0]), int(sums[1]), span_ns, ())
+        sums = _of_several(data, ranks, late["rank"].tolist())
+    elif late["lateness_ns"].isna().any():
+        sums = _in_all_collectives(ranks)
+    else:
+        sums = int(late["lateness_ns"].iloc[0]), int(late["lateness_exposed_ns"].iloc[0])
+    return Lateness(tuple(late["rank"].tolist()), *sums, span_ns, ())
 
 
 def _of_several(data: RunData, ranks: pd.DataFrame, late: list[int]) -> tuple[int, int]:
@@ -85,12 +85,12 @@ def _of_several(data: RunData, ranks: pd.DataFrame, late: list[int]) -> tuple[in
     return int(sums.sum()), int(np.minimum(sums, more.reindex(sums.index)).sum())
 
 
-def _in_all_collectives(ranks: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
-    """The late ranks and sums of a run whose import compared the waits in all collectives of a rank, not in those of a group."""
-    known = ranks[ranks["wait_ns"].notna()].astype({"wait_ns": "int64"}).sort_values("wait_ns", kind="stable")
-    late, times = known[known["late"].astype(bool)], ["wait_ns", "exposed_ns"]
-    longer = (known.loc[~known["late"].astype(bool), times] - late[times].iloc[0]).clip(lower=0)
-    return late, int(longer["wait_ns"].sum()), int(longer.min(axis=1).sum())
+def _in_all_collectives(ranks: pd.DataFrame) -> tuple[int, int]:
+    """The sums of a run whose import compared the waits in all collectives of a rank, not in those of a group."""
+    known = ranks[ranks["wait_ns"].notna()].astype({"wait_ns": "int64"})
+    is_late, times = known["late"].astype(bool), ["wait_ns", "exposed_ns"]
+    longer = (known.loc[~is_late, times] - known.loc[is_late, times].iloc[0]).clip(lower=0)
+    return int(longer["wait_ns"].sum()), int(longer.min(axis=1).sum())
 
 
 def _reasons(data: RunData) -> tuple[str, ...]:

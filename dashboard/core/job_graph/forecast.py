@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from warpladder.dashboard.core.job import Job
 from warpladder.dashboard.core.job_graph import experts, pipelines
@@ -151,23 +152,20 @@ def _slow_ranks(graph: JobGraph, pipeline: Pipeline | None, *, compute: bool) ->
     sums = graph.pieces[~(graph.pieces["is_first"] & (graph.pieces["iteration"] == graph.iterations[0]))]
     sums = sums.groupby("rank")[["compute_ns", "host_ns"]].sum()
     stages = pipeline.stages if pipeline else (graph.ranks,)
-    excess: dict[int, float] = {}
-    usual: dict[int, tuple[float, float]] = {}
+    excess, factors = dict[int, float](), dict[int, npt.NDArray[np.float64]]()
     for ranks in (each for each in stages if len(each) > 1):
-        of_stage = sums.loc[list(ranks)]
-        for rank, own in of_stage.iterrows():
-            others = of_stage.drop(index=rank).median()
-            own_compute = own["compute_ns"] if compute else others["compute_ns"]
-            times = (own_compute + own["host_ns"]) / max(others.sum(), 1)
-            if times > UNEVEN:
-                excess[int(str(rank))] = times - 1
-                of_compute = min(others["compute_ns"] / max(own["compute_ns"], 1), 1) if compute else 1.0
-                usual[int(str(rank))] = of_compute, min(others["host_ns"] / max(own["host_ns"], 1), 1)
+        times = sums.loc[list(ranks)].to_numpy(np.float64)
+        for rank, own in zip(ranks, times, strict=True):
+            usual = np.median(times[np.array(ranks) != rank], axis=0)
+            slow = own if compute else np.array([usual[0], own[1]])
+            more = float(slow.sum() / max(usual.sum(), 1)) - 1
+            if more > UNEVEN - 1:
+                excess[rank], factors[rank] = more, np.minimum(usual / np.maximum(slow, 1), 1)
     found = sorted(rank for rank, more in excess.items() if more >= max(excess.values()) / 2)
     change = Change.none(graph)
     for rank in found:
         chosen = (graph.pieces["rank"] == rank).to_numpy()
-        change.compute[chosen], change.host[chosen] = usual[rank]
+        change.compute[chosen], change.host[chosen] = factors[rank]
     return found, change
 
 
