@@ -55,8 +55,9 @@ class TerminalProgress(Progress):
         return self
 
     def __exit__(self, *_: Any) -> None:
-        with suppress(OSError):
-            self._bar.stop()
+        if not self._bar.disable:  # below 14.3, Rich ends a bar that it did not draw with an empty line
+            with suppress(OSError):
+                self._bar.stop()
 
     def compiling(self, finished: int, jobs: int) -> None:
         if finished == 0:

@@ -109,7 +109,8 @@ def test_a_thread_of_the_file_that_always_works_is_nobody_s(monkeypatch: pytest.
 
 
 def test_without_other_threads_nothing_waits(monkeypatch: Any) -> None:
-    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr(left_threads, "_others", list)
+    monkeypatch.setattr(left_threads, "_children", list)
     monkeypatch.setattr(time, "sleep", lambda seconds: 1 / 0)
     threads = LeftThreads()
     threads.pause(CELL)

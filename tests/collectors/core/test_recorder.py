@@ -254,5 +254,6 @@ def test_machine_code_that_cannot_be_had_costs_no_times(tmp_path: Path, error: E
     run_id, _ = Recorder(plan, replace(collector_of("host_clock"), machine_code=fail)).record(tmp_path, "", ["record"])
     run = store.open_run(tmp_path / run_id)
     assert len(run.table("samples"))
-    found = run.table("diagnostics").query("source == @Source.DISASSEMBLY")
+    said = run.table("diagnostics")
+    found = said[said["source"] == Source.DISASSEMBLY]
     assert list(found["severity"]) == ["info"] and found["text"].iloc[0].endswith(reason)
