@@ -33,7 +33,7 @@ def worker(works: Callable[[], bool]) -> Iterator[Callable[[], None]]:
             if works():
                 np.sqrt(np.ones(10_000))
             else:
-                end.wait(0.02)
+                end.wait(0.002)
 
     thread = threading.Thread(target=work, daemon=True)
     try:
