@@ -41,6 +41,7 @@ inline void tma_store_commit() { emulator::commit_async(); }
 template <int groups> EMULATOR_INLINE void tma_store_wait_read() { emulator::wait_async(groups); }
 
 // ---- Memory and registers.
+inline void prefetch_map(const TensorMap&) {}
 inline void prefetch_l2(const void* global) { (void)*static_cast<const volatile char*>(global); }  // outside a buffer it is a fault here
 inline void store_if(bool condition, float* to, float first, float second) {
   if (condition) *reinterpret_cast<float2*>(to) = make_float2(first, second);

@@ -30,6 +30,7 @@ _TILES: Final = Constants(KERNELS / "tiles.cuh")
 _PAD: Final = Constants(KERNELS / "pad.cuh")
 _TENSOR_CORES: Final = Constants(KERNELS / "v02_tensor_cores.cu")
 _SHARES: Final = Constants(KERNELS / "v07_equal_shares.cu")
+_SUMS: Final = Constants(KERNELS / "v08_cluster_sums.cu")
 _PIECE: Final = 16  # bytes: rows begin at a multiple of it for the TMA
 _RESULT_BYTES: Final = 2
 _FLOAT: Final = 4
@@ -131,6 +132,13 @@ def maps_of(names: tuple[str, str], tiles: Tiles, types: Types) -> tuple[TensorM
     return TensorMap(a, (_TILES["kRows"] // tiles.across, depth), 128), TensorMap(b, (tiles.columns // tiles.down, depth), 128)
 
 
+def result_map(size: Size, maps: tuple[TensorMap, TensorMap]) -> tuple[str, TensorMap]:
+    """Whether the TMA takes the pitch of D, as kernels are told it, and the tensor map of D if so, else one that nobody uses."""
+    if size.n * _RESULT_BYTES % _PIECE:
+        return "false", maps[0]
+    return "true", TensorMap("d", (_TILES["kBoxRows"], _TILES["kBoxColumns"]), 128)
+
+
 def warpgroups(case: Case, config: Params, types: Types = BF16) -> Sequence[Launch]:
     """A block a tile."""
     size, tiles = size_of(case), Tiles.of(config)
@@ -164,15 +172,14 @@ def staged(case: Case, config: Params, types: Types = BF16, line: Line | None = 
     size, tiles = size_of(case), Tiles.of(config)
     names, pads = operands(case, types)
     maps = maps_of(names, tiles, types)
-    boxed = size.n * _RESULT_BYTES % _PIECE == 0
-    of_d = TensorMap("d", (_TILES["kBoxRows"], _TILES["kBoxColumns"]), 128) if boxed else maps[0]  # which nobody uses
+    boxed, of_d = result_map(size, maps)
     shape = (tiles.columns, tiles.stages, tiles.boxes, tiles.down, tiles.across)
     band = np.int32(max(1, tiles.band // tiles.down))
     whole = tiles.count(size) - (line.tiles if line else 0)
     clusters = max(line.blocks if line else 0, min(whole, tiles.clusters))
     cut = (np.int32(whole), *line.scalars) if line else ()
     product = Launch(
-        kernel=f"gemm<{types.element}, {', '.join(map(str, shape))}, {str(boxed).lower()}>",
+        kernel=f"gemm<{types.element}, {', '.join(map(str, shape))}, {boxed}>",
         grid=(tiles.blocks * clusters, 1, 1),
         block=(WARPGROUP_THREADS + _TILES["kConsumers"], 1, 1),
         args=(*maps, of_d, "d", *(("parts",) if line else ()), *scalars(size), band, *cut),
@@ -214,6 +221,24 @@ def equal_shares(case: Case, config: Params, types: Types = BF16) -> Sequence[La
     return staged(case, config, types, cut_tiles(size_of(case), Tiles.of(config), types))
 
 
+def cluster_sums(case: Case, config: Params, types: Types = BF16) -> Sequence[Launch]:
+    """A cluster a tile, each of whose blocks has a part of k."""
+    size, tiles, parts = size_of(case), Tiles.of(config), config["parts"]
+    names, pads = operands(case, types)
+    maps = maps_of(names, tiles, types)
+    boxed, of_d = result_map(size, maps)
+    exchanged = max(1, parts - 1) * _TILES["kRows"] * tiles.columns // parts * _FLOAT
+    shape = (tiles.columns, tiles.stages, tiles.boxes, parts)
+    product = Launch(
+        kernel=f"gemm<{types.element}, {', '.join(map(str, shape))}, {boxed}>",
+        grid=(parts * tiles.count(size), 1, 1),
+        block=(_TILES["kConsumers"] + _SUMS["kLanes"], 1, 1),
+        args=(*maps, of_d, "d", *scalars(size), np.int32(tiles.band)),
+        dynamic_shared_bytes=tiles.shared_bytes + exchanged,
+    )
+    return (*pads, product)
+
+
 def rung(
     name: str,
     title: str,
@@ -245,6 +270,14 @@ SHARES: Final[tuple[Params, ...]] = (
     {"columns": 256, "stages": 4, "boxes": 2, "cluster": "1x1", "band": 16},
     {"columns": 128, "stages": 6, "boxes": 2, "cluster": "1x1", "band": 16},
 )
+SUMS: Final[tuple[Params, ...]] = (
+    {"columns": 64, "stages": 7, "boxes": 1, "parts": 1, "band": 16},
+    {"columns": 128, "stages": 5, "boxes": 1, "parts": 1, "band": 16},
+    {"columns": 128, "stages": 5, "boxes": 1, "parts": 2, "band": 16},
+    {"columns": 128, "stages": 4, "boxes": 2, "parts": 4, "band": 16},
+    {"columns": 64, "stages": 7, "boxes": 1, "parts": 2, "band": 16},
+    {"columns": 64, "stages": 7, "boxes": 1, "parts": 4, "band": 16},
+)
 
 
 def on_warpgroups(types: Types, folder: Path, *names: str) -> tuple[CudaVariant, ...]:
@@ -261,6 +294,7 @@ def on_warpgroups(types: Types, folder: Path, *names: str) -> tuple[CudaVariant,
         ("Results through the TMA", staged, STAGED, scratch),
         ("Clusters that share operands", staged, CLUSTERS, scratch),
         ("Equal shares of a line of tiles", equal_shares, SHARES, shares_scratch),
+        ("Parts along k in a cluster", cluster_sums, SUMS, scratch),
     )
     return tuple(
         rung(name, title, partial(launches, **of), configs, folder, types, scratch=partial(needs, **of), **ON_HOPPER)
@@ -278,6 +312,13 @@ CUDA_VARIANTS: Final = (
     ),
     rung("v02_tensor_cores", "Tensor cores", _tensor_cores, scratch=scratch, min_compute_capability=(8, 0)),
     *on_warpgroups(
-        BF16, KERNELS, "v03_warpgroups", "v04_specialised", "v05_staged_results", "v06_clusters", "v07_equal_shares"
+        BF16,
+        KERNELS,
+        "v03_warpgroups",
+        "v04_specialised",
+        "v05_staged_results",
+        "v06_clusters",
+        "v07_equal_shares",
+        "v08_cluster_sums",
     ),
 )

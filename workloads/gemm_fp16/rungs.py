@@ -9,5 +9,12 @@ from warpladder.workloads.gemm_bf16.rungs import on_warpgroups
 KERNELS: Final = Path(__file__).resolve().parent / "kernels"
 
 CUDA_VARIANTS: Final = on_warpgroups(
-    FP16, KERNELS, "v01_warpgroups", "v02_specialised", "v03_staged_results", "v04_clusters", "v05_equal_shares"
+    FP16,
+    KERNELS,
+    "v01_warpgroups",
+    "v02_specialised",
+    "v03_staged_results",
+    "v04_clusters",
+    "v05_equal_shares",
+    "v06_cluster_sums",
 )

@@ -20,9 +20,18 @@ def _promoted(case: Case, config: Params) -> Sequence[Launch]:
 
 
 CUDA_VARIANTS: Final = (
-    *on_warpgroups(FP8, KERNELS, "v01_warpgroups", "v02_specialised", "v03_staged_results", "v04_clusters", "v05_equal_shares"),
+    *on_warpgroups(
+        FP8,
+        KERNELS,
+        "v01_warpgroups",
+        "v02_specialised",
+        "v03_staged_results",
+        "v04_clusters",
+        "v05_equal_shares",
+        "v06_cluster_sums",
+    ),
     rung(
-        "v06_promoted_sums",
+        "v07_promoted_sums",
         "Sums of float32 every few stages",
         _promoted,
         (

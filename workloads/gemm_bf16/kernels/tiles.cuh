@@ -21,6 +21,9 @@ __device__ __forceinline__ int steps_of(int k) {
   return (k + kDepth<Element> - 1) / kDepth<Element>;
 }
 
+// Asks for the descriptor of a tensor map, which the TMA reads from memory the first time.
+__device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+
 // How many tiles of clusters of `down` x `across` blocks cover D.
 template <int columns, int down, int across>
 __device__ __forceinline__ int tiles_of(int m, int n) {

@@ -2,7 +2,7 @@
 //     share of it. A block leaves its sums of a part of a tile in scratch memory, and a second kernel adds the parts of each tile, rounds and
 //     stores. Where shares would save less than they cost nothing is cut, and this is v06_clusters.
 // Bottleneck: Sums of 128 KB a part, which go through L2 twice, and the second launch: they cost as much as a dozen steps along k.
-// Next: The block that has the end of a tile adds the parts of the others, beside their next tile.
+// Next: Few tiles are left with their fixed cost: the parts of a tile within a cluster, without scratch memory.
 // Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
 
 #include "../../hopper.cuh"
