@@ -17,6 +17,8 @@ OF_PROGRAMS: Final = ("auto", "host_clock", "nsight_systems")
 SINGLE_LAUNCH: Final = "single_launch"
 #: Internal collector of a further pass that reads the energy of loops.
 ENERGY: Final = "energy"
+#: The further pass under the tools of compute-sanitizer.
+SANITIZER: Final = "sanitizer"
 
 #: Python module that recording on a GPU needs -> its package.
 GPU_MODULES: Final = {"cupy": "cupy-cuda13x", "cuda.bindings": "cuda-bindings", "pynvml": "nvidia-ml-py"}

@@ -1,5 +1,6 @@
 """Further passes of a recording, whose times do not count: a trace, since a tracer lengthens some kernels, hardware counters, since a
-profiler repeats each kernel, and energy, since it takes loops of a second. The times come first; all passes are one run.
+profiler repeats each kernel, energy, since it takes loops of a second, and compute-sanitizer, which slows kernels down by a hundred. The
+times come first; all passes are one run.
 """
 
 from collections import Counter, defaultdict
@@ -19,6 +20,7 @@ from warpladder.collectors.core.plan import PlanError, Request
 from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish
 from warpladder.collectors.entries import ENTRIES
+from warpladder.collectors.sanitizer.tool import SANITIZER
 from warpladder.data import schema, store
 from warpladder.data.names import Source, diagnostic_row
 from warpladder.errors import Error
@@ -60,7 +62,7 @@ class FurtherPass:
     """A pass after the times.
 
     Attributes:
-        option: the option that asks for it, `--trace`, `--counters` or `--energy`.
+        option: the option that asks for it, `--trace`, `--counters`, `--energy` or `--sanitize`.
         what: what the pass does, for messages.
         collector: the collector of the pass.
         tables: the tables that it adds to the run.
@@ -113,6 +115,14 @@ def energy_by(collector: str, gpus: int) -> FurtherPass:
     if problem := choice.energy_problem():
         raise PlanError(f"--energy: {problem}")
     return FurtherPass("--energy", "reads energy", choice.ENERGY, ("energy",), _OF_ENERGY)
+
+
+def sanitizer_by(collector: str, gpus: int) -> FurtherPass:
+    """The pass under compute-sanitizer; the arguments and errors are as for `trace_by`."""
+    _check_timed("--sanitize", "checked", collector, gpus)
+    if problem := SANITIZER.problem:
+        raise CollectorError(f"--sanitize: {problem}")
+    return FurtherPass("--sanitize", "checks accesses and barriers", choice.SANITIZER, (), frozenset({Source.SANITIZER}))
 
 
 def _check_timed(option: str, done: str, collector: str, gpus: int, sees: str = "the tool sees one process") -> None:
@@ -283,7 +293,8 @@ def _together(
         rows += [row for row in inside.diagnostics(further_run) if row["source"] in each.sources]
         if each.collector == choice.ENERGY:
             rows += _lacking_energy(further_run)
-        rows.append(diagnostic_row("info", Source.TRACING, _told(each, further_run, str(run.info["collector"]))))
+        if each.collector != choice.SANITIZER:
+            rows.append(diagnostic_row("info", Source.TRACING, _told(each, further_run, str(run.info["collector"]))))
     inside.copy(run, into, rows)
     for each, further_run in passed.items():
         for table in each.tables:

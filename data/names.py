@@ -309,6 +309,7 @@ class Source:
     REFERENCE: Final = "reference"
     REPEATS_SKIPPED: Final = "repeats_skipped"
     REPORT: Final = "report"
+    SANITIZER: Final = "sanitizer"
     TABLES: Final = "tables"
     THROTTLING: Final = "throttling"
     TIMES: Final = "times"
@@ -356,6 +357,7 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.PROGRAMS: "how whole programs were measured, and what they left behind",
     Source.REPEATS_SKIPPED: "a kernel that is faster in a hot batch than a hot L2 can explain",
     Source.REPORT: "a report that is incomplete",
+    Source.SANITIZER: "what compute-sanitizer found in the kernels of a variant at its smallest case",
     Source.TABLES: "tables of a report that are not taken over",
     Source.THROTTLING: "samples that were taken while the clock was slowed down",
     Source.TIMES: "device work without start or end",
@@ -365,8 +367,11 @@ SOURCES: Final[Mapping[str, str]] = {
     Source.WAITS_INSIDE: "a call that waits for the device inside or has more launches than the driver queues; or samples whose work was queued late",
 }
 
-#: Sources of findings that the work of a cell was not done, or not waited for. A gate fails on them, though its outputs are right.
-NOT_DONE: Final = frozenset({Source.ABOVE_CEILING, Source.NEVER_SYNCHRONIZED, Source.NOT_GROWING, Source.REPEATS_SKIPPED})
+#: Sources of findings that the work of a cell was not done, not waited for, or not sound. A gate fails on them, though its outputs are
+#: right.
+NOT_DONE: Final = frozenset(
+    {Source.ABOVE_CEILING, Source.NEVER_SYNCHRONIZED, Source.NOT_GROWING, Source.REPEATS_SKIPPED, Source.SANITIZER}
+)
 
 
 _CELL: Final = ("workload", "variant", "config", "case")

@@ -26,6 +26,7 @@ from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.entries import ENTRIES
 from warpladder.collectors.further_passes import FurtherPass
 from warpladder.collectors.ranks.launchers import Launcher
+from warpladder.collectors.sanitizer import record as sanitizer
 from warpladder.collectors.wiring import collector_of
 from warpladder.data import store
 from warpladder.workloads.api import Workload
@@ -67,6 +68,7 @@ class Order:
         trace: take a trace too, in a further pass.
         counters: read hardware counters too, of the fastest config of each variant, in a further pass.
         energy: read the energy of an execution too, of the fastest config of each variant, in a further pass.
+        sanitize: run each variant under the tools of compute-sanitizer too, in a further pass.
         declared: workloads in place of those that the request names, each with how a child finds it.
         why_here: why only this process has them, so that a thread of it measures; empty where a child process can load them.
         script_arguments: the arguments that a script finds when a child loads it.
@@ -81,6 +83,7 @@ class Order:
     trace: bool = False
     counters: bool = False
     energy: bool = False
+    sanitize: bool = False
     declared: Sequence[tuple[Workload, WorkloadRef]] = ()
     why_here: str = ""
     script_arguments: Sequence[str] = ("-c",)
@@ -129,6 +132,7 @@ def plan(order: Order) -> Planned:
         *([further_passes.trace_by(name, work.most_gpus)] if order.trace else []),
         *([further_passes.energy_by(name, work.most_gpus)] if order.energy else []),
         *([further_passes.counters_by(name, work.most_gpus)] if order.counters else []),
+        *([further_passes.sanitizer_by(name, work.most_gpus)] if order.sanitize else []),
     ]
     on_host = name == "host_clock"
     work = work.on_host(why) if on_host else work
@@ -193,6 +197,8 @@ def _record(planned: Planned, stop: Stop, show: Show, say: Say, machine: recorde
         return times(order.data_dir)
 
     def further(of: FurtherPass, run: store.Run, folder: Path) -> str:
+        if of.collector == choice.SANITIZER:
+            return sanitizer.record(planned.work, run, folder, say)
         return _pass(_further(planned, of, run, say), folder, stop, show, say, machine)
 
     passes = {each: partial(further, each) for each in planned.further}

@@ -282,8 +282,8 @@ def _counts(results: Sequence[Mapping[Any, Any]]) -> str:
 def _caught(results: Sequence[Mapping[Any, Any]], findings: Sequence[Mapping[Any, Any]], specimens: Container[Any]) -> str:
     """How many cells of specimens were caught; empty where none was measured."""
     measured = [row for row in results if _key(row) in specimens and row["status"] != "skipped"]
-    doubted = {_cell(row) for row in findings if row["source"] in NOT_DONE and _key(row) in specimens}
-    caught = [row for row in measured if row["status"] != "ok" or _cell(row) in doubted]
+    doubted = [row for row in findings if row["source"] in NOT_DONE and _key(row) in specimens]
+    caught = [row for row in measured if row["status"] != "ok" or any(_is_about(each, row) for each in doubted)]
     if not measured:
         return ""
     names = ", ".join(dict.fromkeys(str(row["variant"]) for row in measured))
@@ -332,6 +332,12 @@ def _about(row: Mapping[Any, Any]) -> str:
     return f"{about} " if about else ""
 
 
+def _is_about(diagnostic: Mapping[Any, Any], row: Mapping[Any, Any]) -> bool:
+    """Whether a diagnostic is about a cell. A null stands for any value, in a diagnostic that names a variant."""
+    named = [column for column in ("workload", "variant", "config", "case") if isinstance(diagnostic[column], str)]
+    return "variant" in named and all(diagnostic[column] == row[column] for column in named)
+
+
 def _cell(row: Mapping[Any, Any]) -> str:
     """`conv2d/v01_copy[block=16]/n=512`."""
     return f"{row['workload']}/{name_of(row['variant'], row['config'])}/{row['case']}"
@@ -352,12 +358,12 @@ def not_right(run: store.Run, counted_variants: Collection[str] = ()) -> str:
         for row in run.table("results").to_dict("records")
         if (role := roles[_key(row)]) in _OWN or (role != "specimen" and row["variant"] in counted_variants)
     ]
-    not_done = {_cell(row): row for row in run.table("diagnostics").to_dict("records") if row["source"] in NOT_DONE}
+    not_done = [row for row in run.records("diagnostics") if row["source"] in NOT_DONE and row["severity"] != "info"]
     wrong = [(_cell(row), f"{row['status']}: {row['detail']}") for row in counted if row["status"] not in ("ok", "skipped")]
     wrong += [
-        (cell, f"{diagnostic['source']}: {diagnostic['text']}")
+        (_cell(row), f"{diagnostic['source']}: {diagnostic['text']}")
         for row in counted
-        if (diagnostic := not_done.get(cell := _cell(row)))
+        if (diagnostic := next((each for each in not_done if _is_about(each, row)), None))
     ]
     if not wrong:
         return ""

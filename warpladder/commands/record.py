@@ -56,6 +56,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Read the energy of an execution too, in a further pass: of the fastest config of each variant, in loops of a second.",
 )
+@click.option(
+    "--sanitize",
+    is_flag=True,
+    help="Run each variant at its smallest case under the tools of compute-sanitizer too, in a further pass: bad accesses, races, unwritten "
+    "memory, barriers.",
+)
 @label_option
 @data_dir_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the inputs and of the order of the rounds.")
@@ -98,6 +104,7 @@ def command(
     trace: bool,
     counters: bool,
     energy: bool,
+    sanitize: bool,
     label: str,
     data_dir: Path,
     seed: int,
@@ -129,8 +136,9 @@ def command(
     if watch and (form != "table" or if_none):
         other = "--if-none" if if_none else f"--format {form}"
         raise Error(f"--watch {other}: --watch records again and prints lines to read; leave out one of the two")
-    if watch and (trace or counters or energy):
-        option = "--trace" if trace else "--counters" if counters else "--energy"
+    asked = {"--trace": trace, "--counters": counters, "--energy": energy, "--sanitize": sanitize}
+    if watch and any(asked.values()):
+        option = next(option for option, is_asked in asked.items() if is_asked)
         raise Error(f"--watch {option}: --watch takes times alone; record once more with {option} when it ends")
     if gpus and ranks:
         raise Error("--gpus --ranks: either GPUs share a case, or processes without a GPU; leave out one of the two")
@@ -154,7 +162,7 @@ def command(
         cells=cells,
     )
     starter = Launcher.parse(launcher, launcher_args)
-    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, trace, counters, energy)
+    order = Order(request, data_dir, sys.argv[1:], collector, label, starter, trace, counters, energy, sanitize)
     if watch:
         from warpladder.commands.watch import watch as watching
 

@@ -1,55 +1,26 @@
 """Every kernel under the tools of compute-sanitizer: memcheck, racecheck, synccheck and initcheck find nothing, and find what was planted."""
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.collectors.cuda import run_every_kernel
 from tests.workloads.declared import CUDA, WORKLOADS, name_of
-from warpladder.collectors.core.environment import Tool
 from warpladder.collectors.cuda.compiler import compile_variant
+from warpladder.collectors.sanitizer.record import TOOLS, UNWRITTEN, Watched, watch
+from warpladder.collectors.sanitizer.tool import SANITIZER
 from warpladder.workloads import registry
 
-PROJECT = Path(__file__).resolve().parents[3]
 PLANTED = Path(__file__).parent / "planted_faults.py"
-SANITIZER = Tool("compute-sanitizer", "the CUDA toolkit", ("/usr/local/cuda*/bin/compute-sanitizer",))
-FOUND = 99  # exit status of the tool where the program itself ended well
-TIMEOUT_S = 900  # racecheck slows kernels down by a hundred and more
-
-#: What each tool is given besides its name, what the program is given, and what the tool says at the end where all is well.
-TOOLS = {
-    # Padding: what an access past the end of a buffer meets is never another buffer.
-    "memcheck": (("--padding", "4096"), (), "ERROR SUMMARY: 0 errors"),
-    # Its analysis names each pair of accesses once; warnings count, remarks on writes of the same value do not.
-    "racecheck": (("--racecheck-report", "analysis"), (), "RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"),
-    "synccheck": ((), (), "ERROR SUMMARY: 0 errors"),
-    # Memory that is filled with NaN counts as written.
-    "initcheck": ((), ("--leave-unwritten",), "ERROR SUMMARY: 0 errors"),
-}
+TIMEOUT_S = 900
 
 
-def watched(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The program's run under a tool, its output and the tool's together in stdout."""
+def watched(tool: str, *arguments: str) -> Watched:
+    """The program's run under a tool."""
     if SANITIZER.path is None:
         pytest.skip(SANITIZER.problem or "")
-    for_tool, for_program, _ = TOOLS[tool]
-    # Errors of API calls: packages ask for functions that a driver may lack, as they are imported (34 calls of cuGetProcAddress).
-    command = [SANITIZER.path, "--tool", tool, "--error-exitcode", str(FOUND), "--report-api-errors", "no", *for_tool]
-    command += [sys.executable, "-m", "tests.collectors.cuda.run_every_kernel", *for_program, *arguments]
-    with subprocess.Popen(
-        command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    ) as process:
-        try:
-            said, _ = process.communicate(timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # the program too, which would hold the GPU and the pipe
-            said, _ = process.communicate()
-            pytest.fail(f"{tool} is not done after {TIMEOUT_S} s; the last lines:\n{said[-2000:]}")
-    return subprocess.CompletedProcess(command, process.returncode, said)
+    unwritten = ["--leave-unwritten"] if tool == UNWRITTEN else []
+    return watch(tool, ["-m", "tests.collectors.cuda.run_every_kernel", *unwritten, *arguments], TIMEOUT_S)
 
 
 @pytest.mark.gpu
@@ -57,9 +28,8 @@ def watched(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("workload", WORKLOADS, ids=name_of)
 def test_a_tool_finds_nothing_in_any_kernel(workload, tool):
     done = watched(tool, workload.name)
-    assert done.returncode == 0, done.stdout[-8000:]
-    assert TOOLS[tool][2] in done.stdout
-    words = [line.partition(" ")[0] for line in done.stdout.splitlines()]
+    assert done.is_clean, done.printed[-8000:]
+    words = [line.partition(" ")[0] for line in done.printed.splitlines()]
     assert words.count("right")
     assert words.count("right") + words.count("skipped") >= len(run_every_kernel.cells(workload))
 
@@ -75,11 +45,10 @@ def test_a_tool_finds_nothing_in_any_kernel(workload, tool):
 )
 def test_a_tool_finds_the_fault_that_was_planted_for_it_and_none_in_sound_code(tool, variant, report):
     faulty = watched(tool, str(PLANTED), "--variants", variant)
-    assert faulty.returncode != 0
-    assert report in faulty.stdout
+    assert not faulty.is_clean
+    assert report in faulty.printed
     sound = watched(tool, str(PLANTED), "--variants", "sound")
-    assert sound.returncode == 0, sound.stdout[-8000:]
-    assert TOOLS[tool][2] in sound.stdout
+    assert sound.is_clean, sound.printed[-8000:]
 
 
 @pytest.mark.parametrize(("workload", "variant"), CUDA, ids=name_of)

@@ -1,0 +1,1 @@
+"""Accesses and barriers of kernels under the tools of compute-sanitizer."""
