@@ -1,7 +1,7 @@
 """The rungs of the ladder, each with its launches, for operands of any of the types."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ _TILES: Final = Constants(KERNELS / "tiles.cuh")
 _PAD: Final = Constants(KERNELS / "pad.cuh")
 _TENSOR_CORES: Final = Constants(KERNELS / "v02_tensor_cores.cu")
 _SHARES: Final = Constants(KERNELS / "v07_equal_shares.cu")
-_SUMS: Final = Constants(KERNELS / "v08_cluster_sums.cu")
+_EARLY: Final = Constants(KERNELS / "v08_early_loads.cu")
 _PIECE: Final = 16  # bytes: rows begin at a multiple of it for the TMA
 _RESULT_BYTES: Final = 2
 _FLOAT: Final = 4
@@ -221,22 +221,33 @@ def equal_shares(case: Case, config: Params, types: Types = BF16) -> Sequence[La
     return staged(case, config, types, cut_tiles(size_of(case), Tiles.of(config), types))
 
 
-def cluster_sums(case: Case, config: Params, types: Types = BF16) -> Sequence[Launch]:
-    """A cluster a tile, each of whose blocks has a part of k."""
-    size, tiles, parts = size_of(case), Tiles.of(config), config["parts"]
-    names, pads = operands(case, types)
-    maps = maps_of(names, tiles, types)
-    boxed, of_d = result_map(size, maps)
-    exchanged = max(1, parts - 1) * _TILES["kRows"] * tiles.columns // parts * _FLOAT
-    shape = (tiles.columns, tiles.stages, tiles.boxes, parts)
-    product = Launch(
-        kernel=f"gemm<{types.element}, {', '.join(map(str, shape))}, {boxed}>",
-        grid=(parts * tiles.count(size), 1, 1),
-        block=(_TILES["kConsumers"] + _SUMS["kLanes"], 1, 1),
-        args=(*maps, of_d, "d", *scalars(size), np.int32(tiles.band)),
-        dynamic_shared_bytes=tiles.shared_bytes + exchanged,
-    )
-    return (*pads, product)
+def _narrow(left: int, tiles: Tiles) -> int:
+    """Columns of narrow tiles, of which the clusters have at most one each; those of a wide tile where cutting gains nothing."""
+    return next((columns for columns in (64, 128) if 0 < left * tiles.columns // columns <= tiles.clusters), tiles.columns)
+
+
+def narrow_last(case: Case, config: Params, types: Types = BF16) -> Sequence[Launch]:
+    """As `staged`, with narrow tiles in the last wave."""
+    size, tiles = size_of(case), Tiles.of(config)
+    *pads, product = staged(case, config, types)
+    count = tiles.count(size)
+    left = count % tiles.clusters
+    narrow = _narrow(left, tiles)
+    whole = count if narrow == tiles.columns else count - left
+    clusters = min(tiles.clusters, max(whole, left * tiles.columns // narrow))
+    a, b, *others = product.args
+    of_b_narrow = replace(b, box=(narrow // tiles.down, b.box[1]))
+    kernel = product.kernel.replace(f", {tiles.down}, 1, ", f", {tiles.down}, {narrow}, ")
+    args = (a, b, of_b_narrow, *others, np.int32(whole))
+    return (*pads, replace(product, kernel=kernel, grid=(tiles.blocks * clusters, 1, 1), args=args))
+
+
+def early_loads(case: Case, config: Params, types: Types = BF16) -> Sequence[Launch]:
+    """As `staged`, a block a tile."""
+    grid = (Tiles.of(config).count(size_of(case)), 1, 1)
+    *pads, product = staged(case, config, types)
+    kernel = product.kernel.replace(", 1, 1, ", ", ")
+    return (*pads, replace(product, kernel=kernel, grid=grid, block=(_TILES["kConsumers"] + _EARLY["kLoaders"], 1, 1)))
 
 
 def rung(
@@ -270,13 +281,10 @@ SHARES: Final[tuple[Params, ...]] = (
     {"columns": 256, "stages": 4, "boxes": 2, "cluster": "1x1", "band": 16},
     {"columns": 128, "stages": 6, "boxes": 2, "cluster": "1x1", "band": 16},
 )
-SUMS: Final[tuple[Params, ...]] = (
-    {"columns": 64, "stages": 7, "boxes": 1, "parts": 1, "band": 16},
-    {"columns": 128, "stages": 5, "boxes": 1, "parts": 1, "band": 16},
-    {"columns": 128, "stages": 5, "boxes": 1, "parts": 2, "band": 16},
-    {"columns": 128, "stages": 4, "boxes": 2, "parts": 4, "band": 16},
-    {"columns": 64, "stages": 7, "boxes": 1, "parts": 2, "band": 16},
-    {"columns": 64, "stages": 7, "boxes": 1, "parts": 4, "band": 16},
+EARLY: Final[tuple[Params, ...]] = ({"columns": 64, "stages": 8, "boxes": 1, "band": 16},)
+NARROW: Final[tuple[Params, ...]] = (
+    {"columns": 256, "stages": 4, "boxes": 2, "cluster": "2x1", "band": 16},
+    {"columns": 256, "stages": 4, "boxes": 2, "cluster": "1x1", "band": 16},
 )
 
 
@@ -294,7 +302,8 @@ def on_warpgroups(types: Types, folder: Path, *names: str) -> tuple[CudaVariant,
         ("Results through the TMA", staged, STAGED, scratch),
         ("Clusters that share operands", staged, CLUSTERS, scratch),
         ("Equal shares of a line of tiles", equal_shares, SHARES, shares_scratch),
-        ("Parts along k in a cluster", cluster_sums, SUMS, scratch),
+        ("Loads before anything else", early_loads, EARLY, scratch),
+        ("Narrow tiles in the last wave", narrow_last, NARROW, scratch),
     )
     return tuple(
         rung(name, title, partial(launches, **of), configs, folder, types, scratch=partial(needs, **of), **ON_HOPPER)
@@ -319,6 +328,7 @@ CUDA_VARIANTS: Final = (
         "v05_staged_results",
         "v06_clusters",
         "v07_equal_shares",
-        "v08_cluster_sums",
+        "v08_early_loads",
+        "v09_narrow_last",
     ),
 )

@@ -16,5 +16,6 @@ CUDA_VARIANTS: Final = on_warpgroups(
     "v03_staged_results",
     "v04_clusters",
     "v05_equal_shares",
-    "v06_cluster_sums",
+    "v06_early_loads",
+    "v07_narrow_last",
 )

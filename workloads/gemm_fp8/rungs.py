@@ -28,10 +28,11 @@ CUDA_VARIANTS: Final = (
         "v03_staged_results",
         "v04_clusters",
         "v05_equal_shares",
-        "v06_cluster_sums",
+        "v06_early_loads",
+        "v07_narrow_last",
     ),
     rung(
-        "v07_promoted_sums",
+        "v08_promoted_sums",
         "Sums of float32 every few stages",
         _promoted,
         (

@@ -15,8 +15,9 @@ __global__ void __cluster_dims__(down* across, 1, 1) __launch_bounds__(kProducer
   extern __shared__ char dynamic[];
   auto& memory = *aligned_1024<Memory<columns, stages, buffers>>(dynamic);
   __shared__ Pipeline<stages> pipeline;
+  if (threadIdx.x == kConsumers) prefetch_map(a), prefetch_map(b), prefetch_map(d);
   pipeline.init(Place<down, across>::kReleases);
-  if constexpr (kBlocks > 1) cluster_sync();
+  if constexpr (kBlocks > 1) cluster_meet();
 
   const int tiles = tiles_of<columns, down, across>(m, n), steps = steps_of<Element>(k), clusters = gridDim.x / kBlocks;
   const Place<down, across> place;
@@ -47,5 +48,5 @@ __global__ void __cluster_dims__(down* across, 1, 1) __launch_bounds__(kProducer
     }
     if (boxed && threadIdx.x % 32 == 0) tma_store_wait_read<0>();  // shared memory is there until the TMA has read it
   }
-  if constexpr (kBlocks > 1) cluster_sync();  // before a block ends, no other writes to its shared memory any more
+  if constexpr (kBlocks > 1) cluster_meet();  // before a block ends, no other writes to its shared memory any more
 }

@@ -6,8 +6,15 @@ constexpr int kRowBytes = 128;  // of a row of an operand in a stage: the span o
 constexpr int kProducers = 128, kConsumers = 256;
 constexpr int kBoxRows = 16, kBoxColumns = 64;  // of D that a warp hands to the TMA: rows of 128 bytes
 
-template <int columns>
+// `room`: columns of the stages in whose place it lies.
+template <int columns, int room = columns>
 struct Stage {
+  unsigned char a[kRows * kRowBytes];
+  unsigned char b[columns * kRowBytes];
+  unsigned char rest[(room - columns) * kRowBytes];
+};
+template <int columns>
+struct Stage<columns, columns> {
   unsigned char a[kRows * kRowBytes];
   unsigned char b[columns * kRowBytes];
 };
@@ -23,6 +30,12 @@ __device__ __forceinline__ int steps_of(int k) {
 
 // Asks for the descriptor of a tensor map, which the TMA reads from memory the first time.
 __device__ __forceinline__ void prefetch_map(const TensorMap& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+
+// Waits for all blocks of the cluster, without a fence: barriers are visible after fence_mbarrier_init().
+__device__ __forceinline__ void cluster_meet() {
+  cluster_arrive_relaxed();
+  cluster_wait();
+}
 
 // How many tiles of clusters of `down` x `across` blocks cover D.
 template <int columns, int down, int across>
@@ -51,12 +64,12 @@ struct Place {
   }
 
   // Asks for a stage, `x` elements along k.
-  template <int columns>
-  __device__ __forceinline__ void fetch(Stage<columns>& stage, const TensorMap& a, const TensorMap& b, int row, int column, int x,
+  template <int columns, int room>
+  __device__ __forceinline__ void fetch(Stage<columns, room>& stage, const TensorMap& a, const TensorMap& b, int row, int column, int x,
                                         Mbarrier* full) const {
     constexpr int kOfA = kRows / across, kOfB = columns / down;
     constexpr unsigned kRowMates = (across > 1 ? 1u << down : 0u) | 1u;
-    mbarrier_arrive_expect(full, sizeof stage);
+    mbarrier_arrive_expect(full, sizeof stage.a + sizeof stage.b);
     static_assert(across <= 2);
     if constexpr (across > 1)
       tma_load_multicast(stage.a + of_column * kOfA * kRowBytes, a, x, row + of_column * kOfA, full, kRowMates << of_row);
@@ -86,9 +99,9 @@ struct Place {
 
 // sums = a * b of the stages that come next, for one of the warpgroups. release(stage) is called when a stage has been read, while the one after
 // it is multiplied.
-template <class Element, int columns, int stages, class Release>
-__device__ __forceinline__ void multiply_tile(float (&sums)[columns / 2], int steps, const Stage<columns>* stage, Pipeline<stages>& pipeline,
-                                              Ring<stages>& ring, int warpgroup, Release release) {
+template <class Element, int columns, int room, int stages, class Release>
+__device__ __forceinline__ void multiply_tile(float (&sums)[columns / 2], int steps, const Stage<columns, room>* stage,
+                                              Pipeline<stages>& pipeline, Ring<stages>& ring, int warpgroup, Release release) {
   int previous = 0;
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {

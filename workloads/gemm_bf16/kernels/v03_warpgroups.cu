@@ -7,6 +7,7 @@
 
 #include "../../hopper.cuh"
 #include "../../hopper_clusters.cuh"
+#include "../../hopper_cluster_stores.cuh"
 #include "../../hopper_stores.cuh"
 #include "../../hopper_low_precision.cuh"
 #include "tiles.cuh"

@@ -2,11 +2,12 @@
 //     share of it. A block leaves its sums of a part of a tile in scratch memory, and a second kernel adds the parts of each tile, rounds and
 //     stores. Where shares would save less than they cost nothing is cut, and this is v06_clusters.
 // Bottleneck: Sums of 128 KB a part, which go through L2 twice, and the second launch: they cost as much as a dozen steps along k.
-// Next: Few tiles are left with their fixed cost: the parts of a tile within a cluster, without scratch memory.
+// Next: Few tiles are left with their fixed cost: nothing before the first loads.
 // Source: Own work; shares of a line of tiles are the "stream-K" of M. Osama et al., 2023.
 
 #include "../../hopper.cuh"
 #include "../../hopper_clusters.cuh"
+#include "../../hopper_cluster_stores.cuh"
 #include "../../hopper_stores.cuh"
 #include "../../hopper_low_precision.cuh"
 #include "tiles.cuh"
@@ -29,8 +30,9 @@ __global__ void __cluster_dims__(down* across, 1, 1) __launch_bounds__(kProducer
   extern __shared__ char dynamic[];
   auto& memory = *aligned_1024<Memory<columns, stages, buffers>>(dynamic);
   __shared__ Pipeline<stages> pipeline;
+  if (threadIdx.x == kConsumers) prefetch_map(a), prefetch_map(b), prefetch_map(d);
   pipeline.init(Place<down, across>::kReleases);
-  if constexpr (kBlocks > 1) cluster_sync();
+  if constexpr (kBlocks > 1) cluster_meet();
 
   const int cluster = blockIdx.x / kBlocks, rank = blockIdx.x % kBlocks;
   const Place<down, across> place;
@@ -69,7 +71,7 @@ __global__ void __cluster_dims__(down* across, 1, 1) __launch_bounds__(kProducer
     }
     if (boxed && threadIdx.x % 32 == 0) tma_store_wait_read<0>();  // shared memory is there until the TMA has read it
   }
-  if constexpr (kBlocks > 1) cluster_sync();  // before a block ends, no other writes to its shared memory any more
+  if constexpr (kBlocks > 1) cluster_meet();  // before a block ends, no other writes to its shared memory any more
 }
 
 // D = sum of the parts, for the tiles of the line: blockIdx.x a block's tile, blockIdx.y one of the fours of each thread.

@@ -8,6 +8,7 @@
 
 #include "../../hopper.cuh"
 #include "../../hopper_clusters.cuh"
+#include "../../hopper_cluster_stores.cuh"
 #include "../../hopper_stores.cuh"
 #include "../../hopper_low_precision.cuh"
 #include "../../gemm_bf16/kernels/tiles.cuh"
