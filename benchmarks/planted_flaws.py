@@ -1,11 +1,14 @@
-"""In how many of twelve planted pairs experiments name the flaw, without counters. Needs a GPU; about 5 minutes.
+"""In how many of twelve planted pairs the flaw is named with its line. Needs a GPU; about 5 minutes, or 2 with counters.
 
     python -m benchmarks.planted_flaws [FOLDER]
+    python -m benchmarks.planted_flaws --counters FOLDER
 
-Writes the rows of every kernel to FOLDER/inside.json.
+The first is by experiments, without counters, and writes the rows of every kernel to FOLDER/inside.json. The second records a run with
+counters into FOLDER, or reads the one that is there, and judges the sentence of each pair.
 """
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,6 +18,9 @@ from tests.inside.planted import PAIRS
 from warpladder.collectors.core.cells import Cell
 from warpladder.collectors.inside.record import look_into
 from warpladder.dashboard.core.inside import Cause, Inside
+from warpladder.dashboard.core.run_data import load
+from warpladder.dashboard.core.why import between
+from warpladder.data import store
 
 _FILE: Final = Path(__file__).parents[1] / "tests/inside/planted.py"
 #: The causes that name each flaw.
@@ -33,14 +39,37 @@ NAMES: Final = {
     "too_few_blocks": {Cause.TOO_FEW_BLOCKS},
 }
 
+#: Flaws of the launch, which no line has.
+OF_LAUNCH: Final = ("tail", "too_few_blocks")
+
 
 def shown(rows: list[dict[str, Any]]) -> list[str]:
     """The findings of a cell as lines."""
     return [f"{each.share:6.1%} {each.cause} [{each.lines}] {each.detail}" for each in Inside(rows).findings()]
 
 
+def by_counters(folder: Path) -> None:
+    """Print the sentence of each pair, and how many name the flaw."""
+    if not store.list_runs([folder])[0]:
+        options = ("--seconds", "0.1", "--processes", "1", "--max-rounds", "9", "--no-limit", "--data-dir", str(folder))
+        subprocess.run([sys.executable, "-m", "warpladder", "record", str(_FILE), "--counters", "-q", *options])
+    data, right = load(store.open_run(store.list_runs([folder])[0][0].path)), 0
+    for flaw in PAIRS:
+        cells = ("v01_slow", ""), ("v02_fast", "")
+        found = between(data, data, "planted_inside", f"flaw={flaw}", *cells)
+        is_right = found is not None and found.named in NAMES[flaw] and (flaw in OF_LAUNCH or "line" in found.because)
+        right += is_right
+        print(
+            f"{'right' if is_right else 'WRONG'} {flaw}: {found and found.named}\n  {found and found.sentence('v01_slow', 'v02_fast')}"
+        )
+    print(f"named by counters: {right} of {len(PAIRS)}")
+
+
 def main() -> None:
     """Print what is named of each pair, and how many are right."""
+    if sys.argv[1:2] == ["--counters"]:
+        by_counters(Path(sys.argv[2]))
+        return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     kept, right = dict[str, Any](), 0
     for flaw in PAIRS:

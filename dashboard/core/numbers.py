@@ -40,6 +40,14 @@ def format_rate(value: float, unit: str = "GB/s") -> str:
     return _with_unit(value, tuple((factor, prefix + base) for factor, prefix in _RATES))
 
 
+def format_count(number: float) -> str:
+    """`1.05 M`; a dash where it is not known."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{significant(number / size)} {letter}"
+    return f"{number:.0f}" if number == number else "–"
+
+
 def format_bytes(count: float) -> str:
     """`1.07 GB`, powers of 1000; `–` for a null."""
     if not pd.isna(count) and 0 <= count < 1000:

@@ -15,22 +15,25 @@ A cause is then named from what changed with it: bytes, sectors of a request, ba
 
 import collections
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
-from warpladder.dashboard.core import counters, limits
+from warpladder.dashboard.core import counters, inside, limits
 from warpladder.dashboard.core.counters import Counter
+from warpladder.dashboard.core.in_code import Coded, Profile, at_lines, coded, hot_lines, lines_over, of_local_memory
 from warpladder.dashboard.core.limits import Unit
 from warpladder.dashboard.core.machine_code import MachineCode
-from warpladder.dashboard.core.numbers import format_bytes, format_percent, significant
+from warpladder.dashboard.core.numbers import format_bytes, format_count, format_percent, significant
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import metrics
 from warpladder.data.names import Ceiling
 from warpladder.data.naming import CellName
+from warpladder.data.words import counted
 
 Row = Mapping[Any, Any]
 
@@ -42,6 +45,8 @@ _LARGEST_RATIO: Final = 100.0
 _MOST_KINDS: Final = 10
 #: From this part on, a difference counts as explained as a whole.
 _WHOLE: Final = 0.95
+#: From this part on, a cause counts as known.
+_ENOUGH: Final = 0.75
 #: A finer cause is named where it makes up this part of a change.
 _MOST: Final = 0.5
 #: A ratio of sectors to requests that is worse by this factor is a cause.
@@ -82,6 +87,7 @@ class Explanation:
         cause: what explains the most.
         explained: its part of the difference, from 0 to 1; NaN where nothing was found.
         because: the words after the verdict, such as `it moves 2.00× fewer bytes of DRAM (252 MB in place of 503 MB)`.
+        named: what limits the slower one, in the words that experiments have too; None where the code does not show it.
         work: the quantities of both.
         times: the time that each unit's work takes at its peak, in nanoseconds.
     """
@@ -93,6 +99,7 @@ class Explanation:
     because: str
     work: tuple[Counter, ...]
     times: tuple[Counter, ...]
+    named: inside.Cause | None = None
 
     def sentence(self, a: str, b: str) -> str:
         """The explanation in one or two sentences, with the names of the variants."""
@@ -114,7 +121,10 @@ class Explanation:
             return f"{verdict}: {self.because}. The counters do not explain why."
         unexplained = format_percent(100 * (1 - self.explained))
         rest = "" if self.explained >= _WHOLE else f", and {unexplained} is not explained by counters"
-        return f"{verdict}: {self.because}. This explains {format_percent(100 * self.explained)} of the difference{rest}."
+        doubt = "" if self.explained >= _ENOUGH else "the cause is not known; what goes with it: "
+        advice = f" To try in {a if self.ratio >= 1 else b}: {inside.ADVICE[self.named]}." if self.named and not doubt else ""
+        explained = f"This explains {format_percent(100 * self.explained)} of the difference{rest}."
+        return f"{verdict}: {doubt}{self.because}. {explained}{advice}"
 
 
 def explain(a: Row, b: Row, ceilings: Mapping[str, float], times_ns: tuple[float, float] | None = None) -> Explanation:
@@ -170,14 +180,94 @@ def between(
         return None
     of_device = a.ceilings[a.ceilings["device"] != "cpu"]
     explanation = explain(rows[0], rows[1], dict(zip(of_device["name"], of_device["value"], strict=True)), times_ns)
-    by_name = [executed(data.code, CellName(workload, cell[0], cell[1], case)) for data, cell in ((a, of_a), (b, of_b))]
+    of_cells = [(data.code, CellName(workload, *cell, case)) for data, cell in ((a, of_a), (b, of_b))]
+    by_name = [executed(*each) for each in of_cells]
     if not all(by_name):
         return explanation
+    profiles = [profiled(*each) for each in of_cells]
+    explanation = _in_code(explanation, (rows[0], rows[1]), (profiles[0], profiles[1]), a.info["sm_count"])
     names = sorted(by_name[0] | by_name[1], key=lambda name: abs(by_name[0][name] - by_name[1][name]), reverse=True)
     kinds = (
         Counter("instructions by kind", name, "", *(float(each[name]) for each in by_name)) for name in names[:_MOST_KINDS]
     )
     return replace(explanation, work=(*explanation.work, *kinds))
+
+
+def profiled(code: MachineCode, cell: CellName) -> list[Profile]:
+    """The kernels of a cell with their counters by instruction."""
+    return [
+        Profile(kernel.code, found, kernel.count, None if kernel.spill_bytes is None else kernel.spill_bytes > 0)
+        for kernel in code.kernels(cell)
+        if (found := code.counters(cell, kernel.index))
+    ]
+
+
+def _in_code(
+    explanation: Explanation,
+    rows: tuple[Row, Row],
+    profiles: tuple[Sequence[Profile], Sequence[Profile]],
+    multiprocessors: float | None,
+) -> Explanation:
+    """An explanation with what the code shows: its lines, and in place of a symptom the work behind it."""
+    less = rows[0]["time_ns"] >= rows[1]["time_ns"]
+    if not _agree(explanation.ratio, rows[0]["time_ns"] / rows[1]["time_ns"]):
+        return explanation
+    slow, fast = rows if less else rows[::-1]
+    of_slow, of_fast = profiles if less else profiles[::-1]
+    of_code = coded(of_slow, of_fast, (slow["time_ns"], fast["time_ns"]))
+    if explanation.cause in _NAMED:
+        cause, lines = _NAMED[explanation.cause](of_slow)
+        share = max(explanation.explained, of_code.share if of_code and of_code.cause is cause else 0.0)
+        return replace(explanation, named=cause, explained=share, because=explanation.because + at_lines(lines, less=less))
+    found = _in_launch(slow, fast, multiprocessors) or (of_code if explanation.cause in _SYMPTOMS else None)
+    if found is None or found.share < min(np.nan_to_num(explanation.explained), _ENOUGH):
+        named = _of_waves(slow) if explanation.cause is Cause.TAIL else None
+        lines = at_lines(hot_lines(of_slow), less=less) if explanation.cause in _IN_LINES and explanation.because else ""
+        return replace(explanation, named=named, because=explanation.because + lines)
+    symptom = {Cause.UNKNOWN: Cause.LATENCY, Cause.RATE: Cause.UNIT}.get(explanation.cause, explanation.cause)
+    return replace(explanation, cause=symptom, explained=found.share, because=found.words(less=less), named=found.cause)
+
+
+#: Causes that tell what a kernel is busy with or waits for, and not what in its code is behind it.
+_SYMPTOMS: Final = (Cause.UNIT, Cause.INSTRUCTIONS, Cause.LATENCY, Cause.RATE, Cause.UNKNOWN)
+
+
+#: Causes whose lines are those with which warps spend the most time.
+_IN_LINES: Final = (*_SYMPTOMS, Cause.BYTES)
+
+
+def _of_waves(row: Row) -> inside.Cause:
+    return inside.Cause.TAIL if row["waves"] > 1 else inside.Cause.IMBALANCE
+
+
+def _scattered(profiles: Sequence[Profile]) -> tuple[inside.Cause, str]:
+    return inside.Cause.SCATTERED_LOADS, lines_over(profiles, metrics.SECTORS, metrics.SECTORS_IDEAL)
+
+
+def _conflicting(profiles: Sequence[Profile]) -> tuple[inside.Cause, str]:
+    return inside.Cause.BANK_CONFLICTS, lines_over(profiles, metrics.PASSES, metrics.PASSES_IDEAL)
+
+
+#: Causes that counters name -> the same in the words of experiments, and the lines.
+_NAMED: Final = {Cause.COALESCING: _scattered, Cause.CONFLICTS: _conflicting, Cause.SPILLS: of_local_memory}
+
+
+def _in_launch(slow: Row, fast: Row, multiprocessors: float | None) -> Coded | None:
+    """Multiprocessors without a block, where the slower one has too few of them."""
+    blocks, more = slow["grid_blocks"], fast["grid_blocks"]
+    factors = factors_of(slow, fast)
+    if factors is None or not multiprocessors or not blocks < min(multiprocessors, more):
+        return None
+    total = math.log(slow["time_ns"] / fast["time_ns"])
+    share = 1 - abs(1 - sum(factors[each] for each in (Cause.TAIL, Cause.OCCUPANCY, Cause.LATENCY)) / total)
+    if share < _MOST:
+        return None
+    less, more_time = (
+        f"it has {counted(round(one), 'block')} for {multiprocessors:.0f} multiprocessors in place of {other:.0f}"
+        for one, other in ((more, blocks), (blocks, more))
+    )
+    detail = f"{multiprocessors - blocks:.0f} multiprocessors have none in the slower one"
+    return Coded(inside.Cause.TOO_FEW_BLOCKS, share, "", less, more_time, detail)
 
 
 def executed(code: MachineCode, cell: CellName) -> collections.Counter[str]:
@@ -297,9 +387,9 @@ def _finer(slow: Row, fast: Row, unit: Unit | None = None) -> tuple[Cause, Calla
         return (
             Cause.SPILLS,
             lambda less: (
-                f"it makes {_count(local[1])} loads and stores of local memory (spilled registers) in place of {_count(local[0])}"
+                f"it makes {format_count(local[1])} loads and stores of local memory (spilled registers) in place of {format_count(local[0])}"
                 if less
-                else f"it makes {_count(local[0])} loads and stores of local memory (spilled registers) in place of {_count(local[1])}"
+                else f"it makes {format_count(local[0])} loads and stores of local memory (spilled registers) in place of {format_count(local[1])}"
             ),
         )
     conflicts = [row["load_conflicts"] + row["store_conflicts"] for row in (slow, fast)]
@@ -367,7 +457,7 @@ def _words_of(cause: Cause, slow: Row, fast: Row) -> Callable[[bool], str]:
 
     match cause:
         case Cause.INSTRUCTIONS:
-            counts = pair(lambda row: row["instructions"], _count)
+            counts = pair(lambda row: row["instructions"], format_count)
             return lambda less: "it executes {} instructions in place of {}".format(*counts(less))
         case Cause.LATENCY:
             cycles = pair(_cycles, significant)
@@ -454,19 +544,12 @@ def _times(ratio: float) -> str:
     return f"{significant(ratio)}×"
 
 
-def _count(number: float) -> str:
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{significant(number / size)} {letter}"
-    return f"{number:.0f}" if number == number else "–"
-
-
 def _needs(what: str, slow: float, fast: float) -> Callable[[bool], str]:
-    return _compared("needs", what, slow, fast, _count)
+    return _compared("needs", what, slow, fast, format_count)
 
 
 def _executes(slow: Row, fast: Row, more: str) -> Callable[[bool], str]:
-    compared = _compared("executes", "instructions", slow["instructions"], fast["instructions"], _count)
+    compared = _compared("executes", "instructions", slow["instructions"], fast["instructions"], format_count)
     return lambda less: compared(less) + more
 
 

@@ -48,7 +48,7 @@ def test_sentences_have_the_figures_of_both(data: RunData) -> None:
         return found.sentence("slow", "fast")
 
     assert sentence("bytes", (200.0, 100.0)).startswith(
-        "fast is 2.00× faster than slow: it moves 1.99× fewer bytes of DRAM (252 MB in place of 502 MB)."
+        "fast is 2.00× faster than slow: it moves 1.99× fewer bytes of DRAM (252 MB in place of 502 MB), at line 7 of the slower one."
     )
     assert "a load or store of a warp touches 4.00 sectors of 32 bytes in place of 32.0 (coalesced access)" in sentence(
         "coalescing"
@@ -67,7 +67,7 @@ def test_sentences_have_the_figures_of_both(data: RunData) -> None:
 def test_a_slower_one_is_said_to_be_slower(data: RunData) -> None:
     found = between(data, data, "planted_pairs", "cause=bytes", FAST, SLOW, (100.0, 200.0))
     assert found and found.sentence("fast", "slow").startswith(
-        "slow takes 2.00× the time of fast: it moves 1.99× as many bytes of DRAM (502 MB in place of 252 MB)."
+        "slow takes 2.00× the time of fast: it moves 1.99× as many bytes of DRAM (502 MB in place of 252 MB), at line 7."
     )
 
 

@@ -1,0 +1,112 @@
+"""What warps wait for, in code and samples counted by hand."""
+
+import pytest
+
+from warpladder.dashboard.core.in_code import OTHER, Coded, Profile, coded, lanes, lines_of
+from warpladder.dashboard.core.inside import Cause
+from warpladder.dashboard.core.sass import Code
+from warpladder.data import metrics
+from warpladder.data.names import Work
+
+CODE = """LDG.E R4, desc[UR4][R2.64]
+BAR.SYNC.DEFER_BLOCKING 0x0
+F2F.F64.F32 R8, R4
+DADD R8, R8, R8
+STG.E.64 desc[UR4][R2.64], R8
+EXIT"""
+
+
+def profile(sass: str, samples: dict[int, dict[str, int]], **counters: dict[int, int]) -> Profile:
+    """A kernel whose line numbers are those of the text, from 11 on. Each sample is in a state."""
+    by_state: dict[str, dict[int, int]] = {metrics.SAMPLED: {at: sum(each.values()) for at, each in samples.items()}}
+    for at, states in samples.items():
+        for state, count in states.items():
+            by_state.setdefault(metrics.SAMPLED_IN + state, {})[at] = count
+    number = len(sass.split("\n"))
+    executed = {
+        metrics.EXECUTED: dict.fromkeys(range(number), 100),
+        metrics.THREADS_EXECUTED: dict.fromkeys(range(number), 3200),
+    }
+    return Profile(Code.of(sass, "\n".join(str(11 + at) for at in range(number))), {**executed, **by_state, **counters})
+
+
+def test_a_sample_counts_for_what_the_instruction_waits_for() -> None:
+    states = {
+        2: {"long_scoreboard": 10, "barrier": 20, "selected": 1},
+        3: {"short_scoreboard": 5, "wait": 1},
+        5: {"drain": 4},
+    }
+    found = profile(CODE, states)
+    assert found.waited_for == {0: 10, 1: 20, 2: 6, 3: 1, 4: 4, 5: 0}
+    assert {work: round(41 * part) for work, part in found.by_work.items()} == {
+        Work.GLOBAL_LOADS: 10,
+        Work.BARRIERS: 20,
+        Work.CONVERSIONS: 6,
+        Work.FP64: 1,
+        Work.GLOBAL_STORES: 4,
+        OTHER: 0,
+    }
+
+
+def test_a_load_of_the_pass_before_is_found_through_the_loop() -> None:
+    chain = "MOV R4, RZ\nIMAD.WIDE R2, R4, 0x4, R6\nLDG.E R4, desc[UR4][R2.64]\n@P0 BRA 0x10\nEXIT"
+    found = profile(chain, {1: {"long_scoreboard": 7}})
+    assert found.waited_for == {1: 0, 2: 7}
+    assert found.is_chased
+    counted = "MOV R4, RZ\nIMAD.WIDE R2, R4, 0x4, R6\nLDG.E R5, desc[UR4][R2.64]\nIADD3 R4, R4, 0x1, RZ\n@P0 BRA 0x10\nEXIT"
+    assert not profile(counted, {}).is_chased
+
+
+def test_the_work_whose_time_differs_the_most_is_named_with_its_line() -> None:
+    slow = profile(CODE, {2: {"long_scoreboard": 90}, 3: {"wait": 10}})
+    fast = profile(CODE, {2: {"long_scoreboard": 5}, 3: {"wait": 5}})
+    # 90 of 100 µs and 10 of 20 µs are of the load: 80 of the 80 µs between them.
+    assert coded([slow], [fast], (100_000.0, 20_000.0)) == Coded(
+        Cause.LOADS,
+        pytest.approx(1.0),
+        "11",
+        "loads from global memory take 10.0 µs in place of 90.0 µs",
+        "loads from global memory take 90.0 µs in place of 10.0 µs",
+        "100 instructions, most of them LDG",
+    )
+    assert coded([fast], [slow], (20_000.0, 100_000.0)) is None
+    assert coded([profile(CODE, {3: {"wait": 9}, 5: {"wait": 1}})], [fast], (100_000.0, 50_000.0)).cause is Cause.FP64  # type: ignore[union-attr]
+
+
+def test_lanes_that_go_different_ways_are_divergence() -> None:
+    few = dict.fromkeys(range(6), 800)
+    slow = profile(CODE, {3: {"wait": 10}}, **{metrics.THREADS_EXECUTED: few})
+    fast = profile(CODE, {3: {"wait": 10}})
+    assert (lanes([slow]), lanes([fast])) == (8.0, 32.0)
+    found = coded([slow], [fast], (4000.0, 1000.0))
+    assert found and (found.cause, found.share) == (Cause.DIVERGENCE, pytest.approx(1.0))
+    assert found.words(less=True) == (
+        "32.0 of 32 lanes are active in an instruction in place of 8.00, at lines 11, 12, 13, 14 of the slower one "
+        "(the lanes of a warp go different ways)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("counters", "cause", "detail"),
+    [
+        ({metrics.SECTORS: {4: 100}}, Cause.SAME_ADDRESS_STORES, "at least 8 lanes of a warp store to one address"),
+        (
+            {metrics.SECTORS: {4: 3200}, metrics.SECTORS_IDEAL: {4: 800}},
+            Cause.SCATTERED_STORES,
+            "4.00 times the sectors that the bytes need",
+        ),
+        ({metrics.SECTORS: {4: 800}, metrics.SECTORS_IDEAL: {4: 800}}, Cause.STORES, "100 instructions, most of them STG.64"),
+    ],
+)
+def test_stores_are_told_apart_by_their_sectors(counters: dict[str, dict[int, int]], cause: Cause, detail: str) -> None:
+    slow = profile(CODE, {4: {"lg_throttle": 90}, 3: {"wait": 10}}, **counters)
+    found = coded([slow], [profile(CODE, {3: {"wait": 10}})], (10_000.0, 1000.0))
+    assert found and (found.cause, found.detail, found.lines) == (cause, detail, "15")
+
+
+def test_narrow_loads_and_lines_without_weight() -> None:
+    narrow = CODE.replace("LDG.E", "LDG.E.U8")
+    slow = profile(narrow, {0: {"lg_throttle": 90}, 3: {"wait": 10}})
+    found = coded([slow], [profile(CODE.replace("LDG.E", "LDG.E.128"), {3: {"wait": 10}})], (10_000.0, 1000.0))
+    assert found and (found.cause, found.detail) == (Cause.SPLIT_VECTORS, "8.00 bits of a lane at a time in place of 128")
+    assert lines_of([slow], lambda each: {}) == ""
