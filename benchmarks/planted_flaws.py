@@ -1,6 +1,6 @@
 """In how many of twelve planted pairs the flaw is named with its line. Needs a GPU; about 5 minutes, or 2 with counters.
 
-    python -m benchmarks.planted_flaws [FOLDER]
+    python -m benchmarks.planted_flaws [FOLDER [SECONDS]]
     python -m benchmarks.planted_flaws --counters FOLDER
 
 The first is by experiments, without counters, and writes the rows of every kernel to FOLDER/inside.json. The second records a run with
@@ -51,8 +51,8 @@ def shown(rows: list[dict[str, Any]]) -> list[str]:
 def by_counters(folder: Path) -> None:
     """Print the sentence of each pair, and how many name the flaw."""
     if not store.list_runs([folder])[0]:
-        options = ("--seconds", "0.1", "--processes", "1", "--max-rounds", "9", "--no-limit", "--data-dir", str(folder))
-        subprocess.run([sys.executable, "-m", "warpladder", "record", str(_FILE), "--counters", "-q", *options])
+        options = ("--seconds", "0.1", "--processes", "1", "--max-rounds", "3", "--no-limit", "--data-dir", str(folder))
+        subprocess.run([sys.executable, "-m", "warpladder", "record", str(_FILE), "--counters", "-q", *options], check=False)
     data, right = load(store.open_run(store.list_runs([folder])[0][0].path)), 0
     for flaw in PAIRS:
         cells = ("v01_slow", ""), ("v02_fast", "")
@@ -71,11 +71,12 @@ def main() -> None:
         by_counters(Path(sys.argv[2]))
         return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
     kept, right = dict[str, Any](), 0
     for flaw in PAIRS:
         started = time.monotonic()
         for variant in ("v01_slow", "v02_fast"):
-            looked = look_into(Cell("planted_inside", variant, "", f"flaw={flaw}"), _FILE, 1.0)
+            looked = look_into(Cell("planted_inside", variant, "", f"flaw={flaw}"), _FILE, seconds)
             rows, why = looked.rows, str(looked.broken or "")
             kept[f"{flaw} {variant}"] = {"rows": rows, "why": why}
             found = shown(rows) if any(row["experiment"] == "time" for row in rows) else []

@@ -162,7 +162,7 @@ class Counted:
 
     Attributes:
         cells: of each variant and case the cell with the least median device time; the least operation time where no device time was taken.
-        launches: their kernel launches; a cell of a library counts as one.
+        launches: their kernel launches, of those that are alike one; a cell of a library counts as one.
         unknown: cells of libraries, whose launches only the profiler counts.
         left_out: cells with more launches than `_MOST_LAUNCHES`, each of which the profiler would repeat.
     """
@@ -223,7 +223,7 @@ def fastest(run: store.Run) -> Counted:
     cells = _fastest(run, ("device", "operation"))
     launches = Counter[Cell]()
     for row in run.records("cell_launches"):
-        launches[Cell.of(row)] += row["count"]
+        launches[Cell.of(row)] += 1  # of those that are alike, one is profiled
     few = tuple(cell for cell in cells if launches[cell] <= _MOST_LAUNCHES)
     unknown = sum(launches[cell] == 0 for cell in few)
     return Counted(few, sum(max(launches[cell], 1) for cell in few), unknown, tuple(cell for cell in cells if cell not in few))

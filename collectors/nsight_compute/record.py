@@ -12,7 +12,7 @@ from warpladder.collectors.core.signals import Stop
 from warpladder.collectors.core.under_tool import begin, finish, record_inside, take_over
 from warpladder.collectors.nsight_compute.metrics import METRICS
 from warpladder.collectors.nsight_compute.parse import tables_of
-from warpladder.collectors.nsight_compute.tables import with_own_code
+from warpladder.collectors.nsight_compute.tables import at_own_places, with_own_code
 from warpladder.collectors.nsight_compute.tool import NCU
 from warpladder.collectors.trace.report import ReportError
 from warpladder.data.store import RunWriter
@@ -74,7 +74,7 @@ def record(
             code = {name: run.records(name) for name in ("cell_launches", "machine_code")}
             take_over(run, into, label, NAME, NCU.version, arguments, without=tuple(code))
             findings = [*diagnostics(run), *tables.pop("diagnostics")]
-            for name, rows in {**tables, **with_own_code(tables, code), "diagnostics": findings}.items():
+            for name, rows in {**at_own_places(tables, code), **with_own_code(tables, code), "diagnostics": findings}.items():
                 into.append(name, rows)
 
         return finish(writer, data_dir, label, run, fill, interrupted, ReportError), interrupted

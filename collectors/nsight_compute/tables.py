@@ -126,6 +126,23 @@ def with_own_code(reported: Tables, recorded: Tables) -> Tables:
     return {"cell_launches": launches, "machine_code": [codes[code] for code in used]}
 
 
+def at_own_places(reported: Tables, recorded: Tables) -> Tables:
+    """Tables with the places of launches as recorded, for cells of which one launch of each kind was profiled."""
+    own, theirs = (_by_cell(tables["cell_launches"]) for tables in (recorded, reported))
+    places = {
+        cell: [row["launch_index"] for row in rows]
+        for cell, rows in own.items()
+        if _names(rows) == _names(theirs.get(cell, ())) and sum(row["count"] for row in theirs[cell]) == len(rows)
+    }
+
+    def moved(row: dict[str, Any]) -> dict[str, Any]:
+        indices = places.get(CellName(*(row[name] for name in CellName._fields)))
+        return {**row, "launch_index": indices[row["launch_index"]]} if indices else row
+
+    counted = ("counters", "instruction_counters", "rules")
+    return {name: [moved(row) for row in rows] if name in counted else rows for name, rows in reported.items()}
+
+
 def _by_cell(launches: Iterable[dict[str, Any]]) -> dict[CellName, list[dict[str, Any]]]:
     rows: dict[CellName, list[dict[str, Any]]] = {}
     for row in launches:

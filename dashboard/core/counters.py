@@ -10,8 +10,10 @@ import pandas as pd
 
 from warpladder.dashboard.core.cell import ROLE_ORDER
 from warpladder.dashboard.core.limits import UNITS
+from warpladder.dashboard.core.machine_code import MachineCode
 from warpladder.dashboard.core.run_data import RunData
 from warpladder.data import metrics
+from warpladder.data.naming import CellName
 
 _FULL_PERCENT: Final = 99.5
 
@@ -91,7 +93,7 @@ def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
         - `top_stall`, `top_stall_percent`: the reason that takes the most cycles, and its share.
     """
     rows = data.counters[(data.counters["workload"] == workload) & (data.counters["case"] == case)]
-    joined = _joined(rows)
+    joined = _joined(rows, _counts(rows, data.code))
     frame = joined[["variant", "config", "launches", "kernels"]].copy()
     for column, name in _COLUMNS.items():
         frame[column] = joined[name]
@@ -115,17 +117,33 @@ def by_config(data: RunData, workload: str, case: str) -> pd.DataFrame:
     return _in_order(pd.concat([frame, stalls], axis=1), data, workload)
 
 
-def _joined(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row for each variant and config, with every metric of the contract joined over its launches."""
+def _counts(rows: pd.DataFrame, code: MachineCode) -> Mapping[tuple[str, str, int], int]:
+    """How many launches each one stands for, where one of each kind was profiled: by variant, config and place."""
+    counts = dict[tuple[str, str, int], int]()
+    for name, group in rows.groupby(list(CellName._fields), observed=True, sort=False):
+        cell = CellName(*map(str, name))
+        alike = code.alike(cell)
+        if set(group["launch_index"]) == set(alike):
+            counts |= {(cell.variant, cell.config, index): count for index, count in alike.items()}
+    return counts
+
+
+def _joined(rows: pd.DataFrame, counts: Mapping[tuple[str, str, int], int]) -> pd.DataFrame:
+    """One row for each variant and config, with every metric of the contract joined over its launches.
+
+    Args:
+        counts: how many launches one stands for; see `_counts`. Others stand for themselves.
+    """
     launch = ["variant", "config", "launch_index", "kernel"]
     wide = rows.pivot_table("value", launch, "metric", aggfunc="first").reset_index()
     wide = wide.reindex(columns=[*launch, *metrics.BY_NAME])
     cell = [wide["variant"], wide["config"]]
+    number = np.array([counts.get(key, 1) for key in zip(*cell, wide["launch_index"], strict=True)], dtype=float)
     timed = wide[metrics.TIME].groupby(cell).transform("count") == wide[metrics.TIME].groupby(cell).transform("size")
     # Where a launch has no time, all launches have equal weight.
-    weight = wide[metrics.TIME].where(timed, 1.0).astype(float)
+    weight = wide[metrics.TIME].where(timed, 1.0).astype(float) * number
     groups = wide.groupby(["variant", "config"], sort=False)
-    joined = pd.DataFrame({"launches": groups.size()})
+    joined = pd.DataFrame({"launches": pd.Series(number).groupby(cell, sort=False).sum().astype(int)})
     joined["kernels"] = [tuple(dict.fromkeys(kernels)) for _, kernels in groups["kernel"]]
     values = wide[list(metrics.BY_NAME)].astype(float)
 
@@ -137,7 +155,7 @@ def _joined(rows: pd.DataFrame) -> pd.DataFrame:
     joined = joined.join(
         [
             means.mul(weight, axis=0).groupby(cell, sort=False).sum(min_count=1) / weights.where(weights > 0),
-            of("sum").groupby(cell, sort=False).sum(min_count=1),
+            of("sum").mul(number, axis=0).groupby(cell, sort=False).sum(min_count=1),
             of("max").groupby(cell, sort=False).max(),
         ]
     )

@@ -78,6 +78,10 @@ class MachineCode:
         """The launches of a cell, in order; none where they are not known."""
         return tuple(self._kernel(row) for row in self._launches.get(cell, ()))
 
+    def alike(self, cell: CellName) -> Mapping[int, int]:
+        """The launches of a cell: the first of those that are alike -> how many they are."""
+        return {int(row["launch_index"]): int(row["count"]) for row in self._launches.get(cell, ())}
+
     def counters(self, cell: CellName, launch: int) -> Mapping[str, Mapping[int, int]]:
         """The counters of one launch by instruction: metric -> place of the instruction -> reading above 0."""
         rows = self._counters.get((*cell, launch))

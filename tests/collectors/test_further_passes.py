@@ -156,12 +156,14 @@ def test_counters_are_of_the_fastest_config_of_each_variant(tmp_path: Path) -> N
     assert further_passes.fastest(run).about == f"cells whose counters are read: {len(cells)}, {about}"
 
 
-def test_cells_of_more_than_32_launches_are_left_out(tmp_path: Path) -> None:
+def test_cells_of_more_than_32_different_launches_are_left_out(tmp_path: Path) -> None:
     path = made_runs.write(tmp_path)
     cell, *others = further_passes.fastest(store.open_run(path)).cells
     sizes = {f"{what}_{axis}": 1 for what in ("grid", "block") for axis in "xyz"}
     launch = {**cell.key, "launch_index": 0, "kernel": "k", "code": None, **sizes, "dynamic_shared_bytes": 0}
-    made_sweeps.add(path, "cell_launches", launch_rows([{**launch, "launch_index": place} for place in range(33)]))
+    alike = [{**launch, **others[0].key, "launch_index": place} for place in range(99)]
+    different = [{**launch, "launch_index": place, "grid_x": place + 1} for place in range(33)]
+    made_sweeps.add(path, "cell_launches", [*launch_rows(different), *launch_rows(alike)])
     counted = further_passes.fastest(store.open_run(path))
     assert (counted.cells, counted.left_out) == (tuple(others), (cell,))
     assert counted.about.endswith("; left out for more than 32 launches: 1")

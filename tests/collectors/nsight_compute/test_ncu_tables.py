@@ -115,6 +115,21 @@ def test_recorded_code_stands_before_reported_code_where_both_are_known() -> Non
     assert Counter(each["code"] for each in tables.with_own_code(reported, other)["cell_launches"]) == {"r1": 1, "r2": 1}
 
 
+def test_one_launch_of_each_kind_has_its_place_among_all() -> None:
+    cell = CellName("w", "cuda", "", "c")._asdict()
+
+    def launches(*rows: tuple[str, int, int]) -> list[dict[str, object]]:
+        return [{**cell, "kernel": kernel, "launch_index": index, "count": count} for kernel, index, count in rows]
+
+    readings = [{**cell, "launch_index": index, "value": index} for index in (0, 1)]
+    recorded = {"cell_launches": launches(("a<1>", 0, 3), ("b", 3, 2))}
+    of_each_kind = {"cell_launches": launches(("a<(int)1>", 0, 1), ("b", 1, 1)), "counters": readings}
+    found = tables.at_own_places(of_each_kind, recorded)
+    assert [(each["launch_index"], each["value"]) for each in found["counters"]] == [(0, 0), (3, 1)]
+    of_all = {**of_each_kind, "cell_launches": launches(("a<(int)1>", 0, 3), ("b", 3, 2))}
+    assert tables.at_own_places(of_all, recorded) == of_all
+
+
 def test_a_kernel_s_name_is_written_as_in_its_source() -> None:
     def written(name: str) -> str:
         return parse.ProfiledLaunch("k", name, "", {}, {}, {}).expression

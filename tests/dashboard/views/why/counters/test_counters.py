@@ -64,6 +64,19 @@ def test_variants_stand_in_the_order_of_the_ladder_with_every_config(data: RunDa
     assert list(best(data)["config"]) == ["", "", "", "tile=32", ""], "310 µs is less than 380 µs"
 
 
+def test_one_launch_of_each_kind_counts_for_all_that_are_alike(tmp_path: Path) -> None:
+    values = [{metrics.TIME: time, metrics.INSTRUCTIONS: 10.0 * time, metrics.DRAM: time} for time in (100.0, 40.0)]
+    path = made_sweeps.write_counted(tmp_path, "one", {("v01_simple", ""): [("a", values[0]), ("b", values[1])]})
+    cell = {"workload": WORKLOAD, "variant": "v01_simple", "config": "", "case": CASE}
+    sizes = {f"{what}_{axis}": 1 for what in ("grid", "block") for axis in "xyz"}
+    launch = {**cell, "code": None, **sizes, "dynamic_shared_bytes": 0}
+    alike = [{**launch, "launch_index": 0, "kernel": "a", "count": 3}, {**launch, "launch_index": 1, "kernel": "b", "count": 1}]
+    made_sweeps.add(path, "cell_launches", alike)
+    row = of(load(store.open_run(path)), "v01_simple")
+    assert (row["launches"], row["time_ns"], row["instructions"]) == (4, 340.0, 3400.0)
+    assert row["dram_percent"] == pytest.approx((300 * 100 + 40 * 40) / 340)
+
+
 def test_of_many_variants_those_of_most_time_are_drawn_and_that_is_said(data: RunData) -> None:
     frame = best(data)
     assert list(queries.most_time(frame, 2)["variant"]) == ["v01_simple", "v03_shared"], "900 and 400 µs"
